@@ -1,0 +1,97 @@
+"""What a plain `pip install -r requirements.txt` gave: the pins, nothing broken, one Spark and not two."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PROJECT = Path(__file__).resolve().parents[2]
+COMPILED = ("requirements.txt", "requirements-dev.txt")
+
+
+def pins(name: str) -> Iterator[Requirement]:
+    """The pins of one compiled file that apply to this Python on this system."""
+    for line in (PROJECT / name).read_text().splitlines():
+        stated = re.sub(r"\s*#.*", "", line)
+        if stated:
+            requirement = Requirement(stated)
+            if requirement.marker is None or requirement.marker.evaluate():
+                yield requirement
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_every_line_pins_one_version(name: str) -> None:
+    loose = [str(pin) for pin in pins(name) if not re.fullmatch(r"==[^*,]+", str(pin.specifier))]
+    assert loose == []
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_installed_versions_are_the_pinned_ones(name: str) -> None:
+    wanted = {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in pins(name)}
+    installed = {canonicalize_name(d.metadata["Name"]): d.version for d in metadata.distributions()}
+    assert len(wanted) > 80, f"{name} lists only {len(wanted)} packages, so its pins are not transitive"
+    assert {package: installed.get(package) for package in wanted} == wanted
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_direct_dependencies_are_among_the_pins(name: str) -> None:
+    lines = (PROJECT / name.replace(".txt", ".in")).read_text().splitlines()
+    direct = {canonicalize_name(Requirement(line).name) for line in lines if line and line[0] not in "#-"}
+    assert direct <= {canonicalize_name(pin.name) for pin in pins(name)}
+
+
+def test_both_files_agree() -> None:
+    product, development = ({pin.name: str(pin.specifier) for pin in pins(name)} for name in COMPILED)
+    shared = product.keys() & development.keys()
+    assert {name: product[name] for name in shared} == {name: development[name] for name in shared}
+
+
+@pytest.mark.parametrize("name", [*COMPILED, "requirements.in", "requirements-dev.in"])
+def test_no_index_is_named(name: str) -> None:
+    text = (PROJECT / name).read_text()
+    assert not re.search(r"://|--(extra-)?index-url|--find-links|--trusted-host|(^|\s)-[if]\s", text)
+
+
+def test_pip_finds_nothing_broken() -> None:
+    done = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "No broken requirements found.")
+
+
+def test_the_two_packages_that_own_pyspark_hold_the_same_bytes() -> None:
+    # Unequal ones make a broken mix that pip does not notice: the last installed wins, file by file.
+    full, client = recorded("pyspark"), recorded("pyspark-client")
+    shared = {path for path in full.keys() & client.keys() if path.startswith("pyspark/")}
+    assert len(shared) > 300
+    assert {path: full[path] for path in shared} == {path: client[path] for path in shared}
+
+
+def test_the_files_of_pyspark_are_those_that_were_recorded() -> None:
+    site = Path(str(metadata.distribution("pyspark").locate_file("")))
+    python = [file for file in metadata.distribution("pyspark").files or () if file.suffix == ".py"]
+    sizes = {str(file): file.size for file in python if str(file).startswith("pyspark/")}
+    assert len(sizes) > 300
+    assert {path: (site / path).stat().st_size for path in sizes} == sizes
+
+
+def test_pyspark_says_the_version_that_is_pinned() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", "import pyspark; print(pyspark.__version__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    assert {said, metadata.version("pyspark"), metadata.version("pyspark-client")} == {said}
+
+
+def recorded(package: str) -> dict[str, str]:
+    """The hashes of the files that `package` installed, from its RECORD."""
+    files = metadata.distribution(package).files or ()
+    return {str(file): file.hash.value for file in files if file.hash is not None}
