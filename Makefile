@@ -1,0 +1,63 @@
+# Everything one does with this folder. `make` alone lists it.
+# Every target sets up what it needs first: the first time takes minutes, after that about a second.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup doctor demo up down status test test-% check format bench zip lock
+
+# Where the local Airflow listens: make up PORT=8096
+ifdef PORT
+export PORT
+endif
+# For make demo: CI=1 stops Airflow at the end instead of leaving it running.
+ifdef CI
+export CI
+endif
+
+RUN := tools/run
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Make .venv, the Airflow home and the Spark zip (all inside this folder)
+	@tools/setup
+
+doctor: ## Say what is found on this machine and what is missing
+	@tools/doctor
+
+demo: setup ## A week of real flights through a real Airflow, every figure checked; CI=1 stops Airflow at the end
+	@$(RUN) python demo/run.py
+
+up: setup ## Start the local Airflow; prints address and login; PORT=8095
+	@$(RUN) python tools/local_airflow.py up
+
+down: ## Stop the local Airflow and everything it started
+	@test ! -x .venv/bin/python || $(RUN) python tools/local_airflow.py down
+
+status: setup ## Say whether the local Airflow is up, and where
+	@$(RUN) python tools/local_airflow.py status
+
+test: setup ## All tests, as CI runs them
+	@$(RUN) python -m pytest tests
+
+test-%: setup ## One ring: test-pure, -model, -spark, -s3, -dags, -e2e, -environment
+	@$(RUN) python -m pytest tests/$*
+
+check: setup ## Format, lint, types, layers
+	$(RUN) ruff format --check .
+	$(RUN) ruff check .
+	$(RUN) mypy --strict include
+	$(RUN) lint-imports
+
+format: setup ## Bring the source into the form that `check` asks for
+	$(RUN) ruff check --fix .
+	$(RUN) ruff format .
+
+bench: setup ## Rows/s, CPU seconds, bytes written, fixed cost of a step and of a run
+	@$(RUN) python -m benchmarks
+
+zip: setup ## build/tidemark.zip, what Spark ships to its executors; the same bytes from the same source
+	@$(RUN) python tools/build_zip.py
+
+lock: ## Compile the pinned requirements (needs uv); tools/lock --upgrade moves the pins
+	@tools/lock

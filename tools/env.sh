@@ -1,0 +1,55 @@
+# The environment of everything local: Airflow, its tasks, the Spark drivers they start, the command line.
+# Sourced, never run: `. tools/env.sh`, or `tools/run COMMAND…`. The container image has its own (docker-compose.yaml).
+#
+# What another deployment on the same machine must differ in can be set from outside:
+#   PORT                   where the Airflow UI listens (8095)
+#   TIDEMARK_AIRFLOW_HOME  Airflow's database, logs and login (.airflow)
+#   TIDEMARK_ROOT          where the collections live: a folder or s3:// (.tidemark/collections)
+#   TIDEMARK_LANDING       where change files arrive (.tidemark/landing)
+#   TIDEMARK_LAUNCHER      submit: a spark-submit per step; resident: one warm Spark (resident)
+
+TIDEMARK_HOME="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+export TIDEMARK_HOME
+export TIDEMARK_ROOT="${TIDEMARK_ROOT:-$TIDEMARK_HOME/.tidemark/collections}"
+export TIDEMARK_LANDING="${TIDEMARK_LANDING:-$TIDEMARK_HOME/.tidemark/landing}"
+export TIDEMARK_LAUNCHER="${TIDEMARK_LAUNCHER:-resident}"
+
+# One interpreter for Airflow, drivers and executors; `spark-submit` and `airflow` are looked up on PATH.
+export PATH="$TIDEMARK_HOME/.venv/bin:$PATH"
+export PYTHONPATH="$TIDEMARK_HOME/include"
+export PYSPARK_PYTHON="$TIDEMARK_HOME/.venv/bin/python"
+export PYSPARK_DRIVER_PYTHON="$PYSPARK_PYTHON"
+unset SPARK_HOME # a Spark installed elsewhere would answer with its own version of pyspark
+
+export AIRFLOW_HOME="${TIDEMARK_AIRFLOW_HOME:-$TIDEMARK_HOME/.airflow}"
+export AIRFLOW__CORE__DAGS_FOLDER="$TIDEMARK_HOME/dags"
+export AIRFLOW__CORE__PLUGINS_FOLDER="$TIDEMARK_HOME/plugins"
+export AIRFLOW__CORE__LOAD_EXAMPLES=False
+export AIRFLOW__CORE__EXECUTOR=LocalExecutor
+export AIRFLOW__CORE__PARALLELISM=4
+export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS=admin:admin
+export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE="$AIRFLOW_HOME/passwords.json"
+export AIRFLOW__DATABASE__SQL_ALCHEMY_CONN="sqlite:///$AIRFLOW_HOME/airflow.db"
+
+# 127.0.0.1: Airflow's default host is every interface. Tasks reach the API server by its own address,
+# which must be told whenever the port is not 8080.
+PORT="${PORT:-8095}"
+export AIRFLOW__API__HOST=127.0.0.1
+export AIRFLOW__API__PORT="$PORT"
+export AIRFLOW__API__BASE_URL="http://127.0.0.1:$PORT"
+export AIRFLOW__CORE__EXECUTION_API_SERVER_URL="http://127.0.0.1:$PORT/execution/"
+
+# A new or edited collection file shows up within seconds, not after five minutes.
+export AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL=10
+export AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL=10
+export AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL=5
+
+# A killed worker is noticed within a minute: 40 s without a heartbeat, looked for every 5 s (defaults 300 and 10).
+export AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT=40
+export AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL=5
+export AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL=30
+
+# Great Expectations logs some 200 lines per import.
+export AIRFLOW__LOGGING__NAMESPACE_LEVELS=great_expectations=WARNING
+
+export AIRFLOW_CONN_SPARK_DEFAULT='{"conn_type": "spark", "host": "local[2]"}'

@@ -1,0 +1,181 @@
+"""Prepare the project folder: .venv with the pinned packages, build/tidemark.zip, the Airflow home.
+
+Started by tools/setup with any Python 3.11+, so it imports the standard library only. Every step compares
+what is there with what should be there, and does nothing if they agree.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PROJECT / "tools"))
+
+import build_zip  # noqa: E402 - found through the line above: `python -P` leaves the script's folder out
+
+VENV = PROJECT / ".venv"
+PYTHON = VENV / "bin" / "python"
+REQUIREMENTS = (PROJECT / "requirements.txt", PROJECT / "requirements-dev.txt")
+LOG = PROJECT / "build" / "setup.log"
+
+# Written last, so that an interrupted set-up is simply done again.
+INSTALLED = VENV / "installed-requirements.txt"
+
+
+class SetupFailed(Exception):
+    """A step could not be done; the message is for the person who typed `make`."""
+
+
+def say(message: str) -> None:
+    print(f"setup: {message}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def only_one() -> Iterator[None]:
+    """Let `make demo` and `make test`, started side by side, set up one after the other."""
+    lock = PROJECT / "build" / "setup.lock"
+    lock.parent.mkdir(exist_ok=True)
+    with lock.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another set-up of this folder")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def timed(step: str, progress: Callable[[], str]) -> Iterator[None]:
+    """Say that `step` begins, every five seconds how far it is, and how long it took."""
+    began = time.monotonic()
+    over = threading.Event()
+
+    def tick() -> None:
+        while not over.wait(5):
+            say(f"  {progress()} {time.monotonic() - began:.0f} s")
+
+    say(step)
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        ticker.join()
+    say(f"  done in {time.monotonic() - began:.0f} s")
+
+
+def run(step: str, command: Iterable[object], *, packages: int = 0) -> None:
+    """Run `command` with its output in build/setup.log, showing how far it is; fail with the log's end."""
+    seen: set[str] = set()
+    tail: deque[str] = deque(maxlen=20)
+
+    def progress() -> str:
+        if not packages:
+            return "..."
+        return f"{len(seen)} of {packages} packages," if len(seen) < packages else "unpacking,"
+
+    with LOG.open("a") as log, timed(step, progress):
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            cwd=PROJECT,
+        )
+        assert process.stdout is not None
+        for line in process.stdout:
+            log.write(line)
+            tail.append(line)
+            if line.startswith("Collecting "):
+                seen.add(line.split("==")[0])
+        if process.wait() != 0:
+            end = "".join(tail)
+            raise SetupFailed(f"{step}: failed with exit code {process.returncode}\n{end}(all of it: {LOG})")
+
+
+def pins() -> str:
+    """What must be installed, by which Python, and where (a moved .venv does not work), as one text."""
+    texts = [path.read_text() for path in REQUIREMENTS]
+    return "\n".join([f"# Python {sys.version}", f"# {VENV}", *texts])
+
+
+def prepare_packages() -> None:
+    """A virtual environment with exactly the pinned packages, made anew if its Python is gone or another."""
+    if PYTHON.exists() and INSTALLED.exists() and INSTALLED.read_text() == pins():
+        return
+    LOG.unlink(missing_ok=True)
+    INSTALLED.unlink(missing_ok=True)
+    run("making .venv", [sys.executable, "-m", "venv", "--clear", VENV])
+    # Without the second of two pins for other Pythons, and without what only Windows needs.
+    wanted = len(
+        {line.split("==")[0] for line in pins().splitlines() if "==" in line and "win32" not in line}
+    )
+    run(
+        f"installing {wanted} packages into .venv (one to three minutes)",
+        [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
+        + [word for path in REQUIREMENTS for word in ("-r", path)],
+        packages=wanted,
+    )
+    INSTALLED.write_text(pins())
+
+
+def prepare_entry_points() -> None:
+    """`import tidemark` and the command `tidemark` work in .venv, straight from the sources."""
+    [site_packages] = VENV.glob("lib/python3*/site-packages")
+    write_if_changed(site_packages / "tidemark.pth", f"{PROJECT / 'include'}\n")
+    command = VENV / "bin" / "tidemark"
+    start = "import sys; from tidemark.cli import app; sys.argv[0] = 'tidemark'; app()"
+    write_if_changed(command, f'#!/bin/sh\nexec {shlex.quote(str(PYTHON))} -P -c "{start}" "$@"\n')
+    command.chmod(0o755)
+
+
+def write_if_changed(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def prepare_airflow() -> None:
+    """A migrated Airflow database and a login, both under AIRFLOW_HOME."""
+    home = Path(os.environ["AIRFLOW_HOME"])
+    migrated = home / "migrated-by.txt"
+    wanted = next(line.split()[0] for line in pins().splitlines() if line.startswith("apache-airflow-core=="))
+    if migrated.exists() and migrated.read_text() == wanted and (home / "airflow.db").exists():
+        return
+    run("making the Airflow home (half a minute)", [PYTHON, PROJECT / "tools" / "local_airflow.py", "init"])
+    migrated.write_text(wanted)
+
+
+def main() -> int:
+    began = time.monotonic()
+    try:
+        with only_one():
+            prepare_packages()
+            prepare_entry_points()
+            if build_zip.build():
+                say("build/tidemark.zip written")
+            prepare_airflow()
+    except SetupFailed as error:
+        print(f"setup: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted; run it again to go on")
+        return 130
+    if time.monotonic() - began > 5:
+        say(f"ready after {time.monotonic() - began:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
