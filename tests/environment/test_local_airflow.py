@@ -1,0 +1,128 @@
+"""`make down` ends what `make up` started and nothing else; `make up` refuses what cannot work."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+MARK = "TIDEMARK_AIRFLOW_INSTANCE"
+
+# A component that starts a task in a session of its own, as a resident Spark is, and tells its pid.
+COMPONENT = """
+import subprocess, sys, time
+task = subprocess.Popen([sys.executable, "-c", {task!r}], start_new_session=True)
+print(task.pid, flush=True)
+time.sleep(600)
+"""
+ORDINARY_TASK = "import time; time.sleep(600)"
+STUBBORN_TASK = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "airflow home"
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes to be ended with the test, whatever became of it."""
+    processes: list[subprocess.Popen[str]] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def local_airflow(command: str, home: Path, *, port: int = 8095) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROJECT / "tools" / "run", "python", PROJECT / "tools" / "local_airflow.py", command],
+        env=os.environ | {"TIDEMARK_AIRFLOW_HOME": str(home), "PORT": str(port)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def start(code: str, mark: str | None) -> subprocess.Popen[str]:
+    environment = {key: value for key, value in os.environ.items() if key != MARK}
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=environment | ({MARK: mark} if mark else {}),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def record(home: Path, keeper: int, mark: str) -> None:
+    home.mkdir()
+    (home / "running.json").write_text(json.dumps({"pid": keeper, "port": 8095, "instance": mark}))
+
+
+@pytest.mark.parametrize("keeper_died", [False, True], ids=["in good order", "the keeper was killed before"])
+@pytest.mark.parametrize("task_code", [ORDINARY_TASK, STUBBORN_TASK], ids=["ordinary task", "stubborn task"])
+def test_down_leaves_nothing_and_touches_nothing_else(
+    home: Path, started: list[subprocess.Popen[str]], task_code: str, keeper_died: bool
+) -> None:
+    keeper = start(COMPONENT.format(task=task_code), f"{home}#this")
+    bystander, other_instance = start(ORDINARY_TASK, None), start(ORDINARY_TASK, f"{home}#other")
+    started += [keeper, bystander, other_instance]
+    assert keeper.stdout is not None
+    task = psutil.Process(int(keeper.stdout.readline()))
+    record(home, keeper.pid, f"{home}#this")
+    if keeper_died:
+        keeper.kill()
+        keeper.wait()
+        assert task.is_running()
+
+    done = local_airflow("down", home)
+
+    assert (done.returncode, done.stderr) == (0, "Airflow is down; nothing it started is left\n")
+    keeper.wait(timeout=5)
+    assert not task.is_running() or task.status() == psutil.STATUS_ZOMBIE
+    assert (bystander.poll(), other_instance.poll()) == (None, None)
+    assert not (home / "running.json").exists()
+
+
+def test_down_twice_is_a_success(home: Path) -> None:
+    done = local_airflow("down", home)
+    assert (done.returncode, done.stderr) == (0, "Airflow is not running\n")
+
+
+def test_status_of_none_says_how_to_start_one(home: Path) -> None:
+    done = local_airflow("status", home)
+    assert (done.returncode, done.stderr) == (1, "Airflow is not running: make up\n")
+
+
+def test_up_refuses_a_port_that_is_taken(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = local_airflow("up", home, port=port)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"port {port} is taken by another program")
+    assert f"make up PORT={port + 1}" in done.stderr
+    assert not (home / "running.json").exists()
+
+
+def test_up_refuses_a_second_instance_of_one_home_on_another_port(
+    home: Path, started: list[subprocess.Popen[str]]
+) -> None:
+    keeper = start(ORDINARY_TASK, f"{home}#this")
+    started.append(keeper)
+    record(home, keeper.pid, f"{home}#this")
+    done = local_airflow("up", home, port=8195)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "already up on port 8095, asked for 8195: `make down` first\n",
+    )
+    assert keeper.poll() is None
