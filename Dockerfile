@@ -1,0 +1,30 @@
+# One image for every role: Airflow's components, the Spark master and the Spark worker. So driver and executors have
+# the same Python, the same pyspark and the same packages, and a mismatch between them cannot happen.
+FROM apache/airflow:3.3.2-python3.11
+
+USER root
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
+    && rm -rf /var/lib/apt/lists/* \
+    # One name for the Java home on every processor architecture.
+    && ln -s "$(dirname "$(dirname "$(readlink -f "$(command -v java)")")")" /opt/java \
+    && mkdir -p /opt/airflow/collections /opt/airflow/landing \
+    && chown -R airflow:0 /opt/airflow/collections /opt/airflow/landing
+ENV JAVA_HOME=/opt/java \
+    PYSPARK_PYTHON=python3 \
+    PYSPARK_DRIVER_PYTHON=python3
+
+USER airflow
+COPY --chown=airflow:0 requirements.txt /opt/airflow/requirements.txt
+RUN pip install --no-cache-dir --requirement /opt/airflow/requirements.txt
+
+COPY --chown=airflow:0 include /opt/airflow/include
+COPY --chown=airflow:0 dags /opt/airflow/dags
+COPY --chown=airflow:0 plugins /opt/airflow/plugins
+COPY --chown=airflow:0 spark_apps /opt/airflow/spark_apps
+COPY --chown=airflow:0 tools/build_zip.py /opt/airflow/tools/build_zip.py
+ENV PYTHONPATH=/opt/airflow/include \
+    TIDEMARK_HOME=/opt/airflow
+# The zip comes from the sources of this very image: a stale one would silently run old code in the executors.
+RUN python /opt/airflow/tools/build_zip.py \
+    && python -c "import pyspark, tidemark; print('pyspark', pyspark.__version__, 'tidemark', tidemark.__version__)"

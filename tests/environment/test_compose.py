@@ -1,0 +1,126 @@
+"""docker-compose.yaml and the Dockerfile, judged without Docker: what usually breaks in such files."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+PROJECT = Path(__file__).resolve().parents[2]
+TEXT = (PROJECT / "docker-compose.yaml").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
+SERVICES: dict[str, Any] = COMPOSE["services"]
+AIRFLOW = [
+    "airflow-init",
+    "airflow-apiserver",
+    "airflow-scheduler",
+    "airflow-dag-processor",
+    "airflow-triggerer",
+]
+SPARK = ["spark-master", "spark-worker"]
+DOCKERFILE = (PROJECT / "Dockerfile").read_text()
+
+
+def test_airflow_and_spark_run_from_one_image_that_is_built_here() -> None:
+    # Another Python or pyspark in the executors is the usual failure of such set-ups.
+    assert {SERVICES[name]["image"] for name in AIRFLOW + SPARK} == {"tidemark:local"}
+    assert {SERVICES[name]["build"] for name in AIRFLOW + SPARK} == {"."}
+
+
+@pytest.mark.parametrize("name", [*AIRFLOW, "spark-worker"])
+def test_the_package_can_be_imported(name: str) -> None:
+    assert SERVICES[name]["environment"]["PYTHONPATH"] == "/opt/airflow/include"
+    assert "COPY --chown=airflow:0 include /opt/airflow/include" in DOCKERFILE
+
+
+@pytest.mark.parametrize("name", AIRFLOW)
+def test_tasks_reach_the_api_server_with_the_shared_secret(name: str) -> None:
+    environment = SERVICES[name]["environment"]
+    assert (
+        environment["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://airflow-apiserver:8080/execution/"
+    )
+    assert environment["AIRFLOW__API_AUTH__JWT_SECRET"].startswith("${AIRFLOW_JWT_SECRET:?")
+    assert environment["AIRFLOW__CORE__FERNET_KEY"].startswith("${AIRFLOW_FERNET_KEY:?")
+
+
+def test_spark_connection_names_the_master_that_runs() -> None:
+    connection = json.loads(SERVICES["airflow-scheduler"]["environment"]["AIRFLOW_CONN_SPARK_DEFAULT"])
+    master = SERVICES["spark-master"]
+    assert connection["host"] == f"spark://{master['hostname']}"
+    assert str(connection["port"]) == master["command"][master["command"].index("--port") + 1]
+    assert f"{connection['host']}:{connection['port']}" in SERVICES["spark-worker"]["command"]
+    # Standalone Spark refuses cluster mode for Python, so executors must reach the driver in the scheduler.
+    assert connection["extra"]["deploy-mode"] == "client"
+    assert SERVICES["airflow-scheduler"]["hostname"] == "airflow-scheduler"
+
+
+def test_driver_and_executors_see_the_same_landing_and_the_same_store() -> None:
+    driver, executor = SERVICES["airflow-scheduler"], SERVICES["spark-worker"]
+    assert "landing:/opt/airflow/landing" in driver["volumes"]
+    assert "landing:/opt/airflow/landing" in executor["volumes"]
+    s3 = {key for key in driver["environment"] if key.startswith("AWS_")}
+    assert {"AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} <= s3
+    assert {k: driver["environment"][k] for k in s3} == {k: executor["environment"][k] for k in s3}
+
+
+def test_image_has_java_and_the_pinned_packages() -> None:
+    assert re.search(r"apt-get install .*openjdk-17-jre-headless", DOCKERFILE)
+    assert "JAVA_HOME=/opt/java" in DOCKERFILE
+    assert "pip install --no-cache-dir --requirement /opt/airflow/requirements.txt" in DOCKERFILE
+    pinned = re.search(r"^apache-airflow==(\S+)", (PROJECT / "requirements.txt").read_text(), re.MULTILINE)
+    assert pinned is not None
+    assert f"FROM apache/airflow:{pinned[1]}-python3.11\n" in DOCKERFILE
+
+
+def test_what_the_image_copies_exists_and_is_not_ignored() -> None:
+    copied = re.findall(r"^COPY --chown=airflow:0 (\S+)", DOCKERFILE, re.MULTILINE)
+    kept = {line[1:] for line in (PROJECT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert set(copied) == kept
+    assert [name for name in copied if not (PROJECT / name).exists()] == []
+
+
+@pytest.mark.parametrize("name", [n for n, s in SERVICES.items() if s.get("restart") == "unless-stopped"])
+def test_everything_that_stays_up_has_a_health_check(name: str) -> None:
+    assert SERVICES[name]["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
+
+
+def test_what_is_waited_for_can_say_that_it_is_ready() -> None:
+    for name, service in SERVICES.items():
+        for other, wanted in service.get("depends_on", {}).items():
+            if wanted["condition"] == "service_healthy":
+                assert "healthcheck" in SERVICES[other], (
+                    f"{name} waits for {other}, which has no health check"
+                )
+            else:
+                assert wanted["condition"] == "service_completed_successfully"
+                assert SERVICES[other].get("restart", "no") == "no", f"{name} waits for the end of {other}"
+
+
+def test_volumes_are_declared() -> None:
+    mounted = {volume.split(":")[0] for s in SERVICES.values() for volume in s.get("volumes", ())}
+    assert mounted == set(COMPOSE["volumes"])
+
+
+def test_images_are_pinned() -> None:
+    assert [s["image"] for s in SERVICES.values() if not re.search(r":[^:/]+$", s["image"])] == []
+    assert "latest" not in TEXT
+
+
+def test_only_the_ui_is_reachable_and_only_from_this_machine() -> None:
+    published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
+    assert published == {"airflow-apiserver": ["127.0.0.1:${AIRFLOW_PORT:-8080}:8080"]}
+
+
+def test_no_secret_stands_in_a_file() -> None:
+    template = dict(re.findall(r"^([A-Z_0-9]+)=(.*)$", (PROJECT / ".env.example").read_text(), re.MULTILINE))
+    assert set(template.values()) == {""}
+    required = set(re.findall(r"\$\{(\w+):\?", TEXT))
+    assert required == set(template), "what compose requires is what the template asks for"
+    for service in SERVICES.values():
+        for key, value in service.get("environment", {}).items():
+            if re.search(r"PASSWORD$|SECRET|ACCESS_KEY|FERNET", key):
+                assert str(value).startswith("${"), f"{key} is written out"
