@@ -1,0 +1,1 @@
+"""Pure values and laws. Imports the standard library and `tidemark.errors` only."""

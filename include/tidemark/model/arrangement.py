@@ -1,0 +1,173 @@
+"""The state of one collection: an immutable value that cannot be wrong, because it checks itself on construction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from tidemark.errors import Corruption
+from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
+from tidemark.model.collection import Collection, Gate
+from tidemark.model.interval import Interval, IntervalSet
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A gate's word: under `suite`, these batches are good. A batch is named by its id, which survives trimming."""
+
+    batch: str
+    suite: str
+
+
+@dataclass(frozen=True)
+class FrontierCertificate:
+    """The frontier gate's word: up to `upper` there is no hole and every unsealed batch is vouched for."""
+
+    upper: int
+    suite: str
+
+
+@dataclass(frozen=True)
+class Fence:
+    """Of the attempts at one step of one interval only the newest, `token`, may commit."""
+
+    step: str
+    interval: Interval
+    token: str
+
+
+@dataclass(frozen=True)
+class LedgerRun:
+    """A sorted run of the ledger of source files: an immutable object, the paths it spans, how often it was merged."""
+
+    object: ObjectRef
+    entries: int
+    first_path: str
+    last_path: str
+    level: int = 0
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Counters over the life of the collection; bytes are those of data files."""
+
+    rows_ingested: int = 0
+    rows_late_applied: int = 0
+    rows_late_discarded: int = 0
+    bytes_ingested: int = 0
+    bytes_drained: int = 0
+    bytes_compacted: int = 0
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """A collection's state.
+
+    Invariants, checked in this order: every batch id is unique; unsealed sequence intervals do not overlap and ascend;
+    each trace batch has since <= the state's since and upper <= the seal; neighbours touch; levels do not rise from
+    old to new; the trace starts at 0; `trace_upper <= seal`.
+    """
+
+    collection: Collection
+    seal: int = 0
+    wanted: int = 0
+    since: int = 0
+    unsealed: tuple[UnsealedBatch, ...] = ()
+    trace: tuple[TraceBatch, ...] = ()
+    quarantined: tuple[UnsealedBatch, ...] = ()
+    ingested: IntervalSet = IntervalSet()
+    ledger: tuple[LedgerRun, ...] = ()
+    certificates: tuple[Certificate, ...] = ()
+    vouched: FrontierCertificate | None = None
+    fences: tuple[Fence, ...] = ()
+    totals: Totals = field(default_factory=Totals)
+
+    def __post_init__(self) -> None:
+        ids = [batch.id for batch in (*self.unsealed, *self.trace, *self.quarantined)]
+        if len(ids) != len(set(ids)):
+            raise Corruption(f"a batch is named twice: {sorted(i for i in set(ids) if ids.count(i) > 1)[0]}")
+        for left, right in pairwise(self.unsealed):
+            if left.sequence[1] > right.sequence[0]:
+                raise Corruption(f"unsealed sequence intervals overlap: {left.sequence} and {right.sequence}")
+        self._check_trace()
+
+    def _check_trace(self) -> None:
+        for batch in self.trace:
+            if batch.description.since > self.since:
+                raise Corruption(f"trace batch {batch} has since beyond the collection's {self.since}")
+            if batch.description.upper > self.seal:
+                raise Corruption(f"trace batch {batch} reaches beyond the seal {self.seal}")
+        if self.trace and self.trace[0].description.lower != 0:
+            raise Corruption(f"the trace starts at {self.trace[0].description.lower}, not at 0")
+        for older, newer in pairwise(self.trace):
+            if older.description.upper != newer.description.lower:
+                raise Corruption(f"trace has a gap or overlap at {older.description.upper}: {newer.description}")
+            if older.level < newer.level:
+                raise Corruption(f"trace level rises from {older} to {newer}")
+
+    @property
+    def trace_upper(self) -> int:
+        """What has been moved into the trace is complete below here."""
+        return self.trace[-1].description.upper if self.trace else 0
+
+    @property
+    def sequence_upper(self) -> int:
+        """Where the next unsealed batch's sequence interval starts. Derived and not monotone: never an identity."""
+        return self.unsealed[-1].sequence[1] if self.unsealed else 0
+
+    @property
+    def pending(self) -> tuple[UnsealedBatch, ...]:
+        """Unsealed batches that hold times the trace does not cover yet."""
+        return tuple(batch for batch in self.unsealed if batch.last_time >= self.trace_upper)
+
+    @property
+    def horizon(self) -> int:
+        """No fact that may still be resolved happened below here, so older facts need not be remembered.
+
+        Rows ingested later happened at or above seal - reach (or are discarded); rows ingested already and not yet
+        drained have recorded bounds. Non-decreasing.
+        """
+        floor = max(0, self.since, self.seal - self.collection.late.reach)
+        return min([floor, *(batch.first_event_time for batch in self.pending)])
+
+    def is_vouched(self, batch: UnsealedBatch | TraceBatch) -> bool:
+        """Whether a certificate under the current suite covers the batch."""
+        if isinstance(batch, UnsealedBatch):
+            suites = {self.collection.suite(Gate.UNSEALED)}
+        else:
+            suites = {self.collection.suite(Gate.TRACE), self.collection.suite(Gate.COMPACTION)}
+        return any(c.batch == batch.id and c.suite in suites for c in self.certificates)
+
+    @property
+    def vouched_upper(self) -> int:
+        """Up to where the frontier gate has vouched under the current suite."""
+        if self.vouched and self.vouched.suite == self.collection.suite(Gate.FRONTIER):
+            return self.vouched.upper
+        return 0
+
+    def fence(self, step: str, interval: Interval) -> str | None:
+        """The token of the newest attempt at a step of an interval, or None."""
+        return next((f.token for f in self.fences if (f.step, f.interval) == (step, interval)), None)
+
+    def objects(self) -> Iterator[ObjectRef]:
+        """The sidecar objects the state names itself; parts tables name the data files in turn."""
+        for batch in (*self.unsealed, *self.trace, *self.quarantined):
+            if batch.parts is not None:
+                yield batch.parts
+        yield from (run.object for run in self.ledger)
+
+
+def evicted(state: Arrangement) -> Arrangement:
+    """Forget unsealed batches the trace covers: those wholly below the trace upper. A keyed collection keeps a batch
+    until all it says happened below the horizon, because later facts are placed among the facts it holds."""
+
+    def lingers(batch: UnsealedBatch) -> bool:
+        if batch.last_time >= state.trace_upper:
+            return True
+        return state.collection.keyed and batch.last_event_time >= state.horizon
+
+    kept = tuple(batch for batch in state.unsealed if lingers(batch))
+    alive = {batch.id for batch in (*kept, *state.trace, *state.quarantined)}
+    certificates = tuple(c for c in state.certificates if c.batch in alive)
+    return replace(state, unsealed=kept, certificates=certificates)

@@ -1,0 +1,67 @@
+"""Times as people write them: int64 microseconds since the epoch, UTC, to and from ISO 8601."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from tidemark.errors import InvalidUsage
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+MAX_TIME = 2**63 - 1
+
+_UNITS = {
+    "us": MICROSECOND,
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+
+
+def from_datetime(moment: datetime) -> int:
+    """Microseconds since the epoch; a naive `moment` is taken as UTC."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (aware - EPOCH) // MICROSECOND
+
+
+def parse_instant(text: str) -> int:
+    """Microseconds from an integer or an ISO 8601 date or time (UTC unless it carries an offset).
+
+    Raises InvalidUsage for anything else, and for times before the epoch.
+    """
+    try:
+        micros = int(text) if re.fullmatch(r"[+-]?\d+", text) else from_datetime(datetime.fromisoformat(text))
+    except ValueError:
+        raise InvalidUsage(f"not a time: {text!r}; write 2013-01-02, 2013-01-02T03:04:05Z or microseconds") from None
+    if not 0 <= micros <= MAX_TIME:
+        raise InvalidUsage(f"time {text!r} is outside [1970-01-01, {MAX_TIME} µs]")
+    return micros
+
+
+def format_instant(micros: int) -> str:
+    """ISO 8601 in UTC with `Z`; seconds and microseconds only where they are not zero. Far times stay integers."""
+    try:
+        moment = EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        return str(micros)
+    if micros % 1_000_000:
+        return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_duration(text: str | int) -> int:
+    """Microseconds from `90s`, `2h`, `3d`, `1h30m` or an integer of microseconds. Raises InvalidUsage otherwise."""
+    if isinstance(text, int) and not isinstance(text, bool):
+        micros = text
+    else:
+        pieces = re.findall(r"(\d+)\s*(us|ms|s|m|h|d|w)", str(text))
+        if not pieces or re.sub(r"(\d+)\s*(us|ms|s|m|h|d|w)|\s", "", str(text)):
+            raise InvalidUsage(f"not a duration: {text!r}; write 30m, 2h, 3d or 1h30m")
+        micros = sum((_UNITS[unit] * int(count) for count, unit in pieces), timedelta()) // MICROSECOND
+    if not 0 <= micros <= MAX_TIME:
+        raise InvalidUsage(f"duration {text!r} is outside [0, {MAX_TIME} µs]")
+    return micros

@@ -1,0 +1,72 @@
+"""Half-open intervals of time `[lower, upper)` and sets of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.instant import MAX_TIME, format_instant
+
+
+@dataclass(frozen=True, order=True)
+class Interval:
+    """`[lower, upper)` in microseconds, never empty."""
+
+    lower: int
+    upper: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lower < self.upper <= MAX_TIME:
+            raise InvalidUsage(f"interval [{self.lower}, {self.upper}) must satisfy 0 <= lower < upper")
+
+    def __contains__(self, time: int) -> bool:
+        return self.lower <= time < self.upper
+
+    def __str__(self) -> str:
+        return f"[{format_instant(self.lower)}, {format_instant(self.upper)})"
+
+
+@dataclass(frozen=True)
+class IntervalSet:
+    """A set of times as disjoint intervals in ascending order, never touching: equal sets are equal values."""
+
+    members: tuple[Interval, ...] = ()
+
+    def __post_init__(self) -> None:
+        for older, newer in zip(self.members, self.members[1:], strict=False):
+            if newer.lower <= older.upper:
+                raise InvalidUsage(f"intervals {older} and {newer} overlap, touch or are out of order")
+
+    def __iter__(self) -> Iterator[Interval]:
+        return iter(self.members)
+
+    def add(self, interval: Interval) -> IntervalSet:
+        """The union with one interval."""
+        lower, upper = interval.lower, interval.upper
+        apart = []
+        for member in self.members:
+            if member.upper < lower or upper < member.lower:
+                apart.append(member)
+            else:
+                lower, upper = min(lower, member.lower), max(upper, member.upper)
+        return IntervalSet(tuple(sorted([*apart, Interval(lower, upper)])))
+
+    def covers(self, interval: Interval) -> bool:
+        """Whether every time of `interval` is in the set."""
+        return any(m.lower <= interval.lower and interval.upper <= m.upper for m in self.members)
+
+    def complete_from(self, start: int) -> int:
+        """The first time at or after `start` that is not in the set: what was read without a hole."""
+        for member in self.members:
+            if member.lower <= start < member.upper:
+                return member.upper
+        return start
+
+    def first_hole(self, start: int, upper: int) -> Interval | None:
+        """The oldest interval of `[start, upper)` that is missing, or None."""
+        lower = self.complete_from(start)
+        if lower >= upper:
+            return None
+        following = [m.lower for m in self.members if m.lower > lower]
+        return Interval(lower, min([*following, upper]))

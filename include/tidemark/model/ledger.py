@@ -1,0 +1,57 @@
+"""The ledger of source files: which content of which file was counted, by which batch. The memory behind exactly-once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidemark.model.batch import ObjectRef
+from tidemark.model.interval import Interval
+
+
+class Status(StrEnum):
+    """What became of a source file: counted; set aside as unreadable or wrong; or freed with its batch."""
+
+    INGESTED = "ingested"
+    QUARANTINED = "quarantined"
+    FREED = "freed"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A delta file as listed: its path, size, and the store's change token (ETag, or mtime and inode)."""
+
+    path: str
+    bytes: int
+    token: str
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One source file's fate. `late` refers to the Parquet object of its late rows, applied and discarded alike."""
+
+    path: str
+    bytes: int
+    sha256: str
+    token: str
+    interval: Interval
+    status: Status
+    batch: str | None = None
+    rows: int = 0
+    rows_late_applied: int = 0
+    rows_late_discarded: int = 0
+    late: ObjectRef | None = None
+    reason: str | None = None
+
+
+def newest(runs: Iterable[Iterable[LedgerEntry]]) -> dict[str, LedgerEntry]:
+    """The last word on each path, from runs given oldest first."""
+    return {entry.path: entry for run in runs for entry in run}
+
+
+def path_hash(path: str) -> int:
+    """A 64-bit hash of a source path, by which concurrent ingests notice that they share a file."""
+    return int.from_bytes(hashlib.sha256(path.encode()).digest()[:8], "big")

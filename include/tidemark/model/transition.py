@@ -1,0 +1,303 @@
+"""The pure transition `apply(state, change)`: the only way a state becomes another.
+
+Every transition is total, a no-op the second time, and indifferent to the stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.arrangement import Arrangement, Certificate, Fence, FrontierCertificate, evicted
+from tidemark.model.batch import UnsealedBatch
+from tidemark.model.change import (
+    Attempted,
+    Certified,
+    Change,
+    Compacted,
+    CompactionAllowed,
+    Created,
+    Drained,
+    Ingested,
+    LedgerMerged,
+    Quarantined,
+    Redefined,
+    Refused,
+    Released,
+    Sealed,
+)
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The change fits: the state after it."""
+
+    state: Arrangement
+
+
+@dataclass(frozen=True)
+class AlreadyApplied:
+    """The state already holds what the change says."""
+
+
+@dataclass(frozen=True)
+class Stale:
+    """The change no longer fits; plan and execute again."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class FencedOff:
+    """A newer attempt has taken over; stop."""
+
+    reason: str
+
+
+Outcome = Applied | AlreadyApplied | Stale | FencedOff
+
+
+def apply(state: Arrangement | None, change: Change) -> Outcome:
+    """What `change` makes of `state` (None before the collection was created)."""
+    if isinstance(change, Created):
+        return _created(state, change)
+    if state is None:
+        return Stale("the collection was never created")
+    match change:
+        case Redefined():
+            return _redefined(state, change)
+        case Attempted():
+            return _attempted(state, change)
+        case Ingested():
+            return _ingested(state, change)
+        case Refused():
+            return _refused(state, change)
+        case Certified():
+            return _certified(state, change)
+        case Sealed():
+            return _sealed(state, change)
+        case Drained():
+            return _drained(state, change)
+        case Compacted():
+            return _compacted(state, change)
+        case LedgerMerged():
+            return _ledger_merged(state, change)
+        case Quarantined():
+            return _quarantined(state, change)
+        case Released():
+            return _released(state, change)
+        case CompactionAllowed():
+            return _compaction_allowed(state, change)
+
+
+def conflict(mine: Change, theirs: Change) -> str | None:
+    """Why `mine`, planned before `theirs` was committed, must be planned anew; None if the two commute.
+
+    What a state cannot show is checked here: source files taken meanwhile by another ingest.
+    """
+    if isinstance(mine, Ingested | Released) and isinstance(theirs, Ingested | Released):
+        shared = set(mine.sources) & set(theirs.sources)
+        if shared:
+            return f"{len(shared)} of the source files were ingested by another run meanwhile"
+    return None
+
+
+def _created(state: Arrangement | None, change: Created) -> Outcome:
+    if state is None:
+        return Applied(Arrangement(change.collection))
+    if state.collection == change.collection:
+        return AlreadyApplied()
+    return Stale(f"collection {state.collection.name} exists with another declaration")
+
+
+def _redefined(state: Arrangement, change: Redefined) -> Outcome:
+    if state.collection == change.collection:
+        return AlreadyApplied()
+    held, asked = state.collection.frozen(), change.collection.frozen()
+    for name, value in held.items():
+        if asked[name] != value:
+            raise InvalidUsage(f"{name} of collection {state.collection.name} cannot change from {value} to {asked[name]}")
+    return Applied(replace(state, collection=change.collection))
+
+
+def _attempted(state: Arrangement, change: Attempted) -> Outcome:
+    fence = change.fence
+    if state.fence(fence.step, fence.interval) == fence.token:
+        return AlreadyApplied()
+    return Applied(replace(state, fences=(*_unfenced(state, fence), fence)))
+
+
+def _unfenced(state: Arrangement, fence: Fence) -> tuple[Fence, ...]:
+    return tuple(f for f in state.fences if (f.step, f.interval) != (fence.step, fence.interval))
+
+
+def _fenced_off(state: Arrangement, fence: Fence) -> FencedOff | None:
+    holder = state.fence(fence.step, fence.interval)
+    if holder == fence.token:
+        return None
+    return FencedOff(f"{fence.step} of {fence.interval}: attempt {fence.token} was overtaken by {holder or 'a finished one'}")
+
+
+def _ingested(state: Arrangement, change: Ingested) -> Outcome:
+    batch, fence = change.batch, change.fence
+    if batch and any(batch.id == held.id for held in (*state.unsealed, *state.quarantined)):
+        return AlreadyApplied()
+    if off := _fenced_off(state, fence):
+        return off
+    if batch and batch.first_time < state.seal:
+        return Stale(f"the seal {state.seal} has passed the batch's first time {batch.first_time}")
+    if change.first_on_time is not None and change.first_on_time < state.seal:
+        return Stale(f"the seal {state.seal} has passed {change.first_on_time}, judged on time before")
+    placed = () if batch is None else (replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1)),)
+    totals = replace(
+        state.totals,
+        rows_ingested=state.totals.rows_ingested + (batch.rows if batch else 0),
+        bytes_ingested=state.totals.bytes_ingested + (batch.bytes if batch else 0),
+        rows_late_applied=state.totals.rows_late_applied + change.rows_late_applied,
+        rows_late_discarded=state.totals.rows_late_discarded + change.rows_late_discarded,
+    )
+    return Applied(
+        replace(
+            state,
+            unsealed=(*state.unsealed, *placed),
+            ingested=state.ingested.add(fence.interval),
+            ledger=(*state.ledger, change.run) if change.run else state.ledger,
+            fences=_unfenced(state, fence),
+            totals=totals,
+        )
+    )
+
+
+def _refused(state: Arrangement, change: Refused) -> Outcome:
+    if any(run.object == change.run.object for run in state.ledger):
+        return AlreadyApplied()
+    return Applied(replace(state, ledger=(*state.ledger, change.run)))
+
+
+def _certified(state: Arrangement, change: Certified) -> Outcome:
+    if change.suite != state.collection.suite(change.gate):
+        return Stale(f"the {change.gate} suite changed from {change.suite} to {state.collection.suite(change.gate)}")
+    vouched = state.vouched
+    if change.upper is not None and change.upper > state.vouched_upper:
+        vouched = FrontierCertificate(change.upper, change.suite)
+    alive = {batch.id for batch in (*state.unsealed, *state.trace)}
+    added = {Certificate(batch, change.suite) for batch in change.batches if batch in alive} - set(state.certificates)
+    if not added and vouched == state.vouched:
+        return AlreadyApplied()
+    certificates = (*state.certificates, *sorted(added, key=lambda c: c.batch))
+    return Applied(replace(state, certificates=certificates, vouched=vouched))
+
+
+def _sealed(state: Arrangement, change: Sealed) -> Outcome:
+    seal, wanted = max(state.seal, change.upper), max(state.wanted, change.wanted)
+    if (seal, wanted) == (state.seal, state.wanted):
+        return AlreadyApplied()
+    for batch in state.pending:
+        if batch.first_time < seal and not state.is_vouched(batch):
+            return Stale(f"batch {batch.id} came below {seal} and no gate has vouched for it")
+    return Applied(replace(state, seal=seal, wanted=wanted))
+
+
+def _drained(state: Arrangement, change: Drained) -> Outcome:
+    batch = change.batch
+    if any(held.id == batch.id for held in state.trace):
+        return AlreadyApplied()
+    if off := _fenced_off(state, change.fence):
+        return off
+    if batch.description.lower != state.trace_upper:
+        return Stale(f"the trace upper moved from {batch.description.lower} to {state.trace_upper}")
+    if batch.description.upper > state.seal:
+        return Stale(f"the drain reaches {batch.description.upper}, beyond the seal {state.seal}")
+    totals = replace(state.totals, bytes_drained=state.totals.bytes_drained + batch.bytes)
+    fences = _unfenced(state, change.fence)
+    return Applied(evicted(replace(state, trace=(*state.trace, batch), fences=fences, totals=totals)))
+
+
+def _compacted(state: Arrangement, change: Compacted) -> Outcome:
+    ids = [batch.id for batch in state.trace]
+    if change.batch.id in ids and change.inputs != (change.batch.id,):
+        return AlreadyApplied()
+    if off := _fenced_off(state, change.fence):
+        return off
+    if not set(change.inputs) <= set(ids):
+        return Stale(f"compaction input {next(i for i in change.inputs if i not in ids)} is gone")
+    at = ids.index(change.inputs[0])
+    if tuple(ids[at : at + len(change.inputs)]) != change.inputs:
+        return Stale("the compaction's inputs are no longer neighbours")
+    trace = (*state.trace[:at], change.batch, *state.trace[at + len(change.inputs) :])
+    totals = replace(state.totals, bytes_compacted=state.totals.bytes_compacted + change.batch.bytes)
+    alive = {batch.id for batch in (*state.unsealed, *trace)}
+    certificates = tuple(c for c in state.certificates if c.batch in alive)
+    fences = _unfenced(state, change.fence)
+    return Applied(replace(state, trace=trace, fences=fences, certificates=certificates, totals=totals))
+
+
+def _ledger_merged(state: Arrangement, change: LedgerMerged) -> Outcome:
+    keys = [run.object.key for run in state.ledger]
+    if change.run.object.key in keys:
+        return AlreadyApplied()
+    if not set(change.inputs) <= set(keys):
+        return Stale("a run of the ledger was merged by another job")
+    at = keys.index(change.inputs[0])
+    if tuple(keys[at : at + len(change.inputs)]) != change.inputs:
+        return Stale("the runs of the ledger are no longer neighbours")
+    return Applied(replace(state, ledger=(*state.ledger[:at], change.run, *state.ledger[at + len(change.inputs) :])))
+
+
+def _quarantined(state: Arrangement, change: Quarantined) -> Outcome:
+    if any(held.id == change.batch for held in state.quarantined):
+        return AlreadyApplied()
+    batch = _named(state.unsealed, change.batch)
+    if batch is None:
+        return Stale(f"no unsealed batch {change.batch}")
+    if batch.first_time < state.trace_upper:
+        return Stale(f"batch {batch.id} was drained up to {state.trace_upper}; correct it with a mended file instead")
+    kept = tuple(held for held in state.unsealed if held.id != change.batch)
+    certificates = tuple(c for c in state.certificates if c.batch != change.batch)
+    totals = replace(state.totals, rows_ingested=state.totals.rows_ingested - batch.rows)
+    return Applied(
+        replace(
+            state,
+            unsealed=kept,
+            quarantined=(*state.quarantined, batch),
+            ledger=(*state.ledger, change.run),
+            certificates=certificates,
+            totals=totals,
+        )
+    )
+
+
+def _released(state: Arrangement, change: Released) -> Outcome:
+    if any(held.id == change.batch for held in state.unsealed):
+        return AlreadyApplied()
+    batch = _named(state.quarantined, change.batch)
+    if batch is None:
+        return Stale(f"no quarantined batch {change.batch}")
+    if batch.first_time < state.seal:
+        return Stale(f"the seal {state.seal} has passed the batch's first time {batch.first_time}; ingest its files again")
+    if state.collection.keyed and batch.first_event_time < state.horizon:
+        return Stale(f"facts since {batch.first_event_time} are forgotten below {state.horizon}; ingest its files again")
+    placed = replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1))
+    totals = replace(state.totals, rows_ingested=state.totals.rows_ingested + batch.rows)
+    return Applied(
+        replace(
+            state,
+            unsealed=(*state.unsealed, placed),
+            quarantined=tuple(held for held in state.quarantined if held.id != change.batch),
+            ledger=(*state.ledger, change.run),
+            totals=totals,
+        )
+    )
+
+
+def _compaction_allowed(state: Arrangement, change: CompactionAllowed) -> Outcome:
+    if change.since == state.since:
+        return AlreadyApplied()
+    if change.since < state.since:
+        return Stale(f"since cannot move back from {state.since} to {change.since}")
+    return Applied(replace(state, since=change.since))
+
+
+def _named(batches: Iterable[UnsealedBatch], identity: str) -> UnsealedBatch | None:
+    return next((batch for batch in batches if batch.id == identity), None)

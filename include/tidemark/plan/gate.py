@@ -1,0 +1,32 @@
+"""What a gate has to look at: everything not vouched for under its current suite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import TraceBatch, UnsealedBatch
+from tidemark.model.collection import Gate
+
+
+@dataclass(frozen=True)
+class GateRequest:
+    """Run `suite` over these batches (for the frontier gate: over the state, up to `upper`)."""
+
+    gate: Gate
+    suite: str
+    unsealed: tuple[UnsealedBatch, ...] = ()
+    trace: tuple[TraceBatch, ...] = ()
+    upper: int | None = None
+
+
+def plan_gate(state: Arrangement, gate: Gate) -> GateRequest | None:
+    """The batches or the frontier that the gate has not vouched for yet; None if all is vouched for."""
+    suite = state.collection.suite(gate)
+    if gate is Gate.FRONTIER:
+        return GateRequest(gate, suite, upper=state.seal) if state.seal > state.vouched_upper else None
+    if gate is Gate.UNSEALED:
+        unsealed = tuple(batch for batch in state.pending if not state.is_vouched(batch))
+        return GateRequest(gate, suite, unsealed=unsealed) if unsealed else None
+    trace = tuple(batch for batch in state.trace if not state.is_vouched(batch))
+    return GateRequest(gate, suite, trace=trace) if trace else None

@@ -1,0 +1,74 @@
+"""What an ingest of an interval has to read, given what was read before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.interval import Interval
+from tidemark.model.ledger import LedgerEntry, SourceFile, Status
+
+TASK_BYTES = 256 * 2**20
+"""Files are grouped into tasks of about this size: large enough to hide a task's fixed cost, small enough to spread."""
+
+
+@dataclass(frozen=True)
+class IngestRequest:
+    """Read these files of the interval, judging lateness against the seal seen now. No files: record that it was read."""
+
+    interval: Interval
+    files: tuple[SourceFile, ...]
+    seal: int
+    since: int
+
+
+def plan_ingest(
+    state: Arrangement, interval: Interval, files: Sequence[SourceFile], known: Mapping[str, LedgerEntry]
+) -> IngestRequest | None:
+    """The files of an interval not counted yet; None if there are none and the interval was read before.
+
+    A file known by path must come with its `sha256`. Raises InvalidUsage for a file whose content changed since it was
+    ingested, and for an interval outside the collection's start and end.
+    """
+    collection = state.collection
+    if interval.lower < collection.start or (collection.end is not None and interval.upper > collection.end):
+        ends = "never" if collection.end is None else collection.end
+        raise InvalidUsage(
+            f"interval {interval} is outside collection {collection.name}, which starts at {collection.start} and ends {ends}"
+        )
+    stops = collection.source.bad_files == "stop"
+    new = tuple(file for file in files if _is_new(file, known.get(file.path), retry_bad=stops))
+    if not new and state.ingested.covers(interval):
+        return None
+    return IngestRequest(interval, new, state.seal, state.since)
+
+
+def _is_new(file: SourceFile, entry: LedgerEntry | None, *, retry_bad: bool) -> bool:
+    if entry is None or entry.status is Status.FREED:
+        return True
+    if entry.status is Status.QUARANTINED:
+        return retry_bad or file.sha256 != entry.sha256
+    if file.sha256 == entry.sha256:
+        return False
+    raise InvalidUsage(
+        f"{file.path} changed after it was ingested: was {entry.bytes} bytes sha256 {entry.sha256[:12]}, "
+        f"is {file.bytes} bytes sha256 {(file.sha256 or '?')[:12]}; put the correction in a new file, "
+        f"or quarantine batch {entry.batch} before it is drained"
+    )
+
+
+def group_files(files: Sequence[SourceFile], tasks: int) -> list[tuple[SourceFile, ...]]:
+    """Files spread over at least `tasks` groups (as far as there are files) of at most about TASK_BYTES each, in order."""
+    total = sum(file.bytes for file in files)
+    target = min(TASK_BYTES, max(1, -(-total // max(1, tasks))))
+    groups: list[list[SourceFile]] = []
+    size = target
+    for file in files:
+        if size + file.bytes > target:
+            groups.append([])
+            size = 0
+        groups[-1].append(file)
+        size += file.bytes
+    return [tuple(group) for group in groups]

@@ -1,0 +1,54 @@
+"""Cutting a merge of sorted parts into key ranges that can be merged apart, and skipping parts that cannot matter."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from tidemark.model.batch import Part
+from tidemark.model.update import Row
+from tidemark.plan.tasks import KeyRange
+
+
+def split_keys(parts: Sequence[Part], *, target_rows: int) -> list[KeyRange]:
+    """Consecutive key ranges covering all keys, each of about `target_rows` rows, by the parts' sparse indexes.
+
+    A key is never split over two ranges, so one with more rows than the target makes a range of its own.
+    """
+    groups = sorted(((first_key, rows) for part in parts for first_key, rows in part.groups), key=lambda g: g[0])
+    cuts: list[Row] = []
+    held = 0
+    for first_key, rows in groups:
+        if held >= target_rows and (not cuts or first_key > cuts[-1]):
+            cuts.append(first_key)
+            held = 0
+        held += rows
+    return [KeyRange(lower, upper) for lower, upper in zip([None, *cuts], [*cuts, None], strict=True)]
+
+
+def overlaps(part: Part, keys: KeyRange) -> bool:
+    """Whether a part can hold a key of the range."""
+    return (keys.upper is None or part.first_key < keys.upper) and (keys.lower is None or part.last_key >= keys.lower)
+
+
+def groups_within(part: Part, keys: KeyRange) -> range:
+    """The row groups of a part that can hold keys of the range."""
+    firsts = [first_key for first_key, _ in part.groups]
+    # A key equal to a group's first key may already end the group before it, hence "strictly before lower".
+    low = 0 if keys.lower is None else max(0, sum(first < keys.lower for first in firsts) - 1)
+    high = len(firsts) if keys.upper is None else sum(first < keys.upper for first in firsts)
+    return range(low, max(low, high))
+
+
+def groups_holding(part: Part, touched: Sequence[Row]) -> list[int]:
+    """The row groups of a part that can hold any of the `touched` keys (ascending)."""
+    firsts = [first_key for first_key, _ in part.groups]
+    held: set[int] = set()
+    for key in touched:
+        if part.first_key <= key <= part.last_key:
+            last = bisect_right(firsts, key) - 1
+            held.add(last)
+            while last > 0 and firsts[last] == key:
+                last -= 1
+                held.add(last)
+    return sorted(held)

@@ -1,0 +1,30 @@
+"""How far the seal may move."""
+
+from __future__ import annotations
+
+from tidemark.errors import Unvouched
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.change import Sealed
+from tidemark.model.collection import Gate
+
+
+def plan_seal(state: Arrangement, upper: int) -> Sealed | None:
+    """Seal to `upper`, or to what an earlier run wanted and could not have, less the grace; None if already there.
+
+    Never past the first interval that was not ingested, counted from the collection's start: what is missing is waited
+    for, and the wish remembered, so that the run which closes the hole also passes the days behind it.
+
+    Raises Unvouched if a batch below the new seal is not vouched for under the current unsealed suite.
+    """
+    wanted = max(state.wanted, upper)
+    complete = state.ingested.complete_from(state.collection.start)
+    target = max(state.seal, min(wanted, complete) - state.collection.grace)
+    below = [batch for batch in state.pending if batch.first_time < target]
+    if unvouched := [batch.id for batch in below if not state.is_vouched(batch)]:
+        raise Unvouched(
+            f"batch {unvouched[0]} below {target} is not vouched for; run the unsealed gate, or quarantine the batch",
+            Gate.UNSEALED,
+        )
+    if (target, wanted) == (state.seal, state.wanted):
+        return None
+    return Sealed(target, wanted)

@@ -1,0 +1,123 @@
+"""What one executor task is asked and what it answers: plain values that travel as JSON.
+
+A task reads immutable objects and writes new ones under its own names; its answer reaches the driver once, with the
+attempt that won, so retried and speculative attempts leave orphans only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemark.model.batch import ObjectRef, Part
+from tidemark.model.collection import Collection
+from tidemark.model.interval import Interval
+from tidemark.model.ledger import LedgerEntry, SourceFile
+from tidemark.model.update import Row
+
+
+@dataclass(frozen=True)
+class KeyRange:
+    """`[lower, upper)` of keys; None is unbounded."""
+
+    lower: Row | None = None
+    upper: Row | None = None
+
+
+@dataclass(frozen=True)
+class IngestTask:
+    """Read `files`, judge lateness against `seal` and `since`, write parts sorted by key under `prefix`."""
+
+    collection: Collection
+    interval: Interval
+    files: tuple[SourceFile, ...]
+    seal: int
+    since: int
+    batch: str
+    prefix: str
+
+
+@dataclass(frozen=True)
+class IngestAnswer:
+    """Parts written and one ledger entry per file; `first_on_time` as in the change Ingested."""
+
+    parts: tuple[Part, ...]
+    entries: tuple[LedgerEntry, ...]
+    first_on_time: int | None
+
+
+@dataclass(frozen=True)
+class MergeTask:
+    """Merge sorted parts within a key range: keep times in `[lower, upper)`, forward to `since`, consolidate."""
+
+    collection: Collection
+    parts: tuple[Part, ...]
+    keys: KeyRange
+    lower: int
+    upper: int
+    since: int
+    prefix: str
+
+
+@dataclass(frozen=True)
+class ResolveTask:
+    """Resolve facts within a key range: the new ones have times in `[lower, upper)`, those below `lower` are known.
+
+    `facts` are parts of unsealed batches; `trace` are parts of the trace, of which only rows of touched keys that
+    happened below `horizon` matter: they give the value each key held before its oldest remembered fact.
+    """
+
+    collection: Collection
+    facts: tuple[Part, ...]
+    trace: tuple[Part, ...]
+    keys: KeyRange
+    lower: int
+    upper: int
+    horizon: int
+    prefix: str
+
+
+@dataclass(frozen=True)
+class WriteAnswer:
+    """Parts written, and what was read to write them.
+
+    `rows_read` and `digest_read` count the input rows within the time bounds, hashed under the output's forwarding;
+    for a merge the written parts' digests must add up to `digest_read`. `bytes_read` is what was fetched from storage.
+    """
+
+    parts: tuple[Part, ...]
+    rows_read: int
+    digest_read: int
+    bytes_read: int
+
+
+@dataclass(frozen=True)
+class InspectTask:
+    """Read one part in full and report what is really in it; `facts` says which schema it has."""
+
+    collection: Collection
+    part: Part
+    facts: bool
+
+
+@dataclass(frozen=True)
+class InspectAnswer:
+    """What a part holds, found by reading every row: the evidence gates and `verify --data` judge by.
+
+    `unsorted` counts rows not after their predecessor (facts: by key; updates: strictly by key, value, time,
+    event_time); `first_key` and `last_key` are None for an empty part.
+    """
+
+    file: ObjectRef
+    sha256: str
+    rows: int
+    digest: int
+    null_keys: int
+    zero_diffs: int
+    unsorted: int
+    first_time: int
+    last_time: int
+    first_event_time: int
+    last_event_time: int
+    first_key: Row | None
+    last_key: Row | None
+    columns: tuple[str, ...]
