@@ -1,0 +1,1 @@
+"""Kernels on Arrow tables: decode, merge, resolve, inspect, read. No JVM; executors and notebooks run the same code."""

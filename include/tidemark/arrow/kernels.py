@@ -1,0 +1,55 @@
+"""The kernels by name, with their tasks and answers as JSON: what a runner carries to executors and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.plan.tasks import (
+    IngestAnswer,
+    IngestTask,
+    InspectAnswer,
+    InspectTask,
+    MergeTask,
+    ResolveTask,
+    WriteAnswer,
+)
+from tidemark.storage import ObjectStore
+from tidemark.storage.codec import decode, encode
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function of a store and a task, and the types of both ends."""
+
+    function: Callable[[ObjectStore, Any], Any]
+    task: type
+    answer: type
+
+
+def kernel(name: str) -> Kernel:
+    """The kernel called `name`; its module is imported only then."""
+    if name == "ingest":
+        from tidemark.arrow.ingest import ingest_files
+
+        return Kernel(ingest_files, IngestTask, IngestAnswer)
+    if name == "merge":
+        from tidemark.arrow.merge import merge_range
+
+        return Kernel(merge_range, MergeTask, WriteAnswer)
+    if name == "resolve":
+        from tidemark.arrow.resolve import resolve_range
+
+        return Kernel(resolve_range, ResolveTask, WriteAnswer)
+    if name == "inspect":
+        from tidemark.arrow.inspect import inspect_part
+
+        return Kernel(inspect_part, InspectTask, InspectAnswer)
+    raise KeyError(name)
+
+
+def run_encoded(store: ObjectStore, name: str, task: bytes) -> bytes:
+    """Run one task given and answered as JSON."""
+    called = kernel(name)
+    return encode(called.function(store, decode(task, called.task, name=f"{name} task")), called.answer)

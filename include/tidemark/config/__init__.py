@@ -1,0 +1,1 @@
+"""Collection files: YAML to `tidemark.model.collection.Collection`, checked field by field."""

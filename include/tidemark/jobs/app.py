@@ -1,0 +1,148 @@
+"""The spark apps' one adapter: parse arguments, call the one job, print one JSON line, answer with an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tidemark import __version__
+from tidemark.errors import RETRY_SAFE, InvalidUsage, TidemarkError
+from tidemark.jobs.job import Job, Runner, collection_store, fresh_id, writer_name
+from tidemark.model.collection import Gate
+from tidemark.model.instant import parse_instant
+from tidemark.model.interval import Interval
+from tidemark.storage.log import StateLog
+
+STEPS = ("ingest", "seal", "drain", "compact", "gate")
+
+
+class NeedsSpark(BaseException):
+    """A step that was tried without Spark has data to read. Not an Exception: no job may swallow it."""
+
+
+def parser(step: str) -> argparse.ArgumentParser:
+    """The arguments of one app."""
+    arguments = argparse.ArgumentParser(prog=f"{step}.py", description=__doc__)
+    arguments.add_argument("--root", required=True, help="where collections live: a path or s3://bucket/prefix")
+    arguments.add_argument("--collection", required=True)
+    arguments.add_argument("--lower", required=True, type=parse_instant, help="start of the data interval (ISO or µs)")
+    arguments.add_argument("--upper", required=True, type=parse_instant, help="end of the data interval, exclusive")
+    arguments.add_argument("--attempt", default=None, help="fencing token: the newest attempt at a step wins")
+    if step == "ingest":
+        arguments.add_argument("--landing", default=os.environ.get("TIDEMARK_LANDING", ""))
+        arguments.add_argument("--file", default=None, help="collection file: creates or redefines the collection first")
+    if step == "gate":
+        arguments.add_argument("--gate", required=True, type=Gate, choices=list(Gate))
+    return arguments
+
+
+def main(step: str, argv: Sequence[str]) -> int:
+    """Run one step as a process: the result as the last line of stdout, the exit code of errors.py."""
+    from tidemark.resident.guard import die_with_parent
+
+    die_with_parent()
+    try:
+        args = parser(step).parse_args(argv)
+        print(f"tidemark {__version__} {step} {args.collection}", file=sys.stderr)
+        result = run(step, args, lambda: spark_runner(step, args))
+    except TidemarkError as error:
+        print(json.dumps({"step": step, "error": {"kind": error.kind, "message": str(error)}}), flush=True)
+        return error.exit_code
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        line = {"kind": type(error).__name__, "message": str(error).splitlines()[0] if str(error) else repr(error)}
+        print(json.dumps({"step": step, "error": line}), flush=True)
+        return RETRY_SAFE
+    print(json.dumps(result), flush=True)
+    return 0
+
+
+def without_spark(step: str, argv: Sequence[str]) -> dict[str, Any] | None:
+    """The step's result if its plan is empty or touches metadata only; None if it must read data.
+
+    Raises what the step raises. Nothing is lost by trying: what was planned is planned again.
+    """
+
+    def refuse() -> Runner:
+        raise NeedsSpark
+
+    try:
+        return run(step, parser(step).parse_args(argv), refuse)
+    except NeedsSpark:
+        return None
+
+
+def run(step: str, args: argparse.Namespace, runner: Callable[[], Runner]) -> dict[str, Any]:
+    """Call the step's job with parsed arguments."""
+    interval = Interval(args.lower, args.upper)
+    job = open_job(args.root, args.collection, runner, attempt=args.attempt)
+    return {"step": step, "collection": args.collection, **_call(step, job, interval, args)}
+
+
+def open_job(root: str, collection: str, runner: Callable[[], Runner], *, attempt: str | None = None) -> Job:
+    """A job on a collection's store. Without an attempt token it gets one of its own."""
+    store = collection_store(root, collection)
+    log = StateLog(store, fresh_id, writer=writer_name())
+
+    def note(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    return Job(store, log, runner, attempt or fresh_id(), note=note)
+
+
+def spark_runner(step: str, args: argparse.Namespace) -> Runner:
+    """Tasks over the executors of this app's Spark session."""
+    from tidemark.spark.runner import SparkRunner
+    from tidemark.spark.session import session
+
+    return SparkRunner(session(f"tidemark {step} {args.collection}"), collection_store(args.root, args.collection).url)
+
+
+def _call(step: str, job: Job, interval: Interval, args: argparse.Namespace) -> dict[str, Any]:
+    if step == "ingest":
+        from tidemark.jobs.init import declare
+        from tidemark.jobs.ingest import ingest
+
+        if args.file:
+            declare(job, args.file)
+        if not args.landing:
+            raise InvalidUsage("no landing: pass --landing or set TIDEMARK_LANDING")
+        return ingest(job, interval, landing_root=args.landing)
+    if step == "seal":
+        from tidemark.jobs.seal import seal
+
+        return gated(job, lambda: seal(job, interval))
+    if step == "drain":
+        from tidemark.jobs.drain import drain
+
+        return gated(job, lambda: drain(job, interval))
+    if step == "compact":
+        from tidemark.jobs.compact import compact
+
+        return gated(job, lambda: compact(job, interval))
+    from tidemark.jobs.gate import gate
+
+    return gate(job, args.gate)
+
+
+def gated(job: Job, step: Callable[[], dict[str, Any]], *, rounds: int = 5) -> dict[str, Any]:
+    """A step whose gate has run before it in the DAG: what came in between is simply gated too, then the step goes on.
+
+    A gate that fails raises GateFailed. The command line calls steps bare, so that there a missing gate is refused.
+    """
+    from tidemark.errors import Unvouched
+    from tidemark.jobs.gate import gate
+
+    for _ in range(rounds):
+        try:
+            return step()
+        except Unvouched as missing:
+            job.note(f"{missing}; gating it now")
+            gate(job, Gate(missing.gate))
+    return step()

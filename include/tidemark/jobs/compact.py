@@ -1,0 +1,120 @@
+"""Compact: replace neighbouring trace batches by one, until no two neighbours share a level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tidemark.errors import Corruption
+from tidemark.jobs.job import Job
+from tidemark.jobs.write import check_sums, trace_batch
+from tidemark.model.arrangement import Arrangement, LedgerRun
+from tidemark.model.batch import DIGEST_MODULUS, TraceBatch
+from tidemark.model.change import Compacted, LedgerMerged
+from tidemark.model.instant import MAX_TIME
+from tidemark.model.interval import Interval
+from tidemark.model.ledger import newest
+from tidemark.plan.compact import CompactionRequest, plan_compaction
+from tidemark.plan.ranges import overlaps, split_keys
+from tidemark.plan.tasks import MergeTask, WriteAnswer
+from tidemark.storage import ledger, parts_table
+from tidemark.storage.log import Head
+
+TASK_ROWS = 1_000_000
+
+
+def compact(job: Job, interval: Interval) -> dict[str, Any]:
+    """Run every compaction that is due, each cascade as one streaming merge; also merges the ledger's runs.
+
+    `interval` names the run. Raises Unvouched if the trace gate has not vouched for an input.
+    """
+    merges = rows = written = 0
+    while (change := _compact_once(job, interval)) is not None:
+        merges += 1
+        rows += change.batch.rows
+        written += change.batch.bytes
+    while _merge_ledger_once(job):
+        pass
+    head = job.log.load()
+    return {
+        "outcome": "applied" if merges else "nothing to do",
+        "version": head.version,
+        "merges": merges,
+        "rows": rows,
+        "bytes_written": written,
+        "live_batches": len(head.state.trace),
+    }
+
+
+def _compact_once(job: Job, interval: Interval) -> Compacted | None:
+    def change_for(head: Head) -> Compacted | None:
+        request = plan_compaction(head.state)
+        if request is None:
+            return None
+        head, fence = job.fenced(head, "compact", interval)
+        return Compacted(fence, tuple(batch.id for batch in request.inputs), _execute(job, head.state, request))
+
+    _, change, _ = job.commit_until_fit(change_for)
+    assert change is None or isinstance(change, Compacted)
+    return change
+
+
+def _execute(job: Job, state: Arrangement, request: CompactionRequest) -> TraceBatch:
+    identity = job.new_id()
+    if request.moves_no_data:
+        return _taken_over(request, identity)
+    parts = parts_table.parts_of(job.store, request.with_data)
+    since = request.description.since
+    tasks = [
+        MergeTask(
+            state.collection,
+            tuple(part for part in parts if overlaps(part, keys)),
+            keys,
+            0,
+            MAX_TIME,
+            since,
+            f"data/{identity}",
+        )
+        for keys in split_keys(parts, target_rows=TASK_ROWS)
+    ]
+    total = sum(batch.rows for batch in request.inputs)
+    job.note(f"merging {len(request.inputs)} batches of {total} rows in {len(tasks)} tasks")
+    answers: list[WriteAnswer] = job.runner().run("merge", tasks)
+    _check(request, answers)
+    written = [part for answer in answers for part in answer.parts]
+    rows = sum(part.rows for part in written)
+    return trace_batch(job, identity, request.description, request.level(rows), written)
+
+
+def _taken_over(request: CompactionRequest, identity: str) -> TraceBatch:
+    """At most one input has data and its times stay as they are: its parts serve the output, nothing is rewritten."""
+    highest = max(batch.level for batch in request.inputs)
+    if not request.with_data:
+        return TraceBatch(identity, request.description, highest, 0, 0, 0)
+    return replace(request.with_data[0], id=identity, description=request.description, level=highest)
+
+
+def _check(request: CompactionRequest, answers: Sequence[WriteAnswer]) -> None:
+    """The inputs were read whole, and their recorded sums, where forwarding leaves them as they are, are the output's."""
+    total = check_sums(answers)
+    read, held = sum(answer.rows_read for answer in answers), sum(batch.rows for batch in request.inputs)
+    if read != held:
+        raise Corruption(f"the compaction read {read} rows, its inputs hold {held}; refused")
+    if all(batch.description.since == request.description.since for batch in request.with_data):
+        recorded = sum(batch.digest for batch in request.inputs) % DIGEST_MODULUS
+        if total != recorded:
+            raise Corruption(f"the inputs' recorded sums give {recorded:016x}, the merge read {total:016x}; refused")
+
+
+def _merge_ledger_once(job: Job) -> bool:
+    def change_for(head: Head) -> LedgerMerged | None:
+        due: tuple[LedgerRun, ...] = ledger.due_for_merge(head.state.ledger)
+        if not due:
+            return None
+        entries = newest(ledger.load_run(job.store, run) for run in due).values()
+        run = ledger.save_run(job.store, f"ledger/{job.new_id()}.json", entries, level=due[0].level + 1)
+        return LedgerMerged(tuple(held.object.key for held in due), run)
+
+    _, change, _ = job.commit_until_fit(change_for)
+    return change is not None

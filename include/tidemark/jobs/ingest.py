@@ -1,0 +1,142 @@
+"""Ingest: read an interval's delta files into one unsealed batch, each file once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tidemark.config.template import render
+from tidemark.errors import Corruption, GateFailed, NotReady
+from tidemark.jobs.job import Job
+from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
+from tidemark.model.batch import DIGEST_MODULUS, Part, UnsealedBatch
+from tidemark.model.change import Ingested, Refused
+from tidemark.model.interval import Interval
+from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash
+from tidemark.plan.ingest import IngestRequest, group_files, plan_ingest
+from tidemark.plan.tasks import IngestAnswer, IngestTask
+from tidemark.storage import landing, ledger, parts_table
+from tidemark.storage.log import Head
+
+
+def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]:
+    """Read what is new of an interval's files and commit it; the result counts rows, late rows and bad files.
+
+    Idempotent by source file identity. Raises NotReady if the interval has not landed, InvalidUsage for a file whose
+    content changed since it was ingested, GateFailed if a file cannot be taken and the collection says `stop`.
+    """
+    read: list[IngestAnswer] = []
+
+    def change_for(head: Head) -> Ingested | None:
+        read.clear()
+        request = _plan(job, head.state, interval, landing_root)
+        if request is None:
+            return None
+        head, fence = job.fenced(head, "ingest", interval)
+        batch = job.new_id()
+        read.extend(_execute(job, head.state, request, batch))
+        entries = [entry for answer in read for entry in answer.entries]
+        _stop_on_bad_files(job, head, entries)
+        return _change(job, fence, request, read, batch)
+
+    head, change, fresh = job.commit_until_fit(change_for)
+    if change is None:
+        return {"outcome": "nothing to do", "version": head.version}
+    assert isinstance(change, Ingested)
+    return {
+        "outcome": "applied" if fresh else "already applied",
+        "version": head.version,
+        "batch": change.batch.id if change.batch else None,
+        "rows": change.batch.rows if change.batch else 0,
+        "files": len(change.sources),
+        "late_applied": change.rows_late_applied,
+        "late_discarded": change.rows_late_discarded,
+        "bad_files": change.bad_files,
+    }
+
+
+def _plan(job: Job, state: Arrangement, interval: Interval, landing_root: str) -> IngestRequest | None:
+    source = state.collection.source
+    pattern = render(source.path, interval, landing_root)
+    if not landing.is_ready(pattern, source.ready):
+        raise NotReady(f"{interval} of {state.collection.name} has not landed: {pattern} is not ready ({source.ready})")
+    listed = landing.list_sources(pattern)
+    known = ledger.known(job.store, state.ledger, [file.path for file in listed])
+    files = [_identified(file, known.get(file.path)) for file in listed]
+    return plan_ingest(state, interval, files, known)
+
+
+def _identified(file: SourceFile, entry: LedgerEntry | None) -> SourceFile:
+    """A file known by path needs its checksum; an unchanged change token spares the reading."""
+    if entry is None:
+        return file
+    unchanged = (file.bytes, file.token) == (entry.bytes, entry.token)
+    return replace(file, sha256=entry.sha256 if unchanged else landing.sha256_of(file.path))
+
+
+def _execute(job: Job, state: Arrangement, request: IngestRequest, batch: str) -> list[IngestAnswer]:
+    if not request.files:
+        return []
+    runner = job.runner()
+    groups = group_files(request.files, runner.parallelism)
+    job.note(f"reading {len(request.files)} files in {len(groups)} tasks")
+    tasks = [
+        IngestTask(state.collection, request.interval, group, request.seal, request.since, batch, f"data/{batch}")
+        for group in groups
+    ]
+    answers: list[IngestAnswer] = runner.run("ingest", tasks)
+    written = sum(part.rows for answer in answers for part in answer.parts)
+    counted = sum(entry.rows for answer in answers for entry in answer.entries if entry.status is Status.INGESTED)
+    if written != counted:
+        raise Corruption(f"ingest wrote {written} rows, its files hold {counted} to apply")
+    return answers
+
+
+def _stop_on_bad_files(job: Job, head: Head, entries: Sequence[LedgerEntry]) -> None:
+    """Where the collection says so, a file that cannot be taken stops the interval; the ledger remembers why."""
+    bad = [entry for entry in entries if entry.status is Status.QUARANTINED]
+    if not bad or head.state.collection.source.bad_files != "stop":
+        return
+    job.log.commit(head, Refused(_run(job, bad)))
+    more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+    raise GateFailed(f"{bad[0].path}: {bad[0].reason}{more}; mend the file and run again, or set bad_files: quarantine")
+
+
+def _change(
+    job: Job, fence: Fence, request: IngestRequest, answers: Sequence[IngestAnswer], batch: str
+) -> Ingested:
+    parts = [part for answer in answers for part in answer.parts]
+    entries = [entry for answer in answers for entry in answer.entries]
+    on_time = [answer.first_on_time for answer in answers if answer.first_on_time is not None]
+    return Ingested(
+        fence,
+        _batch(job, batch, request.interval, parts) if parts else None,
+        _run(job, entries) if entries else None,
+        sources=tuple(sorted(path_hash(entry.path) for entry in entries)),
+        first_on_time=min(on_time, default=None),
+        rows_late_applied=sum(entry.rows_late_applied for entry in entries),
+        rows_late_discarded=sum(entry.rows_late_discarded for entry in entries),
+        bad_files=sum(entry.status is Status.QUARANTINED for entry in entries),
+    )
+
+
+def _run(job: Job, entries: Sequence[LedgerEntry]) -> LedgerRun:
+    return ledger.save_run(job.store, f"ledger/{job.new_id()}.json", entries)
+
+
+def _batch(job: Job, batch: str, interval: Interval, parts: Sequence[Part]) -> UnsealedBatch:
+    table = parts_table.save(job.store, f"data/{batch}/parts-{job.new_id()}.json", parts)
+    return UnsealedBatch(
+        batch,
+        interval,
+        table,
+        len(parts),
+        sum(part.rows for part in parts),
+        sum(part.file.bytes for part in parts),
+        sum(part.digest for part in parts) % DIGEST_MODULUS,
+        min(part.first_time for part in parts),
+        max(part.last_time for part in parts),
+        min(part.first_event_time for part in parts),
+        max(part.last_event_time for part in parts),
+    )

@@ -1,0 +1,103 @@
+"""What every job is given, and the loop they share: plan, execute, apply, commit; after `stale`, again."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tidemark.errors import Contention, Fenced, InvalidUsage
+from tidemark.model.arrangement import Fence
+from tidemark.model.change import Attempted, Change
+from tidemark.model.collection import NAME
+from tidemark.model.interval import Interval
+from tidemark.model.transition import Stale
+from tidemark.storage import ObjectStore, open_store
+from tidemark.storage.log import Committed, Head, StateLog
+
+ROUNDS = 20
+"""Times a job plans anew after finding its result stale, before it gives way to others."""
+
+
+class Runner(Protocol):
+    """Runs kernels over tasks, wherever that is. Answers come in the order of the tasks, each from one attempt only."""
+
+    def run(self, kernel: str, tasks: Sequence[Any]) -> list[Any]:
+        """The answers of `kernel` (see tidemark/arrow/kernels.py) to each task."""
+        ...
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks run at once."""
+        ...
+
+
+def fresh_id() -> str:
+    """A name nobody else uses."""
+    return uuid.uuid4().hex
+
+
+def writer_name() -> str:
+    """Who commits, for people reading the log: host and process."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+@dataclass
+class Job:
+    """One attempt at one step of one collection.
+
+    `runner` is called only when data must be read, so that a step without such work never starts a JVM; `attempt` is
+    the fencing token; `note` shows progress.
+    """
+
+    store: ObjectStore
+    log: StateLog
+    runner: Callable[[], Runner]
+    attempt: str
+    new_id: Callable[[], str] = fresh_id
+    note: Callable[[str], None] = field(default=lambda text: None)
+    _held: set[Fence] = field(default_factory=set)
+
+    def fenced(self, head: Head, step: str, interval: Interval) -> tuple[Head, Fence]:
+        """Make this attempt the one that may commit `step` of `interval`, and return the head that says so.
+
+        An attempt takes over once, when it starts: planning again after that it must still hold the fence, else it was
+        overtaken (Fenced).
+        """
+        fence = Fence(step, interval, self.attempt)
+        if fence in self._held and head.state.fence(step, interval) != self.attempt:
+            raise Fenced(f"{step} of {interval}: attempt {self.attempt} was overtaken; a newer one runs or has finished")
+        committed = self.log.commit(head, Attempted(fence))
+        if isinstance(committed, Stale):
+            raise Contention(committed.reason)
+        self._held.add(fence)
+        return committed.head, fence
+
+    def commit_until_fit(self, change_for: Callable[[Head], Change | None]) -> tuple[Head, Change | None, bool]:
+        """Plan and execute (`change_for`) against the newest head, and commit; after `stale`, all over.
+
+        Returns the head that holds the change, the change (None: nothing to do) and whether this call made it so.
+        """
+        reason = ""
+        for _ in range(ROUNDS):
+            head = self.log.load()
+            change = change_for(head)
+            if change is None:
+                return head, None, False
+            outcome = self.log.commit(head, change)
+            if isinstance(outcome, Committed):
+                self._held.discard(getattr(change, "fence", None))  # type: ignore[arg-type]
+                return outcome.head, change, outcome.fresh
+            reason = outcome.reason
+            self.note(f"stale, planning again: {reason}")
+        raise Contention(f"stale {ROUNDS} times, last: {reason}; run the step again")
+
+
+def collection_store(root: str, name: str) -> ObjectStore:
+    """The store of one collection below a root. InvalidUsage if the name could not be one."""
+    if not NAME.fullmatch(name):
+        raise InvalidUsage(f"collection name {name!r} must match {NAME.pattern}")
+    return open_store(f"{root.rstrip('/')}/{name}")

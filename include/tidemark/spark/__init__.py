@@ -1,0 +1,1 @@
+"""Where it runs: the Spark session, tasks over executors, and the laws as DataFrame expressions."""

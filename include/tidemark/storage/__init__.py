@@ -1,0 +1,5 @@
+"""Object stores and the state log. The only package that knows a storage SDK; only `log.py` lists state versions."""
+
+from tidemark.storage.store import ObjectInfo, ObjectStore, open_store
+
+__all__ = ["ObjectInfo", "ObjectStore", "open_store"]

@@ -1,0 +1,80 @@
+"""States, changes and sidecar objects as JSON, and back, with every field checked.
+
+JSON numbers here may exceed 2^53 (digests, times): readers must take them as 64-bit integers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from tidemark.errors import Corruption
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import ObjectRef, Part
+from tidemark.model.change import Change
+from tidemark.model.ledger import LedgerEntry
+
+FORMAT = 1
+"""The on-disk format this code writes. A reader refuses a newer one (docs/format.md)."""
+
+
+@dataclass(frozen=True)
+class VersionRecord:
+    """One version of a state: its change, who made it, its predecessor's SHA-256, and sometimes the whole state.
+
+    `id` is the change's own: a writer that lost the reply to its create finds by it whether the version is its own.
+    `written_at` is wall-clock microseconds, for people only.
+    """
+
+    format: int
+    version: int
+    previous: str
+    id: str
+    written_at: int
+    writer: str
+    change: Change
+    checkpoint: Arrangement | None = None
+
+
+@cache
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    """The (cached) codec of a type."""
+    return TypeAdapter(kind)
+
+
+def encode(value: Any, kind: Any = None) -> bytes:
+    """Compact JSON of a dataclass or of a collection of them (`kind` names the type where it is not a class)."""
+    return adapter(kind or type(value)).dump_json(value)
+
+
+def decode(data: bytes, kind: Any, *, name: str) -> Any:
+    """The value of `kind` in `data`; Corruption naming the object `name` if it is anything else."""
+    try:
+        return adapter(kind).validate_json(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(step) for step in first["loc"])
+        raise Corruption(f"{name} does not decode: {where}: {first['msg']}") from None
+
+
+def reference(key: str, data: bytes) -> ObjectRef:
+    """What a state records of an object it names."""
+    return ObjectRef(key, len(data), hashlib.sha256(data).hexdigest())
+
+
+def check(ref: ObjectRef, data: bytes) -> bytes:
+    """`data` if it is what `ref` recorded; else Corruption with both sizes or both checksums."""
+    if len(data) != ref.bytes:
+        raise Corruption(f"{ref.key} has {len(data)} bytes, recorded were {ref.bytes}")
+    found = hashlib.sha256(data).hexdigest()
+    if found != ref.sha256:
+        raise Corruption(f"{ref.key} has sha256 {found[:12]}, recorded was {ref.sha256[:12]}")
+    return data
+
+
+PARTS = tuple[Part, ...]
+ENTRIES = tuple[LedgerEntry, ...]

@@ -1,0 +1,210 @@
+"""The state log: version N+1 is created if absent, and that is the only mutation there is.
+
+A version object records one change; every CHECKPOINT_EVERY-th holds the whole state beside it, so a reader folds a few
+small objects whatever the age of the collection. Versions lie in folders of a thousand, so that finding the newest one
+lists two short folders.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.change import Change
+from tidemark.model.transition import AlreadyApplied, Applied, FencedOff, Stale, apply, conflict
+from tidemark.storage.codec import FORMAT, VersionRecord, decode, encode
+from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectStore, Unavailable
+
+T = TypeVar("T")
+
+CHECKPOINT_EVERY = 16
+"""A checkpoint costs a state, a load folds at most this many changes: few reads on S3, few bytes a commit."""
+FOLDER_SIZE = 1000
+ATTEMPTS = 100
+"""Lost races before a commit gives up. 16 writers at once lose about 16 in a row at worst; this leaves room."""
+COLLECTION_GRACE = 3600.0
+"""Seconds a version outlives its last use before a collector may remove it (docs/decisions/0006)."""
+STALL_LIMIT = COLLECTION_GRACE / 2
+"""A writer that last saw the head this long ago must look anew before it commits: what it would create may have been
+created, superseded and collected meanwhile."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """A version and the state at it. Version 0 has no state: the collection was never created."""
+
+    version: int
+    sha256: str
+    arrangement: Arrangement | None
+    seen_at: float
+
+    @property
+    def state(self) -> Arrangement:
+        """The state; InvalidUsage if the collection was never created."""
+        if self.arrangement is None:
+            raise InvalidUsage("there is no collection here; create it with `tidemark init`")
+        return self.arrangement
+
+
+@dataclass(frozen=True)
+class Committed:
+    """The head that holds the change; `fresh` is False if it held it before."""
+
+    head: Head
+    fresh: bool
+
+
+@dataclass
+class StateLog:
+    """The versions of one collection in `store`, which is rooted at the collection.
+
+    `new_id` names changes, `writer` is recorded for people; `wall` and `monotonic` are seconds; all come from outside,
+    so that a test can choose them.
+    """
+
+    store: ObjectStore
+    new_id: Callable[[], str]
+    writer: str = ""
+    wall: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    pause: Callable[[float], None] = time.sleep
+    _dice: random.Random = field(default_factory=random.Random)
+
+    def load(self, version: int | None = None) -> Head:
+        """The newest state, or the one at `version`. InvalidUsage if that version is not there."""
+        newest = self.newest_version()
+        if version is not None and not 0 < version <= newest:
+            raise InvalidUsage(f"there is no version {version}; the newest is {newest}")
+        wanted = newest if version is None else version
+        head = Head(0, "", None, self.monotonic())
+        if wanted >= CHECKPOINT_EVERY:
+            data = self._read(wanted // CHECKPOINT_EVERY * CHECKPOINT_EVERY)
+            if data is None:
+                raise Corruption(f"version {wanted // CHECKPOINT_EVERY * CHECKPOINT_EVERY} is missing below {wanted}")
+            record = _decoded(data, wanted // CHECKPOINT_EVERY * CHECKPOINT_EVERY)
+            head = Head(record.version, hashlib.sha256(data).hexdigest(), record.checkpoint, self.monotonic())
+        while head.version < wanted:
+            data = self._read(head.version + 1)
+            if data is None:
+                raise Corruption(f"version {head.version + 1} is missing below {wanted}")
+            head = self._folded(head, _decoded(data, head.version + 1), data)
+        return head
+
+    def newest_version(self) -> int:
+        """The number of the newest version; 0 if there is none."""
+        for folder in reversed(_retried(lambda: self.store.folders("versions/"), self.pause)):
+            listed = _retried(lambda at=folder: list(self.store.list(f"versions/{at}/")), self.pause)  # type: ignore[misc]
+            if listed:
+                return int(listed[-1].key.rpartition("/")[2].removesuffix(".json"))
+        return 0
+
+    def commit(self, base: Head, change: Change) -> Committed | Stale:
+        """Record `change`, planned against `base`, as the next version.
+
+        Loses races gracefully: folds what others committed, and tries again while the change still fits. Safe to call
+        again with the same change after any error. Raises Fenced if a newer attempt has taken over, Contention if too
+        many races were lost, CommitUnknown if the store never said whether the version was created.
+        """
+        identity = self.new_id()
+        head, unknown = base, False
+        for attempt in range(ATTEMPTS):
+            try:
+                for data, record in self._after(head):
+                    head = self._folded(head, record, data)
+                    if record.id == identity:
+                        return Committed(head, True)
+                    if reason := conflict(change, record.change):
+                        return Stale(reason)
+                outcome = apply(head.arrangement, change)
+                if isinstance(outcome, AlreadyApplied):
+                    return Committed(head, False)
+                if isinstance(outcome, FencedOff):
+                    raise Fenced(outcome.reason)
+                if isinstance(outcome, Stale):
+                    return outcome
+                return Committed(self._create(head, change, identity, outcome), True)
+            except (AlreadyExists, Unavailable):
+                pass
+            except Indeterminate:
+                unknown = True
+            self.pause(self._dice.uniform(0, min(1.0, 0.002 * 2 ** min(attempt, 9))))
+        if unknown:
+            raise CommitUnknown(f"the store did not say whether version {head.version + 1} was created; run the step again")
+        raise Contention(f"lost {ATTEMPTS} races for version {head.version + 1}; run the step again")
+
+    def history(self, upto: int | None = None) -> Iterator[VersionRecord]:
+        """The versions' records, newest first, down to the oldest retained."""
+        version = self.newest_version() if upto is None else upto
+        while version and (data := self._read(version)):
+            yield _decoded(data, version)
+            version -= 1
+
+    def _create(self, head: Head, change: Change, identity: str, outcome: Applied) -> Head:
+        if self.monotonic() - head.seen_at > STALL_LIMIT:
+            raise Contention(f"stalled for more than {STALL_LIMIT:.0f} s after version {head.version}; run the step again")
+        version = head.version + 1
+        checkpoint = outcome.state if version % CHECKPOINT_EVERY == 0 else None
+        now = int(self.wall() * 1_000_000)
+        record = VersionRecord(FORMAT, version, head.sha256, identity, now, self.writer, change, checkpoint)
+        data = encode(record)
+        self.store.create(_key(version), data)
+        return Head(version, hashlib.sha256(data).hexdigest(), outcome.state, self.monotonic())
+
+    def _after(self, head: Head) -> Iterator[tuple[bytes, VersionRecord]]:
+        """Versions newer than `head`. After a stall a missing next version proves nothing, so the newest is looked up."""
+        if self.monotonic() - head.seen_at > STALL_LIMIT:
+            newest = self.newest_version()
+            if newest > head.version and self._read(head.version + 1) is None:
+                raise Contention(f"version {head.version + 1} was collected during a stall; run the step again")
+            if newest < head.version:
+                raise Corruption(f"the newest version is {newest}, but {head.version} was seen before")
+        version = head.version + 1
+        while (data := self._read(version)) is not None:
+            yield data, _decoded(data, version)
+            version += 1
+
+    def _folded(self, head: Head, record: VersionRecord, data: bytes) -> Head:
+        if record.previous != head.sha256:
+            raise Corruption(f"version {record.version} follows {record.previous[:12]}, but {head.version} is {head.sha256[:12]}")
+        outcome = apply(head.arrangement, record.change)
+        state = outcome.state if isinstance(outcome, Applied) else head.arrangement
+        if not isinstance(outcome, Applied | AlreadyApplied):
+            raise Corruption(f"version {record.version} does not apply: {outcome.reason}")
+        if record.checkpoint is not None and record.checkpoint != state:
+            raise Corruption(f"the checkpoint of version {record.version} is not the fold of its changes")
+        return Head(record.version, hashlib.sha256(data).hexdigest(), state, self.monotonic())
+
+    def _read(self, version: int) -> bytes | None:
+        try:
+            return _retried(lambda: self.store.read(_key(version)), self.pause)
+        except Missing:
+            return None
+
+
+def _key(version: int) -> str:
+    return f"versions/{version // FOLDER_SIZE:08d}/{version:012d}.json"
+
+
+def _decoded(data: bytes, version: int) -> VersionRecord:
+    record: VersionRecord = decode(data, VersionRecord, name=_key(version))
+    if record.format > FORMAT:
+        raise InvalidUsage(f"version {version} has format {record.format}, this code reads up to {FORMAT}; upgrade Tidemark")
+    if record.version != version:
+        raise Corruption(f"{_key(version)} holds version {record.version}")
+    return record
+
+
+def _retried(read: Callable[[], T], pause: Callable[[float], None], attempts: int = 6) -> T:
+    """A read, again after a refusal, with growing pauses: reads change nothing."""
+    for attempt in range(attempts - 1):
+        try:
+            return read()
+        except Unavailable:
+            pause(0.05 * 2**attempt)
+    return read()

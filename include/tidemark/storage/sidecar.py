@@ -1,0 +1,33 @@
+"""Immutable sidecar objects: what grows lives beside the state, which names it with size and checksum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidemark.errors import Corruption
+from tidemark.model.batch import ObjectRef
+from tidemark.storage.codec import check, decode, encode, reference
+from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectStore
+
+
+def write(store: ObjectStore, key: str, value: Any, kind: Any) -> ObjectRef:
+    """Write a value under a fresh key and return what to record of it. Writing the same bytes again is success."""
+    data = encode(value, kind)
+    try:
+        store.create(key, data)
+    except (AlreadyExists, Indeterminate):
+        try:
+            if store.read(key) != data:
+                raise Corruption(f"{key} exists with another content; keys of sidecar objects must be fresh") from None
+        except Missing:
+            store.create(key, data)
+    return reference(key, data)
+
+
+def read(store: ObjectStore, ref: ObjectRef, kind: Any) -> Any:
+    """The value a reference names; Corruption if the object is missing or is not what was recorded."""
+    try:
+        data = store.read(ref.key)
+    except Missing:
+        raise Corruption(f"{ref.key} is named by the state and does not exist") from None
+    return decode(check(ref, data), kind, name=ref.key)

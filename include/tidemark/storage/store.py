@@ -1,0 +1,108 @@
+"""The small protocol every object store meets, and the one way to open one by its address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from tidemark.errors import InvalidUsage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class AlreadyExists(Exception):
+    """Conditional create found an object at the key. Which one may be asked; it may even be ours (a lost reply)."""
+
+
+class Missing(Exception):
+    """No object at the key."""
+
+
+class Indeterminate(Exception):
+    """The store did not say whether a write took effect (time-out, lost connection, server error)."""
+
+
+class Unavailable(Exception):
+    """The store refused a request without doing anything (throttled, no permission for now). Try again later."""
+
+
+@dataclass(frozen=True)
+class ObjectInfo:
+    """A listed object: key below the store's root, size in bytes, change token (differs whenever content may differ)."""
+
+    key: str
+    bytes: int
+    token: str
+
+
+class ObjectStore(Protocol):
+    """Immutable objects by key below one root. Keys use `/`; no key is ever overwritten.
+
+    Instances pickle (executors reopen them by `url`). Reads of a missing key raise Missing. Every method may raise
+    Unavailable; `create` and the close of `open_output` may raise Indeterminate.
+    """
+
+    @property
+    def url(self) -> str:
+        """Where the store is: `open_store(url)` opens the same one again."""
+        ...
+
+    def create(self, key: str, data: bytes) -> None:
+        """Create an object if there is none at `key`, durably and atomically; else raise AlreadyExists."""
+        ...
+
+    def read(self, key: str) -> bytes:
+        """The whole object."""
+        ...
+
+    def stat(self, key: str) -> ObjectInfo | None:
+        """Size and change token of one object, or None."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """All objects whose key starts with `prefix`, ascending by key, at any depth."""
+        ...
+
+    def folders(self, prefix: str) -> list[str]:
+        """The names of the immediate sub-folders below the folder `prefix` (which ends in `/` or is empty), ascending."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Delete an object; deleting a missing one is success."""
+        ...
+
+    def open_input(self, key: str) -> pa.NativeFile:
+        """Random access to an object, for Parquet readers."""
+        ...
+
+    def open_output(self, key: str) -> AbstractContextManager[BinaryIO]:
+        """A sequential writer: on clean exit the object appears whole and durable under `key`; on error it does not.
+
+        The key must be fresh (attempt-unique): no check against an existing object is made.
+        """
+        ...
+
+
+def open_store(url: str) -> ObjectStore:
+    """Open the store at `url`: a local path, `s3://bucket/prefix` or, for tests, `memory://name`.
+
+    S3 takes its credentials and endpoint from the usual AWS environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, …).
+    Raises InvalidUsage for an address of another kind. Nothing is created or contacted yet.
+    """
+    scheme, separator, _ = url.partition("://")
+    if not separator or scheme == "file":
+        from tidemark.storage.local import LocalStore
+
+        return LocalStore(url.removeprefix("file://"))
+    if scheme == "s3":
+        from tidemark.storage.s3 import S3Store
+
+        return S3Store(url)
+    if scheme == "memory":
+        from tidemark.storage.memory import MemoryStore
+
+        return MemoryStore.named(url)
+    raise InvalidUsage(f"cannot open {url!r}: write a local path or s3://bucket/prefix")
