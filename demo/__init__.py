@@ -1,0 +1,1 @@
+"""The demo: real flights, laid out as change files, and every printed figure calculated a second time."""
