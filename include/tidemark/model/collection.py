@@ -118,7 +118,8 @@ class Late:
 class Collection:
     """One collection's declaration. Times in microseconds; `end` is exclusive, None means it never ends.
 
-    `quality` holds the owner's Great Expectations as canonical JSON, one string each.
+    `quality` holds the owner's Great Expectations as canonical JSON, one string each. `inputs` types the columns that
+    are read from the source and not kept (`time`, `event_time`, `order_by`, those of `delete_when`).
     """
 
     name: str
@@ -135,6 +136,7 @@ class Collection:
     late: Late = Late()
     quality: tuple[str, ...] = ()
     compact_ahead: bool = True
+    inputs: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -156,6 +158,11 @@ class Collection:
     def columns(self) -> tuple[Column, ...]:
         return (*self.key, *self.value)
 
+    def type_of(self, name: str) -> ColumnType:
+        """The type of a source column: as declared, else int for the diff, else timestamp."""
+        declared = {column.name: column.type for column in (*self.inputs, *self.columns)}
+        return declared.get(name, ColumnType.INT if name == self.source.diff else ColumnType.TIMESTAMP)
+
     @property
     def keyed(self) -> bool:
         """Whether source rows are facts about a key, resolved at the drain, and not updates already."""
@@ -171,4 +178,6 @@ class Collection:
         """The part of the declaration that data at rest depends on: it cannot change after `init`."""
         names = ("name", "key", "value", "start", "time", "event_time")
         frozen = {field.name: getattr(self, field.name) for field in fields(self) if field.name in names}
-        return frozen | {"envelope": self.source.envelope}
+        order_by = self.source.order_by
+        order = (order_by, self.type_of(order_by)) if order_by else None
+        return frozen | {"envelope": self.source.envelope, "order_by": order}
