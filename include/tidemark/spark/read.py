@@ -1,0 +1,168 @@
+"""As-of and changes as Spark DataFrames, at the scale of the cluster. Lazy: nothing is read until an action asks.
+
+A read names the state it was planned on, so it is stable while writers run. The rows come through Spark's own Parquet
+reader where the file system speaks the store's scheme, else through the Arrow reader in the executors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from tidemark.arrow.schema import updates_schema
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import Part
+from tidemark.model.collection import Collection
+from tidemark.plan.ranges import overlaps, split_keys
+from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes
+from tidemark.plan.tasks import ResolveTask
+from tidemark.spark import frames
+from tidemark.storage import ObjectStore, open_store, parts_table
+from tidemark.storage.codec import decode, encode
+
+TASK_ROWS = 1_000_000
+
+
+def as_of(
+    spark: SparkSession,
+    store: ObjectStore,
+    state: Arrangement,
+    *,
+    time: int | None = None,
+    event_time: int | None = None,
+) -> DataFrame:
+    """The collection as known at `time` (None: the latest complete one), as of `event_time` (None: all that happened).
+
+    Columns of key and value, and `_multiplicity` (long, never 0). InvalidUsage outside `[since, seal)`.
+    """
+    request = plan_as_of(state, time, event_time)
+    updates = _updates(spark, store, state.collection, request)
+    return frames.snapshot(updates, _columns(state.collection), time=request.upto, event_time=request.event_upto)
+
+
+def changes(
+    spark: SparkSession,
+    store: ObjectStore,
+    state: Arrangement,
+    *,
+    after: int,
+    upto: int | None = None,
+    net: bool = False,
+) -> DataFrame:
+    """What was learned with `after < time <= upto`, in the columns of Spark's CHANGES.
+
+    One row per consolidated update: key and value columns, `_change_type` (insert or delete by the sign;
+    update_preimage and update_postimage where one value of a unique key replaces one other), `_commit_version` (its
+    time, µs), `_commit_timestamp`, `_event_time` (µs), `diff` (its multiplicity). `net` sums over the whole interval
+    and leaves the times out. InvalidUsage outside `[since, seal)`.
+    """
+    request = plan_changes(state, after, upto)
+    collection = state.collection
+    updates = _updates(spark, store, collection, request)
+    if net:
+        summed = frames.net_changes(updates, _columns(collection), after=request.after, upto=request.upto)
+        return _labelled(summed, collection, ()).withColumnRenamed("_diff", "diff")
+    rows = frames.changes(updates, _columns(collection), after=request.after, upto=request.upto)
+    labelled = _labelled(rows, collection, frames.TIMES)
+    return labelled.select(
+        *_columns(collection),
+        "_change_type",
+        F.col("_time").alias("_commit_version"),
+        F.timestamp_micros("_time").alias("_commit_timestamp"),
+        "_event_time",
+        F.col("_diff").alias("diff"),
+    )
+
+
+def _labelled(rows: DataFrame, collection: Collection, times: Sequence[str]) -> DataFrame:
+    sign = F.when(F.col("_diff") > 0, "insert").otherwise("delete")
+    if not collection.keyed:
+        return rows.withColumn("_change_type", sign)
+    at = Window.partitionBy(*(column.name for column in collection.key), *times)
+    one_for_one = (F.count("*").over(at) == 2) & (F.min("_diff").over(at) == -1) & (F.max("_diff").over(at) == 1)
+    image = F.when(F.col("_diff") > 0, "update_postimage").otherwise("update_preimage")
+    return rows.withColumn("_change_type", F.when(one_for_one, image).otherwise(sign))
+
+
+def _columns(collection: Collection) -> list[str]:
+    return [column.name for column in collection.columns]
+
+
+def _updates(spark: SparkSession, store: ObjectStore, collection: Collection, request: ReadRequest) -> DataFrame:
+    """All updates the request may need, not yet filtered to it."""
+    trace = [part for part in parts_table.parts_of(store, request.trace) if request.needs(part)]
+    if collection.keyed:
+        below = _loaded(spark, store, collection, trace)
+        return below.unionByName(_resolved(spark, store, collection, request)) if request.unsealed else below
+    unsealed = [part for part in parts_table.parts_of(store, request.unsealed) if request.needs(part)]
+    pending = _loaded(spark, store, collection, unsealed).where(F.col("_time") >= request.trace_upper)
+    return _loaded(spark, store, collection, trace).unionByName(pending)
+
+
+def _loaded(spark: SparkSession, store: ObjectStore, collection: Collection, parts: Sequence[Part]) -> DataFrame:
+    schema = from_arrow_schema(updates_schema(collection), prefer_timestamp_ntz=False)
+    if not parts:
+        return spark.createDataFrame([], schema)
+    if "://" not in store.url:
+        return spark.read.schema(schema).parquet(*(f"file://{store.url}/{part.file.key}" for part in parts))
+    return _mapped(spark, schema, [encode(part) for part in parts], _reader(store.url, collection))
+
+
+def _resolved(spark: SparkSession, store: ObjectStore, collection: Collection, request: ReadRequest) -> DataFrame:
+    facts = parts_table.parts_of(store, request.remembered)
+    trace = parts_table.parts_of(store, request.trace_before)
+    new = [p for p in facts if p.last_time >= request.trace_upper and p.first_time <= request.upto]
+    tasks = [
+        ResolveTask(
+            collection,
+            tuple(part for part in facts if overlaps(part, keys)),
+            tuple(part for part in trace if overlaps(part, keys)),
+            keys,
+            request.trace_upper,
+            request.upto + 1,
+            request.horizon,
+            "",
+        )
+        for keys in split_keys(new, target_rows=TASK_ROWS)
+    ]
+    schema = from_arrow_schema(updates_schema(collection), prefer_timestamp_ntz=False)
+    return _mapped(spark, schema, [encode(task) for task in tasks], _resolver(store.url))
+
+
+Produce = Callable[[bytes], Iterable[pa.RecordBatch]]
+
+
+def _mapped(spark: SparkSession, schema: object, tasks: list[bytes], produce: Produce) -> DataFrame:
+    """One Spark task for each encoded task, each producing record batches."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for at in batch.column(0).to_pylist():
+                yield from produce(tasks[at])
+
+    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, schema)
+
+
+def _reader(url: str, collection: Collection) -> Produce:
+    def produce(encoded: bytes) -> Iterator[pa.RecordBatch]:
+        from tidemark.arrow.parts import read_groups
+
+        part = decode(encoded, Part, name="part")
+        for table in read_groups(open_store(url), part):
+            yield from (table.to_batches() if isinstance(table, pa.Table) else [table])
+
+    return produce
+
+
+def _resolver(url: str) -> Produce:
+    def produce(encoded: bytes) -> Iterator[pa.RecordBatch]:
+        from tidemark.arrow.resolve import resolved
+
+        for table in resolved(open_store(url), decode(encoded, ResolveTask, name="resolve task")):
+            yield from table.to_batches()
+
+    return produce
