@@ -1,0 +1,133 @@
+"""The digest of rows: by it a batch is known to hold what was written, whichever way it is cut into parts.
+
+This text is normative. All arithmetic is on unsigned 64-bit integers, modulo 2^64; `^` is exclusive or, `>>`
+shifts in zeros, byte strings are read little-endian.
+
+    mix(x):  x = x ^ (x >> 30);  x = x * 0xBF58476D1CE4E5B9
+             x = x ^ (x >> 27);  x = x * 0x94D049BB133111EB
+             x = x ^ (x >> 31)
+
+    code of a cell, by the type of its column:
+        null of any type    0x9FB21C651E98DF25
+        bool                0 or 1
+        int                 its two's complement
+        timestamp           two's complement of its microseconds since the epoch, UTC
+        date                two's complement of its days since the epoch
+        float               the bits of the IEEE double; -0.0 counts as 0.0, every NaN as 0x7FF8000000000000
+        string              its UTF-8 bytes, L of them, are filled up with zero bytes to a multiple of 8
+                            and cut into words w(1), w(2), … of 8 bytes (none if L is 0); the code is
+                            mix(L ^ (mix(w(1) ^ mix(1)) + mix(w(2) ^ mix(2)) + …))
+
+    hash of a row:  h = 0x9E3779B97F4A7C15, then for each of its columns but `_diff`, in the order of
+                    the schema (schema.py): h = mix(h ^ code)
+
+    digest of rows of updates:  the sum of hash * `_diff` (its two's complement)
+    digest of rows of facts:    the sum of hash
+
+A digest *forwarded to* s is that of the same rows with `_time` and `_event_time` replaced by the greater of
+themselves and s. Consolidating rows, or cutting and merging parts, leaves the sum as it was.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidemark.arrow.columns import contiguous, valid, values
+from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME
+
+Words = npt.NDArray[np.uint64]
+
+SEED = np.uint64(0x9E3779B97F4A7C15)
+NULL = np.uint64(0x9FB21C651E98DF25)
+BLOCK_ROWS = 32_768
+"""Rows hashed at a time, so that the intermediate arrays stay in the processor's cache."""
+
+_MASKS = np.array([2 ** (8 * held) - 1 for held in range(9)], np.uint64)
+_WORD = np.dtype("<u8")
+
+
+def digest(table: pa.Table | pa.RecordBatch, *, forward: int = 0) -> int:
+    """The digest of a table of updates, or of facts (it has no `_diff`), forwarded to `forward`."""
+    total = 0
+    for start in range(0, table.num_rows, BLOCK_ROWS):
+        block = table.slice(start, BLOCK_ROWS)
+        hashes = row_hashes(block, forward=forward)
+        if DIFF in block.schema.names:
+            hashes *= values(contiguous(block.column(DIFF))).view(np.uint64)
+        total += int(hashes.sum())
+    return total % 2**64
+
+
+def row_hashes(table: pa.Table | pa.RecordBatch, *, forward: int = 0) -> Words:
+    """One hash a row, over all columns but `_diff`."""
+    hashes = np.full(table.num_rows, SEED)
+    for name in table.schema.names:
+        if name == DIFF:
+            continue
+        array = contiguous(table.column(name))
+        if forward and name in (TIME, EVENT_TIME):
+            hashes ^= np.maximum(values(array), forward).view(np.uint64)
+        else:
+            hashes ^= _codes(array)
+        _mix(hashes)
+    return hashes
+
+
+def _mix(x: Words) -> Words:
+    """The finaliser of splitmix64, in place."""
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return x
+
+
+def _codes(array: pa.Array) -> Words:
+    codes = _string_codes(array) if pa.types.is_string(array.type) else _fixed_codes(array)
+    held = valid(array)
+    return codes if held is None else np.where(held, codes, NULL)
+
+
+def _fixed_codes(array: pa.Array) -> Words:
+    cells = values(array)
+    if pa.types.is_floating(array.type):
+        cells = np.where(np.isnan(cells), np.nan, cells + 0.0)  # -0.0 + 0.0 is 0.0, np.nan the quiet NaN
+        return cells.view(np.uint64)
+    return cells.astype(np.int64, copy=False).view(np.uint64)
+
+
+def _string_codes(array: pa.Array) -> Words:
+    """All words of all strings in one array: the cost is linear in bytes however lengths are spread."""
+    if len(array) == 0:
+        return np.empty(0, np.uint64)
+    _, offsets_buffer, data_buffer = array.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int32, count=len(array) + 1, offset=array.offset * 4).astype(
+        np.int64
+    )
+    first, last = int(offsets[0]), int(offsets[-1])
+    lengths = np.diff(offsets)
+    words = (lengths + 7) >> 3
+    ends = np.cumsum(words)
+    total = int(ends[-1])
+    sums = np.zeros(total + 1, np.uint64)
+    if total:
+        number = np.arange(total) - np.repeat(ends - words, words)
+        padded = np.zeros(last - first + 8, np.uint8)
+        padded[: last - first] = np.frombuffer(data_buffer, np.uint8, count=last - first, offset=first)
+        # A view with a stride of one byte: element i is the eight bytes from i on.
+        window: Words = np.ndarray((last - first + 1,), _WORD, padded.data, strides=(1,))
+        word = window[np.repeat(offsets[:-1] - first, words) + (number << 3)].astype(np.uint64, copy=False)
+        word &= _MASKS[np.minimum(np.repeat(lengths, words) - (number << 3), 8)]
+        word ^= _positions(int(words.max()))[number]
+        np.cumsum(_mix(word), out=sums[1:])
+    codes = sums[ends] - sums[ends - words]
+    codes ^= lengths.view(np.uint64)
+    return _mix(codes)
+
+
+def _positions(count: int) -> Words:
+    """mix(1) … mix(count)."""
+    return _mix(np.arange(1, count + 1, dtype=np.uint64))

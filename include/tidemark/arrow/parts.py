@@ -1,0 +1,328 @@
+"""Parts: writing a batch's Parquet files with their records, and reading them back row group by row group.
+
+A part's record (`Part`) is made while its file is written, from the same rows and bytes: counts, digest, time
+bounds, the first key of every row group, size and SHA-256. What is read is checked against it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidemark.arrow.columns import one_batch
+from tidemark.arrow.digest import digest
+from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, keys_of
+from tidemark.errors import Corruption, InvalidUsage
+from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
+from tidemark.model.update import Row
+from tidemark.storage.store import Missing, ObjectStore, Unavailable
+
+ROW_GROUP_ROWS = 16_384
+"""Rows of every row group but a part's last: what a point read decodes, and the grain of the sparse index."""
+PART_ROWS = 1_000_000
+"""Most rows of one part (rounded down to whole row groups): tens of megabytes, a fair unit of work."""
+FLUSH_GROUPS = 8
+"""Row groups handed to Parquet at once; more would only hold more memory."""
+
+
+def fresh_name() -> str:
+    """A name no other attempt uses."""
+    return uuid4().hex
+
+
+class PartWriter:
+    """Writes tables that come in order as parts under `prefix`; `close` tells what was written.
+
+        with PartWriter(store, prefix, schema, key_width=1, facts=False) as writer:
+            writer.write(table)
+            parts = writer.close()
+
+    Rows must be sorted, within a table and from table to table (InvalidUsage if the keys are seen not to be).
+    A part is reported only after its file is whole and durable; leaving the block without `close` abandons
+    the open file.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        prefix: str,
+        schema: pa.Schema,
+        *,
+        key_width: int,
+        facts: bool,
+        part_rows: int = PART_ROWS,
+        group_rows: int = ROW_GROUP_ROWS,
+        name: Callable[[], str] = fresh_name,
+    ) -> None:
+        if facts == (DIFF in schema.names):
+            raise InvalidUsage(f"columns {schema.names} are not those of {'facts' if facts else 'updates'}")
+        self._store, self._prefix, self._name = store, prefix.rstrip("/"), name
+        self._schema, self._key_width = schema, key_width
+        self._group_rows = group_rows
+        self._part_rows = max(1, part_rows // group_rows) * group_rows
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = 0
+        self._last_key: Row | None = None
+        self._open: _OpenPart | None = None
+        self._done: list[Part] = []
+
+    def __enter__(self) -> PartWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._open is not None:
+            self._open.abandon(error)
+            self._open = None
+
+    def write(self, table: pa.Table | pa.RecordBatch) -> None:
+        """Append rows. Raises InvalidUsage for other columns than the schema's."""
+        if table.schema.names != self._schema.names or table.schema.types != self._schema.types:
+            raise InvalidUsage(
+                f"cannot write columns {_described(table.schema)} to a part of {_described(self._schema)}"
+            )
+        if table.num_rows:
+            self._waiting.append(pa.Table.from_arrays(list(table.columns), schema=self._schema))
+            self._waiting_rows += table.num_rows
+        if self._waiting_rows >= self._group_rows * FLUSH_GROUPS:
+            self._flush(self._waiting_rows // self._group_rows * self._group_rows)
+
+    def close(self) -> tuple[Part, ...]:
+        """Finish the last part and return all, in order; none if no row was written."""
+        self._flush(self._waiting_rows)
+        if self._open is not None:
+            self._done.append(self._open.finish())
+            self._open = None
+        return tuple(self._done)
+
+    def _flush(self, rows: int) -> None:
+        """Write the first `rows` waiting rows, rotating parts as they fill."""
+        table = pa.concat_tables(self._waiting) if self._waiting else self._schema.empty_table()
+        start = 0
+        while start < rows:
+            if self._open is None:
+                self._open = self._start()
+            length = min(rows - start, self._part_rows - self._open.rows, self._group_rows * FLUSH_GROUPS)
+            self._append(self._open, one_batch(table.slice(start, length)))
+            start += length
+            if self._open.rows == self._part_rows:
+                self._done.append(self._open.finish())
+                self._open = None
+        rest = table.slice(rows)
+        self._waiting, self._waiting_rows = ([rest] if rest.num_rows else []), rest.num_rows
+
+    def _append(self, part: _OpenPart, batch: pa.RecordBatch) -> None:
+        firsts = range(0, batch.num_rows, self._group_rows)
+        keys = keys_of(batch, [*firsts, batch.num_rows - 1], self._key_width)
+        for before, after in zip([self._last_key, *keys], keys, strict=False):
+            if before is not None and after < before:
+                raise InvalidUsage(f"rows must be written in order: key {after} comes after {before}")
+        self._last_key = keys[-1]
+        sizes = [min(self._group_rows, batch.num_rows - first) for first in firsts]
+        part.append(batch, groups=tuple(zip(keys[:-1], sizes, strict=True)), last_key=keys[-1])
+
+    def _start(self) -> _OpenPart:
+        key = f"{self._prefix}/{self._name()}.parquet"
+        return _OpenPart(self._store, key, self._schema, self._key_width, self._group_rows)
+
+
+class _OpenPart:
+    """A part being written, and its record so far."""
+
+    def __init__(
+        self, store: ObjectStore, key: str, schema: pa.Schema, key_width: int, group_rows: int
+    ) -> None:
+        self._key, self._group_rows = key, group_rows
+        self._groups: list[tuple[Row, int]] = []
+        self._last_key: Row = ()
+        self._digest = 0
+        self._times: list[int] = []
+        self._event_times: list[int] = []
+        self.rows = 0
+        self._stack = ExitStack()
+        self._sink = _HashingSink(self._stack.enter_context(store.open_output(key)))
+        self._writer = pq.ParquetWriter(self._sink, schema, **_parquet_options(schema, key_width))
+
+    def append(self, batch: pa.RecordBatch, *, groups: tuple[tuple[Row, int], ...], last_key: Row) -> None:
+        self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=self._group_rows)
+        self._groups += groups
+        self._last_key = last_key
+        self._digest = (self._digest + digest(batch)) % DIGEST_MODULUS
+        for name, bounds in ((TIME, self._times), (EVENT_TIME, self._event_times)):
+            bounds += pc.min_max(batch.column(name)).as_py().values()
+        self.rows += batch.num_rows
+
+    def finish(self) -> Part:
+        """The part, once its file is whole and durable."""
+        try:
+            self._writer.close()
+        except BaseException as error:
+            self.abandon(error)
+            raise
+        self._stack.close()
+        return Part(
+            file=ObjectRef(self._key, self._sink.bytes, self._sink.sha256.hexdigest()),
+            rows=self.rows,
+            digest=self._digest,
+            groups=tuple(self._groups),
+            last_key=self._last_key,
+            first_time=min(self._times),
+            last_time=max(self._times),
+            first_event_time=min(self._event_times),
+            last_event_time=max(self._event_times),
+        )
+
+    def abandon(self, error: BaseException | None) -> None:
+        """Leave the output on an error, so that no object appears."""
+        cause = error or InvalidUsage(f"{self._key} was abandoned: the writer was left without close")
+        self._stack.__exit__(type(cause), cause, cause.__traceback__)
+
+
+class _HashingSink:
+    """Passes bytes on to an output, counting and hashing them on the way."""
+
+    closed = False
+
+    def __init__(self, inner: BinaryIO) -> None:
+        self._inner = inner
+        self.bytes = 0
+        self.sha256 = hashlib.sha256()
+
+    def write(self, data: Any) -> int:
+        self.sha256.update(data)
+        self.bytes += len(data)
+        self._inner.write(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self.bytes
+
+    def flush(self) -> None:
+        """Nothing: the output is durable when it is closed."""
+
+
+def _parquet_options(schema: pa.Schema, key_width: int) -> dict[str, Any]:
+    """Delta encoding suits sorted keys and times, and is quick; strings of a key seldom repeat."""
+    sorted_by = [*schema.names[:key_width], EVENT_TIME] if DIFF not in schema.names else schema.names[:-1]
+    deltas = [field.name for field in schema if _is_integer(field.type) and field.name != DIFF]
+    return {
+        "compression": "zstd",
+        "compression_level": 1,
+        "use_dictionary": [n for n in schema.names if n not in deltas and n not in schema.names[:key_width]],
+        "column_encoding": dict.fromkeys(deltas, "DELTA_BINARY_PACKED"),
+        "sorting_columns": [pq.SortingColumn(schema.get_field_index(n), nulls_first=True) for n in sorted_by],
+        "write_statistics": True,
+        "write_page_index": True,
+    }
+
+
+def _is_integer(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_int64(type_) or pa.types.is_timestamp(type_) or pa.types.is_date32(type_))
+
+
+def _described(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+@dataclass
+class Fetched:
+    """How many bytes were really fetched from storage."""
+
+    bytes: int = 0
+
+
+def read_groups(
+    store: ObjectStore,
+    part: Part,
+    groups: Sequence[int] | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    fetched: Fetched | None = None,
+    groups_at_once: int = 1,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some row groups (None: all) of a part, in order, `groups_at_once` to a batch.
+
+    Raises Corruption if the file is missing, unreadable, or not of the size, rows and row groups recorded.
+    """
+    wanted = range(len(part.groups)) if groups is None else groups
+    with _opened(store, part, fetched or Fetched()) as file:
+        for start in range(0, len(wanted), groups_at_once):
+            some = list(wanted[start : start + groups_at_once])
+            table = file.read_row_groups(some, columns=columns, use_threads=False)
+            expected = sum(part.groups[group][1] for group in some)
+            if table.num_rows != expected:
+                raise Corruption(
+                    f"{part.file.key} row groups {some} hold {table.num_rows} rows, recorded were {expected}"
+                )
+            yield one_batch(table)
+
+
+@contextmanager
+def _opened(store: ObjectStore, part: Part, fetched: Fetched) -> Iterator[pq.ParquetFile]:
+    """The part's file, its footer checked against the record; what cannot be read is Corruption."""
+    try:
+        with store.open_input(part.file.key) as native:
+            if native.size() != part.file.bytes:
+                raise Corruption(
+                    f"{part.file.key} has {native.size()} bytes, recorded were {part.file.bytes}"
+                )
+            file = pq.ParquetFile(pa.PythonFile(_CountingSource(native, fetched), mode="r"), pre_buffer=False)
+            metadata = file.metadata
+            held = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+            recorded = [rows for _, rows in part.groups]
+            if held != recorded:
+                raise Corruption(
+                    f"{part.file.key} has {sum(held)} rows in {len(held)} row groups, "
+                    f"recorded were {part.rows} in {len(recorded)}"
+                )
+            yield file
+    except Missing:
+        raise Corruption(
+            f"{part.file.key} is missing; a part of {part.rows} rows was recorded there"
+        ) from None
+    except (pa.ArrowException, OSError, EOFError, KeyError) as error:
+        raise Corruption(f"{part.file.key} cannot be read: {str(error).splitlines()[0]}") from error
+
+
+class _CountingSource:
+    """An input as Parquet reads it, counting bytes. A failing store is unavailable, not corrupt."""
+
+    def __init__(self, native: pa.NativeFile, fetched: Fetched) -> None:
+        self._native, self._fetched = native, fetched
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._native.closed)
+
+    def read(self, size: int | None = None) -> Any:
+        return self.read_buffer(size)
+
+    def read_buffer(self, size: int | None = None) -> Any:
+        try:
+            data = self._native.read_buffer(size)
+        except OSError as error:
+            raise Unavailable(f"reading failed: {error}") from error
+        self._fetched.bytes += data.size
+        return data
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self._native.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._native.tell())
+
+    def size(self) -> int:
+        return int(self._native.size())
+
+    def close(self) -> None:
+        """Nothing: whoever opened the input closes it."""

@@ -1,0 +1,101 @@
+"""The columns at rest: the user's under their own names, key first, then Tidemark's, each with an underscore.
+
+Updates: key, value, `_time`, `_event_time`, `_diff`; sorted by key, value, `_time`, `_event_time`.
+Facts (unsealed batches of keyed collections): key, value (all null in a tombstone), `_deleted`, `_time`,
+`_event_time`, `_order`, `_file`, `_row`; sorted by key, `_event_time`, `_order`, `_file`, `_row`.
+Only value columns and `_order` may hold nulls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from tidemark.model.collection import Collection, ColumnType
+from tidemark.model.update import Row
+
+TIME = "_time"
+EVENT_TIME = "_event_time"
+DIFF = "_diff"
+DELETED = "_deleted"
+ORDER = "_order"
+FILE = "_file"
+ROW = "_row"
+
+ARROW_TYPES: dict[ColumnType, pa.DataType] = {
+    ColumnType.BOOL: pa.bool_(),
+    ColumnType.INT: pa.int64(),
+    ColumnType.FLOAT: pa.float64(),
+    ColumnType.STRING: pa.string(),
+    ColumnType.DATE: pa.date32(),
+    ColumnType.TIMESTAMP: pa.timestamp("us", "UTC"),
+}
+
+
+def updates_schema(collection: Collection) -> pa.Schema:
+    """The columns of updates: all of the trace, and unsealed batches of collections that are not keyed."""
+    return pa.schema(
+        [*_declared(collection), *(_required(name, pa.int64()) for name in (TIME, EVENT_TIME, DIFF))]
+    )
+
+
+def facts_schema(collection: Collection) -> pa.Schema:
+    """The columns of facts: unsealed batches of keyed collections."""
+    return pa.schema(
+        [
+            *_declared(collection),
+            _required(DELETED, pa.bool_()),
+            _required(TIME, pa.int64()),
+            _required(EVENT_TIME, pa.int64()),
+            pa.field(ORDER, order_type(collection)),
+            _required(FILE, pa.string()),
+            _required(ROW, pa.int64()),
+        ]
+    )
+
+
+def unsealed_schema(collection: Collection) -> pa.Schema:
+    """The columns of the collection's unsealed batches: facts if it is keyed, else updates."""
+    return facts_schema(collection) if collection.keyed else updates_schema(collection)
+
+
+def order_type(collection: Collection) -> pa.DataType:
+    """The type of `_order`: that of the column it copies. Without an `order_by` it is a null int64."""
+    order_by = collection.source.order_by
+    return ARROW_TYPES[collection.type_of(order_by)] if order_by else pa.int64()
+
+
+def sort_columns(collection: Collection, *, facts: bool) -> tuple[str, ...]:
+    """The columns rows at rest are sorted by: nulls first, NaN next, ascending (order.py)."""
+    if facts:
+        return (*(column.name for column in collection.key), EVENT_TIME, ORDER, FILE, ROW)
+    return (*(column.name for column in collection.columns), TIME, EVENT_TIME)
+
+
+def keys_of(table: pa.Table | pa.RecordBatch, rows: Sequence[int], key_width: int) -> list[Row]:
+    """The keys (the first `key_width` columns) of some rows as metadata holds them: tuples of plain scalars.
+
+    Timestamps are int microseconds, dates int days.
+    """
+    at = pa.array(rows, pa.int64())
+    columns = [plain(table.column(index).take(at)).to_pylist() for index in range(key_width)]
+    return list(zip(*columns, strict=True))
+
+
+def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Timestamps as int64 microseconds, dates as int32 days, all else as it is."""
+    if pa.types.is_timestamp(array.type):
+        return array.cast(pa.int64())
+    if pa.types.is_date32(array.type):
+        return array.cast(pa.int32())
+    return array
+
+
+def _declared(collection: Collection) -> list[pa.Field]:
+    key = [_required(column.name, ARROW_TYPES[column.type]) for column in collection.key]
+    return [*key, *(pa.field(column.name, ARROW_TYPES[column.type]) for column in collection.value)]
+
+
+def _required(name: str, type_: pa.DataType) -> pa.Field:
+    return pa.field(name, type_, nullable=False)
