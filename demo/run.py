@@ -1,0 +1,183 @@
+"""The demo: a week of real flights through a real Airflow scheduler, every printed figure checked.
+
+    make demo            leaves Airflow running, with its address and login
+    make demo CI=1       stops it at the end
+
+It lays out the change files of the days up to 2013-01-07, brings the local Airflow up, creates a backfill of the DAG
+`flights` for them and waits, showing each task; then it reads the collection and holds every figure against a
+calculation straight from the CSV (demo/independent.py, which shares no code with Tidemark). Exit code 1 if any differs.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+HOME = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(HOME)]
+
+from demo import answers, independent, layout  # noqa: E402
+from demo.airflow_api import AirflowApi  # noqa: E402
+from tidemark.jobs.job import collection_store, fresh_id  # noqa: E402
+from tidemark.model.instant import format_instant  # noqa: E402
+from tidemark.storage.log import StateLog  # noqa: E402
+
+COLLECTION = "flights"
+START, FIRST, LAST = date(2012, 12, 31), date(2013, 1, 1), date(2013, 1, 7)
+RUN_LIMIT_SECONDS = 1200
+MARKS = {"success": "[green]●[/]", "running": "[yellow]◐[/]", "failed": "[red]✗[/]", "up_for_retry": "[red]↻[/]"}
+TASKS = "ingest gate seal gate drain gate compact gate publish"
+
+console = Console(highlight=False)
+
+
+def main() -> int:
+    began = time.monotonic()
+    step(f"Laying out the change files of {START} to {LAST}")
+    landing = Path(os.environ["TIDEMARK_LANDING"])
+    laid = layout.lay_out(landing, first=START, last=LAST)
+    console.print(f"  {laid.rows:,} rows in {laid.files} files of {laid.days} days under {landing}")
+    step("Starting Airflow")
+    airflow("up")
+    try:
+        step(f"Backfilling {COLLECTION} from {START} to {LAST}, in order, through the scheduler")
+        backfill(AirflowApi.local())
+        wrong = report()
+    finally:
+        if os.environ.get("CI"):
+            step("Stopping Airflow")
+            airflow("down")
+    console.print(f"\nDone in {time.monotonic() - began:.0f} s.")
+    if not os.environ.get("CI"):
+        airflow("status")
+        console.print(f"Look at {os.environ['AIRFLOW__API__BASE_URL']}/dags/{COLLECTION}, or ask in a shell:")
+        console.print(f"  tools/run tidemark status {COLLECTION}")
+        console.print(f"  tools/run tidemark as-of {COLLECTION} --time 2013-01-03T12:00:00Z --limit 5")
+    return 1 if wrong else 0
+
+
+def step(text: str) -> None:
+    console.print(f"\n[bold]{text}[/]")
+
+
+def airflow(command: str) -> None:
+    subprocess.run([sys.executable, str(HOME / "tools" / "local_airflow.py"), command], check=True)
+
+
+def backfill(api: AirflowApi) -> None:
+    """Run the days and show every task until all are done; RuntimeError if a run fails."""
+    api.wait_for_dag(COLLECTION, seconds=120)
+    api.unpause(COLLECTION)
+    # A run of before may still stand as successful until the scheduler takes it up again, so the backfill is watched.
+    number = api.backfill(COLLECTION, START.isoformat(), LAST.isoformat())
+    deadline = time.monotonic() + RUN_LIMIT_SECONDS
+    with Live(console=console, refresh_per_second=4, transient=False) as live:
+        while True:
+            runs = [run for run in api.runs(COLLECTION) if run["run_type"] == "backfill"]
+            live.update(progress(api, runs))
+            if any(run["state"] == "failed" for run in runs):
+                raise RuntimeError(f"a run failed: see {api.address}/dags/{COLLECTION}")
+            done = api.call("GET", f"/api/v2/backfills/{number}")["completed_at"] is not None
+            days = (LAST - START).days + 1
+            if len(runs) >= days and all(run["state"] == "success" for run in runs) and done:
+                return
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the backfill did not finish within {RUN_LIMIT_SECONDS} s")
+            time.sleep(2)
+
+
+def progress(api: AirflowApi, runs: list[dict[str, Any]]) -> Table:
+    """One line a run, one mark a task."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("day", "state", TASKS):
+        table.add_column(heading)
+    for run in runs:
+        marks = ""
+        if run["state"] != "queued":
+            tasks = sorted(api.tasks(COLLECTION, run["dag_run_id"]), key=lambda task: task["start_date"] or "9")
+            marks = " ".join(MARKS.get(task["state"], "·") for task in tasks)
+        table.add_row(run["data_interval_start"][:10], run["state"], Text.from_markup(marks))
+    return table
+
+
+def report() -> int:
+    """Print frontiers, as-of answers before and after late rows, changes of a day; return how many figures differ."""
+    store = collection_store(os.environ["TIDEMARK_ROOT"], COLLECTION)
+    log = StateLog(store, fresh_id)
+    head = log.load()
+    state = head.state
+    step("The frontiers")
+    console.print(f"  seal         {format_instant(state.seal)}   complete below")
+    console.print(f"  trace_upper  {format_instant(state.trace_upper)}   moved into the trace below")
+    console.print(f"  since        {format_instant(state.since)}   readable from")
+    levels = ", ".join(f"{batch.rows:,} rows at level {batch.level}" for batch in state.trace if batch.rows)
+    console.print(f"  {len(state.trace)} trace batches ({levels}), version {head.version}")
+
+    days = (LAST - FIRST).days + 1
+    ours = answers.figures(store, log, first=FIRST, days=days)
+    step("Calculating the same figures straight from the CSV")
+    theirs = independent_figures(date.fromisoformat(format_instant(state.seal)[:10]), days)
+    step("The collection as of each day's last instant: as known then, and as known now that late rows have come")
+    console.print(table_of(ours))
+    wrong = sum(differences(day, expected, f"{day['day']} ") for day, expected in zip(ours, theirs, strict=True))
+    wrong += state.trace_upper != state.seal
+    total = sum(leaves(day) for day in theirs) + 1
+    style = "red" if wrong else "green"
+    console.print(f"[{style}]{total - wrong} of {total} figures agree with the independent calculation.[/]")
+    return wrong
+
+
+def independent_figures(sealed: date, days: int) -> list[dict[str, Any]]:
+    """What the CSV says, after the runs of all days that are sealed."""
+    rows = (row for flight in independent.flights() for row in independent.reports(flight))
+    known = independent.ingest(rows, last=sealed - timedelta(days=1))
+    return [independent.day_figures(known, FIRST + n * timedelta(days=1)) for n in range(days)]
+
+
+def table_of(days: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("day", "rows", "late", "inserts", "deletes", "known", "flights", *answers.STATUSES, "mean delay"):
+        table.add_column(heading, justify="left" if heading in ("day", "known") else "right")
+    for day in days:
+        head = [day["day"], day["rows"], sum(day["late"].values()), day["inserts"], day["deletes"]]
+        for when, cells in (("at_seal", head), ("now", [""] * 5)):
+            held = day[when]
+            mean = "-" if held["delay_mean"] is None else f"{held['delay_mean']:.3f}"
+            row = [*cells, when.replace("_", " "), held["flights"], *held["statuses"].values(), mean]
+            table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+    return table
+
+
+def differences(ours: dict[str, Any], theirs: dict[str, Any], path: str = "") -> int:
+    """How many figures differ; each is printed with both values."""
+    count = 0
+    for name, expected in theirs.items():
+        found = ours.get(name)
+        if isinstance(expected, dict) and isinstance(found, dict):
+            count += differences(found, expected, f"{path}{name}.")
+        elif found != expected:
+            console.print(f"[red]  {path}{name}: Tidemark {found}, calculated {expected}[/]")
+            count += 1
+    return count
+
+
+def leaves(figures: dict[str, Any]) -> int:
+    return sum(leaves(value) if isinstance(value, dict) else 1 for value in figures.values())
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (RuntimeError, subprocess.CalledProcessError) as error:
+        console.print(f"[red]{error}[/]")
+        sys.exit(1)
