@@ -1,0 +1,112 @@
+"""One run of one app, in a fork of the nursery: wired to the JVM, then as if started by spark-submit."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import signal
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tidemark.resident.jvm import gateway_environment
+from tidemark.resident.protocol import Channel, Message, ambient
+
+
+def live(request: Message, fds: Sequence[int], server: Channel) -> int:
+    """Run the request to its exit code. The descriptors become standard output and error; `server` is closed.
+
+    Two things differ from a driver of spark-submit: paths given to Spark must be absolute (the JVM has a working folder
+    of its own), and exit handlers do not run (standard output is flushed).
+    """
+    _take_over(request, fds)
+    tag = str(request["run"])
+    wired = _wire(int(request["port"]), str(request["secret"]), tag, str(request["app"]))
+    server.send({"run": tag, "session": wired._jsparkSession.sessionJobTag()})
+    server.close()
+    refused = _configure(wired, request.get("conf") or {})
+    if refused:
+        print(json.dumps({"error": {"kind": "InvalidUsage", "message": refused}}), flush=True)
+        return 1
+    return _run(str(request["app"]), [str(a) for a in request["argv"]])
+
+
+def _take_over(request: Message, fds: Sequence[int]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for fd, target in ((null, 0), (fds[0], 1), (fds[1], 2)):
+        os.dup2(fd, target)
+        os.close(fd)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    os.environ.clear()
+    os.environ.update({str(k): str(v) for k, v in request["env"].items()})
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.chdir(str(request["cwd"]))
+    known = set(sys.path)
+    sys.path += [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p not in known]
+    if "numpy" in sys.modules:  # `random` reseeds itself after a fork, numpy does not
+        sys.modules["numpy"].random.seed()
+
+
+def _wire(port: int, secret: str, tag: str, app: str) -> Any:
+    """A SparkContext and a session of this process's own over the JVM that is there."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    with gateway_environment(port, secret):
+        gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
+    jvm = gateway.jvm
+    jsc = jvm.JavaSparkContext(jvm.org.apache.spark.SparkContext.getOrCreate())
+    sc: Any = SparkContext(gateway=gateway, jsc=jsc, conf=SparkConf(_jvm=jvm, _jconf=jsc.getConf()))
+    # `spark.stop()` at the end of an app ends its own use of Spark, not everybody's.
+    sc.stop = lambda: None
+    if sc.master.startswith("local"):  # workers see the environment of the run, as they would under spark-submit
+        sc.environment.update(ambient(os.environ))
+    sc.setJobGroup(tag, f"{Path(app).name} {tag}", interruptOnCancel=True)
+    sc.addJobTag(tag)
+    module = getattr(jvm, "org.apache.spark.sql.classic.SparkSession")
+    root = module.getDefaultSession().get()
+    session = SparkSession(sc, root.newSession())
+    module.setDefaultSession(root)  # the constructor made ours the default of the whole JVM
+    return session
+
+
+def _configure(session: Any, conf: Mapping[str, str]) -> str:
+    """Set what a session can set; the message says what it cannot."""
+    for key, value in conf.items():
+        if not session.conf.isModifiable(key):
+            return (
+                f"{key}={value} cannot be set for one task on the resident Spark: put it into TIDEMARK_RESIDENT_CONF,"
+                " or use the launcher submit for this task"
+            )
+        session.conf.set(key, value)
+    return ""
+
+
+def _run(app: str, argv: list[str]) -> int:
+    sys.argv = [app, *argv]
+    sys.path.insert(0, str(Path(app).parent))
+    try:
+        try:
+            main = runpy.run_path(app, run_name="__tidemark_app__").get("main")
+            if main is None:
+                raise SystemExit(f"{app} defines no main(argv)")
+            code = main(argv)
+        except SystemExit as leave:
+            code = leave.code
+            if isinstance(code, str):
+                print(code, file=sys.stderr)
+                code = 1
+        return int(code or 0) & 0xFF
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()

@@ -1,0 +1,142 @@
+"""The nursery: a pre-imported Python that forks, and does nothing else.
+
+It has one thread and no connection to the JVM, so that a fork of it inherits nothing that could be shared by mistake. A
+second nursery grows out of the first to import what is slow, while the first one serves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import logging
+import os
+import selectors
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from tidemark.resident import child, keeper
+from tidemark.resident.guard import die_with_parent
+from tidemark.resident.protocol import Channel, Message, close_all
+
+
+class Nursery:
+    """Forks on request and reports each child's pid and end."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(channel, selectors.EVENT_READ)
+        self._children: dict[int, tuple[int, str]] = {}  # pidfd -> pid, run
+
+    def serve(self) -> None:
+        """Until the server closes the channel, which is the end of this process and with it of its children."""
+        while True:
+            for key, _ in self._selector.select():
+                if key.fd in self._children:
+                    self._reap(key.fd)
+                    continue
+                got = self._channel.receive()
+                if got is None:
+                    return
+                self._do(*got)
+
+    def _do(self, message: Message, fds: list[int]) -> None:
+        match message:
+            case {"run": str(run)}:
+                pid = self._fork(lambda server: child.live(message, fds, server))
+                pidfd = os.pidfd_open(pid)
+                self._children[pidfd] = (pid, run)
+                self._selector.register(pidfd, selectors.EVENT_READ)
+                self._channel.send({"run": run, "pid": pid})
+            case {"kill": str(run)}:
+                for pid, name in self._children.values():
+                    if name == run:
+                        _kill(pid)
+            case {"keeper": str(connection)}:
+                self._fork(lambda server: _keep(server, fds[0], Path(connection)))
+            case {"grow": list(modules)}:
+                self._fork(lambda server: _grow(server, fds[0], modules))
+        close_all(fds)
+
+    def _fork(self, life: Callable[[Channel], int | None]) -> int:
+        parent = os.getpid()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if pid := os.fork():
+            return pid
+        code = 1
+        try:
+            os.setsid()
+            die_with_parent(parent)
+            self._selector.close()
+            close_all(self._children)
+            code = life(self._channel) or 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            _leave(code)
+
+    def _reap(self, pidfd: int) -> None:
+        pid, run = self._children.pop(pidfd)
+        self._selector.unregister(pidfd)
+        os.close(pidfd)
+        _kill(pid)  # not yet reaped, so the number is still its own; what it has started goes with it
+        _, status = os.waitpid(pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        self._channel.send({"run": run, "code": max(code, 0), "signal": max(-code, 0)})
+
+
+def _kill(pid: int) -> None:
+    for end in (os.kill, os.killpg):  # the group exists a moment after the process
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            end(pid, signal.SIGKILL)
+
+
+def _leave(code: int) -> NoReturn:
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        logging.shutdown()
+    os._exit(code)
+
+
+def _keep(server: Channel, fd: int, connection: Path) -> None:
+    server.close()
+    keeper.keep(Channel(socket.socket(fileno=fd)), connection)
+
+
+def _grow(server: Channel, fd: int, modules: Sequence[str]) -> None:
+    server.close()
+    _serve(fd, modules)
+
+
+def _serve(fd: int, modules: Sequence[str]) -> None:
+    """Import, report, serve: the life of a nursery."""
+    channel = Channel(socket.socket(fileno=fd))
+    imported = [m for m in modules if _import(m)]
+    gc.collect()
+    gc.freeze()  # so that a child's collector does not touch, and thereby copy, every inherited page
+    channel.send({"ready": imported})
+    Nursery(channel).serve()
+
+
+def _import(module: str) -> bool:
+    try:
+        importlib.import_module(module)
+    except Exception as e:  # a child that needs it will say so in its own log
+        print(f"nursery: cannot import {module}: {e!r}", file=sys.stderr, flush=True)
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    die_with_parent(int(sys.argv[2]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Run as a script this module is __main__; the imported one is what children see.
+    importlib.import_module("tidemark.resident.nursery")._serve(int(sys.argv[1]), sys.argv[3:])

@@ -1,0 +1,162 @@
+"""Where a resident server lives, and what makes two of them the same: its place, its settings, its fingerprint."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tidemark.errors import InvalidUsage
+
+PACKAGE = Path(__file__).resolve().parent.parent
+"""The folder of the package `tidemark`; its parent is the source root."""
+MAX_SOCKET_PATH = 107
+"""Bytes of a socket's path: 108 in sockaddr_un, one of them the closing null."""
+
+FIRST = (
+    "pyspark.sql.functions",
+    "pyspark.sql.pandas.types",
+    "pyarrow.parquet",
+    "pyarrow.fs",
+    "pandas",
+    "tidemark.jobs.app",
+)
+LATER = ("great_expectations", "tidemark.quality.run")
+
+DEFAULT_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a server is started with. Another master, conf or zip is another Spark; the rest may differ freely."""
+
+    master: str = "local[2]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    py_files: str = ""
+    """A zip for executors on other machines; a local master needs none."""
+    first: tuple[str, ...] = FIRST
+    """Modules imported before the first run; one that does not exist is skipped."""
+    later: tuple[str, ...] = LATER
+    """Modules imported beside the first runs, because they are slow; a run may wait for them (`needs`)."""
+    idle_s: float = 900.0
+    max_runs: int = 4
+
+    def __post_init__(self) -> None:
+        if self.idle_s <= 0 or self.max_runs < 1:
+            raise InvalidUsage(f"idle_s and max_runs must be positive, not {self.idle_s} and {self.max_runs}")
+
+    def spark_conf(self) -> dict[str, str]:
+        return {**DEFAULT_CONF, **self.conf}
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Settings:
+        raw = json.loads(text)
+        return cls(**{**raw, "first": tuple(raw["first"]), "later": tuple(raw["later"])})
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str], *, master: str) -> Settings:
+        """TIDEMARK_RESIDENT_CONF (a JSON object), _IDLE_S and _MAX_RUNS; the master comes from the Spark connection."""
+        try:
+            conf = json.loads(environ.get("TIDEMARK_RESIDENT_CONF") or "{}")
+            idle_s = float(environ.get("TIDEMARK_RESIDENT_IDLE_S") or 900)
+            max_runs = int(environ.get("TIDEMARK_RESIDENT_MAX_RUNS") or 4)
+        except ValueError as e:
+            raise InvalidUsage(f"TIDEMARK_RESIDENT_CONF, _IDLE_S or _MAX_RUNS cannot be read: {e}") from None
+        if not isinstance(conf, dict):
+            raise InvalidUsage(f"TIDEMARK_RESIDENT_CONF must be a JSON object, not {conf!r}")
+        conf = {str(k): str(v) for k, v in conf.items()}
+        zipped = "" if master.startswith("local") else environ.get("TIDEMARK_ZIP", "")
+        return cls(master=master, conf=conf, py_files=zipped, idle_s=idle_s, max_runs=max_runs)
+
+
+def fingerprint(settings: Settings) -> str:
+    """Equal for two servers exactly if they would run the same code on the same Spark."""
+    sha = hashlib.sha256()
+    for part in (sys.executable, sys.version, settings.master, json.dumps(settings.spark_conf(), sort_keys=True)):
+        sha.update(f"{part}\0".encode())
+    sha.update(json.dumps([settings.first, settings.later]).encode())
+    for path in sorted(PACKAGE.rglob("*.py")):
+        sha.update(f"{path.relative_to(PACKAGE)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    for zipped in filter(None, settings.py_files.split(",")):
+        sha.update(hashlib.sha256(Path(zipped).read_bytes()).digest())
+    return sha.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Place:
+    """The socket of a server with the files beside it, in a folder only its user can enter."""
+
+    socket: Path
+
+    def __post_init__(self) -> None:
+        if len(os.fsencode(self.socket)) > MAX_SOCKET_PATH:
+            raise InvalidUsage(
+                f"socket path {self.socket} has {len(os.fsencode(self.socket))} bytes, {MAX_SOCKET_PATH} are possible:"
+                " set TIDEMARK_RESIDENT_DIR to a shorter folder"
+            )
+
+    @classmethod
+    def default(cls, environ: Mapping[str, str]) -> Place:
+        """One place per user, source tree and Python, so that two clones do not push each other's server out."""
+        base = environ.get("TIDEMARK_RESIDENT_DIR")
+        run = environ.get("XDG_RUNTIME_DIR")
+        if not base:
+            base = f"{run}/tidemark" if run else f"{tempfile.gettempdir()}/tidemark-{os.geteuid()}"
+        name = hashlib.sha256(f"{PACKAGE}\0{sys.executable}".encode()).hexdigest()[:8]
+        return cls(Path(base) / f"{name}.sock")
+
+    @property
+    def log(self) -> Path:
+        return self.socket.with_suffix(".log")
+
+    @property
+    def scratch(self) -> Path:
+        """Parent of the servers' Spark scratch folders, one per server pid."""
+        return self.socket.with_suffix(".spark")
+
+    def prepare(self) -> None:
+        """Make the folder, or refuse one that others could enter or have put there."""
+        folder = self.socket.parent
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        seen = folder.lstat()
+        if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid() or stat.S_IMODE(seen.st_mode) & 0o077:
+            raise InvalidUsage(
+                f"{folder} must be a folder of user {os.geteuid()} with mode 700, but it is of user {seen.st_uid} with"
+                f" mode {stat.S_IMODE(seen.st_mode):o}: remove it or set TIDEMARK_RESIDENT_DIR"
+            )
+
+    @contextlib.contextmanager
+    def start_lock(self) -> Iterator[None]:
+        """Held by the client that starts a server, so that only one does."""
+        with self.socket.with_suffix(".start").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def own(self) -> int | None:
+        """Become the owner of the socket: a descriptor to keep open, None if another server owns it."""
+        fd = os.open(self.socket.with_suffix(".owner"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        return fd
