@@ -34,7 +34,9 @@ def parser(step: str) -> argparse.ArgumentParser:
     arguments.add_argument("--attempt", default=None, help="fencing token: the newest attempt at a step wins")
     if step == "ingest":
         arguments.add_argument("--landing", default=os.environ.get("TIDEMARK_LANDING", ""))
-        arguments.add_argument("--file", default=None, help="collection file: creates or redefines the collection first")
+        arguments.add_argument(
+            "--file", default=None, help="collection file: creates or redefines the collection first"
+        )
     if step == "gate":
         arguments.add_argument("--gate", required=True, type=Gate, choices=list(Gate))
     return arguments
@@ -106,8 +108,8 @@ def spark_runner(step: str, args: argparse.Namespace) -> Runner:
 
 def _call(step: str, job: Job, interval: Interval, args: argparse.Namespace) -> dict[str, Any]:
     if step == "ingest":
-        from tidemark.jobs.init import declare
         from tidemark.jobs.ingest import ingest
+        from tidemark.jobs.init import declare
 
         if args.file:
             declare(job, args.file)

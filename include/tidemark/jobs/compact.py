@@ -96,7 +96,7 @@ def _taken_over(request: CompactionRequest, identity: str) -> TraceBatch:
 
 
 def _check(request: CompactionRequest, answers: Sequence[WriteAnswer]) -> None:
-    """The inputs were read whole, and their recorded sums, where forwarding leaves them as they are, are the output's."""
+    """The inputs were read whole, and their recorded sums, where forwarding leaves those alone, are the output's."""
     total = check_sums(answers)
     read, held = sum(answer.rows_read for answer in answers), sum(batch.rows for batch in request.inputs)
     if read != held:

@@ -41,7 +41,11 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
         return Drained(fence, trace_batch(job, batch, request.description, 0, parts))
 
     head, change, fresh = job.commit_until_fit(change_for)
-    result: dict[str, Any] = {"outcome": "nothing to do", "version": head.version, "trace_upper": head.state.trace_upper}
+    result: dict[str, Any] = {
+        "outcome": "nothing to do",
+        "version": head.version,
+        "trace_upper": head.state.trace_upper,
+    }
     if isinstance(change, Drained):
         result |= {
             "outcome": "applied" if fresh else "already applied",
@@ -57,7 +61,11 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
 def _execute(job: Job, state: Arrangement, request: DrainRequest, batch: str) -> list[WriteAnswer]:
     if not request.batches:
         return []
-    tasks = _resolve_tasks(job, state, request, batch) if state.collection.keyed else _merge_tasks(job, state, request, batch)
+    tasks = (
+        _resolve_tasks(job, state, request, batch)
+        if state.collection.keyed
+        else _merge_tasks(job, state, request, batch)
+    )
     job.note(f"draining {sum(held.rows for held in request.batches)} rows in {len(tasks)} tasks")
     answers: list[WriteAnswer] = job.runner().run("resolve" if state.collection.keyed else "merge", tasks)
     _check_complete(request, answers)

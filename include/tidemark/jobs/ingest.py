@@ -103,9 +103,7 @@ def _stop_on_bad_files(job: Job, head: Head, entries: Sequence[LedgerEntry]) -> 
     raise GateFailed(f"{bad[0].path}: {bad[0].reason}{more}; mend the file and run again, or set bad_files: quarantine")
 
 
-def _change(
-    job: Job, fence: Fence, request: IngestRequest, answers: Sequence[IngestAnswer], batch: str
-) -> Ingested:
+def _change(job: Job, fence: Fence, request: IngestRequest, answers: Sequence[IngestAnswer], batch: str) -> Ingested:
     parts = [part for answer in answers for part in answer.parts]
     entries = [entry for answer in answers for entry in answer.entries]
     on_time = [answer.first_on_time for answer in answers if answer.first_on_time is not None]

@@ -69,7 +69,9 @@ class Job:
         """
         fence = Fence(step, interval, self.attempt)
         if fence in self._held and head.state.fence(step, interval) != self.attempt:
-            raise Fenced(f"{step} of {interval}: attempt {self.attempt} was overtaken; a newer one runs or has finished")
+            raise Fenced(
+                f"{step} of {interval}: attempt {self.attempt} was overtaken; a newer one runs or has finished"
+            )
         committed = self.log.commit(head, Attempted(fence))
         if isinstance(committed, Stale):
             raise Contention(committed.reason)
@@ -89,7 +91,7 @@ class Job:
                 return head, None, False
             outcome = self.log.commit(head, change)
             if isinstance(outcome, Committed):
-                self._held.discard(getattr(change, "fence", None))  # type: ignore[arg-type]
+                self._held.discard(getattr(change, "fence", None))
                 return outcome.head, change, outcome.fresh
             reason = outcome.reason
             self.note(f"stale, planning again: {reason}")

@@ -26,7 +26,7 @@ def quarantine(job: Job, batch: str) -> dict[str, Any]:
 
 
 def release(job: Job, batch: str) -> dict[str, Any]:
-    """Put a quarantined batch back. InvalidUsage if its files were ingested again meanwhile, or the seal has passed it."""
+    """Put a quarantined batch back. InvalidUsage if its files were ingested again, or the seal has passed it."""
     head = job.log.load()
     batch = _identified([held.id for held in (*head.state.quarantined, *head.state.unsealed)], batch)
     entries = _entries(job, head, batch)
@@ -45,7 +45,9 @@ def _identified(batches: list[str], asked: str) -> str:
     """The one batch whose id starts with what was asked."""
     found = [batch for batch in batches if batch.startswith(asked)]
     if len(found) != 1:
-        raise InvalidUsage(f"{'no' if not found else 'more than one'} unsealed or quarantined batch is called {asked!r}")
+        raise InvalidUsage(
+            f"{'no' if not found else 'more than one'} unsealed or quarantined batch is called {asked!r}"
+        )
     return found[0]
 
 

@@ -76,7 +76,7 @@ class Arrangement:
     unsealed: tuple[UnsealedBatch, ...] = ()
     trace: tuple[TraceBatch, ...] = ()
     quarantined: tuple[UnsealedBatch, ...] = ()
-    ingested: IntervalSet = IntervalSet()
+    ingested: IntervalSet = field(default_factory=IntervalSet)
     ledger: tuple[LedgerRun, ...] = ()
     certificates: tuple[Certificate, ...] = ()
     vouched: FrontierCertificate | None = None
@@ -84,7 +84,7 @@ class Arrangement:
     totals: Totals = field(default_factory=Totals)
 
     def __post_init__(self) -> None:
-        ids = [batch.id for batch in (*self.unsealed, *self.trace, *self.quarantined)]
+        ids = [batch.id for batch in self.batches]
         if len(ids) != len(set(ids)):
             raise Corruption(f"a batch is named twice: {sorted(i for i in set(ids) if ids.count(i) > 1)[0]}")
         for left, right in pairwise(self.unsealed):
@@ -150,9 +150,19 @@ class Arrangement:
         """The token of the newest attempt at a step of an interval, or None."""
         return next((f.token for f in self.fences if (f.step, f.interval) == (step, interval)), None)
 
+    @property
+    def live(self) -> tuple[UnsealedBatch | TraceBatch, ...]:
+        """The batches that answer reads: unsealed, then the trace from old to new."""
+        return self.unsealed + self.trace
+
+    @property
+    def batches(self) -> tuple[UnsealedBatch | TraceBatch, ...]:
+        """Every batch the state names, quarantined ones too."""
+        return self.unsealed + self.trace + self.quarantined
+
     def objects(self) -> Iterator[ObjectRef]:
         """The sidecar objects the state names itself; parts tables name the data files in turn."""
-        for batch in (*self.unsealed, *self.trace, *self.quarantined):
+        for batch in self.batches:
             if batch.parts is not None:
                 yield batch.parts
         yield from (run.object for run in self.ledger)
@@ -168,6 +178,6 @@ def evicted(state: Arrangement) -> Arrangement:
         return state.collection.keyed and batch.last_event_time >= state.horizon
 
     kept = tuple(batch for batch in state.unsealed if lingers(batch))
-    alive = {batch.id for batch in (*kept, *state.trace, *state.quarantined)}
+    alive = {batch.id for batch in kept + state.trace + state.quarantined}
     certificates = tuple(c for c in state.certificates if c.batch in alive)
     return replace(state, unsealed=kept, certificates=certificates)

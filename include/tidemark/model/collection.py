@@ -147,7 +147,9 @@ class Collection:
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise InvalidUsage(f"collection {self.name} names columns twice: {', '.join(repeated)}")
         if floats := [column.name for column in self.key if column.type is ColumnType.FLOAT]:
-            raise InvalidUsage(f"key column {floats[0]} is a float; equality of floats identifies nothing, use int or string")
+            raise InvalidUsage(
+                f"key column {floats[0]} is a float; equality of floats identifies nothing, use int or string"
+            )
         if self.end is not None and self.end <= self.start:
             raise InvalidUsage(f"collection {self.name} ends at {self.end} before it starts at {self.start}")
         for timeline in self.timelines:

@@ -1,4 +1,4 @@
-"""The ledger of source files: which content of which file was counted, by which batch. The memory behind exactly-once."""
+"""The ledger of source files: which content of which file was counted, by which batch. It makes ingest exactly-once."""
 
 from __future__ import annotations
 

@@ -117,7 +117,9 @@ def _redefined(state: Arrangement, change: Redefined) -> Outcome:
     held, asked = state.collection.frozen(), change.collection.frozen()
     for name, value in held.items():
         if asked[name] != value:
-            raise InvalidUsage(f"{name} of collection {state.collection.name} cannot change from {value} to {asked[name]}")
+            raise InvalidUsage(
+                f"{name} of collection {state.collection.name} cannot change from {value} to {asked[name]}"
+            )
     return Applied(replace(state, collection=change.collection))
 
 
@@ -136,7 +138,9 @@ def _fenced_off(state: Arrangement, fence: Fence) -> FencedOff | None:
     holder = state.fence(fence.step, fence.interval)
     if holder == fence.token:
         return None
-    return FencedOff(f"{fence.step} of {fence.interval}: attempt {fence.token} was overtaken by {holder or 'a finished one'}")
+    return FencedOff(
+        f"{fence.step} of {fence.interval}: attempt {fence.token} was overtaken by {holder or 'a finished one'}"
+    )
 
 
 def _ingested(state: Arrangement, change: Ingested) -> Outcome:
@@ -181,7 +185,7 @@ def _certified(state: Arrangement, change: Certified) -> Outcome:
     vouched = state.vouched
     if change.upper is not None and change.upper > state.vouched_upper:
         vouched = FrontierCertificate(change.upper, change.suite)
-    alive = {batch.id for batch in (*state.unsealed, *state.trace)}
+    alive = {batch.id for batch in state.live}
     added = {Certificate(batch, change.suite) for batch in change.batches if batch in alive} - set(state.certificates)
     if not added and vouched == state.vouched:
         return AlreadyApplied()
@@ -227,8 +231,8 @@ def _compacted(state: Arrangement, change: Compacted) -> Outcome:
         return Stale("the compaction's inputs are no longer neighbours")
     trace = (*state.trace[:at], change.batch, *state.trace[at + len(change.inputs) :])
     totals = replace(state.totals, bytes_compacted=state.totals.bytes_compacted + change.batch.bytes)
-    alive = {batch.id for batch in (*state.unsealed, *trace)}
-    certificates = tuple(c for c in state.certificates if c.batch in alive)
+    gone = set(change.inputs) - {change.batch.id}
+    certificates = tuple(c for c in state.certificates if c.batch not in gone)
     fences = _unfenced(state, change.fence)
     return Applied(replace(state, trace=trace, fences=fences, certificates=certificates, totals=totals))
 
@@ -275,9 +279,13 @@ def _released(state: Arrangement, change: Released) -> Outcome:
     if batch is None:
         return Stale(f"no quarantined batch {change.batch}")
     if batch.first_time < state.seal:
-        return Stale(f"the seal {state.seal} has passed the batch's first time {batch.first_time}; ingest its files again")
+        return Stale(
+            f"the seal {state.seal} has passed the batch's first time {batch.first_time}; ingest its files again"
+        )
     if state.collection.keyed and batch.first_event_time < state.horizon:
-        return Stale(f"facts since {batch.first_event_time} are forgotten below {state.horizon}; ingest its files again")
+        return Stale(
+            f"facts since {batch.first_event_time} are forgotten below {state.horizon}; ingest its files again"
+        )
     placed = replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1))
     totals = replace(state.totals, rows_ingested=state.totals.rows_ingested + batch.rows)
     return Applied(

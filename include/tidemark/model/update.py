@@ -35,7 +35,7 @@ def advance(updates: Iterable[Update], since: int) -> list[Update]:
 
 
 def consolidate(updates: Iterable[Update]) -> list[Update]:
-    """Sum diffs of equal (key, value, time, event_time), drop zeros, sort. Idempotent, and order of input is nothing."""
+    """Sum diffs of equal (key, value, time, event_time), drop zeros, sort. Idempotent; input order does not matter."""
     sums: dict[tuple[Row, Row, int, int], int] = defaultdict(int)
     for key, value, time, event_time, diff in updates:
         sums[key, value, time, event_time] += diff

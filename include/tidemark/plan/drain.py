@@ -35,7 +35,7 @@ def plan_drain(state: Arrangement) -> DrainRequest | None:
         return None
     if state.vouched_upper < state.seal:
         raise Unvouched(
-            f"the frontier is vouched for up to {state.vouched_upper}, not to the seal {state.seal}; run the frontier gate",
+            f"the frontier is vouched for up to {state.vouched_upper}, the seal is {state.seal}; run the frontier gate",
             Gate.FRONTIER,
         )
     batches = tuple(batch for batch in state.pending if batch.first_time < state.seal)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
+from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status
 
@@ -16,7 +17,7 @@ TASK_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class IngestRequest:
-    """Read these files of the interval, judging lateness against the seal seen now. No files: record that it was read."""
+    """Read these files of the interval, judging lateness against the seal. No files: record that it was read."""
 
     interval: Interval
     files: tuple[SourceFile, ...]
@@ -34,9 +35,10 @@ def plan_ingest(
     """
     collection = state.collection
     if interval.lower < collection.start or (collection.end is not None and interval.upper > collection.end):
-        ends = "never" if collection.end is None else collection.end
+        ends = "never" if collection.end is None else format_instant(collection.end)
         raise InvalidUsage(
-            f"interval {interval} is outside collection {collection.name}, which starts at {collection.start} and ends {ends}"
+            f"interval {interval} is outside collection {collection.name}: "
+            f"it starts {format_instant(collection.start)} and ends {ends}"
         )
     stops = collection.source.bad_files == "stop"
     new = tuple(file for file in files if _is_new(file, known.get(file.path), retry_bad=stops))
@@ -60,7 +62,7 @@ def _is_new(file: SourceFile, entry: LedgerEntry | None, *, retry_bad: bool) -> 
 
 
 def group_files(files: Sequence[SourceFile], tasks: int) -> list[tuple[SourceFile, ...]]:
-    """Files spread over at least `tasks` groups (as far as there are files) of at most about TASK_BYTES each, in order."""
+    """Files in order, in at least `tasks` groups (as far as there are files) of at most about TASK_BYTES each."""
     total = sum(file.bytes for file in files)
     target = min(TASK_BYTES, max(1, -(-total // max(1, tasks))))
     groups: list[list[SourceFile]] = []

@@ -30,11 +30,7 @@ class ReadRequest:
 
     def needs(self, part: Part) -> bool:
         """Whether a part can hold an update of the read."""
-        return (
-            part.last_time > self.after
-            and part.first_time <= self.upto
-            and part.first_event_time <= self.event_upto
-        )
+        return part.last_time > self.after and part.first_time <= self.upto and part.first_event_time <= self.event_upto
 
 
 def plan_as_of(state: Arrangement, time: int | None = None, event_time: int | None = None) -> ReadRequest:
@@ -69,7 +65,9 @@ def _request(state: Arrangement, after: int, upto: int, event_upto: int) -> Read
     trace = tuple(
         batch
         for batch in state.trace
-        if batch.rows and batch.description.lower <= upto and max(batch.description.upper, batch.description.since + 1) > after + 1
+        if batch.rows
+        and batch.description.lower <= upto
+        and max(batch.description.upper, batch.description.since + 1) > after + 1
     )
     unsealed = tuple(batch for batch in state.pending if batch.first_time <= upto)
     keyed = state.collection.keyed and bool(unsealed)
@@ -94,7 +92,9 @@ def _check_sealed(state: Arrangement) -> None:
 
 def _check_readable(state: Arrangement, time: int) -> None:
     if not state.since <= time < state.seal:
-        raise InvalidUsage(f"time {_at(time)} is outside the readable [since {_at(state.since)}, seal {_at(state.seal)})")
+        raise InvalidUsage(
+            f"time {_at(time)} is outside the readable [since {_at(state.since)}, seal {_at(state.seal)})"
+        )
 
 
 def _at(time: int) -> str:

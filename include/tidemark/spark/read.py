@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from tidemark.arrow.schema import updates_schema
 from tidemark.model.arrangement import Arrangement
@@ -136,7 +137,7 @@ def _resolved(spark: SparkSession, store: ObjectStore, collection: Collection, r
 Produce = Callable[[bytes], Iterable[pa.RecordBatch]]
 
 
-def _mapped(spark: SparkSession, schema: object, tasks: list[bytes], produce: Produce) -> DataFrame:
+def _mapped(spark: SparkSession, schema: StructType, tasks: list[bytes], produce: Produce) -> DataFrame:
     """One Spark task for each encoded task, each producing record batches."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -40,21 +40,20 @@ class VersionRecord:
     checkpoint: Arrangement | None = None
 
 
-@cache
-def adapter(kind: Any) -> TypeAdapter[Any]:
-    """The (cached) codec of a type."""
+@lru_cache(maxsize=64)  # making an adapter takes milliseconds
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
 def encode(value: Any, kind: Any = None) -> bytes:
     """Compact JSON of a dataclass or of a collection of them (`kind` names the type where it is not a class)."""
-    return adapter(kind or type(value)).dump_json(value)
+    return _adapter(kind or type(value)).dump_json(value)
 
 
 def decode(data: bytes, kind: Any, *, name: str) -> Any:
     """The value of `kind` in `data`; Corruption naming the object `name` if it is anything else."""
     try:
-        return adapter(kind).validate_json(data)
+        return _adapter(kind).validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(step) for step in first["loc"])

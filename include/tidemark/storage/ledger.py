@@ -1,4 +1,4 @@
-"""The ledger of source files as stored: sorted runs, newest last, merged level by level so that a look-up stays short."""
+"""The ledger of source files as stored: sorted runs, newest last, merged by levels so that a look-up stays short."""
 
 from __future__ import annotations
 

@@ -99,9 +99,8 @@ class StateLog:
     def newest_version(self) -> int:
         """The number of the newest version; 0 if there is none."""
         for folder in reversed(_retried(lambda: self.store.folders("versions/"), self.pause)):
-            listed = _retried(lambda at=folder: list(self.store.list(f"versions/{at}/")), self.pause)  # type: ignore[misc]
-            if listed:
-                return int(listed[-1].key.rpartition("/")[2].removesuffix(".json"))
+            if listed := self._listed(folder):
+                return listed[-1]
         return 0
 
     def commit(self, base: Head, change: Change) -> Committed | Stale:
@@ -135,7 +134,9 @@ class StateLog:
                 unknown = True
             self.pause(self._dice.uniform(0, min(1.0, 0.002 * 2 ** min(attempt, 9))))
         if unknown:
-            raise CommitUnknown(f"the store did not say whether version {head.version + 1} was created; run the step again")
+            raise CommitUnknown(
+                f"the store did not say whether version {head.version + 1} was created; run the step again"
+            )
         raise Contention(f"lost {ATTEMPTS} races for version {head.version + 1}; run the step again")
 
     def history(self, upto: int | None = None) -> Iterator[VersionRecord]:
@@ -145,9 +146,16 @@ class StateLog:
             yield _decoded(data, version)
             version -= 1
 
+    def _listed(self, folder: str) -> list[int]:
+        """The version numbers in one folder, ascending."""
+        infos = _retried(lambda: list(self.store.list(f"versions/{folder}/")), self.pause)
+        return [int(info.key.rpartition("/")[2].removesuffix(".json")) for info in infos]
+
     def _create(self, head: Head, change: Change, identity: str, outcome: Applied) -> Head:
         if self.monotonic() - head.seen_at > STALL_LIMIT:
-            raise Contention(f"stalled for more than {STALL_LIMIT:.0f} s after version {head.version}; run the step again")
+            raise Contention(
+                f"stalled for more than {STALL_LIMIT:.0f} s after version {head.version}; run the step again"
+            )
         version = head.version + 1
         checkpoint = outcome.state if version % CHECKPOINT_EVERY == 0 else None
         now = int(self.wall() * 1_000_000)
@@ -157,7 +165,7 @@ class StateLog:
         return Head(version, hashlib.sha256(data).hexdigest(), outcome.state, self.monotonic())
 
     def _after(self, head: Head) -> Iterator[tuple[bytes, VersionRecord]]:
-        """Versions newer than `head`. After a stall a missing next version proves nothing, so the newest is looked up."""
+        """Versions newer than `head`. After a stall a missing next one proves nothing, so the newest is looked up."""
         if self.monotonic() - head.seen_at > STALL_LIMIT:
             newest = self.newest_version()
             if newest > head.version and self._read(head.version + 1) is None:
@@ -171,7 +179,9 @@ class StateLog:
 
     def _folded(self, head: Head, record: VersionRecord, data: bytes) -> Head:
         if record.previous != head.sha256:
-            raise Corruption(f"version {record.version} follows {record.previous[:12]}, but {head.version} is {head.sha256[:12]}")
+            raise Corruption(
+                f"version {record.version} follows {record.previous[:12]}, but {head.version} is {head.sha256[:12]}"
+            )
         outcome = apply(head.arrangement, record.change)
         state = outcome.state if isinstance(outcome, Applied) else head.arrangement
         if not isinstance(outcome, Applied | AlreadyApplied):
@@ -194,7 +204,9 @@ def _key(version: int) -> str:
 def _decoded(data: bytes, version: int) -> VersionRecord:
     record: VersionRecord = decode(data, VersionRecord, name=_key(version))
     if record.format > FORMAT:
-        raise InvalidUsage(f"version {version} has format {record.format}, this code reads up to {FORMAT}; upgrade Tidemark")
+        raise InvalidUsage(
+            f"version {version} has format {record.format}, this code reads up to {FORMAT}; upgrade Tidemark"
+        )
     if record.version != version:
         raise Corruption(f"{_key(version)} holds version {record.version}")
     return record

@@ -105,7 +105,9 @@ class S3Store:
     def folders(self, prefix: str) -> builtins.list[str]:
         full = self._key(prefix)
         with _translated(prefix):
-            pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=full, Delimiter="/")
+            pages = self.client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.bucket, Prefix=full, Delimiter="/"
+            )
             found = [common["Prefix"] for page in pages for common in page.get("CommonPrefixes", ())]
         return sorted(name.removeprefix(full).rstrip("/") for name in found)
 
@@ -159,7 +161,9 @@ def _translated(key: str, *, writing: bool = False) -> Iterator[None]:
         if code in _ABSENT:
             raise Missing(key) from None
         if code in _WRONG:
-            raise InvalidUsage(f"S3 refused {key}: {code} {error.response['Error'].get('Message', '')}".strip()) from None
+            raise InvalidUsage(
+                f"S3 refused {key}: {code} {error.response['Error'].get('Message', '')}".strip()
+            ) from None
         if code in _BUSY:
             raise Unavailable(f"{key}: {code}") from error
         if writing or code in _RACING:

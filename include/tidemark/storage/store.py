@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """A listed object: key below the store's root, size in bytes, change token (differs whenever content may differ)."""
+    """A listed object: key below the store's root, size in bytes, change token (differs if content may differ)."""
 
     key: str
     bytes: int
@@ -66,8 +67,8 @@ class ObjectStore(Protocol):
         """All objects whose key starts with `prefix`, ascending by key, at any depth."""
         ...
 
-    def folders(self, prefix: str) -> list[str]:
-        """The names of the immediate sub-folders below the folder `prefix` (which ends in `/` or is empty), ascending."""
+    def folders(self, prefix: str) -> builtins.list[str]:
+        """The names of the immediate sub-folders of the folder `prefix` (it ends in `/` or is empty), ascending."""
         ...
 
     def delete(self, key: str) -> None:

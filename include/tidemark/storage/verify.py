@@ -1,4 +1,4 @@
-"""Whether storage still holds what the state names: every object, its size, its checksum; and the state's own history."""
+"""Whether storage still holds what the state names: every object, its size, its checksum; and its own history."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def verify_history(log: StateLog) -> Iterator[Finding]:
 def verify_objects(store: ObjectStore, state: Arrangement) -> Iterator[Finding]:
     """Every object the state names, directly or through a parts table, exists with its size; tables match checksums,
     and a batch's recorded rows, bytes and sum are those of its parts."""
-    for batch in (*state.unsealed, *state.trace, *state.quarantined):
+    for batch in state.batches:
         if batch.parts is None:
             continue
         try:

@@ -1,0 +1,196 @@
+"""Gate: look at what no certificate of the current suite covers, and vouch for it, or stop the run and show
+why."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from tidemark.errors import GateFailed
+from tidemark.jobs.job import Job, Runner
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import TraceBatch, UnsealedBatch
+from tidemark.model.change import Certified
+from tidemark.model.collection import Gate
+from tidemark.model.ledger import LedgerEntry
+from tidemark.plan.gate import GateRequest, plan_gate
+from tidemark.plan.tasks import InspectTask
+from tidemark.quality import evidence
+from tidemark.quality.evidence import Evidence, Found
+from tidemark.quality.expectations import OwnerExpectation, owner_expectations
+from tidemark.quality.report import GateReport, rendered
+from tidemark.storage import ledger, parts_table
+from tidemark.storage.log import Head
+
+PANDAS_ROWS = 200_000
+"""Up to here a batch is checked as a pandas frame, which takes Great Expectations milliseconds; beyond, by
+Spark."""
+LEDGER_ENTRIES = 20_000
+"""Newest source files whose counts say what is usual: a gate must not cost more as a collection ages."""
+REPORT_WIDTH = 160
+
+Batch = UnsealedBatch | TraceBatch
+
+
+def gate(job: Job, gate: Gate) -> dict[str, Any]:
+    """Run one gate over what it has not vouched for and commit the certificate; warnings are in the result.
+
+    Batches that pass are vouched for even where another fails. Raises GateFailed naming the first failure,
+    with the failing rows shown through `job.note` and on a Data Docs page; InvalidUsage for an expectation
+    that cannot be run. Data are read, and Great Expectations imported, only if there is something to look at.
+    """
+    reports: list[GateReport] = []
+
+    def change_for(head: Head) -> Certified | None:
+        reports.clear()
+        request = plan_gate(head.state, gate)
+        if request is None:
+            return None
+        report = _examine(job, head, request)
+        reports.append(report)
+        if not report.vouched and not (report.passed and request.upper):
+            raise GateFailed(report.headline)
+        return Certified(gate, request.suite, report.vouched, request.upper)
+
+    head, change, fresh = job.commit_until_fit(change_for)
+    if change is None:
+        return {"gate": str(gate), "outcome": "nothing to do", "version": head.version}
+    report = reports[-1]
+    if not report.passed:
+        raise GateFailed(report.headline)
+    return {
+        "gate": str(gate),
+        "outcome": "applied" if fresh else "already applied",
+        "version": head.version,
+        "suite": report.suite,
+        "batches": list(report.vouched),
+        **report.summary(),
+    }
+
+
+def _examine(job: Job, head: Head, request: GateRequest) -> GateReport:
+    batches: tuple[Batch, ...] = (*request.unsealed, *request.trace)
+    collection = head.state.collection
+    report = GateReport(collection.name, request.gate, request.suite, tuple(batch.id for batch in batches), ())
+    with_data = [batch for batch in batches if batch.rows]
+    if request.upper is None and not with_data:
+        # What metadata can say of a batch without data, the state checked when it was loaded.
+        return report
+    owners = owner_expectations(collection) if request.gate is Gate.UNSEALED else ()
+    runner = job.runner() if with_data else None
+    found = _inspected(job, runner, head.state, with_data) if runner else {}
+    report = _judged(job, head, request, report, found, owners, runner)
+    if report.failures or report.warnings:
+        job.note(_as_text(report))
+    return report
+
+
+def _inspected(job: Job, runner: Runner, state: Arrangement, batches: Sequence[Batch]) -> dict[str, Found]:
+    """Every part of the batches, read in full by the runner."""
+    from tidemark.arrow.schema import unsealed_schema, updates_schema
+
+    collection = state.collection
+    tables = {batch.id: parts_table.parts_of(job.store, [batch]) for batch in batches}
+    facts = {batch.id: isinstance(batch, UnsealedBatch) and collection.keyed for batch in batches}
+    tasks = [InspectTask(collection, part, facts[batch]) for batch, parts in tables.items() for part in parts]
+    job.note(f"checking {sum(batch.rows for batch in batches)} rows in {len(tasks)} parts")
+    answers = iter(runner.run("inspect", tasks))
+    unsealed, trace = tuple(unsealed_schema(collection).names), tuple(updates_schema(collection).names)
+    return {
+        batch.id: Found(
+            tables[batch.id],
+            tuple(next(answers) for _ in tables[batch.id]),
+            unsealed if isinstance(batch, UnsealedBatch) else trace,
+        )
+        for batch in batches
+    }
+
+
+def _judged(
+    job: Job,
+    head: Head,
+    request: GateRequest,
+    report: GateReport,
+    found: dict[str, Found],
+    owners: tuple[OwnerExpectation, ...],
+    runner: Runner | None,
+) -> GateReport:
+    from tidemark.quality.judge import judge_invariants, judge_owners
+    from tidemark.quality.rows import matching_rows
+    from tidemark.quality.validation import Validator
+
+    collection, validator = head.state.collection, Validator(job.attempt)
+    results = judge_invariants(
+        validator,
+        collection,
+        _evidence(job, head, request, found),
+        lambda batch, clauses: matching_rows(job.store, found[batch].parts, clauses) if batch else (),
+    )
+    for batch in request.unsealed if owners else ():
+        parts = found[batch.id].parts
+        frame = _rows(job, runner, head.state, batch, found[batch.id])
+        results += judge_owners(validator, collection, batch.id, owners, frame, store=job.store, parts=parts)
+    judged = GateReport(report.collection, report.gate, report.suite, report.batches, tuple(results))
+    if judged.passed and os.environ.get("TIDEMARK_DOCS_ALWAYS") != "1":
+        return judged
+    return judged.with_docs(_docs(job, validator, judged))
+
+
+def _evidence(job: Job, head: Head, request: GateRequest, found: dict[str, Found]) -> Evidence:
+    state = head.state
+    if request.gate is Gate.UNSEALED:
+        return evidence.unsealed_evidence(state, request, found, _recent(job, state))
+    if request.gate is Gate.FRONTIER:
+        return evidence.frontier_evidence(state, request)
+    if request.gate is Gate.TRACE:
+        return evidence.trace_evidence(state, request, found)
+    return evidence.compaction_evidence(state, head.version, request, found)
+
+
+def _recent(job: Job, state: Arrangement) -> tuple[LedgerEntry, ...]:
+    """The last word on recently ingested files: whole runs of the ledger, newest first, within the budget."""
+    last: dict[str, LedgerEntry] = {}
+    budget = LEDGER_ENTRIES
+    for run in reversed(state.ledger):
+        budget -= run.entries
+        if budget < 0:
+            break
+        last = {entry.path: entry for entry in ledger.load_run(job.store, run)} | last
+    return tuple(last.values())
+
+
+def _rows(job: Job, runner: Runner | None, state: Arrangement, batch: UnsealedBatch, found: Found) -> Any:
+    """The batch's rows as a frame for the owner's expectations; a runner without a Spark session has only
+    pandas."""
+    from tidemark.quality.rows import pandas_rows, spark_rows
+
+    spark = getattr(runner, "spark", None)
+    if spark is None or batch.rows <= PANDAS_ROWS:
+        return pandas_rows(job.store, found.parts, state.collection)
+    return spark_rows(spark, job.store.url, found.parts, state.collection)
+
+
+def _docs(job: Job, validator: Any, report: GateReport) -> str | None:
+    """Build the Data Docs page, the report as JSON beside it. A full disk must not hide why the gate
+    failed."""
+    home = Path(os.environ.get("TIDEMARK_HOME", ".")).resolve()
+    base = Path(os.environ.get("TIDEMARK_DOCS") or home / ".tidemark" / "data-docs")
+    try:
+        page: Path = validator.build_docs(base / report.collection / report.gate)
+        (page.parent / "report.json").write_text(json.dumps(report.with_docs(str(page)).as_dict(), indent=1))
+    except OSError as error:
+        job.note(f"no data docs page: {error}")
+        return None
+    return str(page)
+
+
+def _as_text(report: GateReport) -> str:
+    from rich.console import Console
+
+    out = StringIO()
+    Console(file=out, width=REPORT_WIDTH, color_system=None).print(rendered(report))
+    return out.getvalue().rstrip()

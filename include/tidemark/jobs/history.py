@@ -1,0 +1,111 @@
+"""The log in words: what each version of a collection changed, when, and who wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+from tidemark.model.batch import TraceBatch
+from tidemark.model.change import (
+    Attempted,
+    Certified,
+    Change,
+    Compacted,
+    CompactionAllowed,
+    Created,
+    Drained,
+    Ingested,
+    LedgerMerged,
+    Quarantined,
+    Redefined,
+    Refused,
+    Released,
+    Sealed,
+)
+from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval
+from tidemark.storage.log import StateLog
+
+SHORT_ID = 12
+"""Characters of a batch's id shown to people; commands take any unambiguous beginning."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One version: its number, wall-clock microseconds and writer (for people only), kind and words of its change."""
+
+    version: int
+    written_at: int
+    writer: str
+    kind: str
+    change: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON values; the wall-clock time also as ISO 8601."""
+        return {**asdict(self), "written_at_text": format_instant(self.written_at)}
+
+
+def history(log: StateLog, *, limit: int | None = None) -> Iterator[Entry]:
+    """The versions, newest first; at most `limit`."""
+    for record in islice(log.history(), limit):
+        words = in_words(record.change)
+        yield Entry(record.version, record.written_at, record.writer, record.change.kind, words)
+
+
+def in_words(change: Change) -> str:
+    """A change in one line."""
+    match change:
+        case Created(collection):
+            return f"created collection {collection.name}"
+        case Redefined():
+            return "changed the declaration"
+        case Attempted(fence):
+            return f"started to {fence.step} {fence.interval}, attempt {fence.token[:SHORT_ID]}"
+        case Ingested():
+            return _ingested(change)
+        case Refused(run):
+            return f"refused {run.entries} source files that cannot be taken"
+        case Certified(gate, _, batches, upper):
+            return f"{gate} gate vouched for " + (_ids(batches) if upper is None else f"[0, {format_instant(upper)})")
+        case Sealed(upper, wanted):
+            waits = f", asked for {format_instant(wanted)}" if wanted > upper else ""
+            return f"sealed to {format_instant(upper)}{waits}"
+        case Drained(_, batch):
+            return f"drained {_interval(batch)}: {batch.rows:,} rows as {batch.id[:SHORT_ID]}"
+        case Compacted(_, inputs, batch):
+            merged = f"{len(inputs)} batches of {_interval(batch)}"
+            return f"compacted {merged}: {batch.rows:,} rows at level {batch.level} as {batch.id[:SHORT_ID]}"
+        case LedgerMerged(inputs, run):
+            return f"merged {len(inputs)} runs of the ledger: {run.entries:,} source files"
+        case Quarantined(name, run):
+            return f"quarantined {name[:SHORT_ID]}, which frees {run.entries} source files"
+        case Released(name, run):
+            return f"released {name[:SHORT_ID]} with {run.entries} source files"
+        case CompactionAllowed(since):
+            return f"allowed compaction up to {format_instant(since)}"
+
+
+def _ingested(change: Ingested) -> str:
+    counts = {
+        "late applied": change.rows_late_applied,
+        "late discarded": change.rows_late_discarded,
+        "files set aside": change.bad_files,
+    }
+    more = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
+    if change.batch is None:
+        return f"ingested {change.fence.interval}: no rows{more}"
+    files = len(change.sources)
+    return (
+        f"ingested {change.fence.interval}: {change.batch.rows:,} rows of {files} files "
+        f"as {change.batch.id[:SHORT_ID]}{more}"
+    )
+
+
+def _interval(batch: TraceBatch) -> str:
+    return str(Interval(batch.description.lower, batch.description.upper))
+
+
+def _ids(batches: tuple[str, ...]) -> str:
+    return ", ".join(batch[:SHORT_ID] for batch in batches) or "nothing"

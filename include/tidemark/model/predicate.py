@@ -1,0 +1,271 @@
+"""The grammar of `delete_when`: a condition on one source row, in the little of SQL that needs no explaining.
+
+    condition  := term (OR term)*            term  := factor (AND factor)*
+    factor     := NOT factor | ( condition ) | column test
+    test       := op literal | IS [NOT] NULL | [NOT] IN ( literal, … )
+    op         := =  ==  !=  <>  <  <=  >  >=
+    literal    := 'text' ('' is a quote) | 12 | -1.5 | 2e3 | TRUE | FALSE
+
+Column names are written plainly or in double quotes; keywords in any case. Dates and timestamps are compared with
+texts in ISO 8601. The logic is SQL's, three-valued: a comparison with null is unknown, and only what is true deletes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import NamedTuple, NoReturn
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import ColumnType
+
+Literal = bool | int | float | str
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<text>'(?:[^']|'')*')
+      | (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+      | (?P<op>==|!=|<>|<=|>=|=|<|>)
+      | (?P<mark>[(),])
+      | (?P<name>[A-Za-z_][A-Za-z0-9_]*|"[^"]+")
+      | (?P<end>\Z)
+    )""",
+    re.VERBOSE,
+)
+_KEYWORDS = frozenset({"AND", "OR", "NOT", "IS", "IN", "NULL", "TRUE", "FALSE"})
+_CANONICAL = {"==": "=", "<>": "!="}
+MAX_DEPTH = 100
+"""Conditions nested deeper than this are refused: nobody wrote them by hand."""
+
+
+@dataclass(frozen=True)
+class Compare:
+    """`column op literal`; op is one of = != < <= > >=."""
+
+    column: str
+    op: str
+    literal: Literal
+
+
+@dataclass(frozen=True)
+class IsNull:
+    column: str
+
+
+@dataclass(frozen=True)
+class In:
+    column: str
+    literals: tuple[Literal, ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    inner: Predicate
+
+
+@dataclass(frozen=True)
+class And:
+    left: Predicate
+    right: Predicate
+
+
+@dataclass(frozen=True)
+class Or:
+    left: Predicate
+    right: Predicate
+
+
+Predicate = Compare | IsNull | In | Not | And | Or
+
+
+def parse(text: str) -> Predicate:
+    """The condition written in `text`. Raises InvalidUsage with the position of the first thing that does not fit."""
+    return _Parser(text).whole()
+
+
+def columns(predicate: Predicate) -> tuple[str, ...]:
+    """The columns a condition looks at, each once, in order of appearance."""
+    return tuple(dict.fromkeys(leaf.column for leaf in _leaves(predicate)))
+
+
+def check_types(predicate: Predicate, type_of: Callable[[str], ColumnType]) -> None:
+    """Raise InvalidUsage if a column is compared with a literal its type does not know."""
+    for leaf in _leaves(predicate):
+        if isinstance(leaf, IsNull):
+            continue
+        column_type = type_of(leaf.column)
+        for literal in (leaf.literal,) if isinstance(leaf, Compare) else leaf.literals:
+            if not _fits(literal, column_type):
+                raise InvalidUsage(
+                    f"delete_when compares column {leaf.column}, a {column_type}, with {literal!r}; write {_HINTS[column_type]}"
+                )
+        if column_type is ColumnType.BOOL and isinstance(leaf, Compare) and leaf.op not in ("=", "!="):
+            raise InvalidUsage(f"delete_when orders column {leaf.column}, a bool; write {leaf.column} = TRUE or FALSE")
+
+
+_HINTS = {
+    ColumnType.BOOL: "TRUE or FALSE",
+    ColumnType.INT: "a number",
+    ColumnType.FLOAT: "a number",
+    ColumnType.STRING: "a text in single quotes",
+    ColumnType.DATE: "'2013-01-02'",
+    ColumnType.TIMESTAMP: "'2013-01-02T03:04:05Z'",
+}
+
+
+def _fits(literal: Literal, column_type: ColumnType) -> bool:
+    match column_type:
+        case ColumnType.BOOL:
+            return isinstance(literal, bool)
+        case ColumnType.INT | ColumnType.FLOAT:
+            return isinstance(literal, int | float) and not isinstance(literal, bool)
+        case ColumnType.STRING:
+            return isinstance(literal, str)
+        case ColumnType.DATE | ColumnType.TIMESTAMP:
+            parse_text = date.fromisoformat if column_type is ColumnType.DATE else datetime.fromisoformat
+            try:
+                return isinstance(literal, str) and bool(parse_text(literal))
+            except ValueError:
+                return False
+
+
+def _leaves(predicate: Predicate) -> Iterator[Compare | IsNull | In]:
+    match predicate:
+        case Not(inner):
+            yield from _leaves(inner)
+        case And(left, right) | Or(left, right):
+            yield from _leaves(left)
+            yield from _leaves(right)
+        case _:
+            yield predicate
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    at: int
+
+
+class _Parser:
+    """Recursive descent over the tokens; `peek` is the one not yet used."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = self._tokenised()
+        self._peek = next(self._tokens)
+        self._depth = 0
+
+    def whole(self) -> Predicate:
+        predicate = self._condition()
+        if self._peek.kind != "end":
+            self._fail("AND, OR or the end")
+        return predicate
+
+    def _condition(self) -> Predicate:
+        left = self._term()
+        while self._take("OR"):
+            left = Or(left, self._term())
+        return left
+
+    def _term(self) -> Predicate:
+        left = self._factor()
+        while self._take("AND"):
+            left = And(left, self._factor())
+        return left
+
+    def _factor(self) -> Predicate:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise InvalidUsage(f"delete_when is nested deeper than {MAX_DEPTH}")
+        predicate: Predicate
+        if self._take("NOT"):
+            predicate = Not(self._factor())
+        elif self._take("("):
+            predicate = self._condition()
+            self._demand(")")
+        else:
+            predicate = self._test(self._column())
+        self._depth -= 1
+        return predicate
+
+    def _test(self, column: str) -> Predicate:
+        if self._take("IS"):
+            negated = self._take("NOT")
+            self._demand("NULL")
+            return Not(IsNull(column)) if negated else IsNull(column)
+        if self._take("NOT"):
+            self._demand("IN")
+            return Not(In(column, self._literals()))
+        if self._take("IN"):
+            return In(column, self._literals())
+        if self._peek.kind != "op":
+            self._fail("a comparison, IS or IN")
+        op = self._next().text
+        return Compare(column, _CANONICAL.get(op, op), self._literal())
+
+    def _literals(self) -> tuple[Literal, ...]:
+        self._demand("(")
+        literals = [self._literal()]
+        while self._take(","):
+            literals.append(self._literal())
+        self._demand(")")
+        return tuple(literals)
+
+    def _literal(self) -> Literal:
+        kind, text, _ = self._peek
+        if kind == "text":
+            self._next()
+            return text[1:-1].replace("''", "'")
+        if kind == "number":
+            self._next()
+            return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+        if self._take("TRUE"):
+            return True
+        if self._take("FALSE"):
+            return False
+        if kind == "keyword" and text == "NULL":
+            self._fail("a value; a column is compared with null by IS NULL")
+        return self._fail("a text in single quotes, a number, TRUE or FALSE")
+
+    def _column(self) -> str:
+        if self._peek.kind != "name":
+            self._fail("a column name")
+        return self._next().text.strip('"')
+
+    def _take(self, word: str) -> bool:
+        if self._peek.kind in ("keyword", "mark") and self._peek.text == word:
+            self._next()
+            return True
+        return False
+
+    def _demand(self, word: str) -> None:
+        if not self._take(word):
+            self._fail(word)
+
+    def _next(self) -> _Token:
+        token = self._peek
+        if token.kind != "end":
+            self._peek = next(self._tokens)
+        return token
+
+    def _tokenised(self) -> Iterator[_Token]:
+        at = 0
+        while True:
+            match = _TOKEN.match(self._text, at)
+            if match is None or match.lastgroup is None:
+                start = at + len(self._text[at:]) - len(self._text[at:].lstrip())
+                what = "a text that is never closed" if self._text[start] == "'" else repr(self._text[start])
+                raise InvalidUsage(f"delete_when: {what} at position {start + 1} of {self._text!r}")
+            kind, text = match.lastgroup, match.group(match.lastgroup)
+            if kind == "name" and text.upper() in _KEYWORDS:
+                kind, text = "keyword", text.upper()
+            yield _Token(kind, text, match.start(match.lastgroup))
+            at = match.end()
+
+    def _fail(self, expected: str) -> NoReturn:
+        found = repr(self._peek.text) if self._peek.kind != "end" else "the end"
+        raise InvalidUsage(
+            f"delete_when: expected {expected}, found {found} at position {self._peek.at + 1} of {self._text!r}"
+        )

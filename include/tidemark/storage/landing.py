@@ -1,0 +1,225 @@
+"""The landing: where delta files arrive, on a file system or on S3. Only read here, never written.
+
+A *pattern* is a path template rendered for an interval: a path with wildcards (`*`, `?`, `[…]`, and `**` for any number
+of folders). Its *folder* is what stands before the first component with a wildcard, or before the file name. Names that
+start with `_` or `.` are markers and files still being written, as everywhere in this trade: a wildcard passes them by.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from tidemark.errors import InvalidUsage, NotReady
+from tidemark.model.ledger import SourceFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tidemark.storage.s3 import S3Store
+
+_WILD = re.compile(r"[*?[]")
+_ESCAPED = re.compile(r"\[([*?[])\]")
+_READ_BYTES = 2**20
+
+
+def list_sources(pattern: str, *, within: str | None = None) -> list[SourceFile]:
+    """The files that match a pattern, by path; none if its folder does not exist.
+
+    `within` is the folder none may lie outside of, links followed; it must exist on a file system (default: the
+    pattern's folder, which may be missing). Raises InvalidUsage for a root that is missing or unreadable, a link out
+    of it, and a folder or broken link where a file should be.
+    """
+    folder, components = _split(pattern)
+    if _is_s3(pattern):
+        found = _list_s3(folder, components)
+    else:
+        _check_root(within)
+        found = [_described(path) for path in _walk(folder, components, os.path.realpath(within or folder))]
+    return sorted({file.path: file for file in found}.values(), key=lambda file: file.path)
+
+
+def is_ready(pattern: str, ready: str, *, within: str | None = None) -> bool:
+    """Whether an interval has landed: `always`; `exists`, the pattern's folder is there (on S3: any object below it);
+    else `ready` names a marker file that is in the folder. Raises InvalidUsage as `list_sources`."""
+    folder, _ = _split(pattern)
+    if _is_s3(pattern):
+        if ready == "always":
+            return True
+        bucket, key = _bucket_and_key(folder)
+        if ready == "exists":
+            return next(iter(_s3(bucket).list(f"{key}/" if key else "")), None) is not None
+        return _s3(bucket).stat(f"{key}/{ready}".lstrip("/")) is not None
+    _check_root(within)
+    if ready == "always":
+        return True
+    return os.path.isdir(folder) if ready == "exists" else os.path.isfile(os.path.join(folder, ready))
+
+
+def sha256_of(path: str) -> str:
+    """The SHA-256 of a file's content, in hex. Raises NotReady if the file is gone, InvalidUsage if it is unreadable."""
+    digest = hashlib.sha256()
+    try:
+        with open_source(path) as source:
+            while block := source.read_buffer(_READ_BYTES):
+                digest.update(block)
+    except FileNotFoundError:
+        raise NotReady(f"{path} is gone since it was listed; run the step again") from None
+    except OSError as error:
+        raise InvalidUsage(f"{path} cannot be read: {error.strerror or error}") from None
+    return digest.hexdigest()
+
+
+def open_source(path: str) -> pa.NativeFile:
+    """Random access to a source file. Raises FileNotFoundError or another OSError if it cannot be had."""
+    if _is_s3(path):
+        bucket, key = _bucket_and_key(path)
+        return _s3(bucket).files.open_input_file(f"{bucket}/{key}")
+    import pyarrow as pa
+
+    return pa.OSFile(path, "rb")
+
+
+def token_of(path: str) -> str | None:
+    """The file's change token as `list_sources` would give it now; None if the file is gone."""
+    if _is_s3(path):
+        bucket, key = _bucket_and_key(path)
+        info = _s3(bucket).stat(key)
+        return info.token if info else None
+    try:
+        return _token(os.stat(path))
+    except FileNotFoundError:
+        return None
+
+
+def _split(pattern: str) -> tuple[str, list[str]]:
+    """The pattern's folder and the components below it."""
+    scheme, separator, rest = pattern.partition("://") if _is_s3(pattern) else ("", "", os.path.expanduser(pattern))
+    if ".." in rest.split("/"):
+        raise InvalidUsage(f"{pattern}: a path with .. may leave the landing; write it without")
+    components = (rest if separator else os.path.abspath(rest)).split("/")
+    wild = [at for at, component in enumerate(components) if _WILD.search(_ESCAPED.sub("", component))]
+    first = min([*wild, len(components) - 1])
+    folder = "/".join(_ESCAPED.sub(r"\1", component) for component in components[:first])
+    return f"{scheme}{separator}{folder}" or "/", components[first:]
+
+
+def _fits(name: str, component: str) -> bool:
+    if name[0] in "._" and component[0] != name[0]:
+        return False
+    return fnmatchcase(name, component)
+
+
+def _check_root(root: str | None) -> None:
+    if root is not None and not os.path.isdir(root):
+        what = "is not a folder" if os.path.exists(root) else "does not exist"
+        raise InvalidUsage(f"landing {root} {what}; check the landing and the collection's source.path")
+
+
+def _walk(folder: str, components: Sequence[str], root: str) -> Iterator[str]:
+    """Files below a folder that match, each checked to lie below `root`, links followed."""
+    if not os.path.lexists(folder):
+        return
+    real = _inside(folder, root)
+    head, tail = components[0], components[1:]
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries)
+    except OSError as error:
+        raise InvalidUsage(f"landing folder {folder} cannot be read: {error.strerror}") from None
+    if head == "**" and tail:
+        yield from _walk(folder, tail, root)
+    for name in names:
+        path = os.path.join(folder, name)
+        if not _fits(name, head):
+            continue
+        if tail or head == "**":
+            if os.path.isdir(path):
+                if f"{real}/".startswith(os.path.realpath(path) + "/"):
+                    raise InvalidUsage(f"{path} is a link to a folder above it; remove it from the landing")
+                yield from _walk(path, components if head == "**" else tail, root)
+            elif not tail:
+                _inside(path, root)
+                yield path
+        else:
+            _inside(path, root)
+            yield path
+
+
+def _inside(path: str, root: str) -> str:
+    real = os.path.realpath(path)
+    if os.path.commonpath([real, root]) != root:
+        raise InvalidUsage(f"{path} leads to {real}, outside the landing {root}; copy the file instead of linking it")
+    return real
+
+
+def _described(path: str) -> SourceFile:
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise InvalidUsage(f"{path} matches but cannot be read: {error.strerror}; is it a broken link?") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidUsage(f"{path} matches and is not a file; for files inside folders write the pattern with /*")
+    return SourceFile(path, status.st_size, _token(status))
+
+
+def _token(status: os.stat_result) -> str:
+    return f"{status.st_mtime_ns}-{status.st_ino}"
+
+
+def _is_s3(path: str) -> bool:
+    return path.startswith("s3://")
+
+
+def _bucket_and_key(path: str) -> tuple[str, str]:
+    bucket, _, key = path.removeprefix("s3://").partition("/")
+    return bucket, key
+
+
+def _list_s3(folder: str, components: Sequence[str]) -> Iterator[SourceFile]:
+    bucket, key = _bucket_and_key(folder)
+    lead = f"{key}/" if key else ""
+    for info in _s3(bucket).list(lead):
+        names = PurePosixPath(info.key.removeprefix(lead)).parts
+        if not info.key.endswith("/") and _matches(names, components):
+            yield SourceFile(f"s3://{bucket}/{info.key}", info.bytes, info.token)
+
+
+def _matches(names: Sequence[str], components: Sequence[str]) -> bool:
+    """Whether the names of a path, one after the other, fit the components of a pattern."""
+    if not names or not components:
+        return not names and not components
+    if components[0] == "**":
+        rest = components[1:]
+        visible = _fits(names[0], "**")
+        return (
+            (visible and len(names) == 1 and not rest)
+            or (visible and _matches(names[1:], components))
+            or _matches(names, rest)
+        )
+    return _fits(names[0], components[0]) and _matches(names[1:], components[1:])
+
+
+def _s3(bucket: str) -> S3Store:
+    if not bucket:
+        raise InvalidUsage("an S3 path is s3://bucket/key")
+    environment = tuple(
+        os.environ.get(name) for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID")
+    )
+    return _s3_of(bucket, environment)
+
+
+@lru_cache(maxsize=8)
+def _s3_of(bucket: str, _environment: tuple[str | None, ...]) -> S3Store:
+    """One client per bucket and account: making one takes longer than a small read."""
+    from tidemark.storage.s3 import S3Store
+
+    return S3Store(f"s3://{bucket}")
