@@ -1,0 +1,225 @@
+"""What a gate judges by: one small row of figures per batch (or one for the frontier), found in the data and
+set beside what the state recorded. Pure; the data was read by the `inspect` kernel, one answer per part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from tidemark.errors import Unvouched
+from tidemark.model.arrangement import Arrangement, Certificate
+from tidemark.model.batch import DIGEST_MODULUS, Part, TraceBatch, UnsealedBatch
+from tidemark.model.collection import Gate
+from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval
+from tidemark.model.ledger import LedgerEntry, Status
+from tidemark.plan.compact import plan_compaction
+from tidemark.plan.gate import GateRequest
+from tidemark.plan.tasks import InspectAnswer
+
+HISTORY_INTERVALS = 3
+"""Fewer earlier intervals than this say nothing about what is usual."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The figures of one gate run: `rows` all have the same keys, `batch` first (empty for the frontier)."""
+
+    gate: Gate
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A batch's parts as recorded, what reading each of them in full found, in the same order, and the
+    columns they should have."""
+
+    parts: tuple[Part, ...]
+    answers: tuple[InspectAnswer, ...]
+    columns: tuple[str, ...]
+
+
+def unsealed_evidence(
+    state: Arrangement, request: GateRequest, found: Mapping[str, Found], ledger: Sequence[LedgerEntry]
+) -> Evidence:
+    """Per ingested batch: what its parts hold against what was recorded, its late share, its rate against the
+    usual.
+
+    `ledger` are recent entries; figures they cannot give are None, which no rule judges.
+    """
+    rows = []
+    for batch in request.unsealed:
+        row = _recorded_and_found(batch, found[batch.id])
+        answers = found[batch.id].answers
+        row |= {
+            "times": _bounds(answers, "time"),
+            "times_recorded": _span(batch.first_time, batch.last_time),
+            "event_times": _bounds(answers, "event_time"),
+            "event_times_recorded": _span(batch.first_event_time, batch.last_event_time),
+            "first_time": min(answer.first_time for answer in answers),
+            "floor": _unsealed_floor(state, batch),
+            "late_share": _late_share(batch, ledger),
+            "usual_rows": _usual_rows(batch, ledger),
+        }
+        row["volume"] = batch.rows / row["usual_rows"] if row["usual_rows"] else None
+        rows.append(row)
+    return Evidence(Gate.UNSEALED, tuple(rows))
+
+
+def frontier_evidence(state: Arrangement, request: GateRequest) -> Evidence:
+    """From the state alone: does the seal only advance, over no hole, and over no batch that no gate has
+    seen."""
+    upper = state.seal if request.upper is None else request.upper
+    hole = state.ingested.first_hole(state.collection.start, upper)
+    below = [batch for batch in state.pending if batch.first_time < upper]
+    unvouched = [batch.id for batch in below if not state.is_vouched(batch)]
+    row: Row = {
+        "batch": "",
+        "seal": upper,
+        "floor": max(state.vouched_upper, state.trace_upper),
+        "hole": str(hole) if hole else None,
+        "batches_below": len(below),
+        "batches_unvouched": len(unvouched),
+        "unvouched": unvouched[0] if unvouched else None,
+    }
+    return Evidence(Gate.FRONTIER, (row,))
+
+
+def trace_evidence(state: Arrangement, request: GateRequest, found: Mapping[str, Found]) -> Evidence:
+    """Per trace batch with data: the invariants of a trace batch as found in its parts, and its place in the
+    trace."""
+    return Evidence(Gate.TRACE, tuple(_trace_rows(state, request, found)))
+
+
+def compaction_evidence(state: Arrangement, version: int, request: GateRequest, found: Mapping[str, Found]) -> Evidence:
+    """As the trace's, and whether the compaction keeps up: cascades still due, live batches against their
+    bound.
+
+    Each drain takes more than one of the `version` commits, and a level holds twice the drains of the one
+    below, so a trace with nothing due has at most log2(version) + 2 batches. While a cascade is due the bound
+    is None: debt says so.
+    """
+    due = _is_due(state)
+    bounded = state.collection.compact_ahead and not due
+    bound = math.floor(math.log2(max(version, 1))) + 2 if bounded else None
+    figures = {"cascades_due": int(due), "live_batches": len(state.trace), "live_bound": bound}
+    return Evidence(Gate.COMPACTION, tuple(row | figures for row in _trace_rows(state, request, found)))
+
+
+def _recorded_and_found(batch: UnsealedBatch | TraceBatch, found: Found) -> Row:
+    answers = found.answers
+    altered = [
+        part.file.key
+        for part, answer in zip(found.parts, answers, strict=True)
+        if (part.file.sha256, part.file.bytes) != (answer.sha256, answer.file.bytes)
+    ]
+    other = [answer for answer in answers if answer.columns != found.columns]
+    return {
+        "batch": batch.id,
+        "parts": len(found.parts),
+        "parts_recorded": batch.part_count,
+        "parts_altered": len(altered),
+        "altered": altered[0] if altered else None,
+        "parts_with_other_columns": len(other),
+        "columns": ", ".join((other or answers)[0].columns),
+        "columns_declared": ", ".join(found.columns),
+        "rows": sum(answer.rows for answer in answers),
+        "rows_recorded": batch.rows,
+        "digest": _hex(sum(answer.digest for answer in answers)),
+        "digest_recorded": _hex(batch.digest),
+        "null_keys": sum(answer.null_keys for answer in answers),
+        "rows_out_of_order": sum(answer.unsorted for answer in answers),
+    }
+
+
+def _trace_rows(state: Arrangement, request: GateRequest, found: Mapping[str, Found]) -> Iterable[Row]:
+    older: dict[str, TraceBatch | None] = {
+        newer.id: older for older, newer in pairwise([None, *state.trace]) if newer is not None
+    }
+    for batch in request.trace:
+        if not batch.rows:
+            continue
+        answers = found[batch.id].answers
+        description, neighbour = batch.description, older[batch.id]
+        yield _recorded_and_found(batch, found[batch.id]) | {
+            "parts_overlapping": _overlaps(answers),
+            "zero_diffs": sum(answer.zero_diffs for answer in answers),
+            "description": str(description),
+            "first_time": min(answer.first_time for answer in answers),
+            "last_time": max(answer.last_time for answer in answers),
+            "first_event_time": min(answer.first_event_time for answer in answers),
+            "lower": description.lower,
+            "earliest": max(description.lower, description.since),
+            # The corner of a batch's law: where since has passed the upper, forwarded times reach since itself.
+            "latest": description.upper - 1 if description.since < description.upper else description.since,
+            "since": description.since,
+            "since_of_state": state.since,
+            "upper": description.upper,
+            "seal": state.seal,
+            "upper_of_older": neighbour.description.upper if neighbour else 0,
+            "level": batch.level,
+            "level_of_older": neighbour.level if neighbour else batch.level,
+        }
+
+
+def _overlaps(answers: Sequence[InspectAnswer]) -> int:
+    """Parts of one sorted run follow each other: how many start before their predecessor ends."""
+    spans = [(answer.first_key, answer.last_key) for answer in answers if answer.first_key and answer.last_key]
+    comparable = sorted((span for span in spans if None not in (*span[0], *span[1])), key=lambda span: span)
+    return sum(newer[0] < older[1] for older, newer in pairwise(comparable))
+
+
+def _is_due(state: Arrangement) -> bool:
+    """Whether a cascade is due, were every batch vouched for (this gate is what vouches for the newest)."""
+    suite = state.collection.suite(Gate.COMPACTION)
+    vouched = replace(state, certificates=tuple(Certificate(batch.id, suite) for batch in state.trace))
+    try:
+        return plan_compaction(vouched) is not None
+    except Unvouched:
+        return True
+
+
+def _unsealed_floor(state: Arrangement, batch: UnsealedBatch) -> int:
+    """A batch seen for the first time lies above the trace; one gated before may be drained in part since."""
+    seen = any(certificate.batch == batch.id for certificate in state.certificates)
+    return 0 if seen else state.trace_upper
+
+
+def _late_share(batch: UnsealedBatch, ledger: Sequence[LedgerEntry]) -> float | None:
+    entries = [entry for entry in ledger if entry.batch == batch.id]
+    late = sum(entry.rows_late_applied + entry.rows_late_discarded for entry in entries)
+    read = sum(entry.rows + entry.rows_late_discarded for entry in entries)
+    return late / read if read else None
+
+
+def _usual_rows(batch: UnsealedBatch, ledger: Sequence[LedgerEntry]) -> float | None:
+    """What the batch's interval would hold at the median rate of other recent ones; None while they are too few."""
+    rows: dict[Interval, int] = {}
+    for entry in ledger:
+        if entry.status is Status.INGESTED and entry.interval != batch.interval:
+            rows[entry.interval] = rows.get(entry.interval, 0) + entry.rows
+    if len(rows) < HISTORY_INTERVALS:
+        return None
+    rates = [count / (interval.upper - interval.lower) for interval, count in rows.items()]
+    return median(rates) * (batch.interval.upper - batch.interval.lower)
+
+
+def _bounds(answers: Sequence[InspectAnswer], coordinate: str) -> str:
+    first = min(getattr(answer, f"first_{coordinate}") for answer in answers)
+    last = max(getattr(answer, f"last_{coordinate}") for answer in answers)
+    return _span(first, last)
+
+
+def _span(first: int, last: int) -> str:
+    return f"{format_instant(first)} to {format_instant(last)}"
+
+
+def _hex(digest: int) -> str:
+    """Digests are unsigned 64-bit: no integer column of a frame holds them."""
+    return f"{digest % DIGEST_MODULUS:016x}"

@@ -1,0 +1,131 @@
+"""What a gate found, as a value, as JSON and as a table for people."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tidemark.model.collection import Gate
+from tidemark.quality.suites import CRITICAL
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+SHORT_ID = 12
+"""Characters of a batch's id shown to people; commands take any unambiguous beginning."""
+
+_WAYS_OUT = {
+    Gate.UNSEALED: "`tidemark quarantine {collection} {batch}`, mend the file, run again",
+    Gate.FRONTIER: "ingest what is missing and pass the unsealed gate, run again",
+    Gate.TRACE: "nothing of it was published; look with `tidemark verify {collection} --data`",
+    Gate.COMPACTION: "nothing of it was published; look with `tidemark verify {collection} --data`",
+}
+
+
+@dataclass(frozen=True)
+class RuleResult:
+    """One rule's verdict on one batch (`batch` is empty for the frontier).
+
+    `message` says what was found where it failed; `failing` counts the offending rows where the rule is about
+    rows; `rows` are some of them, as found again in the data.
+    """
+
+    rule: str
+    severity: str
+    batch: str
+    passed: bool
+    message: str = ""
+    failing: int | None = None
+    rows: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class GateReport:
+    """A gate run: every rule over every batch, `docs` the path of the Data Docs page where one was built."""
+
+    collection: str
+    gate: Gate
+    suite: str
+    batches: tuple[str, ...]
+    results: tuple[RuleResult, ...]
+    docs: str | None = None
+
+    @property
+    def failures(self) -> tuple[RuleResult, ...]:
+        """What stops the run."""
+        return tuple(result for result in self.results if not result.passed and result.severity == CRITICAL)
+
+    @property
+    def warnings(self) -> tuple[RuleResult, ...]:
+        """What is worth a look and stops nothing."""
+        return tuple(result for result in self.results if not result.passed and result.severity != CRITICAL)
+
+    @property
+    def passed(self) -> bool:
+        return not self.failures
+
+    @property
+    def vouched(self) -> tuple[str, ...]:
+        """The batches without a failure: they are good whatever became of the others."""
+        failed = {result.batch for result in self.failures}
+        return tuple(batch for batch in self.batches if batch not in failed)
+
+    @property
+    def headline(self) -> str:
+        """The first failure in one line: batch, rule, what was found, where to look, the way out."""
+        first = self.failures[0]
+        about = f" of batch {first.batch[:SHORT_ID]}" if first.batch else ""
+        more = f" (and {len(self.failures) - 1} more)" if len(self.failures) > 1 else ""
+        page = f"; see {self.docs}" if self.docs else ""
+        way_out = _WAYS_OUT[self.gate].format(collection=self.collection, batch=first.batch[:SHORT_ID])
+        return f"{self.gate} gate of {self.collection}: {first.rule}{about}: {first.message}{more}{page}; {way_out}"
+
+    def with_docs(self, page: str | None) -> GateReport:
+        return replace(self, docs=page)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON values: everything, rows included."""
+        return {**asdict(self), "gate": str(self.gate), "passed": self.passed}
+
+    def summary(self) -> dict[str, Any]:
+        """JSON values for a step's one-line result: warnings by rule and message, no rows."""
+        warnings = [{"rule": result.rule, "batch": result.batch, "message": result.message} for result in self.warnings]
+        return {"rules": len(self.results), "warnings": warnings, "docs": self.docs}
+
+
+def rendered(report: GateReport) -> RenderableType:
+    """The failures and warnings as tables for a terminal or a task log; one line where there are none."""
+    from rich.console import Group
+    from rich.markup import escape
+    from rich.table import Table
+
+    verdict = "passed" if report.passed else "failed"
+    title = f"{report.gate} gate of {report.collection} {verdict}: {len(report.results)} checks, {report.suite}"
+    findings = (*report.failures, *report.warnings)
+    if not findings:
+        return title
+    table = Table(title=escape(title), title_justify="left")
+    for column in ("severity", "batch", "rule", "found"):
+        table.add_column(column, overflow="fold")
+    for finding in findings:
+        table.add_row(finding.severity, finding.batch[:SHORT_ID], escape(finding.rule), escape(finding.message))
+    pages = [f"data docs: {report.docs}"] if report.docs else []
+    return Group(table, *(_rows_table(finding) for finding in findings if finding.rows), *pages)
+
+
+def _rows_table(finding: RuleResult) -> RenderableType:
+    from rich.markup import escape
+    from rich.table import Table
+
+    of_all = f" of {finding.failing}" if finding.failing else ""
+    title = f"{finding.rule}: {len(finding.rows)}{of_all} rows"
+    table = Table(title=escape(title), title_justify="left")
+    for column in finding.rows[0]:
+        table.add_column(escape(column), overflow="fold")
+    for row in finding.rows:
+        table.add_row(*(escape(_text(value)) for value in row.values()))
+    return table
+
+
+def _text(value: Any) -> str:
+    return "null" if value is None else str(value)

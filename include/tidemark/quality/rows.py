@@ -1,0 +1,143 @@
+"""The rows of a batch, read from its parts: as a frame for the owner's expectations, and by query for people
+to see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING, Any
+
+from tidemark.model.batch import Part
+from tidemark.model.collection import Collection, ColumnType
+from tidemark.model.instant import format_instant
+from tidemark.quality.suites import Clause, Term
+from tidemark.storage.store import ObjectStore, open_store
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+MAX_ROWS = 20
+"""Rows shown of a failing rule."""
+GROUPS_AT_ONCE = 4
+
+_SPARK_TYPES = {
+    ColumnType.BOOL: "boolean",
+    ColumnType.INT: "bigint",
+    ColumnType.FLOAT: "double",
+    ColumnType.STRING: "string",
+    ColumnType.DATE: "date",
+    ColumnType.TIMESTAMP: "timestamp",
+}
+
+
+def held(collection: Collection) -> pc.Expression:
+    """The source rows that say what the collection shall hold, which the owner's expectations are about:
+    neither tombstones nor retractions, so that what breaks an expectation can still be taken back."""
+    import pyarrow.compute as pc
+
+    return ~pc.field("_deleted") if collection.keyed else pc.field("_diff") > 0
+
+
+def pandas_rows(store: ObjectStore, parts: Sequence[Part], collection: Collection) -> pd.DataFrame:
+    """The declared columns of a small batch's held rows. Integers stay exact beside nulls; dates are
+    `date`s."""
+    import pandas as pd
+    import pyarrow as pa
+
+    table = pa.concat_tables(held for part in parts for held in _held_tables(store, part, collection))
+    exact = {"int64": pd.Int64Dtype(), "bool": pd.BooleanDtype()}
+    frame: pd.DataFrame = table.to_pandas(types_mapper=lambda kind: exact.get(str(kind)), date_as_object=True)
+    return frame
+
+
+def spark_rows(spark: Any, url: str, parts: Sequence[Part], collection: Collection) -> Any:
+    """The same rows of a large batch as a Spark DataFrame, one task per part, read by Arrow in the executors
+    so that any store will do. `url` opens the collection's store."""
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        store = open_store(url)
+        for batch in batches:
+            for at in batch.column(0).to_pylist():
+                for table in _held_tables(store, parts[at], collection):
+                    yield from table.to_batches()
+
+    schema = ", ".join(f"`{column.name}` {_SPARK_TYPES[column.type]}" for column in collection.columns)
+    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(read, schema)
+
+
+def matching_rows(
+    store: ObjectStore, parts: Sequence[Part], clauses: Sequence[Clause], *, among: pc.Expression | None = None
+) -> tuple[dict[str, Any], ...]:
+    """At most MAX_ROWS rows of the parts for which any clause holds (and `among`), as JSON values, all their
+    columns."""
+    if not clauses:
+        return ()
+    condition = reduce(or_, (reduce(and_, map(_expression, clause)) for clause in clauses))
+    tables = (table for part in parts for table in _tables(store, part))
+    return _first_rows(table.filter(condition if among is None else condition & among) for table in tables)
+
+
+def rows_at(
+    store: ObjectStore, parts: Sequence[Part], positions: Sequence[int], collection: Collection
+) -> tuple[dict[str, Any], ...]:
+    """At most MAX_ROWS of the held rows by their positions in `pandas_rows`, as JSON values, in all their
+    columns."""
+    wanted = sorted(positions)[:MAX_ROWS]
+    found = []
+    start = 0
+    for part in parts:
+        for table in _tables(store, part):
+            kept = table.filter(held(collection))
+            found.append(kept.take([at - start for at in wanted if start <= at < start + kept.num_rows]))
+            start += kept.num_rows
+    return _first_rows(found)
+
+
+def _first_rows(tables: Iterable[pa.Table]) -> tuple[dict[str, Any], ...]:
+    found: list[dict[str, Any]] = []
+    for table in tables:
+        found += table.slice(0, MAX_ROWS - len(found)).to_pylist()
+        if len(found) == MAX_ROWS:
+            break
+    return tuple(map(_plain, found))
+
+
+def _expression(term: Term) -> pc.Expression:
+    import pyarrow.compute as pc
+
+    column, operator, value = term
+    if operator == "null" or value is None:
+        return pc.field(column).is_null()
+    left, right = pc.field(column), pc.scalar(value)
+    return {"==": left == right, "<": left < right, ">": left > right}[operator]
+
+
+def _tables(store: ObjectStore, part: Part) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
+    from tidemark.arrow.parts import read_groups
+
+    for batch in read_groups(store, part, groups_at_once=GROUPS_AT_ONCE):
+        yield pa.Table.from_batches([batch])
+
+
+def _held_tables(store: ObjectStore, part: Part, collection: Collection) -> Iterator[pa.Table]:
+    names = [column.name for column in collection.columns]
+    for table in _tables(store, part):
+        yield table.filter(held(collection)).select(names)
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON values; Tidemark's times as people write them."""
+    times = ("_time", "_event_time")
+    return {
+        name: format_instant(value) if name in times and value is not None else _json(value)
+        for name, value in row.items()
+    }
+
+
+def _json(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,228 @@
+"""The built-in suites: which expectation over the evidence states which invariant, and how a failure
+reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.model.collection import Collection, Gate
+from tidemark.quality.evidence import Row
+
+CRITICAL = "critical"
+WARNING = "warning"
+
+LATE_SHARE = 0.25
+"""More late rows than this share of a batch is worth a look; never a failure, as late rows are applied
+exactly."""
+VOLUME = (0.2, 5.0)
+"""Rows against what the median rate of recent intervals would bring: outside of it is worth a look, never a failure."""
+
+Term = tuple[str, str, Any]
+"""(column, one of `null` `==` `<` `>`, value): a condition on the rows of a part."""
+Clause = tuple[Term, ...]
+"""All of its terms hold."""
+Offending = Callable[[Row, Collection], list[Clause]]
+"""Which rows break a rule, given the failing evidence: those for which any clause holds; no clause, no
+query."""
+
+
+def _nothing(row: Row, collection: Collection) -> list[Clause]:
+    return []
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One invariant: a Great Expectations expectation by its snake-case name, over columns of the evidence.
+
+    `message` is formatted with the failing evidence row. `count` names the evidence column that counts
+    offending rows, `offending` says how those rows are found again in the batch's parts.
+    """
+
+    name: str
+    expectation: str
+    arguments: dict[str, Any]
+    message: str
+    severity: str = CRITICAL
+    count: str | None = None
+    offending: Offending = _nothing
+
+
+def _equal(name: str, column: str, message: str) -> Rule:
+    arguments = {"column_A": column, "column_B": f"{column}_recorded"}
+    return Rule(name, "expect_column_pair_values_to_be_equal", arguments, message)
+
+
+def _none(name: str, column: str, message: str, offending: Offending = _nothing) -> Rule:
+    arguments = {"column": column, "max_value": 0}
+    return Rule(name, "expect_column_values_to_be_between", arguments, message, count=column, offending=offending)
+
+
+def _at_least(name: str, high: str, low: str, message: str, offending: Offending = _nothing) -> Rule:
+    arguments = {"column_A": high, "column_B": low, "or_equal": True}
+    expectation = "expect_column_pair_values_a_to_be_greater_than_b"
+    return Rule(name, expectation, arguments, message, offending=offending)
+
+
+def _where(column: str, operator: str, evidence: str) -> Offending:
+    """The rows whose column compares so with a figure of the evidence."""
+    return lambda row, collection: [((column, operator, row[evidence]),)]
+
+
+def _null_keys(row: Row, collection: Collection) -> list[Clause]:
+    return [((column.name, "null", None),) for column in collection.key]
+
+
+_STORED = (
+    Rule(
+        "parts unaltered",
+        "expect_column_values_to_be_between",
+        {"column": "parts_altered", "max_value": 0},
+        "{parts_altered} of {parts} parts changed since written, first {altered}",
+    ),
+    _equal("parts complete", "parts", "has {parts} parts, {parts_recorded} were recorded"),
+    Rule(
+        "schema",
+        "expect_column_values_to_be_between",
+        {"column": "parts_with_other_columns", "max_value": 0},
+        "{parts_with_other_columns} of {parts} parts have the columns {columns}, declared are {columns_declared}",
+    ),
+    _equal("rows as recorded", "rows", "holds {rows} rows, {rows_recorded} were recorded"),
+    _equal("digest as recorded", "digest", "its rows add up to {digest}, {digest_recorded} was recorded"),
+    _none("no null keys", "null_keys", "{null_keys} rows have a null in the key", _null_keys),
+    _none("sorted", "rows_out_of_order", "{rows_out_of_order} rows do not follow the one before them in key order"),
+)
+
+_UNSEALED = (
+    *_STORED,
+    _equal("times as recorded", "times", "holds times {times}, {times_recorded} was recorded"),
+    _equal(
+        "event times as recorded",
+        "event_times",
+        "holds event times {event_times}, {event_times_recorded} was recorded",
+    ),
+    _at_least(
+        "above the trace",
+        "first_time",
+        "floor",
+        "holds time {first_time}, but the trace is complete below {floor}",
+        _where("_time", "<", "floor"),
+    ),
+    Rule(
+        "late share",
+        "expect_column_values_to_be_between",
+        {"column": "late_share", "max_value": {"$PARAMETER": "late_share"}},
+        "{late_share:.0%} of its rows came late, which is more than usual",
+        WARNING,
+    ),
+    Rule(
+        "volume",
+        "expect_column_values_to_be_between",
+        {
+            "column": "volume",
+            "min_value": {"$PARAMETER": "least_volume"},
+            "max_value": {"$PARAMETER": "greatest_volume"},
+        },
+        "brought {rows_recorded:,} rows, about {usual_rows:,.0f} would be usual",
+        WARNING,
+    ),
+)
+
+_FRONTIER = (
+    _at_least("seal only advances", "seal", "floor", "the seal {seal} is behind {floor}, which was promised before"),
+    Rule(
+        "no hole below the seal",
+        "expect_column_values_to_be_null",
+        {"column": "hole"},
+        "interval {hole} was never ingested, and the seal {seal} is beyond it",
+    ),
+    Rule(
+        "batches vouched for",
+        "expect_column_values_to_be_between",
+        {"column": "batches_unvouched", "max_value": 0},
+        "{batches_unvouched} of {batches_below} batches below the seal {seal} are not vouched for, first {unvouched}",
+    ),
+)
+
+_TRACE = (
+    *_STORED,
+    Rule(
+        "parts disjoint",
+        "expect_column_values_to_be_between",
+        {"column": "parts_overlapping", "max_value": 0},
+        "{parts_overlapping} parts start before the one before them ends",
+    ),
+    _none(
+        "no zero diffs",
+        "zero_diffs",
+        "{zero_diffs} rows have diff 0",
+        lambda row, collection: [(("_diff", "==", 0),)],
+    ),
+    _at_least(
+        "times from lower and since",
+        "first_time",
+        "earliest",
+        "{description} holds time {first_time}, before {earliest}",
+        _where("_time", "<", "earliest"),
+    ),
+    _at_least(
+        "times to upper or since",
+        "latest",
+        "last_time",
+        "{description} holds time {last_time}, after {latest}",
+        _where("_time", ">", "latest"),
+    ),
+    _at_least(
+        "event times from since",
+        "first_event_time",
+        "since",
+        "{description} holds event time {first_event_time}, before its since",
+        _where("_event_time", "<", "since"),
+    ),
+    _at_least("since of the state", "since_of_state", "since", "{description} is ahead of since {since_of_state}"),
+    _at_least("upper below the seal", "seal", "upper", "{description} reaches beyond the seal {seal}"),
+    Rule(
+        "neighbours touch",
+        "expect_column_pair_values_to_be_equal",
+        {"column_A": "lower", "column_B": "upper_of_older"},
+        "{description} starts at {lower}, the batch before it ends at {upper_of_older}",
+    ),
+    _at_least("levels do not rise", "level_of_older", "level", "is of level {level} after one of {level_of_older}"),
+)
+
+_COMPACTION = (
+    *_TRACE,
+    Rule(
+        "live batches",
+        "expect_column_pair_values_a_to_be_greater_than_b",
+        {
+            "column_A": "live_bound",
+            "column_B": "live_batches",
+            "or_equal": True,
+            "ignore_row_if": "either_value_is_missing",
+        },
+        "the trace has {live_batches} live batches, at most {live_bound} are expected",
+    ),
+    Rule(
+        "no compaction due",
+        "expect_column_values_to_be_between",
+        {"column": "cascades_due", "max_value": 0},
+        "another compaction is due already; run `tidemark compact` if this persists",
+        WARNING,
+    ),
+)
+
+SUITES: dict[Gate, tuple[Rule, ...]] = {
+    Gate.UNSEALED: _UNSEALED,
+    Gate.FRONTIER: _FRONTIER,
+    Gate.TRACE: _TRACE,
+    Gate.COMPACTION: _COMPACTION,
+}
+
+PARAMETERS: dict[str, float] = {
+    "late_share": LATE_SHARE,
+    "least_volume": VOLUME[0],
+    "greatest_volume": VOLUME[1],
+}
+"""Values of the `$PARAMETER`s of the suites, handed over when a suite runs."""

@@ -1,0 +1,285 @@
+"""The gate job, end to end over real parts: what it certifies, what it refuses, what it shows."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.quality.support import DAY, World, collection, fact, update
+from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.jobs.gate import gate
+from tidemark.model.batch import Description
+from tidemark.model.change import CompactionAllowed, Redefined, Sealed
+from tidemark.model.collection import Envelope, Gate
+
+pytestmark = pytest.mark.quality
+
+STATUS = {"expect_column_values_to_be_in_set": {"column": "status", "value_set": ["new", "paid"]}}
+HALF_UNIQUE = {"expect_column_proportion_of_unique_values_to_be_between": {"column": "amount", "min_value": 0.5}}
+
+
+@pytest.fixture(autouse=True)
+def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIDEMARK_DOCS", str(tmp_path))
+    return tmp_path
+
+
+def refusal(world: World, which: Gate) -> str:
+    with pytest.raises(GateFailed) as failed:
+        gate(world.job(), which)
+    return str(failed.value)
+
+
+def test_a_good_batch_is_vouched_for_once() -> None:
+    world = World(collection(quality=[STATUS]))
+    batch = world.ingest(1, [update(key, time=DAY + key) for key in range(100)])
+    result = gate(world.job(), Gate.UNSEALED)
+    assert (result["outcome"], result["batches"], result["warnings"]) == ("applied", [batch.id], [])
+    assert world.state.is_vouched(batch)
+    tasks = world.runner.tasks
+    assert gate(world.job(), Gate.UNSEALED)["outcome"] == "nothing to do"
+    assert world.runner.tasks == tasks
+
+
+def test_a_failing_expectation_shows_rows_page_and_way_out(docs: Path) -> None:
+    world = World(collection(Envelope.UPSERT, quality=[STATUS]))
+    rows = [fact(1, time=DAY), fact(2, time=DAY, status="bogus"), fact(3, time=DAY, deleted=True)]
+    batch = world.ingest(1, rows)
+    message = refusal(world, Gate.UNSEALED)
+    page = docs / "orders" / "unsealed" / "index.html"
+    assert message == (
+        f"unsealed gate of orders: expect_column_values_to_be_in_set(status) of batch {batch.id}: "
+        "1 rows hold bogus, not value_set (new, paid); "
+        f"see {page}; `tidemark quarantine orders {batch.id}`, mend the file, run again"
+    )
+    assert not world.state.is_vouched(batch)
+    assert "f.jsonl" in world.notes[-1]
+    report = json.loads((page.parent / "report.json").read_text())
+    (failure,) = [result for result in report["results"] if not result["passed"]]
+    assert [(row["id"], row["_file"], row["_row"]) for row in failure["rows"]] == [(2, "f.jsonl", 2)]
+    pages = [path.read_text() for path in page.parent.rglob("*.html")]
+    assert page.exists()
+    assert any("bogus" in text and "status" in text for text in pages)
+
+
+def test_failing_rows_are_capped() -> None:
+    world = World(collection(quality=[STATUS]))
+    world.ingest(1, [update(key, time=DAY, status="bogus") for key in range(50)])
+    refusal(world, Gate.UNSEALED)
+    assert "20 of 50 rows" in world.notes[-1]
+
+
+def test_tombstones_and_retractions_are_not_judged() -> None:
+    required = {"expect_column_values_to_not_be_null": {"column": "status"}}
+    keyed = World(collection(Envelope.UPSERT, quality=[required]))
+    keyed.ingest(1, [fact(1, time=DAY), fact(2, time=DAY, deleted=True)])
+    assert gate(keyed.job(), Gate.UNSEALED)["outcome"] == "applied"
+    signed = World(collection(Envelope.UPDATES, quality=[STATUS]))
+    signed.ingest(1, [update(1, time=DAY, status="bogus", diff=-1), update(2, time=DAY)])
+    assert gate(signed.job(), Gate.UNSEALED)["outcome"] == "applied"
+
+
+def test_one_bad_batch_does_not_hold_back_a_good_one() -> None:
+    world = World(collection(quality=[STATUS]))
+    good = world.ingest(1, [update(1, time=DAY)])
+    bad = world.ingest(2, [update(1, time=2 * DAY, status="bogus")])
+    assert bad.id in refusal(world, Gate.UNSEALED)
+    assert world.state.is_vouched(good)
+    assert not world.state.is_vouched(bad)
+
+
+def test_a_warning_is_reported_and_stops_nothing() -> None:
+    name, arguments = next(iter(STATUS.items()))
+    world = World(collection(quality=[{name: arguments | {"severity": "warning"}}]))
+    world.ingest(1, [update(1, time=DAY, status="bogus")])
+    result = gate(world.job(), Gate.UNSEALED)
+    assert result["outcome"] == "applied"
+    assert [warning["rule"] for warning in result["warnings"]] == ["expect_column_values_to_be_in_set(status)"]
+    assert "bogus" in world.notes[-1]
+
+
+def test_lateness_and_volume_warn() -> None:
+    world = World(collection())
+    for day in (1, 2, 3):
+        world.ingest(day, [update(1, time=day * DAY)])
+    assert gate(world.job(), Gate.UNSEALED)["warnings"] == []
+    world.ingest(4, [update(key, time=4 * DAY) for key in range(10)], late=3)
+    warnings = gate(world.job(), Gate.UNSEALED)["warnings"]
+    assert {warning["rule"]: warning["message"] for warning in warnings} == {
+        "late share": "30% of its rows came late, which is more than usual",
+        "volume": "brought 10 rows, about 1 would be usual",
+    }
+
+
+@pytest.mark.parametrize(
+    ("recorded", "rule"),
+    [
+        ({"rows": 7}, "rows as recorded"),
+        ({"digest": 5}, "digest as recorded"),
+        ({"part_count": 2}, "parts complete"),
+        ({"first_time": DAY - 1}, "times as recorded"),
+        ({"last_event_time": 9 * DAY}, "event times as recorded"),
+    ],
+)
+def test_a_batch_unlike_its_record_is_refused(recorded: dict[str, int], rule: str) -> None:
+    world = World(collection())
+    world.ingest(1, [update(1, time=DAY), update(2, time=DAY)], **recorded)
+    assert f": {rule} of batch" in refusal(world, Gate.UNSEALED)
+
+
+def test_another_suite_vouches_anew_and_old_certificates_do_not_count() -> None:
+    world = World(collection())
+    batch = world.ingest(1, [update(1, time=DAY, status="bogus")])
+    gate(world.job(), Gate.UNSEALED)
+    suite = world.collection.suite(Gate.UNSEALED)
+    redefined = replace(world.collection, quality=(json.dumps(STATUS),))
+    world.commit(Redefined(redefined))
+    assert redefined.suite(Gate.UNSEALED) != suite
+    assert not world.state.is_vouched(batch)
+    assert "bogus" in refusal(world, Gate.UNSEALED)
+
+
+def test_a_batch_drained_in_part_may_be_gated_again() -> None:
+    world = World(collection())
+    world.ingest(0, [update(1, time=1), update(2, time=DAY)])
+    gate(world.job(), Gate.UNSEALED)
+    world.commit(Sealed(10, 10))
+    world.drain(Description(0, 10), [update(1, time=1)])
+    world.commit(Redefined(replace(world.collection, quality=(json.dumps(STATUS),))))
+    assert gate(world.job(), Gate.UNSEALED)["outcome"] == "applied"
+
+
+def test_the_frontier_gate_needs_no_runner() -> None:
+    world = World(collection())
+    world.ingest_nothing(0)
+    world.commit(Sealed(DAY, DAY))
+    job = world.job()
+    job.runner = lambda: pytest.fail("the frontier gate read data")
+    assert gate(job, Gate.FRONTIER)["outcome"] == "applied"
+    assert world.state.vouched_upper == DAY
+    assert gate(job, Gate.FRONTIER)["outcome"] == "nothing to do"
+
+
+def test_a_seal_over_a_hole_is_refused() -> None:
+    world = World(collection())
+    world.ingest_nothing(1)
+    world.commit(Sealed(2 * DAY, 2 * DAY))
+    message = refusal(world, Gate.FRONTIER)
+    assert "no hole below the seal" in message
+    assert "[1970-01-01T00:00:00Z, 1970-01-02T00:00:00Z) was never ingested" in message
+    assert world.state.vouched_upper == 0
+
+
+def test_a_data_free_batch_is_vouched_for_from_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(collection())
+    world.commit(Sealed(DAY, DAY))
+    batch = world.drain(Description(0, DAY), [])
+    job = world.job()
+    job.runner = lambda: pytest.fail("there is nothing to read")
+    monkeypatch.setitem(sys.modules, "great_expectations", None)
+    assert gate(job, Gate.TRACE)["batches"] == [batch.id]
+    assert world.state.is_vouched(batch)
+
+
+TRACE_CASES: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
+    "no zero diffs": ([update(1, time=5, diff=0), update(2, time=5)], {}),
+    "times from lower and since": ([update(1, time=3)], {}),
+    "times to upper or since": ([update(1, time=10)], {}),
+    "rows as recorded": ([update(1, time=5)], {"rows": 3}),
+    "digest as recorded": ([update(1, time=5)], {"digest": 3}),
+    "parts complete": ([update(1, time=5)], {"part_count": 3}),
+}
+
+
+@pytest.mark.parametrize(("rows", "recorded", "rule"), [(*case, rule) for rule, case in TRACE_CASES.items()])
+def test_a_trace_batch_that_breaks_an_invariant_is_refused(
+    rows: list[dict[str, Any]], recorded: dict[str, Any], rule: str
+) -> None:
+    world = World(collection())
+    world.commit(Sealed(10, 10))
+    world.drain(Description(0, 4), [])
+    world.drain(Description(4, 10), rows, **recorded)
+    message = refusal(world, Gate.TRACE)
+    assert message.startswith(f"trace gate of orders: {rule} of batch")
+    assert "tidemark verify orders --data" in message
+
+
+def test_times_forwarded_past_the_upper_are_lawful_where_since_has_passed_it() -> None:
+    world = World(collection())
+    world.commit(Sealed(10, 10))
+    world.commit(CompactionAllowed(20))
+    world.drain(Description(0, 10, 20), [update(1, time=20), update(2, time=20)])
+    assert gate(world.job(), Gate.TRACE)["outcome"] == "applied"
+
+
+def test_the_compaction_gate_vouches_and_warns_of_debt() -> None:
+    world = World(collection())
+    world.commit(Sealed(10, 10))
+    batches = [
+        world.drain(Description(0, 5), [update(1, time=1)]),
+        world.drain(Description(5, 10), [update(1, time=6)]),
+    ]
+    result = gate(world.job(), Gate.COMPACTION)
+    assert result["batches"] == [batch.id for batch in batches]
+    assert [warning["rule"] for warning in result["warnings"]] == ["no compaction due"] * 2
+
+
+def test_dates_and_timestamps_are_compared_as_such() -> None:
+    after = {"expect_column_values_to_be_between": {"column": "at", "min_value": "2013-01-01T00:00:00Z"}}
+    on = {"expect_column_values_to_be_in_set": {"column": "day", "value_set": ["2013-01-02"]}}
+    world = World(collection(quality=[after, on]))
+    good = {"at": datetime(2013, 1, 2, tzinfo=UTC), "day": datetime(2013, 1, 2, tzinfo=UTC).date()}
+    world.ingest(1, [update(1, time=DAY, **good), update(2, time=DAY)])
+    assert gate(world.job(), Gate.UNSEALED)["outcome"] == "applied"
+    bad = {"at": datetime(2012, 1, 2, tzinfo=UTC), "day": datetime(2013, 1, 3, tzinfo=UTC).date()}
+    world.ingest(2, [update(1, time=2 * DAY, **bad)])
+    message = refusal(world, Gate.UNSEALED)
+    assert "expect_column_values_to_be_between(at)" in message
+    assert "2012-01-02" in message
+    assert "(and 1 more)" in message
+
+
+def test_an_aggregate_says_what_was_observed() -> None:
+    world = World(collection(quality=[HALF_UNIQUE]))
+    world.ingest(1, [update(key, time=DAY) for key in range(10)])
+    assert ": observed 0.1, not min_value 0.5;" in refusal(world, Gate.UNSEALED)
+
+
+def test_an_expectation_great_expectations_refuses_is_the_owners_to_mend() -> None:
+    broken = {"expect_column_values_to_match_regex_list": {"column": "status", "regex_list": ["a"], "match_on": "most"}}
+    world = World(collection(quality=[broken]))
+    world.ingest(1, [update(1, time=DAY)])
+    with pytest.raises(InvalidUsage, match=r"expect_column_values_to_match_regex_list\(status\) is refused"):
+        gate(world.job(), Gate.UNSEALED)
+
+
+def test_an_expectation_that_cannot_be_evaluated_fails_with_its_reason() -> None:
+    regex = {"expect_column_values_to_match_regex": {"column": "status", "regex": "("}}
+    world = World(collection(quality=[regex]))
+    world.ingest(1, [update(1, time=DAY)])
+    assert "could not be evaluated" in refusal(world, Gate.UNSEALED)
+
+
+def test_no_page_hides_no_failure(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = docs / "file"
+    blocked.write_text("not a folder")
+    monkeypatch.setenv("TIDEMARK_DOCS", str(blocked))
+    world = World(collection(quality=[STATUS]))
+    world.ingest(1, [update(1, time=DAY, status="bogus")])
+    assert "bogus" in refusal(world, Gate.UNSEALED)
+    assert any(note.startswith("no data docs page") for note in world.notes)
+
+
+def test_pages_of_a_pass_are_built_on_demand(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(collection())
+    world.ingest(1, [update(1, time=DAY)])
+    assert gate(world.job(), Gate.UNSEALED)["docs"] is None
+    world.ingest(2, [update(1, time=2 * DAY)])
+    monkeypatch.setenv("TIDEMARK_DOCS_ALWAYS", "1")
+    assert Path(gate(world.job(), Gate.UNSEALED)["docs"]).exists()
