@@ -50,11 +50,12 @@ def verify(job: Job, *, data: bool = False, progress: Progress = lambda done, to
     state = head.state
     broken = list(verify_objects(job.store, state))
     findings += broken
-    batches = (*state.unsealed, *state.trace, *state.quarantined)
+    batches: tuple[Batch, ...] = (*state.unsealed, *state.trace, *state.quarantined)
     answers: list[InspectAnswer] = []
     if data:
-        unreadable = {finding.subject for finding in broken}
-        readable = [batch for batch in batches if batch.parts is not None and batch.id not in unreadable]
+        # A batch whose objects are missing or cut short is at fault already; what is left of it proves nothing more.
+        broken_batches = {finding.subject for finding in broken}
+        readable = [batch for batch in batches if batch.parts is not None and batch.id not in broken_batches]
         findings += _verify_data(job, state, readable, answers, progress)
     rows = sum(answer.rows for answer in answers)
     return Report(state.collection.name, head.version, len(batches), len(answers), rows, tuple(findings))

@@ -1,0 +1,222 @@
+"""What every command shares: the global options, opening a collection, and reporting errors in one line."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, get_type_hints
+
+import typer
+
+from tidemark.cli import output
+from tidemark.errors import InvalidUsage, TidemarkError, Unvouched
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from tidemark.jobs.job import Job, Runner
+    from tidemark.storage import ObjectStore
+
+USAGE = 2
+"""Exit code: the command line itself is wrong."""
+
+RootOption = Annotated[
+    str | None,
+    typer.Option("--root", metavar="ROOT", help="Where collections live: a path or s3://… (env TIDEMARK_ROOT)"),
+]
+LandingOption = Annotated[
+    str | None,
+    typer.Option("--landing", metavar="FOLDER", help="Where delta files land: a path or s3://… (env TIDEMARK_LANDING)"),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
+CollectionArgument = Annotated[str, typer.Argument(metavar="COLLECTION", help="The collection's name.")]
+SparkOption = Annotated[
+    str,
+    typer.Option(
+        "--spark",
+        envvar="TIDEMARK_SPARK",
+        metavar="MASTER",
+        help="Spark master for steps that read data; one that touches metadata only starts no Spark.",
+    ),
+]
+LOCAL_SPARK = "local[*]"
+
+
+class UsageError(InvalidUsage):
+    """The options of a command do not fit together."""
+
+
+@dataclass
+class Settings:
+    """The global options as given before the command, and what a test puts in place of Spark."""
+
+    root: str | None = None
+    landing: str | None = None
+    as_json: bool = False
+    runner: Callable[[ObjectStore], Runner] | None = None
+
+
+@dataclass
+class Call:
+    """One command being run. `out` is the real stdout: while a command works, other prints go to stderr."""
+
+    settings: Settings
+    out: TextIO
+    collection: str = ""
+    done: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def root(self) -> str:
+        """The root; UsageError if none was given."""
+        root = self.settings.root or os.environ.get("TIDEMARK_ROOT")
+        if not root:
+            raise UsageError("no root: pass --root or set TIDEMARK_ROOT to a path or s3://bucket/prefix")
+        return root
+
+    @property
+    def landing(self) -> str:
+        """The landing; UsageError if none was given."""
+        landing = self.settings.landing or os.environ.get("TIDEMARK_LANDING")
+        if not landing:
+            raise UsageError("no landing: pass --landing or set TIDEMARK_LANDING to the folder where delta files land")
+        return landing
+
+    def job(self, collection: str, *, spark: str = LOCAL_SPARK, step: str = "read", create: bool = False) -> Job:
+        """A job on a collection, which must exist unless it is to be created; Spark starts if the job reads data."""
+        from tidemark.jobs.app import open_job
+
+        self.collection = collection
+        job = open_job(self.root, collection, lambda: self._runner(job, spark, step))
+        job.note = output.note
+        if not create and not job.log.newest_version():
+            raise InvalidUsage(self._absent(collection))
+        return job
+
+    def emit(self, document: dict[str, Any], *shown: RenderableType) -> None:
+        """The command's answer: the document as JSON, or what is shown to people."""
+        if self.settings.as_json:
+            output.print_json(document, self.out)
+            return
+        console = output.console(self.out)
+        for renderable in shown:
+            console.print(renderable)
+
+    def _runner(self, job: Job, master: str, step: str) -> Runner:
+        if self.settings.runner is not None:
+            return self.settings.runner(job.store)
+        from argparse import Namespace
+
+        from tidemark.jobs.app import spark_runner
+
+        os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--master {master} pyspark-shell")
+        output.note(f"starting Spark on {master}")
+        return spark_runner(step, Namespace(root=self.root, collection=self.collection))
+
+    def collections(self) -> list[str]:
+        """The collections below the root, by name. InvalidUsage if there are none."""
+        from tidemark.jobs.existing import collections
+
+        if existing := collections(self.root):
+            return existing
+        raise InvalidUsage(self._absent(""))
+
+    def _absent(self, collection: str) -> str:
+        from tidemark.jobs.existing import absent, collections
+
+        return absent(self.root, collection, collections(self.root))
+
+
+def register(
+    app: typer.Typer, name: str, *, landing: bool = False, panel: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make `function(call, …)` the command `name`: it gets the global options besides its own, and its errors become
+    one line on stderr and an exit code."""
+
+    def registered(function: Callable[..., None]) -> Callable[..., None]:
+        def command(ctx: typer.Context, **options: Any) -> None:
+            given = ctx.ensure_object(Settings)
+            settings = Settings(
+                options.pop("root") or given.root,
+                options.pop("landing", None) or given.landing,
+                options.pop("json") or given.as_json,
+                given.runner,
+            )
+            raise typer.Exit(run(Call(settings, sys.stdout), lambda call: function(call, **options)))
+
+        shared = {"root": RootOption, **({"landing": LandingOption} if landing else {}), "json": JsonOption}
+        _adopt_signature(command, function, shared)
+        app.command(name, rich_help_panel=panel)(command)
+        return function
+
+    return registered
+
+
+def run(call: Call, body: Callable[[Call], None]) -> int:
+    """Run a command's body; the exit code. Unexpected errors keep their traceback, those raised on purpose never do."""
+    try:
+        with redirect_stdout(sys.stderr):
+            body(call)
+    except UsageError as error:
+        return report(call, error, USAGE)
+    except TidemarkError as error:
+        return report(call, error, 1)
+    except typer.Exit as finished:
+        return int(finished.exit_code)
+    except Exception as error:
+        return report(call, _outside(error), 1)
+    return 0
+
+
+def report(call: Call, error: Exception, code: int) -> int:
+    """Say what went wrong: one line on stderr, and under --json a document too."""
+    message = output.one_line(str(error)) or type(error).__name__
+    kind = error.kind if isinstance(error, TidemarkError) else type(error).__name__
+    described = {"kind": kind, "message": message}
+    if isinstance(error, Unvouched) and error.gate:
+        described["run"] = f"tidemark gate {call.collection} {error.gate}"
+        message += f": `{described['run']}`"
+    if call.settings.as_json:
+        done = {"done": call.done} if call.done else {}
+        output.print_json({"error": described, **done}, call.out)
+    print(f"error: {message}", file=sys.stderr, flush=True)
+    return code
+
+
+def _outside(error: Exception) -> Exception:
+    """Storage or the system failing is no bug of ours and needs no traceback; anything else does."""
+    from tidemark.errors import CommitUnknown, Contention
+    from tidemark.storage.store import Indeterminate, Missing, Unavailable
+
+    if isinstance(error, Unavailable):
+        return Contention(f"storage did not answer: {error}; nothing happened, run it again")
+    if isinstance(error, Indeterminate):
+        return CommitUnknown(f"storage did not say whether a write happened: {error}; running it again is safe")
+    if isinstance(error, Missing):
+        return InvalidUsage(f"storage holds no object {error}; run `tidemark verify`")
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return InvalidUsage(f"{where}{error.strerror or error}")
+    import traceback
+
+    traceback.print_exception(error)
+    return error
+
+
+def _adopt_signature(command: Callable[..., None], function: Callable[..., None], shared: dict[str, Any]) -> None:
+    """Give `command` the options of `function`, less its call, and the shared ones; all by keyword."""
+    hints = get_type_hints(function, include_extras=True)
+    own = list(inspect.signature(function).parameters.values())[1:]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter("ctx", keyword, annotation=typer.Context)]
+    parameters += [parameter.replace(kind=keyword, annotation=hints[parameter.name]) for parameter in own]
+    for name, annotation in shared.items():
+        default = False if name == "json" else None
+        parameters.append(inspect.Parameter(name, keyword, annotation=annotation, default=default))
+    command.__doc__ = function.__doc__
+    command.__name__ = function.__name__
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -1,0 +1,53 @@
+"""The declaration `init` commits: the collection file's, with types for what it leaves open."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tidemark.errors import InvalidUsage
+
+if TYPE_CHECKING:
+    from tidemark.cli.command import Call
+    from tidemark.config.collection_file import CollectionFile
+    from tidemark.jobs.job import Job
+    from tidemark.model.collection import Collection, ColumnType
+
+_LANDING = re.compile(r"\{\{\s*landing\s*\}\}")
+_VARIABLE = re.compile(r"\{\{.*?\}\}")
+
+
+def declared(call: Call, job: Job, file: CollectionFile, sample: str | None) -> tuple[Collection, dict[str, str]]:
+    """The collection, and the types that were inferred just now. Types frozen by an earlier `init` are kept."""
+    if not file.undeclared:
+        return file.collection(), {}
+    frozen = _frozen(job)
+    types = {name: frozen[name] for name in file.undeclared if name in frozen}
+    inferred: dict[str, ColumnType] = {}
+    if len(types) < len(file.undeclared):
+        from tidemark.config.collection_file import infer_types
+
+        inferred = infer_types(file.path, sample or first_landed(call, file))
+    return file.collection({**inferred, **types}), {name: str(of) for name, of in inferred.items() if name not in types}
+
+
+def _frozen(job: Job) -> dict[str, ColumnType]:
+    held = job.log.load().arrangement
+    if held is None:
+        return {}
+    return {column.name: column.type for column in (*held.collection.inputs, *held.collection.columns)}
+
+
+def first_landed(call: Call, file: CollectionFile) -> str:
+    """The first delta file by path, of whatever interval. InvalidUsage if none has landed."""
+    from tidemark.storage import landing
+
+    template = file.declaration.source.path
+    pattern = _VARIABLE.sub("*", _LANDING.sub(lambda _: call.landing.rstrip("/"), template))
+    found = landing.list_sources(pattern)
+    if not found:
+        raise InvalidUsage(
+            f"{file.path} declares no type for {', '.join(file.undeclared)}, and no file has landed at {pattern} "
+            "to infer it from; declare it under columns:, or pass --sample FILE"
+        )
+    return found[0].path

@@ -1,0 +1,205 @@
+"""Creating a collection and looking at it: where it stands, what happened, what came late, whether it is sound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidemark.cli import output
+from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, register
+from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, chosen
+from tidemark.model.instant import format_instant
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from tidemark.jobs.status import Shelf, Status
+
+PANEL = "Collections"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make the looks commands of `app`."""
+    register(app, "init", landing=True, panel=PANEL)(init)
+    register(app, "status", panel=PANEL)(status)
+    register(app, "log", panel=PANEL)(log)
+    register(app, "late", panel=PANEL)(late)
+    register(app, "verify", panel=PANEL)(verify)
+
+
+def init(
+    call: Call,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A collection file: include/collections/flights.yaml.")],
+    sample: Annotated[
+        str | None, typer.Option("--sample", metavar="FILE", help="Infer undeclared types from this delta file.")
+    ] = None,
+) -> None:
+    """Create the collection a file declares, or bring a changed declaration in. Types the file leaves open are inferred
+    once, from the first delta file that has landed, and frozen."""
+    from tidemark.cli.declare import declared
+    from tidemark.config.collection_file import parse
+    from tidemark.jobs.init import declare_collection
+    from tidemark.jobs.status import status as compute
+
+    parsed = parse(file)
+    job = call.job(parsed.name, step="init", create=True)
+    collection, inferred = declared(call, job, parsed, sample)
+    result = declare_collection(job, collection)
+    seen = compute(job.log.load())
+    types = {column.name: str(column.type) for column in (*collection.columns, *collection.inputs)}
+    about = {"root": job.store.url, "types": types, "inferred": inferred}
+    document = {"step": "init", **result, **about, **_frontiers(seen)}
+    said = [f"{result['outcome']}: collection {collection.name} in {job.store.url}"]
+    if inferred:
+        said.append("inferred " + ", ".join(f"{name} {of}" for name, of in inferred.items()))
+    call.emit(document, *said, output.facts(_frontier_lines(seen)), f"next: {seen.next_step}")
+
+
+def status(
+    call: Call,
+    collection: Annotated[
+        str | None, typer.Argument(metavar="COLLECTION", help="The collection's name; without it, all below the root.")
+    ] = None,
+) -> None:
+    """Frontiers, what is unsealed, the trace by level, debt, late rows, write amplification, and the next step."""
+    from tidemark.jobs.status import status as compute
+
+    if collection is not None:
+        seen = compute(call.job(collection).log.load())
+        call.emit(seen.as_dict(), f"{collection}, version {seen.version}", output.facts(_lines(seen)))
+        return
+    all_seen = [compute(call.job(name).log.load()) for name in call.collections()]
+    headings = ("collection", "version", "seal", "trace upper", "since", "unsealed rows", "next")
+    rows = [
+        (
+            seen.collection,
+            seen.version,
+            *(format_instant(time) for time in (seen.seal, seen.trace_upper, seen.since)),
+            seen.unsealed.rows,
+            seen.next_step,
+        )
+        for seen in all_seen
+    ]
+    call.emit({"collections": [seen.as_dict() for seen in all_seen]}, output.table(headings, rows))
+
+
+def log(
+    call: Call,
+    collection: CollectionArgument,
+    number: Annotated[int, typer.Option("-n", "--number", min=1, help="How many versions, newest first.")] = 20,
+) -> None:
+    """The versions of a collection, newest first: what changed, when, and who wrote it."""
+    from tidemark.jobs.history import history
+
+    entries = list(history(call.job(collection).log, limit=number))
+    rows = [(entry.version, format_instant(entry.written_at), entry.change, entry.writer) for entry in entries]
+    document = {"collection": collection, "versions": [entry.as_dict() for entry in entries]}
+    call.emit(document, output.table(("version", "when", "change", "writer"), rows))
+
+
+def late(
+    call: Call,
+    collection: CollectionArgument,
+    lower: LowerOption = None,
+    upper: UpperOption = None,
+    date: DateOption = None,
+    first: FromOption = None,
+    last: ToOption = None,
+    file: Annotated[str | None, typer.Option("--file", metavar="TEXT", help="Of files whose path holds this.")] = None,
+    batch: Annotated[str | None, typer.Option("--batch", metavar="BATCH", help="Only of this batch.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Most rows to list; 0 counts only.")] = 50,
+) -> None:
+    """Source rows that came below the seal: why and by how much they were late, and whether they were applied."""
+    from tidemark.jobs.late import late_rows
+
+    job = call.job(collection)
+    head = job.log.load()
+    some = chosen(head.state.collection, lower, upper, date, first, last)
+    found = late_rows(job.store, head.state, intervals=some, path=file, batch=batch, limit=limit)
+    rows = [tuple(row.values()) for row in found.rows]
+    by_file = [
+        (count.path, count.interval, (count.batch or "")[:12], count.applied, count.discarded) for count in found.files
+    ]
+    shown: list[RenderableType] = [
+        f"{found.applied:,} late rows applied, {found.discarded:,} discarded, in {len(found.files):,} files"
+    ]
+    if by_file:
+        shown.append(output.table(("file", "interval", "batch", "applied", "discarded"), by_file))
+    if found.rows:
+        shown.append(output.table(list(found.rows[0]), rows))
+        left = found.applied + found.discarded - len(found.rows)
+        shown += [f"{left:,} more; --limit {limit * 10} shows more"] if left else []
+    call.emit({"collection": collection, "version": head.version, **found.as_dict()}, *shown)
+
+
+def verify(
+    call: Call,
+    collection: CollectionArgument,
+    data: Annotated[bool, typer.Option("--data", help="Re-read every row of every part, too.")] = False,
+    spark: SparkOption = LOCAL_SPARK,
+) -> None:
+    """Whether storage still holds what the state promises. Exit code 1 if anything was found."""
+    from tidemark.jobs.verify import verify as check
+
+    job = call.job(collection, spark=spark, step="verify")
+    with output.working(f"verifying {collection}") as advance:
+        report = check(job, data=data, progress=lambda done, total: advance("reading parts", done, total))
+    read = f", {report.parts_read:,} parts and {report.rows_read:,} rows read again" if data else ""
+    looked = f"version {report.version}: {report.batches:,} batches{read}"
+    if report.sound:
+        call.emit(report.as_dict(), f"sound; {looked}")
+        return
+    rows = [(finding.rule, finding.subject, finding.detail) for finding in report.findings]
+    call.emit(report.as_dict(), output.table(("rule", "of", "found"), rows), looked)
+    output.note(f"error: {len(rows)} findings: storage does not hold what was written; run no step of {collection}")
+    raise typer.Exit(1)
+
+
+def _frontiers(seen: Status) -> dict[str, Any]:
+    from tidemark.jobs.status import FRONTIERS
+
+    return {key: value for key, value in seen.as_dict().items() if key.removesuffix("_text") in FRONTIERS}
+
+
+def _frontier_lines(seen: Status) -> list[tuple[str, str]]:
+    from tidemark.jobs.status import FRONTIERS
+
+    times = {name: format_instant(getattr(seen, name)) for name in FRONTIERS}
+    return [(name.replace("_", " "), f"{times[name]}  {promise}") for name, promise in FRONTIERS.items()]
+
+
+def _lines(seen: Status) -> list[tuple[str, str]]:
+    unsealed = _shelf(seen.unsealed)
+    if seen.remembered.batches:
+        unsealed += f"; remembered: {_shelf(seen.remembered)}"
+    ratio = "nothing ingested"
+    if seen.write_amplification is not None:
+        written = f"{_size(seen.bytes_drained)} drained + {_size(seen.bytes_compacted)} compacted"
+        ratio = f"{seen.write_amplification} = ({written}) / {_size(seen.bytes_ingested)} ingested"
+    return [
+        *_frontier_lines(seen),
+        ("unsealed", unsealed),
+        *((f"trace level {level}", _shelf(shelf)) for level, shelf in seen.levels.items()),
+        ("debt", f"{seen.debt.compactions} compactions due, reading {seen.debt.rows:,} rows"),
+        ("ingested", f"{seen.rows_ingested:,} rows"),
+        ("late", f"{seen.late_applied:,} applied, {seen.late_discarded:,} discarded"),
+        ("write amplification", ratio),
+        ("waiting for", str(seen.waiting_for) if seen.waiting_for else "nothing"),
+        ("not vouched for", ", ".join(batch[:12] for batch in seen.unvouched) or "nothing"),
+        ("quarantined", ", ".join(batch[:12] for batch in seen.quarantined) or "nothing"),
+        ("next", seen.next_step),
+    ]
+
+
+def _shelf(shelf: Shelf) -> str:
+    batches = "1 batch" if shelf.batches == 1 else f"{shelf.batches:,} batches"
+    return f"{shelf.rows:,} rows in {batches}, {_size(shelf.bytes)}"
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}" if unit != "B" else f"{int(count)} B"
+        count /= 1000
+    return f"{count:.3g} TB"

@@ -1,0 +1,71 @@
+"""Options by type: times, days, data intervals."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.instant import parse_instant
+from tidemark.model.interval import Interval
+
+if TYPE_CHECKING:
+    from tidemark.model.collection import Collection
+
+
+def instant(text: str) -> int:
+    """A time as people write it, in microseconds."""
+    try:
+        return parse_instant(text)
+    except InvalidUsage as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def day(text: str) -> str:
+    """A day as people write it."""
+    try:
+        return datetime.strptime(f"{text} +0000", "%Y-%m-%d %z").strftime("%Y-%m-%d")
+    except ValueError:
+        raise typer.BadParameter(f"not a day: {text!r}; write 2013-01-02") from None
+
+
+LowerOption = Annotated[
+    int | None, typer.Option("--lower", parser=instant, metavar="TIME", help="Start of the data interval.")
+]
+UpperOption = Annotated[
+    int | None, typer.Option("--upper", parser=instant, metavar="TIME", help="End of the data interval, exclusive.")
+]
+DateOption = Annotated[
+    str | None,
+    typer.Option("--date", parser=day, metavar="DAY", help="The intervals of the schedule that start on this day."),
+]
+FromOption = Annotated[
+    str | None, typer.Option("--from", parser=day, metavar="DAY", help="First day of a range, with --to.")
+]
+ToOption = Annotated[
+    str | None, typer.Option("--to", parser=day, metavar="DAY", help="Last day of a range, included, with --from.")
+]
+
+
+def chosen(
+    collection: Collection, lower: int | None, upper: int | None, date: str | None, first: str | None, last: str | None
+) -> list[Interval]:
+    """The data intervals the options name, in order; none if no option was given. UsageError if they do not fit."""
+    from tidemark.cli.command import UsageError
+    from tidemark.cli.schedule import intervals
+
+    ways = {"--lower/--upper": (lower, upper), "--from/--to": (first, last), "--date": (date,)}
+    given = [way for way, values in ways.items() if any(value is not None for value in values)]
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} both name intervals; give one of them")
+    if not given:
+        return []
+    if None in ways[given[0]]:
+        raise UsageError(f"{given[0].replace('/', ' and ')} belong together; give both")
+    if lower is not None and upper is not None:
+        return [Interval(lower, upper)]
+    if date is not None:
+        return intervals(collection.schedule, date, date)
+    return intervals(collection.schedule, str(first), str(last))

@@ -1,0 +1,101 @@
+"""What a command shows: one JSON document, or text for people, on stdout; notes, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+PIPE_WIDTH = 200
+"""Columns of a table that is not shown on a terminal: folding would only hide things from grep."""
+
+
+def console(stream: TextIO) -> Console:
+    """A console that takes text as it is: neither markup nor emoji in data or messages means anything."""
+    from rich.console import Console
+
+    width = None if stream.isatty() else PIPE_WIDTH
+    return Console(file=stream, width=width, markup=False, emoji=False, highlight=False, soft_wrap=False)
+
+
+def print_json(document: Mapping[str, Any], stream: TextIO) -> None:
+    """One document of strict JSON: an infinite or undefined float must have become text before."""
+    stream.write(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+    stream.flush()
+
+
+def note(text: str) -> None:
+    """Something worth knowing on the way."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def one_line(message: str) -> str:
+    return " ".join(message.split())
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> RenderableType:
+    """A table; numbers to the right, None as an empty cell."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for at, heading in enumerate(headings):
+        numeric = any(_is_number(row[at]) for row in rows)
+        shown.add_column(Text(heading), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(Text(cell(value)) for value in row))
+    return shown
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> RenderableType:
+    """Names and what they stand for, one a line."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    for name, value in pairs:
+        grid.add_row(Text(name, style="bold"), Text(value))
+    return grid
+
+
+def cell(value: object) -> str:
+    """A value as text: thousands separated only where the number is a count, which callers format themselves."""
+    return "" if value is None else str(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@contextmanager
+def working(what: str, total: int | None = None) -> Iterator[Callable[[str, int, int | None], None]]:
+    """A spinner, with a bar where `total` is known, on stderr while the body runs; gone afterwards.
+
+    Yields `advance(what, done, total)`. Shows nothing where stderr is not a terminal: notes do.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    shown = console(sys.stderr)
+    bars = Progress(
+        *columns,
+        TimeElapsedColumn(),
+        console=shown,
+        transient=True,
+        disable=not shown.is_terminal,
+        redirect_stdout=False,
+        redirect_stderr=True,
+    )
+    with bars:
+        task = bars.add_task(what, total=total)
+
+        def advance(now: str, done: int, of: int | None) -> None:
+            bars.update(task, description=now, completed=done, total=of)
+
+        yield advance

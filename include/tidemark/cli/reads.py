@@ -1,0 +1,163 @@
+"""Answers: the collection as of a time, and what changed between two. Read through Arrow, without a JVM."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidemark.cli import output
+from tidemark.cli.command import Call, CollectionArgument, UsageError, register
+from tidemark.cli.options import instant
+from tidemark.model.instant import format_instant
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tidemark.model.arrangement import Arrangement
+
+PANEL = "Answers"
+SHOWN_ROWS = 50
+"""Rows of a table for people unless they ask for more; JSON and CSV are for programs and give all."""
+
+
+class Shape(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+FormatOption = Annotated[Shape, typer.Option("--format", help="How rows are printed.")]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", min=0, help=f"Most rows; 0 is all. Default: {SHOWN_ROWS} in a table, else all.")
+]
+WhereOption = Annotated[
+    list[str] | None, typer.Option("--where", metavar="COLUMN=VALUE", help="Only rows with this value; repeatable.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make the reads commands of `app`."""
+    register(app, "as-of", panel=PANEL)(as_of)
+    register(app, "changes", panel=PANEL)(changes)
+
+
+def as_of(
+    call: Call,
+    collection: CollectionArgument,
+    time: Annotated[
+        int | None,
+        typer.Option("--time", parser=instant, metavar="TIME", help="As known at this time. Default: latest complete."),
+    ] = None,
+    event_time: Annotated[
+        int | None,
+        typer.Option("--event-time", parser=instant, metavar="TIME", help="What had happened by then. Default: all."),
+    ] = None,
+    where: WhereOption = None,
+    limit: LimitOption = None,
+    shape: FormatOption = Shape.TABLE,
+) -> None:
+    """What the collection held: as known at a time, as of an event time.
+
+    Example: tidemark as-of flights --time 2013-01-03T12:00:00Z --where carrier=UA --limit 5
+    """
+    from tidemark.arrow import read
+    from tidemark.jobs.rows import filtered
+
+    job = call.job(collection)
+    head = job.log.load()
+    conditions = _conditions(head.state, where)
+    table = filtered(read.as_of(job.store, head.state, time=time, event_time=event_time), conditions)
+    upto = head.state.seal - 1 if time is None else time
+    about = {
+        "collection": collection,
+        "version": head.version,
+        "time": upto,
+        "time_text": format_instant(upto),
+        "event_time": event_time,
+        "event_time_text": None if event_time is None else format_instant(event_time),
+    }
+    happened = "" if event_time is None else f", as of {format_instant(event_time)}"
+    _show(call, shape, table, limit, about, f"as known at {format_instant(upto)}{happened}, version {head.version}")
+
+
+def changes(
+    call: Call,
+    collection: CollectionArgument,
+    after: Annotated[
+        int | None,
+        typer.Option("--after", parser=instant, metavar="TIME", help="Learned after this. Default: the beginning."),
+    ] = None,
+    upto: Annotated[
+        int | None,
+        typer.Option("--upto", parser=instant, metavar="TIME", help="Learned up to this. Default: latest complete."),
+    ] = None,
+    net: Annotated[bool, typer.Option("--net", help="The difference of both ends, not each change between.")] = False,
+    where: WhereOption = None,
+    limit: LimitOption = None,
+    shape: FormatOption = Shape.TABLE,
+) -> None:
+    """What the collection learned between two times, in the columns of Spark's CHANGES.
+
+    Example: tidemark changes flights --after 2013-01-01T23:59:59.999999Z --upto 2013-01-02T23:59:59.999999Z
+    """
+    from tidemark.arrow import read
+    from tidemark.jobs.rows import filtered
+
+    job = call.job(collection)
+    head = job.log.load()
+    conditions = _conditions(head.state, where)
+    start = -1 if after is None else after
+    end = head.state.seal - 1 if upto is None else upto
+    table = filtered(read.changes(job.store, head.state, after=start, upto=upto, net=net), conditions)
+    about = {
+        "collection": collection,
+        "version": head.version,
+        "after": start,
+        "after_text": None if after is None else format_instant(after),
+        "upto": end,
+        "upto_text": format_instant(end),
+        "net": net,
+    }
+    since = "the beginning" if after is None else format_instant(after)
+    said = f"learned after {since} up to {format_instant(end)}, version {head.version}"
+    _show(call, shape, table, limit, about, said)
+
+
+def _conditions(state: Arrangement, where: Sequence[str] | None) -> dict[str, str]:
+    """COLUMN=VALUE pairs by column. UsageError for a column the collection does not have."""
+    conditions = {}
+    names = [column.name for column in state.collection.columns]
+    for condition in where or ():
+        name, separator, value = condition.partition("=")
+        if not separator:
+            raise UsageError(f"--where {condition!r}: write COLUMN=VALUE")
+        if name not in names:
+            raise UsageError(f"--where {condition!r}: there is no column {name}; there are {', '.join(names)}")
+        conditions[name] = value
+    return conditions
+
+
+def _show(call: Call, shape: Shape, table: pa.Table, limit: int | None, about: dict[str, Any], said: str) -> None:
+    from tidemark.jobs.rows import plain_rows
+
+    as_json = call.settings.as_json or shape is Shape.JSON
+    most = limit if limit is not None else 0 if as_json or shape is Shape.CSV else SHOWN_ROWS
+    shown = table.slice(0, most) if most else table
+    names, rows = shown.column_names, plain_rows(shown)
+    if as_json:
+        named = [dict(zip(names, row, strict=True)) for row in rows]
+        output.print_json({**about, "count": table.num_rows, "rows": named}, call.out)
+        return
+    if shape is Shape.CSV:
+        writer = csv.writer(call.out, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(rows)
+        return
+    left = table.num_rows - shown.num_rows
+    more = f"; {left:,} more, --limit 0 shows all" if left else ""
+    counted = "1 row" if table.num_rows == 1 else f"{table.num_rows:,} rows"
+    call.emit({}, output.table(names, rows), f"{counted} {said}{more}")

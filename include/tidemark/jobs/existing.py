@@ -1,0 +1,29 @@
+"""Which collections there are below a root."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tidemark.model.collection import NAME
+from tidemark.storage import open_store
+
+
+def collections(root: str) -> list[str]:
+    """The names of the collections below a root, ascending; none if the root does not exist.
+
+    Raises InvalidUsage for a root that is no folder or may not be read.
+    """
+    store = open_store(root)
+    return [name for name in store.folders("") if NAME.fullmatch(name) and store.folders(f"{name}/versions/")]
+
+
+def absent(root: str, collection: str, existing: Sequence[str]) -> str:
+    """Why a collection cannot be read, and what to do, in one line."""
+    address = open_store(root).url
+    if existing:
+        return f"no collection {collection} under {address}; existing: {', '.join(existing)}"
+    if "://" not in address and not Path(address).exists():
+        return f"root {address} does not exist; pass another --root, or create a collection with `tidemark init FILE`"
+    what = f"collection {collection}, nor any other," if collection else "collection"
+    return f"no {what} under {address}; create one with `tidemark init FILE`"
