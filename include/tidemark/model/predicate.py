@@ -99,7 +99,8 @@ def check_types(predicate: Predicate, type_of: Callable[[str], ColumnType]) -> N
         for literal in (leaf.literal,) if isinstance(leaf, Compare) else leaf.literals:
             if not _fits(literal, column_type):
                 raise InvalidUsage(
-                    f"delete_when compares column {leaf.column}, a {column_type}, with {literal!r}; write {_HINTS[column_type]}"
+                    f"delete_when compares column {leaf.column}, a {column_type}, with {literal!r}; "
+                    f"write {_HINTS[column_type]}"
                 )
         if column_type is ColumnType.BOOL and isinstance(leaf, Compare) and leaf.op not in ("=", "!="):
             raise InvalidUsage(f"delete_when orders column {leaf.column}, a bool; write {leaf.column} = TRUE or FALSE")
@@ -219,6 +220,8 @@ class _Parser:
             self._next()
             return text[1:-1].replace("''", "'")
         if kind == "number":
+            if abs(float(text)) == float("inf"):
+                self._fail("a number that fits a double")
             self._next()
             return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
         if self._take("TRUE"):

@@ -1,0 +1,289 @@
+"""Collection files: one YAML file declares one collection.
+
+    declared = load("include/collections/flights.yaml")             # types declared in the file
+    file = parse(path); file.undeclared                             # columns whose type the file leaves open
+    load(path, types=infer_types(path, first_source_file))          # inferred once, at `init`, then frozen
+
+A wrong file is refused as InvalidUsage in one line: path, line, what is wrong, the nearest valid name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from tidemark.config import declaration, document
+from tidemark.config.declaration import Declaration
+from tidemark.config.document import Document, Loc
+from tidemark.errors import InvalidUsage
+from tidemark.model import predicate
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late, Source
+
+NOT_YET = {
+    "windows": "windows are",
+    "retention": "retention is",
+    "reprocess_for": "re-reading past files is",
+    "valid_for": "temporal filters are",
+    "batching": "batching windows are",
+    "chunks": "chunks are",
+}
+"""Sections of later versions, refused by name so that nobody believes them to work."""
+
+
+@dataclass(frozen=True)
+class CollectionFile:
+    """A collection file, valid in itself. What it lacks to be a Collection are the types of `undeclared` columns."""
+
+    path: str
+    declaration: Declaration
+    document: Document
+
+    @property
+    def name(self) -> str:
+        return self.declaration.name
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns read from the source, each once, the diff excepted: key, value, then the others."""
+        declared = self.declaration
+        others = [declared.time_column, declared.event_time_column, declared.source.order_by, *self._condition_columns]
+        names = [*declared.key, *declared.value, *(name for name in others if name)]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """The columns `columns:` says no type for, in order. Time and order_by columns are timestamps unless it does,
+        as soon as it says anything."""
+        declared = self.declaration
+        coordinates = {declared.time_column, declared.event_time_column, declared.source.order_by}
+        stored = {*declared.key, *declared.value}
+        implied = (coordinates - stored) if declared.columns else set()
+        return tuple(name for name in self.columns if name not in declared.columns and name not in implied)
+
+    @property
+    def _condition_columns(self) -> tuple[str, ...]:
+        text = self.declaration.source.delete_when
+        return predicate.columns(predicate.parse(text)) if text else ()
+
+    def collection(self, types: Mapping[str, ColumnType] | None = None) -> Collection:
+        """The collection declared, with `types` for columns the file leaves open. InvalidUsage if any stays open."""
+        declared = self.declaration
+        known = {**(types or {}), **{name: ColumnType(name_of) for name, name_of in declared.columns.items()}}
+        if missing := [name for name in self.undeclared if name not in known]:
+            raise self.refusal(
+                ("columns",) if declared.columns else ("key",),
+                f"no type for column {missing[0]}; write columns: {{{missing[0]}: string}}, "
+                "or give `init` a file to infer types from",
+            )
+        return _Builder(self, known).build()
+
+    def refusal(self, loc: Loc, message: str) -> InvalidUsage:
+        """The error for what stands at `loc`."""
+        return InvalidUsage(f"{self.path}:{self.document.line(loc)}: {message}")
+
+
+def parse(path: str | Path) -> CollectionFile:
+    """Read a collection file and check all that needs no types. Raises InvalidUsage."""
+    read = document.read(path)
+    if not isinstance(read.content, dict):
+        raise InvalidUsage(f"{path}:1: a collection file is a mapping that starts with name: ...")
+    for field, what in NOT_YET.items():
+        if field in read.content:
+            line = read.line((field,))
+            raise InvalidUsage(f"{path}:{line}: {field}: {what} not supported by this version; remove it")
+    try:
+        declared = Declaration.model_validate(read.content)
+    except ValidationError as error:
+        raise _refused(read, error) from None
+    file = CollectionFile(str(path), declared, read)
+    _check_columns(file)
+    return file
+
+
+def load(path: str | Path, *, types: Mapping[str, ColumnType] | None = None) -> Collection:
+    """The collection a file declares; `types` are those inferred at `init`, for columns the file leaves open.
+
+    Raises InvalidUsage in one line for a wrong file.
+    """
+    return parse(path).collection(types)
+
+
+def load_all(folder: str | Path) -> dict[str, Collection | InvalidUsage]:
+    """Every `*.yaml` and `*.yml` of a folder by the name it declares; a wrong file by its file name, as its error.
+
+    One wrong file does not hide the others. A name declared twice is an error of the second file.
+    """
+    found: dict[str, Collection | InvalidUsage] = {}
+    root = Path(folder)
+    if not root.is_dir():
+        raise InvalidUsage(f"{folder} is not a folder of collection files")
+    for path in sorted([*root.glob("*.yaml"), *root.glob("*.yml")]):
+        try:
+            collection = load(path)
+            if collection.name in found:
+                raise InvalidUsage(f"{path}:1: another file declares a collection {collection.name} too; rename one")
+            found[collection.name] = collection
+        except InvalidUsage as error:
+            found[path.name] = error
+    return found
+
+
+def infer_types(path: str | Path, first_source_file: str) -> dict[str, ColumnType]:
+    """Types for the columns a collection file leaves open, as the first source file has them.
+
+    Raises InvalidUsage for a file that cannot be read, a column it lacks, or one whose type it does not show.
+    """
+    from tidemark.config.infer import inferred
+
+    file = parse(path)
+    return inferred(first_source_file, file.declaration.source.file_format, file.undeclared)
+
+
+class _Builder:
+    """Builds the Collection field by field, so that what a field breaks is refused at that field's line."""
+
+    def __init__(self, file: CollectionFile, types: Mapping[str, ColumnType]) -> None:
+        self._file, self._declared, self._types = file, file.declaration, types
+
+    def build(self) -> Collection:
+        declared = self._declared
+        with self._at("source"):
+            source = self._source()
+        with self._at("key"):
+            collection = Collection("unnamed", self._columns(declared.key), (), source)
+        with self._at("value"):
+            collection = replace(collection, value=self._columns(declared.value))
+        with self._at("columns"):
+            collection = replace(
+                collection,
+                inputs=self._inputs(),
+                time=declared.time_column,
+                event_time=declared.event_time_column,
+            )
+            self._check_coordinates(collection)
+        with self._at("source", "delete_when"):
+            if source.delete_when:
+                predicate.check_types(predicate.parse(source.delete_when), collection.type_of)
+        with self._at("late"):
+            late = Late(*declared.late_policy)
+        with self._at("end"):
+            collection = replace(collection, start=declared.start, end=declared.end)
+        with self._at("timelines"):
+            collection = replace(collection, timelines=tuple(declared.timelines))
+        with self._at("name"):
+            collection = replace(collection, name=declared.name)
+        return replace(
+            collection,
+            schedule=declared.schedule,
+            grace=declared.grace,
+            late=late,
+            quality=tuple(_canonical(expectation) for expectation in declared.quality),
+            compact_ahead=declared.compact_ahead,
+        )
+
+    def _source(self) -> Source:
+        declared = self._declared.source
+        return Source(
+            declared.path,
+            declared.file_format,
+            Envelope(declared.envelope),
+            declared.order_by,
+            declared.diff or "diff",
+            declared.delete_when,
+            declared.readiness,
+            declared.bad_files,
+        )
+
+    def _columns(self, names: list[str]) -> tuple[Column, ...]:
+        return tuple(Column(name, self._types[name]) for name in names)
+
+    def _inputs(self) -> tuple[Column, ...]:
+        stored = {*self._declared.key, *self._declared.value}
+        others = [name for name in self._file.columns if name not in stored]
+        return tuple(Column(name, self._types.get(name, ColumnType.TIMESTAMP)) for name in others)
+
+    def _check_coordinates(self, collection: Collection) -> None:
+        for role, name in (("time", collection.time), ("event_time", collection.event_time)):
+            if name and (of := collection.type_of(name)) not in (ColumnType.TIMESTAMP, ColumnType.INT):
+                raise InvalidUsage(f"{role} column {name} is a {of}; a time is a timestamp or an int of microseconds")
+
+    @contextmanager
+    def _at(self, *loc: str) -> Iterator[None]:
+        try:
+            yield
+        except InvalidUsage as error:
+            raise self._file.refusal(loc, str(error)) from None
+
+
+def _canonical(expectation: dict[str, Any]) -> str:
+    def plain(value: object) -> str:
+        if isinstance(value, date | datetime):
+            return value.isoformat()
+        raise InvalidUsage(f"quality: {value!r} cannot be written as JSON; quote it")
+
+    return json.dumps(expectation, sort_keys=True, separators=(",", ":"), default=plain)
+
+
+def _check_columns(file: CollectionFile) -> None:
+    """What the fields say about each other's columns."""
+    declared = file.declaration
+    if declared.source.delete_when:
+        try:
+            predicate.parse(declared.source.delete_when)
+        except InvalidUsage as error:
+            raise file.refusal(("source", "delete_when"), str(error)) from None
+    names = [*declared.key, *declared.value]
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            loc = ("key", at) if at < len(declared.key) else ("value", at - len(declared.key))
+            raise file.refusal(loc, f"column {name} is named twice in key and value")
+    for name in declared.columns:
+        if name not in file.columns:
+            near = _nearest(name, file.columns)
+            raise file.refusal(("columns", name), f"column {name} is in no other field{near}")
+    for at, name in enumerate(declared.timelines):
+        if name not in declared.value:
+            near = _nearest(name, declared.value)
+            raise file.refusal(("timelines", at), f"timeline {name} is not a value column{near}")
+
+
+def _refused(read: Document, error: ValidationError) -> InvalidUsage:
+    """The first of pydantic's errors, by line, as one line of ours."""
+    problems = sorted(error.errors(include_url=False), key=lambda problem: read.line(_loc(problem)))
+    problem = problems[0]
+    loc = _loc(problem)
+    where = f"{read.path}:{read.line(loc)}"
+    name = ".".join(str(step) for step in loc)
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    if problem["type"] == "extra_forbidden":
+        valid = declaration.field_names(loc[:-1])
+        return InvalidUsage(f"{where}: unknown field {name!r}{_nearest(str(loc[-1]), valid)}{more}")
+    if problem["type"] == "missing":
+        return InvalidUsage(f"{where}: field {name!r} is missing{more}")
+    if problem["type"] == "value_error":
+        return InvalidUsage(f"{where}: {name}: {problem['ctx']['error']}{more}")
+    if problem["type"] in ("literal_error", "enum"):
+        found = problem["input"]
+        near = _nearest(str(found), declaration.choices(problem))
+        return InvalidUsage(f"{where}: {name}: {found!r} is not valid{near}{more}")
+    return InvalidUsage(f"{where}: {name}: {problem['msg'].lower()}, found {problem['input']!r}{more}")
+
+
+def _loc(problem: Any) -> Loc:
+    return tuple(step for step in problem["loc"] if step != "[key]")
+
+
+def _nearest(name: str, valid: Mapping[str, Any] | tuple[str, ...] | list[str]) -> str:
+    names = list(valid)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; valid are {', '.join(names)}" if names else ""

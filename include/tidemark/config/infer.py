@@ -1,0 +1,72 @@
+"""Column types as a first source file shows them, by Arrow's inference; timestamps without a zone are UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet as pq
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import ColumnType, Format
+from tidemark.storage.landing import open_source
+
+SAMPLE_BYTES = 16 * 2**20
+"""How much of a csv or jsonl file is looked at."""
+
+
+def inferred(path: str, file_format: Format, columns: Sequence[str]) -> dict[str, ColumnType]:
+    """The types of `columns` in a file.
+
+    Raises InvalidUsage if the file cannot be read, lacks a column, or shows no type for one (it is null throughout, or
+    of a type Tidemark does not have): declare that column's type then.
+    """
+    try:
+        with open_source(path) as source:
+            schema = _schema(source, file_format)
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidUsage(f"{path} cannot be read to infer types from: {str(error).splitlines()[0]}") from None
+    types = {}
+    for name in columns:
+        if name not in schema.names:
+            raise InvalidUsage(f"{path} has no column {name} to infer a type from; it has {', '.join(schema.names)}")
+        types[name] = _column_type(path, schema.field(name))
+    return types
+
+
+def _schema(source: pa.NativeFile, file_format: Format) -> pa.Schema:
+    if file_format is Format.PARQUET:
+        return pq.ParquetFile(source).schema_arrow
+    sample = source.read(SAMPLE_BYTES)
+    if len(sample) == SAMPLE_BYTES:
+        sample = sample[: sample.rfind(b"\n") + 1]
+    whole = pa.BufferReader(sample)
+    if file_format is Format.CSV:
+        reading = pa.csv.ReadOptions(block_size=len(sample) + 1, use_threads=False)
+        converting = pa.csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
+        parsing = pa.csv.ParseOptions(newlines_in_values=True)
+        return pa.csv.read_csv(whole, reading, parsing, converting).schema
+    if not sample.lstrip().startswith(b"{"):
+        raise pa.ArrowInvalid("its first line is not a JSON object")
+    return pa.json.read_json(whole, pa.json.ReadOptions(block_size=len(sample) + 1, use_threads=False)).schema
+
+
+def _column_type(path: str, field: pa.Field) -> ColumnType:
+    of = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    tests = (
+        (pa.types.is_boolean, ColumnType.BOOL),
+        (pa.types.is_integer, ColumnType.INT),
+        (pa.types.is_floating, ColumnType.FLOAT),
+        (pa.types.is_string, ColumnType.STRING),
+        (pa.types.is_large_string, ColumnType.STRING),
+        (pa.types.is_string_view, ColumnType.STRING),
+        (pa.types.is_date, ColumnType.DATE),
+        (pa.types.is_timestamp, ColumnType.TIMESTAMP),
+    )
+    for is_of, column_type in tests:
+        if is_of(of):
+            return column_type
+    what = "holds only nulls" if pa.types.is_null(of) else f"is of type {of}, which Tidemark does not have"
+    raise InvalidUsage(f"column {field.name} of {path} {what}; declare its type under columns:")
