@@ -16,7 +16,6 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from tidemark.errors import InvalidUsage, NotReady
 from tidemark.model.ledger import SourceFile
@@ -40,7 +39,7 @@ def list_sources(pattern: str, *, within: str | None = None) -> list[SourceFile]
     """
     folder, components = _split(pattern)
     if _is_s3(pattern):
-        found = _list_s3(folder, components)
+        found = list(_list_s3(folder, components))
     else:
         _check_root(within)
         found = [_described(path) for path in _walk(folder, components, os.path.realpath(within or folder))]
@@ -65,7 +64,7 @@ def is_ready(pattern: str, ready: str, *, within: str | None = None) -> bool:
 
 
 def sha256_of(path: str) -> str:
-    """The SHA-256 of a file's content, in hex. Raises NotReady if the file is gone, InvalidUsage if it is unreadable."""
+    """The SHA-256 of a file's content, in hex. Raises NotReady if it is gone, InvalidUsage if it cannot be read."""
     digest = hashlib.sha256()
     try:
         with open_source(path) as source:

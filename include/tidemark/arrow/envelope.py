@@ -1,0 +1,170 @@
+"""What source rows mean: each judged on time or late, once, and turned into rows of an unsealed batch.
+
+The coordinate that decides is the event time, or the time in a collection without event times. At or above the seal a
+row is on time. Below it, it is late: applied with the seal as its time, or kept as a dead letter with one of REASONS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.arrow import predicate
+from tidemark.arrow.columns import Bools, Ints, values
+from tidemark.arrow.schema import DELETED, DIFF, EVENT_TIME, FILE, ORDER, ROW, TIME, unsealed_schema
+from tidemark.model.collection import Collection, Envelope
+from tidemark.model.predicate import parse
+
+REASONS = ("below the seal", "beyond max_lateness", "below since")
+"""Why a row is in the late table; the first also stands at late rows that were applied."""
+_BELOW_SEAL, _BEYOND, _BELOW_SINCE = range(3)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a file's rows are judged against: the seal and since of the plan, and the time of rows that bring none.
+
+    `arrival` is the last instant of the interval, not the clock's, so that a retry judges alike.
+    """
+
+    seal: int
+    since: int
+    arrival: int
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows judged: `applied` in the unsealed schema, `late` as they came with their fate (`late_schema`).
+
+    `first_on_time` is the smallest coordinate among rows on time, None if there are none.
+    """
+
+    applied: pa.RecordBatch
+    late: pa.RecordBatch
+    late_applied: int
+    first_on_time: int | None
+
+    @property
+    def late_discarded(self) -> int:
+        return int(self.late.num_rows) - self.late_applied
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """Per row: its coordinates as applied, whether it is late, whether it is discarded, its place in REASONS."""
+
+    time: Ints
+    event_time: Ints
+    coordinate: Ints
+    late: Bools
+    dead: Bools
+    reason: Ints
+
+
+def judge(rows: pa.RecordBatch, collection: Collection, frame: Frame, *, path: str) -> Judged:
+    """Judge decoded rows (decode.py) of the file listed as `path`."""
+    verdict = _verdict(rows, collection, frame)
+    on_time = verdict.coordinate[~verdict.late]
+    late = verdict.late.nonzero()[0]
+    return Judged(
+        _applied(rows, collection, verdict, path),
+        _late(rows, verdict, late, frame, path),
+        int(np.count_nonzero(verdict.late & ~verdict.dead)),
+        int(on_time.min()) if len(on_time) else None,
+    )
+
+
+def _verdict(rows: pa.RecordBatch, collection: Collection, frame: Frame) -> _Verdict:
+    arrival = np.full(rows.num_rows, frame.arrival, np.int64)
+    time = _micros(rows, collection.time) if collection.time else arrival
+    coordinate = _micros(rows, collection.event_time) if collection.event_time else time
+    late = coordinate < frame.seal
+    learned = np.where(late, frame.seal, np.maximum(time, frame.seal))
+    dead, reason = late, np.full(rows.num_rows, _BELOW_SEAL)
+    if collection.late.policy == "reemit":
+        beyond = late & (frame.seal - coordinate > collection.late.reach)
+        forgotten = late & ~beyond & (coordinate < frame.since)
+        dead = beyond | forgotten
+        reason = np.where(beyond, _BEYOND, np.where(forgotten, _BELOW_SINCE, _BELOW_SEAL))
+    happened = coordinate if collection.event_time else learned
+    return _Verdict(learned, happened, coordinate, late, dead, reason)
+
+
+def _applied(rows: pa.RecordBatch, collection: Collection, verdict: _Verdict, path: str) -> pa.RecordBatch:
+    keep = None if not verdict.dead.any() else pa.array(~verdict.dead)
+    schema = unsealed_schema(collection)
+    columns = {column.name: rows.column(column.name) for column in collection.columns}
+    columns |= {TIME: pa.array(verdict.time), EVENT_TIME: pa.array(verdict.event_time)}
+    if collection.source.envelope is Envelope.UPSERT:
+        columns |= _fact_columns(rows, collection, path)
+    elif collection.source.envelope is Envelope.UPDATES:
+        columns[DIFF] = rows.column(collection.source.diff)
+    else:
+        columns[DIFF] = _constant(1, rows.num_rows, pa.int64())
+    arrays = [columns[field.name].cast(field.type) for field in schema]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return batch if keep is None else batch.filter(keep)
+
+
+def _fact_columns(rows: pa.RecordBatch, collection: Collection, path: str) -> dict[str, pa.Array]:
+    """The columns of facts, tombstones with their values nulled."""
+    source = collection.source
+    length = rows.num_rows
+    deleted = _constant(False, length, pa.bool_())
+    columns: dict[str, pa.Array] = {}
+    if source.delete_when:
+        deleted = predicate.holds(parse(source.delete_when), rows)
+        if pc.any(deleted).as_py():
+            for column in collection.value:
+                array = rows.column(column.name)
+                columns[column.name] = pc.if_else(deleted, pa.scalar(None, array.type), array)
+    order = rows.column(source.order_by) if source.order_by else pa.nulls(length, pa.int64())
+    return columns | {DELETED: deleted, ORDER: order, FILE: _constant(path, length, pa.string()), ROW: rows.column(ROW)}
+
+
+def late_schema(source_rows: pa.Schema) -> pa.Schema:
+    """The columns of a late object: those decoded, then the fate of the row.
+
+    `_time` and `_event_time` are what it was applied with, or would have been; `_lateness` is in microseconds.
+    """
+    decoded = [field for field in source_rows if field.name != ROW]
+    fate = [
+        ("_reason", pa.string()),
+        ("_applied", pa.bool_()),
+        ("_lateness", pa.int64()),
+        ("_seal", pa.int64()),
+        (TIME, pa.int64()),
+        (EVENT_TIME, pa.int64()),
+        (FILE, pa.string()),
+        (ROW, pa.int64()),
+    ]
+    return pa.schema([*decoded, *(pa.field(name, of) for name, of in fate)])
+
+
+def _late(rows: pa.RecordBatch, verdict: _Verdict, at: Ints, frame: Frame, path: str) -> pa.RecordBatch:
+    schema = late_schema(rows.schema)
+    if not len(at):
+        return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+    taken = rows.take(pa.array(at))
+    fate = {
+        "_reason": pa.array(REASONS).take(pa.array(verdict.reason[at])),
+        "_applied": pa.array(~verdict.dead[at]),
+        "_lateness": pa.array(frame.seal - verdict.coordinate[at]),
+        "_seal": _constant(frame.seal, len(at), pa.int64()),
+        TIME: pa.array(verdict.time[at]),
+        EVENT_TIME: pa.array(verdict.event_time[at]),
+        FILE: _constant(path, len(at), pa.string()),
+    }
+    arrays = [fate[name] if name in fate else taken.column(name) for name in schema.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _micros(rows: pa.RecordBatch, name: str) -> Ints:
+    return np.asarray(values(rows.column(name)), np.int64)
+
+
+def _constant(value: bool | int | str, length: int, of: pa.DataType) -> pa.Array:
+    return pa.repeat(pa.scalar(value, of), length)

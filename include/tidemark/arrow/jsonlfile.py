@@ -1,0 +1,186 @@
+"""Delta files in JSON lines: UTF-8, one JSON object a line. Blank lines are skipped.
+
+Arrow parses blocks of lines. It is laxer than this format (it takes `null` for a row, and dies of one at the start), so
+a block it might misread, and one it refuses, is parsed by Python, line by line: slow, exact, and with a line number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.json
+
+from tidemark.arrow.content import BadFile, Content
+from tidemark.arrow.schema import ARROW_TYPES
+from tidemark.arrow.strict import shown
+from tidemark.model.collection import Column, ColumnType
+
+BLOCK_BYTES = 8 * 2**20
+MAX_LINE_BYTES = 64 * 2**20
+_BOM = b"\xef\xbb\xbf"
+# A line that does not start with `{`, or anything after a `}` that cannot follow it within an object.
+_DOUBTFUL = re.compile(rb"\A\s*[^{\s]|\n[ \t\r]*[^{\s]|\}[ \t\r]*[^,\]}\s]")
+_TEXTS = (ColumnType.STRING, ColumnType.DATE, ColumnType.TIMESTAMP)
+
+
+def read_blocks(content: Content, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    """The columns block by block: bools, ints and floats typed, all else as texts; an absent field is null.
+
+    Raises BadFile for what is not JSON lines, for a value of another type, and for a column in no line of the file.
+    """
+    schema = pa.schema([(column.name, raw_type(column.type)) for column in columns])
+    unseen = {column.name for column in columns}
+    line, rows = 1, 0
+    for block in _blocks(content):
+        batch = _fast(block, schema)
+        if batch is None:
+            batch = _exact(content, block, line, columns, schema)
+        unseen -= {name for name in unseen if batch.column(name).null_count < batch.num_rows}
+        line += block.count(b"\n")
+        rows += batch.num_rows
+        yield batch
+    if rows and (missing := sorted(unseen - _present(content, unseen))):
+        has = ", ".join(next(name_lists(content), []))
+        raise BadFile(content.path, f"column {missing[0]} is missing from every line; the first line has {has}")
+
+
+def raw_type(declared: ColumnType) -> pa.DataType:
+    """What a field is before dates and timestamps are parsed."""
+    return pa.string() if declared in _TEXTS else ARROW_TYPES[declared]
+
+
+def line_of(content: Content, row: int) -> int:
+    """The line on which a row (from 0) stands."""
+    return next((line for at, (line, _) in enumerate(_lines(content)) if at == row), 0)
+
+
+def name_lists(content: Content) -> Iterator[list[str]]:
+    """The field names of each row."""
+    for _, text in _lines(content):
+        pairs = json.loads(text, object_pairs_hook=_Pairs)
+        yield [name for name, _ in pairs] if isinstance(pairs, _Pairs) else []
+
+
+def _blocks(content: Content) -> Iterator[bytes]:
+    """The file cut behind line ends."""
+    carry, line = b"", 1
+    with content.open() as source:
+        if (start := source.read(len(_BOM))) != _BOM:
+            carry = start
+        while chunk := source.read(BLOCK_BYTES):
+            carry += chunk
+            cut = carry.rfind(b"\n") + 1
+            if cut:
+                yield carry[:cut]
+                line += carry.count(b"\n", 0, cut)
+                carry = carry[cut:]
+            elif len(carry) > MAX_LINE_BYTES:
+                raise BadFile(content.path, f"line {line}: longer than {MAX_LINE_BYTES} bytes; is it JSON lines?")
+    if carry:
+        yield carry
+
+
+def _lines(content: Content) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, with their numbers."""
+    line = 1
+    for block in _blocks(content):
+        yield from _numbered(block, line)
+        line += block.count(b"\n")
+
+
+def _numbered(block: bytes, first: int) -> Iterator[tuple[int, bytes]]:
+    for line, text in enumerate(block.split(b"\n"), first):
+        if text.strip():
+            yield line, text
+
+
+def _fast(block: bytes, schema: pa.Schema) -> pa.RecordBatch | None:
+    """The rows of a block as Arrow reads them; None if that may be wrong."""
+    if _DOUBTFUL.search(block):
+        return None
+    try:
+        table = pa.json.read_json(
+            pa.BufferReader(block),
+            pa.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+            pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        )
+    except pa.ArrowInvalid:
+        return None
+    lines = block.count(b"\n") + (not block.endswith(b"\n"))
+    if table.num_rows != lines and table.num_rows != sum(1 for _ in _numbered(block, 1)):
+        return None
+    return table.select(schema.names).combine_chunks().to_batches(max_chunksize=table.num_rows)[0]
+
+
+def _exact(content: Content, block: bytes, first: int, columns: Sequence[Column], schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of a block, line by line. Raises BadFile at the first line that is wrong."""
+    values: list[list[Any]] = [[] for _ in columns]
+    for line, text in _numbered(block, first):
+        try:
+            pairs = json.loads(text, object_pairs_hook=_Pairs, parse_float=_double)
+        except (ValueError, RecursionError) as error:
+            raise BadFile(content.path, f"line {line}: not JSON: {error}; truncated?") from None
+        if not isinstance(pairs, _Pairs):
+            raise BadFile(content.path, f"line {line}: not a JSON object: {shown(pairs)}")
+        row = dict(pairs)
+        for held, column in zip(values, columns, strict=True):
+            value = row.get(column.name)
+            if problem := _problem(value, column.type):
+                raise BadFile(content.path, f"line {line}: column {column.name} {problem}")
+            if len(row) < len(pairs) and sum(name == column.name for name, _ in pairs) > 1:
+                raise BadFile(content.path, f"line {line}: column {column.name} is written twice")
+            held.append(value)
+    arrays = [pa.array(held, field.type) for held, field in zip(values, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _problem(value: Any, declared: ColumnType) -> str | None:
+    """Why a JSON value is not of a declared type, or None."""
+    if value is None:
+        return None
+    complaint = f"is declared {declared} and holds {shown(value)}"
+    if declared is ColumnType.BOOL:
+        return None if isinstance(value, bool) else complaint
+    if declared in _TEXTS:
+        if not isinstance(value, str):
+            return complaint
+        return "holds half a surrogate pair, which is not Unicode text" if _broken(value) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return complaint
+    if declared is ColumnType.FLOAT:
+        return None
+    if isinstance(value, float):
+        return complaint
+    return None if -(2**63) <= value < 2**63 else f"{complaint}: integer overflow, beyond 64 bits"
+
+
+def _broken(text: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _double(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"{text} is beyond a double")
+    return value
+
+
+def _present(content: Content, names: set[str]) -> set[str]:
+    """Those of the names that are a field of at least one row."""
+    present: set[str] = set()
+    quoted = {name: f'"{name}"'.encode() for name in names}
+    for _, text in _lines(content):
+        waiting = [name for name in names - present if quoted[name] in text]
+        if waiting:
+            present |= {name for name, _ in json.loads(text, object_pairs_hook=_Pairs)} & names
+        if present == names:
+            break
+    return present
+
+
+class _Pairs(list[Any]):
+    """A JSON object as its pairs, in order, so that a name written twice is noticed."""
