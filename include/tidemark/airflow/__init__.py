@@ -1,0 +1,52 @@
+"""Operators, groups, assets and the DAG factory. The only package that imports airflow.
+
+Everything public is here, and is imported when it is first asked for: a DAG file that only waits for an asset does not
+load the operators, and nothing at parse loads pyspark or Great Expectations.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidemark.airflow.app_operator import AppOperator
+    from tidemark.airflow.asset import asset_of
+    from tidemark.airflow.factory import check_collection_files, collection_dags, tidemark_dag
+    from tidemark.airflow.groups import compact_group, drain_group, ingest_group, seal_group
+    from tidemark.airflow.publish import PublishOperator
+    from tidemark.airflow.window import window_of
+
+_HOME = {
+    "AppOperator": "app_operator",
+    "PublishOperator": "publish",
+    "asset_of": "asset",
+    "check_collection_files": "factory",
+    "collection_dags": "factory",
+    "compact_group": "groups",
+    "drain_group": "groups",
+    "ingest_group": "groups",
+    "seal_group": "groups",
+    "tidemark_dag": "factory",
+    "window_of": "window",
+}
+
+__all__ = [
+    "AppOperator",
+    "PublishOperator",
+    "asset_of",
+    "check_collection_files",
+    "collection_dags",
+    "compact_group",
+    "drain_group",
+    "ingest_group",
+    "seal_group",
+    "tidemark_dag",
+    "window_of",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,0 +1,28 @@
+"""What the rest of Airflow can wait for: an event whenever more of a collection is sealed and readable."""
+
+from __future__ import annotations
+
+from airflow.sdk import Asset
+
+from tidemark.model.arrangement import Arrangement
+
+SCHEME = "tidemark://"
+
+
+def asset_of(collection: str) -> Asset:
+    """The asset of a collection, `tidemark://<name>`. Each of its events carries in `extra` what it adds:
+
+    `lower` and `upper` (ISO 8601): changes in `[lower, upper)` are now complete and readable. Events follow each other
+    without gap or overlap: an event's lower is its predecessor's upper. `seal` is the collection's seal.
+    """
+    return Asset(name=collection, uri=f"{SCHEME}{collection}", group="tidemark")
+
+
+def vouched_trace_upper(state: Arrangement) -> int:
+    """Below here the trace is complete and every batch of it passed its gate."""
+    upper = 0
+    for batch in state.trace:
+        if not state.is_vouched(batch):
+            break
+        upper = batch.description.upper
+    return upper

@@ -1,0 +1,99 @@
+"""What a person finds in the Airflow UI beside a collection's DAG and its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tidemark.model.collection import Collection, Column, Gate
+from tidemark.model.instant import MAX_TIME, format_instant
+
+SAFE = "Safe to run again, any time: it is idempotent, and does only what is left to do."
+
+STEP_DOCS: Mapping[str, str] = {
+    "ingest": f"Reads the interval's delta files into one unsealed batch, each file once. {SAFE}",
+    "seal": "Promises that no more updates come below the interval's end (less the grace). Where an earlier interval "
+    f"is missing the seal waits, and the run that ingests it passes the waiting ones too. {SAFE}",
+    "drain": f"Moves what is sealed into the trace. {SAFE}",
+    "compact": f"Merges neighbouring trace batches of one level. {SAFE}",
+    "published": "Emits one event of the collection's asset for what was newly sealed, `[lower, upper)` in its "
+    "`extra`. Skipped while the seal waits for an earlier interval.",
+}
+
+_OPEN = "If it fails, the log and **Data docs** show the failing rows, and nothing behind it runs."
+
+GATE_DOCS: Mapping[Gate, str] = {
+    Gate.UNSEALED: f"Schema, nulls, time bounds, late share, volume, and the collection's own expectations. {_OPEN} "
+    "`tidemark quarantine`, mend the file, clear the run.",
+    Gate.FRONTIER: f"The seal only advances, over no hole, and over no batch without a certificate. {_OPEN}",
+    Gate.TRACE: f"The trace is sorted, consolidated and within its bounds, its rows and sums as recorded. {_OPEN}",
+    Gate.COMPACTION: f"The output's sum is its inputs', levels do not rise, the debt is bounded. {_OPEN}",
+}
+
+_FRONTIERS = (
+    "Frontiers: complete below **seal**, in the trace below **trace_upper**, readable from **since** on. "
+    "Where they stand: *Tidemark* in the navigation."
+)
+
+_WAYS_OUT = """\
+### When a gate fails
+
+Nothing was published, and nothing is lost. The task's log and its **Data docs** button show the failing rows.
+
+1. `tidemark quarantine {name} BATCH` takes the batch out and frees its file (`tidemark status {name}` lists batches).
+2. Mend the file in the landing (or decide that the data is right: change `quality` in the collection file).
+3. *Clear* the failed run here, from `ingest` on. `tidemark release {name} BATCH` undoes a quarantine.
+
+### Running it
+
+- Any run can be cleared or run again, any time: every step is idempotent, a finished day is a no-op.
+- Backfill a range of dates with *Trigger > Backfill*; days may come in any order, the seal waits for the missing one.
+- *Trigger > Single run* takes `lower` and `upper` for any whole number of intervals; without them, the last one.
+"""
+
+
+def collection_doc(collection: Collection) -> str:
+    """The Markdown page of a collection's DAG: its columns, its frontiers, what to do when something fails."""
+    source = collection.source
+    facts = [
+        ("source", f"`{source.path}` ({source.format}, envelope `{source.envelope}`)"),
+        ("runs", f"`{collection.schedule}` from {format_instant(collection.start)} to {_end(collection)}"),
+        ("time", f"`{collection.time}`" if collection.time else "arrival"),
+        ("event time", f"`{collection.event_time}`" if collection.event_time else "none"),
+        ("late rows", _late(collection)),
+        ("asset", f"`tidemark://{collection.name}`"),
+    ]
+    columns = [*_rows("key", collection.key), *_rows("value", collection.value)]
+    return "\n".join(
+        (
+            f"# {collection.name}",
+            "",
+            *_table(("", ""), facts),
+            "",
+            *_table(("column", "type", "of the"), columns),
+            "",
+            _FRONTIERS,
+            "",
+            _WAYS_OUT.format(name=collection.name),
+        )
+    )
+
+
+def _rows(of: str, columns: Iterable[Column]) -> Iterable[tuple[str, str, str]]:
+    return ((f"`{column.name}`", str(column.type), of) for column in columns)
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    lines = [header, tuple("---" for _ in header), *rows]
+    return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines]
+
+
+def _end(collection: Collection) -> str:
+    return "no end" if collection.end is None else f"{format_instant(collection.end)} (exclusive)"
+
+
+def _late(collection: Collection) -> str:
+    if collection.late.policy == "discard":
+        return "kept as dead letters, not applied (`discard`)"
+    reach = collection.late.reach
+    limit = "however late" if reach == MAX_TIME else f"up to {reach / 3_600_000_000:g} h below the seal"
+    return f"applied as corrections, {limit} (`reemit`)"

@@ -1,0 +1,48 @@
+"""Gates that need no Spark: run in the task itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.jobs import app
+from tidemark.plan.gate import GateRequest, plan_gate
+from tidemark.storage import ObjectStore
+
+ROWS_HERE = 200_000
+"""Rows a task may read itself: a second or two, where a spark-submit costs more than ten before it reads the first."""
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """Runs kernels in this process, one after the other."""
+
+    store: ObjectStore
+    parallelism: int = 1
+
+    def run(self, name: str, tasks: Sequence[Any]) -> list[Any]:
+        from tidemark.arrow.kernels import kernel
+
+        function = kernel(name).function
+        return [function(self.store, task) for task in tasks]
+
+
+def gate_here(argv: Sequence[str], *, resident: bool) -> dict[str, Any] | None:
+    """The gate's result, or None if an app has to be launched for it: for more than ROWS_HERE rows, and with the
+    resident launcher for whatever Great Expectations must judge, because there it is imported already.
+
+    Raises what the gate raises.
+    """
+    args = app.parser("gate").parse_args(argv)
+    job = app.open_job(args.root, args.collection, lambda: InProcess(job.store), attempt=args.attempt)
+    request = plan_gate(job.log.load().state, args.gate)
+    rows = _rows(request) if request else 0
+    judged = request is not None and (rows > 0 or request.upper is not None)
+    if rows > ROWS_HERE or (judged and resident):
+        return None
+    return app.run("gate", args, lambda: InProcess(job.store))
+
+
+def _rows(request: GateRequest) -> int:
+    return sum(batch.rows for batch in request.unsealed) + sum(batch.rows for batch in request.trace)

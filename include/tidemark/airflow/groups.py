@@ -1,0 +1,51 @@
+"""Task groups for a DAG of one's own: each is a step's app and the gate behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import TaskGroup
+
+from tidemark.airflow.place import place_of
+from tidemark.airflow.steps import step_and_gate
+from tidemark.model.collection import Collection
+
+
+def ingest_group(collection: str | Path | Collection, **options: Any) -> TaskGroup:
+    """`ingest >> gate_unsealed`: the interval's files as one unsealed batch.
+
+    Options of all four groups: `group_id`; `root` and `landing` in place of the deployment's; the rest are arguments of
+    both tasks (retries, pool, launcher, …). Groups chain with `>>` in the order ingest, seal, drain, compact.
+    """
+    return _group("ingest", collection, **options)
+
+
+def seal_group(collection: str | Path | Collection, **options: Any) -> TaskGroup:
+    """`seal >> gate_frontier`: no more updates below the interval's end. Options as `ingest_group`."""
+    return _group("seal", collection, **options)
+
+
+def drain_group(collection: str | Path | Collection, **options: Any) -> TaskGroup:
+    """`drain >> gate_trace`: what is sealed moves into the trace. Options as `ingest_group`."""
+    return _group("drain", collection, **options)
+
+
+def compact_group(collection: str | Path | Collection, **options: Any) -> TaskGroup:
+    """`compact >> gate_compaction`: neighbouring trace batches merge. Options as `ingest_group`."""
+    return _group("compact", collection, **options)
+
+
+def _group(
+    step: str,
+    collection: str | Path | Collection,
+    *,
+    group_id: str | None = None,
+    root: str | None = None,
+    landing: str | None = None,
+    **arguments: Any,
+) -> TaskGroup:
+    place = place_of(collection, root=root, landing=landing)
+    with TaskGroup(group_id or step) as group:
+        step_and_gate(place, step, **arguments)
+    return group

@@ -1,0 +1,60 @@
+"""Where tasks find a collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidemark.airflow import settings
+from tidemark.model.collection import Collection
+
+if TYPE_CHECKING:
+    from tidemark.jobs.job import Job
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the tasks find a collection: its declaration, the file it came from (None: declared in Python), its store.
+
+    `root` and `landing` default to TIDEMARK_ROOT and TIDEMARK_LANDING.
+    """
+
+    collection: Collection
+    file: str | None = None
+    root: str | None = None
+    landing: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.collection.name
+
+    @property
+    def store_root(self) -> str:
+        return self.root or settings.root()
+
+    def job(self) -> Job:
+        """A job on the collection that reads the state only."""
+        from tidemark.jobs.app import open_job
+
+        return open_job(self.store_root, self.name, no_data)
+
+    def declare(self) -> None:
+        """Create the collection as declared, or bring a changed declaration into its state."""
+        from tidemark.jobs.init import declare_collection
+
+        declare_collection(self.job(), self.collection)
+
+
+def place_of(collection: str | Path | Collection, *, root: str | None = None, landing: str | None = None) -> Place:
+    """A collection's place, from its file or its declaration. InvalidUsage for a wrong file."""
+    if isinstance(collection, Collection):
+        return Place(collection, None, root, landing)
+    from tidemark.config.collection_file import load
+
+    return Place(load(collection), str(Path(collection).resolve()), root, landing)
+
+
+def no_data() -> Any:
+    """The runner of a job that only reads the state."""
+    raise AssertionError("this job reads no data")

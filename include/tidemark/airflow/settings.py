@@ -1,0 +1,36 @@
+"""Where things are, as the environment says (tools/env.sh, docker-compose.yaml): read at parse, no IO."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def home() -> Path:
+    """The project folder: TIDEMARK_HOME, else the folder that holds `include/` with this package."""
+    return Path(os.environ.get("TIDEMARK_HOME") or Path(__file__).resolve().parents[3])
+
+
+def root() -> str:
+    """Where collections live, a path or s3://bucket/prefix: TIDEMARK_ROOT."""
+    return os.environ.get("TIDEMARK_ROOT") or str(home() / ".tidemark" / "collections")
+
+
+def landing() -> str:
+    """Where change files arrive: TIDEMARK_LANDING."""
+    return os.environ.get("TIDEMARK_LANDING") or str(home() / ".tidemark" / "landing")
+
+
+def collections_folder() -> Path:
+    """Where collection files are: TIDEMARK_COLLECTIONS."""
+    return Path(os.environ.get("TIDEMARK_COLLECTIONS") or home() / "include" / "collections")
+
+
+def docs_folder() -> Path:
+    """Where gates leave their Data Docs, below it by collection and gate: TIDEMARK_DOCS."""
+    return Path(os.environ.get("TIDEMARK_DOCS") or home() / ".tidemark" / "data-docs")
+
+
+def launcher(chosen: str | None = None) -> str:
+    """How apps that read data are run: `chosen`, else TIDEMARK_LAUNCHER, else `submit`."""
+    return chosen or os.environ.get("TIDEMARK_LAUNCHER") or "submit"

@@ -1,0 +1,65 @@
+"""The pages of a gate's last failure: what failed in our words, and Great Expectations' Data Docs beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tidemark.airflow import settings
+from tidemark.airflow.web.page import Markup, document, joined, table, tag
+from tidemark.model.collection import NAME, Gate
+
+_NOTHING = tag(
+    "p",
+    "No run of this gate has failed: what passes leaves a certificate in the collection, and no page.",
+    class_="quiet",
+)
+
+
+def folder_of(collection: str, gate: str) -> Path | None:
+    """Where a gate leaves its Data Docs; None for what is no collection or no gate."""
+    if not NAME.fullmatch(collection) or gate not in list(Gate):
+        return None
+    return settings.docs_folder() / collection / gate
+
+
+def docs_file(collection: str, gate: str, path: str) -> Path | None:
+    """A file of a gate's Data Docs; None if there is none, or if the path leads out of their folder."""
+    folder = folder_of(collection, gate)
+    if folder is None or "\0" in path:
+        return None
+    file = (folder / path).resolve()
+    return file if file.is_relative_to(folder.resolve()) and file.is_file() else None
+
+
+def gate_page(collection: str, gate: str) -> str:
+    """The gate's last failure, or that there was none."""
+    title = tag("h1", f"{gate} gate of ", tag("a", collection, href=f"../../../dags/{collection}"))
+    file = docs_file(collection, gate, "report.json")
+    if file is None:
+        return document(f"{gate} gate of {collection}", title, _NOTHING)
+    report = json.loads(file.read_text())
+    findings = [result for result in report["results"] if not result["passed"]]
+    links = tag("p", tag("a", "Data Docs of Great Expectations", href=f"../../docs/{collection}/{gate}/index.html"))
+    verdict = tag("p", "passed", class_="good") if report["passed"] else tag("p", "failed", class_="bad")
+    about = f"{len(report['results'])} checks of {report['suite']} on {_count(report['batches'])}"
+    summary = tag("p", about, class_="quiet")
+    return document(f"{gate} gate of {collection}", title, verdict, summary, *map(_finding, findings), links)
+
+
+def _count(batches: list[str]) -> str:
+    return "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
+
+
+def _finding(result: Mapping[str, Any]) -> Markup:
+    about = f"batch {result['batch'][:12]}" if result["batch"] else "the frontier"
+    rows = result["rows"]
+    shown = f"{len(rows)} of {result['failing']} rows" if result["failing"] else f"{len(rows)} rows"
+    return tag(
+        "section",
+        tag("header", tag("h2", result["rule"]), tag("span", f"{result['severity']}, {about}", class_="bad")),
+        tag("p", result["message"]),
+        joined([tag("h3", shown), table(list(rows[0]), [list(row.values()) for row in rows])] if rows else []),
+    )

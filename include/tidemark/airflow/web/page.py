@@ -1,0 +1,177 @@
+"""HTML of the pages, from JSON values. Everything that comes from outside is escaped in one place, `tag`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from tidemark.jobs.status import FRONTIERS
+from tidemark.model.instant import format_instant
+
+REFRESH_SECONDS = 10
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8884; --soft: #8881; --text: light-dark(#1c2733, #dbe4ee);
+  --quiet: light-dark(#5b6b7b, #93a3b5); --back: light-dark(#fff, #111923); --card: light-dark(#f7f9fb, #18222e);
+  --trace: light-dark(#2f6f9f, #5aa3d6); --unsealed: light-dark(#c98a1b, #e0a941); --bad: light-dark(#b3261e, #ff8a80);
+  --good: light-dark(#1d7a46, #6fcf97); }
+* { box-sizing: border-box }
+body { margin: 0; padding: 1.5rem; background: var(--back); color: var(--text);
+  font: 14px/1.45 system-ui, sans-serif; }
+h1 { font-size: 1.3rem; margin: 0 0 1rem } h2 { font-size: 1.15rem; margin: 0 }
+h3 { font-size: .8rem; margin: 1.1rem 0 .4rem; color: var(--quiet); font-weight: 600; text-transform: uppercase;
+  letter-spacing: .05em }
+a { color: var(--trace) } p { margin: .3rem 0 }
+.quiet { color: var(--quiet) } .bad { color: var(--bad) } .good { color: var(--good) }
+section { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 1rem 1.2rem;
+  margin: 0 0 1.2rem }
+header { display: flex; gap: 1rem; align-items: baseline; flex-wrap: wrap }
+code { font: 12.5px ui-monospace, monospace }
+table { border-collapse: collapse; width: 100% }
+td, th { text-align: left; padding: .22rem .9rem .22rem 0; vertical-align: top; border-bottom: 1px solid var(--soft) }
+th { color: var(--quiet); font-weight: 500 }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums }
+.scroll { overflow-x: auto }
+.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); gap: 0 2.5rem }
+.lane { display: grid; grid-template-columns: 6.5rem 1fr; align-items: center; margin: 3px 0 }
+.track { position: relative; height: 22px; background: var(--soft); border-radius: 3px }
+.bar { position: absolute; top: 0; bottom: 0; min-width: 5px; padding-left: 5px; background: var(--trace);
+  border-right: 2px solid var(--card); border-radius: 3px; color: #fff; font-size: 11px; line-height: 22px;
+  overflow: hidden; white-space: nowrap }
+.bar.unsealed { background: var(--unsealed) } .bar.unvouched { outline: 2px dashed var(--bad); outline-offset: -2px }
+.bar.empty { opacity: .35 }
+.axis { display: flex; justify-content: space-between; margin-left: 6.5rem; font-size: 12px; color: var(--quiet) }
+"""
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+
+def tag(name: str, *children: object, **attributes: object) -> Markup:
+    """An element; children and attributes are escaped unless they are Markup. `class_` is the class."""
+    inside = "".join(child if isinstance(child, Markup) else escape(str(child)) for child in children)
+    pairs = "".join(f' {key.rstrip("_")}="{escape(str(value))}"' for key, value in attributes.items())
+    return Markup(f"<{name}{pairs}>{inside}</{name}>")
+
+
+def joined(parts: Iterable[str]) -> Markup:
+    return Markup("".join(part if isinstance(part, Markup) else escape(part) for part in parts))
+
+
+def document(title: str, *content: str, refresh: bool = False) -> str:
+    """A whole page."""
+    again = Markup(f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">') if refresh else ""
+    head = joined([Markup('<meta charset="utf-8">'), again, tag("title", title), tag("style", Markup(STYLE))])
+    return "<!doctype html>" + tag("html", tag("head", head), tag("body", joined(content)), lang="en")
+
+
+def overview_page(root: str, entries: Sequence[Mapping[str, Any]]) -> str:
+    """The page of all collections."""
+    nothing = tag("p", "No collection here yet: backfill a DAG, or say ", tag("code", "tidemark init"), ".")
+    cards = [_broken(entry) if "error" in entry else _card(entry) for entry in entries] or [nothing]
+    title = tag("h1", "Tidemark ", tag("span", f"collections in {root}", class_="quiet"))
+    return document("Tidemark", title, *cards, refresh=True)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
+    """A table; numbers are set right."""
+    lines = list(rows)
+    numeric = [bool(lines) and all(isinstance(line[at], int | float) for line in lines) for at in range(len(header))]
+
+    def cells(kind: str, line: Sequence[object]) -> Markup:
+        classes: list[dict[str, object]] = [{"class_": "number"} if is_number else {} for is_number in numeric]
+        return joined(tag(kind, _text(value), **classes[at]) for at, value in enumerate(line))
+
+    body = joined(tag("tr", cells("td", line)) for line in lines)
+    top = tag("thead", tag("tr", cells("th", header))) if any(header) else ""
+    return tag("div", tag("table", top, tag("tbody", body)), class_="scroll")
+
+
+def _text(value: object) -> object:
+    if value is None:
+        return tag("span", "null", class_="quiet")
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _broken(entry: Mapping[str, Any]) -> Markup:
+    return tag("section", tag("h2", entry["collection"]), tag("p", entry["error"], class_="bad"))
+
+
+def _card(entry: Mapping[str, Any]) -> Markup:
+    name = entry["collection"]
+    return tag(
+        "section",
+        tag("header", tag("h2", tag("a", name, href=f"../dags/{name}", target="_top")), _verdict(entry)),
+        tag("h3", "Live batches, by level"),
+        _lanes(entry),
+        tag(
+            "div",
+            tag("div", tag("h3", "Frontiers"), _frontiers(entry)),
+            tag("div", tag("h3", "Rows"), table(("", "rows"), _figures(entry))),
+            class_="columns",
+        ),
+        tag("h3", "Last changes"),
+        table(
+            ("version", "when", "what"),
+            [(str(change["version"]), change["written_at_text"], change["change"]) for change in entry["changes"]],
+        ),
+    )
+
+
+def _verdict(entry: Mapping[str, Any]) -> Markup:
+    if entry["waiting_for"]:
+        return tag("span", f"the seal waits for {entry['waiting_for']}", class_="bad")
+    if entry["quarantined"]:
+        return tag("span", f"{len(entry['quarantined'])} batches in quarantine", class_="bad")
+    if entry["trace_upper"] < entry["seal"] or entry["unvouched"]:
+        return tag("span", "a run is under way; next ", tag("code", entry["next_step"]), class_="quiet")
+    if not entry["seal"]:
+        return tag("span", "nothing is sealed yet", class_="quiet")
+    return tag("span", f"complete below {entry['seal_text']}", class_="good")
+
+
+def _frontiers(entry: Mapping[str, Any]) -> Markup:
+    return table(("", "", ""), [(name, tag("code", entry[f"{name}_text"]), says) for name, says in FRONTIERS.items()])
+
+
+def _figures(entry: Mapping[str, Any]) -> list[tuple[str, int]]:
+    return [
+        ("ingested", entry["rows_ingested"]),
+        ("in the trace", sum(level["rows"] for level in entry["levels"])),
+        ("unsealed", entry["unsealed"]["rows"]),
+        ("late, applied", entry["late_applied"]),
+        ("late, discarded", entry["late_discarded"]),
+    ]
+
+
+def _lanes(entry: Mapping[str, Any]) -> Markup:
+    """One lane for each level, oldest left. A bar spans its batch's interval; its colour tells trace from unsealed."""
+    batches = entry["batches"]
+    if not batches:
+        return tag("p", "none yet", class_="quiet")
+    first = min(max(batch["lower"], entry["start"]) for batch in batches)
+    last = max(first + 1, *(batch["upper"] for batch in batches))
+    levels = sorted({batch["level"] for batch in batches if batch["level"] is not None}, reverse=True)
+    lanes = [_lane(f"level {level}", [b for b in batches if b["level"] == level], first, last) for level in levels]
+    if unsealed := [batch for batch in batches if batch["level"] is None]:
+        lanes.append(_lane("unsealed", unsealed, first, last))
+    return joined(
+        [*lanes, tag("div", tag("span", format_instant(first)), tag("span", format_instant(last)), class_="axis")]
+    )
+
+
+def _lane(label: str, batches: Iterable[Mapping[str, Any]], first: int, last: int) -> Markup:
+    def bar(batch: Mapping[str, Any]) -> Markup:
+        left = 100 * max(0, batch["lower"] - first) / (last - first)
+        width = 100 * (batch["upper"] - first) / (last - first) - left
+        flags = {"unsealed": batch["level"] is None, "unvouched": not batch["vouched"], "empty": not batch["rows"]}
+        kind = " ".join(["bar", *(name for name, is_so in flags.items() if is_so)])
+        title = f"{batch['interval']}, {batch['rows']:,} rows, {batch['bytes']:,} bytes, {batch['id'][:12]}"
+        state = "" if batch["vouched"] else ", not vouched for yet"
+        style = f"left:{left:.4f}%;width:{width:.4f}%"
+        return tag("div", f"{batch['rows']:,} rows", class_=kind, title=title + state, style=style)
+
+    bars = joined(bar(batch) for batch in batches)
+    return tag("div", tag("span", label, class_="quiet"), tag("div", bars, class_="track"), class_="lane")

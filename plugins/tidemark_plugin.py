@@ -1,0 +1,22 @@
+"""What Airflow shows of Tidemark beside the DAGs: a page in the navigation, a tab on DAGs, buttons on gate tasks."""
+
+from airflow.plugins_manager import AirflowPlugin
+
+from tidemark.airflow.links import PREFIX, DataDocsLink
+from tidemark.airflow.web.lazy import LazyApp
+
+
+class TidemarkPlugin(AirflowPlugin):
+    """Read-only: whatever changes a collection is a task of a DAG."""
+
+    name = "tidemark"
+    fastapi_apps = [{"app": LazyApp(), "url_prefix": PREFIX, "name": "Tidemark"}]  # noqa: RUF012
+    external_views = [  # noqa: RUF012
+        {
+            "name": "Tidemark",
+            "href": f"{PREFIX}/",
+            "destination": "nav",
+            "url_route": "tidemark",
+        },
+    ]
+    operator_extra_links = [DataDocsLink()]  # noqa: RUF012
