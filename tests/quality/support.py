@@ -24,6 +24,7 @@ from tidemark.storage import ledger, parts_table
 from tidemark.storage.codec import decode, encode
 from tidemark.storage.log import StateLog
 from tidemark.storage.memory import MemoryStore
+from tidemark.storage.store import ObjectStore
 
 DAY = 86_400_000_000
 
@@ -52,7 +53,7 @@ class InProcess:
 
     parallelism = 1
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self.store = store
         self.tasks = 0
 
@@ -68,7 +69,7 @@ class World:
     """One collection in memory, and the job that works on it."""
 
     collection: Collection
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: ObjectStore = field(default_factory=MemoryStore)
     notes: list[str] = field(default_factory=list)
     ids: Any = field(default_factory=lambda: count(1))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -132,8 +133,8 @@ def _judged(
     )
     for batch in request.unsealed if owners else ():
         parts = found[batch.id].parts
-        frame = _rows(job, runner, head.state, batch, found[batch.id])
-        results += judge_owners(validator, collection, batch.id, owners, frame, store=job.store, parts=parts)
+        with _rows(job, runner, head.state, batch, found[batch.id]) as frame:
+            results += judge_owners(validator, collection, batch.id, owners, frame, store=job.store, parts=parts)
     judged = GateReport(report.collection, report.gate, report.suite, report.batches, tuple(results))
     if judged.passed and os.environ.get("TIDEMARK_DOCS_ALWAYS") != "1":
         return judged
@@ -163,15 +164,20 @@ def _recent(job: Job, state: Arrangement) -> tuple[LedgerEntry, ...]:
     return tuple(last.values())
 
 
-def _rows(job: Job, runner: Runner | None, state: Arrangement, batch: UnsealedBatch, found: Found) -> Any:
-    """The batch's rows as a frame for the owner's expectations; a runner without a Spark session has only
-    pandas."""
+@contextmanager
+def _rows(job: Job, runner: Runner | None, state: Arrangement, batch: UnsealedBatch, found: Found) -> Iterator[Any]:
+    """The batch's rows as a frame for the owner's expectations; a runner without a Spark session has only pandas."""
     from tidemark.quality.rows import pandas_rows, spark_rows
 
     spark = getattr(runner, "spark", None)
     if spark is None or batch.rows <= PANDAS_ROWS:
-        return pandas_rows(job.store, found.parts, state.collection)
-    return spark_rows(spark, job.store.url, found.parts, state.collection)
+        yield pandas_rows(job.store, found.parts, state.collection)
+        return
+    frame = spark_rows(spark, job.store.url, found.parts, state.collection).persist()
+    try:
+        yield frame
+    finally:
+        frame.unpersist()
 
 
 def _docs(job: Job, validator: Any, report: GateReport) -> str | None:

@@ -7,6 +7,7 @@ parsed. A test holds the catalogue against the installed version.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -143,6 +144,11 @@ def _check_values(collection: Collection, arguments: Mapping[str, Any], where: s
     for plural in ("value_set", "column_list", "regex_list", "value_pairs_set"):
         if not isinstance(arguments.get(plural, []), list):
             raise InvalidUsage(f"{where}: {plural} is {arguments[plural]!r}; it must be a list")
+    for pattern in (arguments.get("regex", ""), *arguments.get("regex_list", ())):
+        try:
+            re.compile(pattern)
+        except (re.error, TypeError):
+            raise InvalidUsage(f"{where}: {pattern!r} is not a regular expression") from None
     for values in arguments.get("value_pairs_set", []):
         if not isinstance(values, list) or len(values) != len(_PAIR):
             raise InvalidUsage(f"{where}: value_pairs_set holds {values!r}; it must hold pairs")

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidUsage
@@ -20,6 +21,8 @@ from tidemark.quality.suites import PARAMETERS, Rule
 if TYPE_CHECKING:
     import pandas as pd
 
+ERROR_LENGTH = 300
+"""Characters kept of why an expectation could not be evaluated: Spark's reasons include whole stack traces."""
 _ONE_AT_A_TIME = threading.Lock()
 """Great Expectations keeps its current context in a global of the process."""
 
@@ -165,7 +168,7 @@ def _error(info: Mapping[str, Any]) -> str | None:
     """The first exception's message: the info describes one exception, or maps metrics to one each."""
     each: Iterable[Any] = [info] if "raised_exception" in info else info.values()
     raised = (one["exception_message"] for one in each if isinstance(one, Mapping) and one["raised_exception"])
-    return next((" ".join(str(message).split()) for message in raised), None)
+    return next((shorten(" ".join(str(message).split()), ERROR_LENGTH) for message in raised), None)
 
 
 def _is_pandas(frame: Any) -> bool:

@@ -80,6 +80,10 @@ BETWEEN = "expect_column_values_to_be_between"
             "quality[0]: expect_column_pair_values_to_be_in_set: value_pairs_set holds [1]; it must hold pairs",
         ),
         (
+            {"expect_column_values_to_match_regex": {"column": "status", "regex": "("}},
+            "quality[0]: expect_column_values_to_match_regex: '(' is not a regular expression",
+        ),
+        (
             {IN_SET: {"column": "status", "value_set": ["a"], "row_condition": "id > 5"}},
             f"quality[0]: {IN_SET}: row_condition must be a mapping such as {{type: nullity, column: ...}}, not a text",
         ),
