@@ -1,0 +1,3 @@
+"""What Tidemark costs: one runner (`make bench`), fixed seeds, every answer checked, figures kept with machine and
+commit.
+"""

@@ -1,0 +1,117 @@
+"""An Airflow of the benchmark's own: another home, root, landing, port and DAG folder, gone when it is done."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.machine import HOME
+from demo.airflow_api import AirflowApi
+from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval
+
+PORT = 8097
+RUN_LIMIT_SECONDS = 900
+POLL_SECONDS = 0.5
+
+
+@contextmanager
+def own_airflow(folder: Path) -> Iterator[AirflowApi]:
+    """A running Airflow whose every file is below `folder`; this process's environment is set to it meanwhile."""
+    held = dict(os.environ)
+    os.environ.update(_environment(folder))
+    try:
+        _local_airflow("init")
+        _local_airflow("up")
+        try:
+            yield AirflowApi.local()
+        finally:
+            _local_airflow("down")
+    finally:
+        os.environ.clear()
+        os.environ.update(held)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """What tools/env.sh makes of other places, and the benchmark's own DAGs and collections."""
+    asked = {
+        "PORT": str(PORT),
+        "TIDEMARK_AIRFLOW_HOME": str(folder / "airflow"),
+        "TIDEMARK_ROOT": str(folder / "root"),
+        "TIDEMARK_LANDING": str(folder / "landing"),
+    }
+    told = subprocess.run([HOME / "tools/run", "env", "-0"], env=os.environ | asked, capture_output=True, check=True)
+    variables = dict(line.split("=", 1) for line in told.stdout.decode().split("\0") if line)
+    return variables | {
+        "AIRFLOW__CORE__DAGS_FOLDER": str(HOME / "benchmarks" / "dags"),
+        "TIDEMARK_COLLECTIONS": str(folder / "collections"),
+        "TIDEMARK_DOCS": str(folder / "data-docs"),
+        "TIDEMARK_RESIDENT_DIR": str(folder / "resident"),
+    }
+
+
+def _local_airflow(command: str) -> None:
+    subprocess.run([sys.executable, HOME / "tools/local_airflow.py", command], check=True, stdout=subprocess.DEVNULL)
+
+
+def stop_resident() -> None:
+    """End the resident Spark of this Airflow, so that the next run finds none."""
+    client = [sys.executable, "-m", "tidemark.resident.client", "stop", "--now"]
+    subprocess.run(client, check=True, stdout=subprocess.DEVNULL)
+
+
+def run_dag(api: AirflowApi, dag: str, name: str, interval: Interval) -> dict[str, Any]:
+    """Run a DAG over an interval and wait for its end: its seconds and its tasks', by Airflow's own times.
+
+    `seconds` is from queued to end. CPU seconds are those of everything the Airflow started, itself included. Raises
+    RuntimeError if the run fails.
+    """
+    bounds = {"lower": format_instant(interval.lower), "upper": format_instant(interval.upper)}
+    conf = {} if dag == "floor" else bounds
+    cpu = _cpu_of_instance()
+    body = {"dag_run_id": name, "logical_date": None, "conf": conf}
+    api.call("POST", f"/api/v2/dags/{dag}/dagRuns", body)
+    deadline = time.monotonic() + RUN_LIMIT_SECONDS
+    while (run := api.call("GET", f"/api/v2/dags/{dag}/dagRuns/{name}"))["state"] not in ("success", "failed"):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"run {name} of {dag} did not end within {RUN_LIMIT_SECONDS} s")
+        time.sleep(POLL_SECONDS)
+    cpu = _cpu_of_instance() - cpu
+    tasks = sorted(api.tasks(dag, name), key=lambda task: task["start_date"] or "9")
+    if run["state"] == "failed":
+        ended = ", ".join(f"{task['task_id']} {task['state']}" for task in tasks)
+        raise RuntimeError(f"run {name} of {dag} failed: {ended}")
+    again = [task["task_id"] for task in tasks if task["try_number"] > 1]
+    if again:
+        raise RuntimeError(f"run {name} of {dag} needed several tries of {', '.join(again)}: its time says nothing")
+    return {
+        "seconds": round(_seconds(run["queued_at"], run["end_date"]), 2),
+        "cpu_seconds": round(cpu, 1),
+        "tasks": {task["task_id"]: round(_seconds(task["start_date"], task["end_date"]), 2) for task in tasks},
+    }
+
+
+def _seconds(start: str, end: str) -> float:
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+
+
+def _cpu_of_instance() -> float:
+    """CPU seconds so far of all live processes of this Airflow and of their ended children."""
+    from tools.local_airflow import marked, read_running  # reads the environment when it is imported
+
+    running: Mapping[str, Any] | None = read_running()
+    spent = 0.0
+    for process in marked(running["instance"]) if running else ():
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            spent += times.user + times.system + times.children_user + times.children_system
+    return spent

@@ -1,0 +1,188 @@
+"""The figures as tables: the same ones on the screen and in RESULTS.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One table: a title, what one must know to read it, headings, rows of text."""
+
+    title: str
+    note: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def show(console: Console, figures: Iterable[Figures]) -> None:
+    """Print the tables."""
+    for held in figures:
+        table = Table(title=held.title, title_justify="left", caption=held.note, caption_justify="left", box=None)
+        for number, heading in enumerate(held.headings):
+            table.add_column(heading, justify="left" if number == 0 else "right")
+        for row in held.rows:
+            table.add_row(*row)
+        console.print(table, "")
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """RESULTS.md: where it was measured, then every table."""
+    machine = report["machine"]
+    packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
+    lines = [
+        "# Figures",
+        "",
+        "Made by `make bench`; do not edit. What is measured and how is said in each module of this folder.",
+        "",
+        f"- commit {report['commit']}, {report['date']}",
+        f"- {machine['cores']} cores of {machine['cpu']}, {machine['memory_bytes'] / 2**30:.0f} GiB",
+        f"- Python {machine['python']}, {machine['java']}, {packages}, {machine['system']}",
+        f"- Spark settings: {', '.join(f'{k}={v}' for k, v in report['spark_settings'].items())}",
+        f"- load of the machine before: {machine['load_before'][0]}",
+        "",
+    ]
+    for held in tables(report):
+        lines += [f"## {held.title}", "", held.note, ""]
+        lines += ["| " + " | ".join(held.headings) + " |", "|---" + "|---:" * (len(held.headings) - 1) + "|"]
+        lines += ["| " + " | ".join(row) + " |" for row in held.rows]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def tables(report: dict[str, Any]) -> Iterator[Figures]:
+    """The tables of what the report holds."""
+    results = report["results"]
+    yield from _throughput(results.get("throughput", []))
+    if found := results.get("selectivity"):
+        yield _selectivity(found)
+    if found := results.get("compaction"):
+        yield _compaction(found)
+    if found := results.get("fixed_cost"):
+        yield from _fixed_cost(found)
+
+
+def _throughput(results: Sequence[dict[str, Any]]) -> Iterator[Figures]:
+    cases: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for result in results:
+        cases.setdefault((result["envelope"], result["updates"]), []).append(result)
+    for (envelope, updates), runs in cases.items():
+        first, written = runs[0], runs[0]["bytes"]
+        parts = ", ".join(f"{name} {amount / MIB:.1f}" for name, amount in written["written"].items())
+        yield Figures(
+            f"{updates:,} updates, {envelope}",
+            f"{first['days']} days, {first['keys']:,} keys; {_seeds(runs)}. Bytes written per byte of change files: "
+            f"{_spread([run['bytes']['written_per_byte'] for run in runs], '.2f')} "
+            f"({written['change_files'] / MIB:.1f} MiB in; MiB out: {parts}; {written['objects']} objects). "
+            f"Starting Spark took {_spread([run['start_spark']['seconds'] for run in runs], '.1f')} s, in no step. "
+            "Peak memory adds up driver, JVM and executors; in a session that has run other steps before.",
+            ("step", "seconds", "rows/s", "CPU s", "driver", "JVM", "executors", "peak MiB", "of it executors"),
+            tuple(_step_row(name, [run["steps"][name] for run in runs]) for name in first["steps"]),
+        )
+
+
+def _step_row(name: str, costs: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    return (
+        name,
+        _spread([cost["seconds"] for cost in costs], ".2f"),
+        f"{median(cost['rows_per_second'] for cost in costs):,.0f}",
+        _spread([cost["cpu_seconds_total"] for cost in costs], ".2f"),
+        *(f"{median(cost['cpu_seconds'][role] for cost in costs):.2f}" for role in ("driver", "jvm", "executors")),
+        f"{max(cost['peak_rss']['total'] for cost in costs) / MIB:,.0f}",
+        f"{max(cost['peak_rss']['executors'] for cost in costs) / MIB:,.0f}",
+    )
+
+
+def _seeds(runs: Sequence[dict[str, Any]]) -> str:
+    if len(runs) == 1:
+        return f"one run, seed {runs[0]['seed']}"
+    return f"median of {len(runs)} runs, seeds {', '.join(str(run['seed']) for run in runs)}, with the range"
+
+
+def _spread(values: Sequence[float], form: str) -> str:
+    middle = f"{median(values):{form}}"
+    return middle if len(values) == 1 else f"{middle} ({min(values):{form}}–{max(values):{form}})"
+
+
+def _selectivity(results: Sequence[dict[str, Any]]) -> Figures:
+    rows = []
+    for result in results:
+        for way, found in result["drains"].items():
+            rows.append(
+                (
+                    f"{result['trace_rows']:,} rows, {result['touched']} keys, {way}",
+                    f"{result['trace_bytes'] / MIB:,.1f}",
+                    f"{found['bytes_read'] / MIB:,.2f}",
+                    f"{found['bytes_read'] / result['trace_bytes']:.2%}",
+                    f"{found['row_groups_that_can_hold']} of {found['row_groups']}",
+                    f"{found['rows_in_those']:,}",
+                    f"{found['bytes_written'] / 1024:,.1f}",
+                    f"{found['drain']['seconds']:.2f}",
+                    f"{found['drain']['cpu_seconds_total']:.2f}",
+                )
+            )
+    return Figures(
+        "What a keyed drain reads of the trace",
+        "Bytes as fetched from storage by the executors, of all files they read.",
+        ("trace", "MiB", "MiB read", "share", "row groups", "rows in them", "KiB written", "seconds", "CPU s"),
+        tuple(rows),
+    )
+
+
+def _compaction(result: dict[str, Any]) -> Figures:
+    alive, pairs = result["live_batches"], result["live_batches_pairwise"]
+    sizes = result["batch_sizes_written"]
+    rows = [
+        (name, f"{written:,.1f}", f"{written / result['days']:.2f}", f"{most}")
+        for (name, written), most in zip(sizes.items(), (max(alive), max(pairs), max(alive), max(alive)), strict=True)
+    ]
+    return Figures(
+        f"What compaction writes: {result['days']} days of {result['rows_per_day']:,} rows",
+        "In sizes of one drained batch, the drain's own write included. Batches alive after each day: "
+        + " ".join(map(str, alive)),
+        ("policy", "sizes written", "per day", "most alive"),
+        tuple(rows),
+    )
+
+
+def _fixed_cost(result: dict[str, Any]) -> Iterator[Figures]:
+    runs = result["dag_runs"]
+    floor = median(runs[0]["seconds"])
+    yield Figures(
+        f"One whole DAG run over a day of {result['changes']} changes, gates included",
+        "From the moment a run is queued to its end, by Airflow's own times. Floor: a DAG of as many empty tasks. "
+        "Between tasks: what is left of a run without its tasks. CPU seconds are those of the whole Airflow meanwhile.",
+        ("run", "median s", "above the floor", "range", "runs", "in tasks", "between tasks", "CPU s"),
+        tuple(
+            (
+                run["name"],
+                f"{median(run['seconds']):.1f}",
+                f"{median(run['seconds']) - floor:+.1f}",
+                f"{min(run['seconds']):.1f}–{max(run['seconds']):.1f}",
+                f"{len(run['seconds'])}",
+                f"{sum(run['tasks'].values()):.1f}",
+                f"{run['between_tasks']:.1f}",
+                f"{median(run['cpu_seconds']):.1f}",
+            )
+            for run in runs
+        ),
+    )
+    kinds = list(dict.fromkeys((found["launcher"], found["plan"]) for found in result["steps"]))
+    found_at = {(f["step"], f["launcher"], f["plan"]): f"{median(f['seconds']):.2f}" for f in result["steps"]}
+    yield Figures(
+        "One step",
+        "Median seconds of its task, from the start of its process to its end.",
+        ("step", *(f"{launcher}, {plan}" for launcher, plan in kinds)),
+        tuple(
+            (step, *(found_at.get((step, *kind), "-") for kind in kinds))
+            for step in dict.fromkeys(found["step"] for found in result["steps"])
+        ),
+    )

@@ -1,0 +1,91 @@
+"""A collection under measurement: its jobs called one by one, as a DAG run would, each step's cost added up by name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Cost, measured
+from tidemark.arrow.kernels import kernel as kernel_named
+from tidemark.arrow.kernels import run_encoded
+from tidemark.jobs.app import open_job
+from tidemark.jobs.compact import compact
+from tidemark.jobs.drain import drain
+from tidemark.jobs.gate import gate
+from tidemark.jobs.ingest import ingest
+from tidemark.jobs.init import declare_collection
+from tidemark.jobs.job import Job, Runner
+from tidemark.jobs.seal import seal
+from tidemark.model.collection import Collection, Gate
+from tidemark.model.interval import Interval
+from tidemark.storage import ObjectStore
+from tidemark.storage.codec import decode, encode
+
+
+@dataclass
+class InProcess:
+    """Runs kernels in this process, one after the other, through the same JSON as executors do: no JVM."""
+
+    store: ObjectStore
+    parallelism: int = 1
+
+    def run(self, name: str, tasks: Sequence[Any]) -> list[Any]:
+        called = kernel_named(name)
+        answers = (run_encoded(self.store, name, encode(task, called.task)) for task in tasks)
+        return [decode(answer, called.answer, name=f"{name} answer") for answer in answers]
+
+
+@dataclass
+class Bench:
+    """One collection below `root`, fed from `landing`; `costs` and `results` by step."""
+
+    collection: Collection
+    root: Path
+    landing: Path
+    runner_for: Callable[[ObjectStore], Runner] = InProcess
+    costs: dict[str, Cost] = field(default_factory=lambda: defaultdict(Cost))
+    results: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        runner: list[Runner] = []
+
+        def one_runner() -> Runner:
+            if not runner:
+                runner.append(self.runner_for(self.job.store))
+            return runner[0]
+
+        self.job: Job = open_job(str(self.root), self.collection.name, one_runner)
+        declare_collection(self.job, self.collection)
+
+    @property
+    def folder(self) -> Path:
+        return self.root / self.collection.name
+
+    def day(self, interval: Interval) -> None:
+        """Ingest to drain, gates included, as far as the trace gate."""
+        self._measured("ingest", lambda: ingest(self.job, interval, landing_root=str(self.landing)))
+        self._measured("gate unsealed", lambda: gate(self.job, Gate.UNSEALED))
+        self._measured("seal", lambda: seal(self.job, interval))
+        self._measured("gate frontier", lambda: gate(self.job, Gate.FRONTIER))
+        self._measured("drain", lambda: drain(self.job, interval))
+        self._measured("gate trace", lambda: gate(self.job, Gate.TRACE))
+
+    def compact(self, interval: Interval) -> None:
+        """Compaction and its gate."""
+        self._measured("compact", lambda: compact(self.job, interval))
+        self._measured("gate compaction", lambda: gate(self.job, Gate.COMPACTION))
+
+    def _measured(self, step: str, work: Callable[[], dict[str, Any]]) -> None:
+        with measured() as cost:
+            result = work()
+        self.costs[step] += cost
+        self.results[step].append(result)
+
+
+def stored(folder: Path) -> tuple[int, int]:
+    """Bytes and number of all objects below a folder: nothing is deleted, so that is all that was written."""
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    return sum(sizes), len(sizes)

@@ -1,0 +1,164 @@
+"""Rows a second, CPU seconds, bytes and memory of every step at 1 M and 10 M updates, beside what others need for the
+same.
+
+The updates come in four days. Each day is ingested, sealed and drained with its gates, then the four trace batches
+are compacted into one, and the collection is read as of the end. A step's figures are the sum over its days; rows a
+second are the feed's rows over that sum, for every step alike.
+
+Beside it, in the same Spark: a plain PySpark job that groups the same files into the same answer and writes it, and
+two floors of one pyarrow process: read the files and write them again, and the same with a sort by key between.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from benchmarks import feed as feeds
+from benchmarks.feed import Feed, Fingerprint
+from benchmarks.measure import Cost, apart, measured
+from benchmarks.steps import Bench, stored
+from tidemark.model.collection import Envelope
+from tidemark.spark.runner import SparkRunner
+from tidemark.spark.session import SETTINGS, session
+
+DAYS = 4
+KEYS_SHARE = 5
+"""Updates a key, on average."""
+
+
+def throughput(envelope: Envelope, updates: int, seed: int) -> dict[str, Any]:
+    """The figures of one envelope and size, from a process of its own. AssertionError if an answer is wrong."""
+    answer: dict[str, Any] = apart(_throughput, envelope, updates, seed)
+    return answer
+
+
+def _throughput(envelope: Envelope, updates: int, seed: int) -> dict[str, Any]:
+    feed = Feed(envelope, DAYS, updates // DAYS, max(1, updates // KEYS_SHARE), seed)
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
+        landing, root = Path(folder, "landing"), Path(folder, "root")
+        ingested_bytes = feed.write(landing)
+        expected = {days: feed.expected(days) for days in (DAYS // 2, DAYS)}
+        del feed.__dict__["drawn"]  # or the driver's memory would be the generator's
+        with measured() as start:
+            spark = _warm_spark()
+        bench = Bench(feed.collection, root, landing, lambda store: SparkRunner(spark, store.url))
+        for day in range(DAYS):
+            bench.day(feed.interval(day))
+        bench.compact(feed.interval(DAYS - 1))
+        costs = {**bench.costs, **_reads(spark, bench, feed, expected)}
+        costs |= _peers(spark, feed, landing, Path(folder), expected[DAYS])
+        written, objects = stored(bench.folder)
+        spark.stop()
+    return {
+        "envelope": str(envelope),
+        "updates": feed.total,
+        "days": DAYS,
+        "keys": feed.keys,
+        "seed": seed,
+        "checked": expected[DAYS],
+        "start_spark": start.as_dict(),
+        "steps": {name: cost.as_dict() | {"rows_per_second": _rate(feed.total, cost)} for name, cost in costs.items()},
+        "bytes": _bytes(bench, ingested_bytes, written, objects),
+    }
+
+
+def _rate(rows: int, cost: Cost) -> int:
+    return round(rows / cost.seconds)
+
+
+def _bytes(bench: Bench, ingested: int, written: int, objects: int) -> dict[str, Any]:
+    """Bytes by what wrote them, and all of them over the bytes of the change files."""
+    totals = bench.job.log.load().state.totals
+    data = {"ingest": totals.bytes_ingested, "drain": totals.bytes_drained, "compact": totals.bytes_compacted}
+    return {
+        "change_files": ingested,
+        "written": data | {"metadata": written - sum(data.values())},
+        "written_total": written,
+        "written_per_byte": round(written / ingested, 3),
+        "objects": objects,
+    }
+
+
+def _warm_spark() -> SparkSession:
+    """A session whose Python workers have started and imported Arrow, so that no step pays for that."""
+    spark = session("tidemark benchmark")
+    cores = spark.sparkContext.defaultParallelism
+    spark.range(0, 64, 1, cores).mapInArrow(lambda batches: batches, "id long").collect()
+    return spark
+
+
+def settings() -> dict[str, str]:
+    """What Spark ran with."""
+    return {"spark.master": "local[*]", **SETTINGS}
+
+
+def _reads(spark: SparkSession, bench: Bench, feed: Feed, expected: dict[int, Fingerprint]) -> dict[str, Cost]:
+    """As-of through both readers, at the end; half way through each answer is checked too, unmeasured."""
+    from tidemark.arrow.read import as_of as arrow_as_of
+    from tidemark.spark.read import as_of as spark_as_of
+
+    store, state = bench.job.store, bench.job.log.load().state
+    costs: dict[str, Cost] = {}
+    with measured() as costs["as-of, Arrow reader"]:
+        table = arrow_as_of(store, state)
+    _same("as-of, Arrow reader", feeds.fingerprint_of(table), expected[DAYS])
+    del table
+    with measured() as costs["as-of, Spark reader"]:
+        found = _fingerprint_of_frame(spark_as_of(spark, store, state))
+    _same("as-of, Spark reader", found, expected[DAYS])
+    half = feed.interval(DAYS // 2).lower - 1
+    _same("as-of half way, Arrow", feeds.fingerprint_of(arrow_as_of(store, state, time=half)), expected[DAYS // 2])
+    found = _fingerprint_of_frame(spark_as_of(spark, store, state, time=half))
+    _same("as-of half way, Spark", found, expected[DAYS // 2])
+    return costs
+
+
+def _same(what: str, found: Fingerprint, expected: Fingerprint) -> None:
+    if found != expected:
+        raise AssertionError(f"{what} gave {found}, calculated were {expected}")
+
+
+def _fingerprint_of_frame(frame: DataFrame) -> Fingerprint:
+    held, number = F.col("_multiplicity"), F.substring("label", len("label-") + 1, 9).cast("long")
+    sums = frame.agg(
+        F.sum(held).alias("rows"),
+        F.sum(held * F.col("id")).alias("ids"),
+        F.sum(held * F.col("amount")).alias("amounts"),
+        F.sum(held * F.col("ratio")).alias("ratios"),
+        F.sum(held * F.col("amount") * (F.col("id") % 1009)).alias("amount_by_id"),
+        F.sum(held * number * (F.col("id") % 1013)).alias("label_by_id"),
+    )
+    return sums.collect()[0].asDict()
+
+
+def _peers(spark: SparkSession, feed: Feed, landing: Path, folder: Path, expected: Fingerprint) -> dict[str, Cost]:
+    costs: dict[str, Cost] = {}
+    with measured() as costs["peer: plain PySpark, group and write"]:
+        changed = spark.read.parquet(f"file://{landing}/*")
+        _grouped(changed, feed.envelope).write.option("compression", "zstd").parquet(f"file://{folder}/grouped")
+    _same("plain PySpark", _fingerprint_of_frame(spark.read.parquet(f"file://{folder}/grouped")), expected)
+    files = sorted(landing.rglob("*.parquet"))
+    with measured() as costs["floor: pyarrow, read and write"]:
+        for path in files:
+            pq.write_table(pq.read_table(path), folder / "copied.parquet", compression="zstd")
+    with measured() as costs["floor: pyarrow, read, sort, write"]:
+        for path in files:
+            ordered = pq.read_table(path).sort_by([("id", "ascending"), ("code", "ascending")])
+            pq.write_table(ordered, folder / "sorted.parquet", compression="zstd")
+    return costs
+
+
+def _grouped(changes: DataFrame, envelope: Envelope) -> DataFrame:
+    """The same answer as an as-of at the end, by Spark alone and for ever from scratch."""
+    value = ["amount", "ratio", "label"]
+    if envelope is Envelope.APPEND:
+        return changes.groupBy("id", "code", *value).agg(F.count("*").alias("_multiplicity"))
+    last = F.max_by(F.struct(*value, "deleted"), "happened_at").alias("last")
+    held = changes.groupBy("id", "code").agg(last).where(~F.col("last.deleted"))
+    return held.select("id", "code", *(f"last.{name}" for name in value), F.lit(1).cast("long").alias("_multiplicity"))
