@@ -64,14 +64,14 @@ def _wire(port: int, secret: str, tag: str, app: str) -> Any:
     jvm = gateway.jvm
     jsc = jvm.JavaSparkContext(jvm.org.apache.spark.SparkContext.getOrCreate())
     sc: Any = SparkContext(gateway=gateway, jsc=jsc, conf=SparkConf(_jvm=jvm, _jconf=jsc.getConf()))
-    # `spark.stop()` at the end of an app ends its own use of Spark, not everybody's.
-    sc.stop = lambda: None
+    # `spark.stop()` at the end of an app must not end everybody's Spark, nor clear the JVM's default session.
+    SparkContext.stop = SparkSession.stop = lambda _: None  # type: ignore[method-assign,assignment]
     if sc.master.startswith("local"):  # workers see the environment of the run, as they would under spark-submit
         sc.environment.update(ambient(os.environ))
     sc.setJobGroup(tag, f"{Path(app).name} {tag}", interruptOnCancel=True)
     sc.addJobTag(tag)
     module = getattr(jvm, "org.apache.spark.sql.classic.SparkSession")
-    root = module.getDefaultSession().get()
+    root = module.builder().getOrCreate()
     session = SparkSession(sc, root.newSession())
     module.setDefaultSession(root)  # the constructor made ours the default of the whole JVM
     return session
@@ -90,23 +90,19 @@ def _configure(session: Any, conf: Mapping[str, str]) -> str:
 
 
 def _run(app: str, argv: list[str]) -> int:
+    """Run the file as `python app.py args` would, and give its exit code."""
     sys.argv = [app, *argv]
     sys.path.insert(0, str(Path(app).parent))
+    code: object = 0
     try:
-        try:
-            main = runpy.run_path(app, run_name="__tidemark_app__").get("main")
-            if main is None:
-                raise SystemExit(f"{app} defines no main(argv)")
-            code = main(argv)
-        except SystemExit as leave:
-            code = leave.code
-            if isinstance(code, str):
-                print(code, file=sys.stderr)
-                code = 1
-        return int(code or 0) & 0xFF
+        runpy.run_path(app, run_name="__main__")
+    except SystemExit as leave:
+        code = leave.code
+        if isinstance(code, str):
+            print(code, file=sys.stderr)
     except BaseException:
         traceback.print_exc()
-        return 1
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code & 0xFF if isinstance(code, int) else int(code is not None)

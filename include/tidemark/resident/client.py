@@ -87,7 +87,7 @@ class Resident:
         out: Sink = print,
         err: Sink = print,
     ) -> Ended:
-        """Run `main(argv)` of the app and return how it ended; `out` and `err` get its output line by line.
+        """Run the app as `python app argv` would and return how it ended; `out` and `err` get its output by lines.
 
         The app sees the allowed part of this process's environment and all of `env`. `conf` sets what a Spark session
         can set. If it `needs` a module the server is still importing, it waits for it. When this process dies, or

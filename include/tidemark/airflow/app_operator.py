@@ -1,0 +1,173 @@
+"""One Spark app as one Airflow task, by either launcher: same arguments, same one-line JSON result."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+
+from tidemark.airflow import settings
+from tidemark.airflow.launch import ResultLine, attempt_token, settle
+from tidemark.errors import REFUSED, TidemarkError
+
+LAUNCHERS = ("submit", "resident")
+NEEDS: Mapping[str, tuple[str, ...]] = {"gate": ("great_expectations",)}
+"""Slow modules an app needs: the resident server imports them once, beside its first runs."""
+
+
+class AppOperator(SparkSubmitOperator):
+    """Runs `spark_apps/<app>.py` of the project with `app_args` and a token of this attempt, and returns its result.
+
+    A step with nothing to read is done in the task itself, and no Spark is started. `launcher` is `submit` (a
+    spark-submit, with the project's zip) or `resident` (the machine's warm Spark); None means TIDEMARK_LAUNCHER, and
+    without it `submit`. The master is that of the Spark connection in both. However the task ends, killed, timed out or
+    with its process, the app ends too: with its whole process tree, or as a child of the resident server.
+
+    Raises AirflowFailException where a retry cannot help, else AirflowException. All other arguments are those of
+    SparkSubmitOperator; with `resident`, `conf` may only hold what a Spark session can set.
+    """
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "app_args")
+
+    def __init__(
+        self,
+        *,
+        app: str,
+        app_args: Sequence[str] = (),
+        launcher: str | None = None,
+        conn_id: str = "spark_default",
+        **kwargs: Any,
+    ) -> None:
+        kwargs = {"name": f"tidemark-{app}", "durable": False, **kwargs}
+        super().__init__(conn_id=conn_id, **kwargs)
+        if launcher not in (None, *LAUNCHERS):
+            raise ValueError(f"launcher must be one of {', '.join(LAUNCHERS)}, not {launcher!r}")
+        self.app = app
+        self.app_args = list(app_args)
+        self.launcher = launcher
+        self._resident: Any = None
+        self._killed = False
+
+    def execute(self, context: Any) -> Any:
+        argv = [*map(str, self.app_args), "--attempt", attempt_token(context)]
+        try:
+            result = self._without_spark(argv)
+            if result is None:
+                result = self._launch(context, argv)
+        except TidemarkError as e:
+            message = f"{self.app}: {e.kind}: {e}"
+            raise (AirflowFailException if e.exit_code == REFUSED else AirflowException)(message) from e
+        except BaseException:  # a time-out too: nothing of the app may outlive this call
+            self.on_kill()
+            raise
+        self.log.info("%s: %s", self.app, result)
+        return result
+
+    def on_kill(self) -> None:
+        self._killed = True
+        if self._resident is not None:
+            self._resident.cancel()
+        if self._hook is not None:
+            self._hook.on_kill()
+
+    def _without_spark(self, argv: list[str]) -> dict[str, Any] | None:
+        """The result of a step whose plan is empty or touches metadata only; None if the app has to run."""
+        from tidemark.jobs import app
+
+        if self.app not in app.STEPS:
+            return None
+        with _environment(self.env_vars or {}):
+            try:
+                return app.without_spark(self.app, argv)
+            except SystemExit:  # argparse has said why, on standard error
+                raise AirflowFailException(f"{self.app} does not take the arguments {argv}") from None
+
+    def _launch(self, context: Any, argv: list[str]) -> dict[str, Any]:
+        launcher = self.launcher or os.environ.get("TIDEMARK_LAUNCHER") or "submit"
+        if launcher not in LAUNCHERS:
+            raise AirflowFailException(f"TIDEMARK_LAUNCHER must be one of {', '.join(LAUNCHERS)}, not {launcher!r}")
+        if self._killed:
+            raise AirflowException(f"{self.app} was killed before it began")
+        self.application = self.application or str(settings.home() / "spark_apps" / f"{self.app}.py")
+        if not Path(self.application).is_file():
+            raise AirflowFailException(f"there is no app {self.application}: TIDEMARK_HOME is {settings.home()}")
+        return self._reside(argv) if launcher == "resident" else self._submit(context, argv)
+
+    def _submit(self, context: Any, argv: list[str]) -> dict[str, Any]:
+        zipped = Path(os.environ.get("TIDEMARK_ZIP") or settings.home() / "build" / "tidemark.zip")
+        if not zipped.is_file():
+            raise AirflowFailException(f"there is no {zipped}: run `make zip`, or set TIDEMARK_ZIP")
+        self.py_files = ",".join(filter(None, [str(zipped), self.py_files]))
+        self.application_args = argv
+        self.env_vars = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable, **(self.env_vars or {})}
+        self._hook = hook = self._get_hook()
+        if self._master(hook)["deploy_mode"] == "cluster":
+            raise AirflowFailException(f"deploy-mode of {self._conn_id} must be client: the app's result is its output")
+        try:
+            super().execute(context)
+        except FileNotFoundError:
+            raise AirflowException("spark-submit is not on the PATH of this worker: pip install pyspark") from None
+        except AirflowException:
+            if not hook.exit_code:  # it did not come to the end of a spark-submit
+                raise
+        code = hook.exit_code or 0
+        return settle(self.app, max(code, 0), max(-code, 0), hook.seen)
+
+    def _reside(self, argv: list[str]) -> dict[str, Any]:
+        from tidemark.resident.client import Resident
+        from tidemark.resident.place import Settings
+
+        master = self._master(self._get_hook())["master"]
+        seen = ResultLine()
+
+        def out(line: str) -> None:
+            seen.see(line)
+            self.log.info(line)
+
+        self._resident = Resident(Settings.from_environ(os.environ, master=master))
+        ended = self._resident.run(
+            Path(self.application),
+            argv,
+            cwd=settings.home(),
+            env={k: str(v) for k, v in (self.env_vars or {}).items()},
+            conf={k: str(v) for k, v in (self.conf or {}).items()},
+            needs=NEEDS.get(self.app, ()),
+            out=out,
+            err=self.log.info,
+        )
+        return settle(self.app, ended.code, ended.signal, seen)
+
+    def _master(self, hook: Any) -> dict[str, Any]:
+        """What the connection says. One that is missing is an error here; the hook would silently go to yarn."""
+        try:
+            hook.get_connection(self._conn_id)
+        except AirflowNotFoundException:
+            raise AirflowFailException(
+                f"there is no connection {self._conn_id}: set AIRFLOW_CONN_{self._conn_id.upper()} to"
+                ' {"conn_type": "spark", "host": "local[2]"}'
+            ) from None
+        connection: dict[str, Any] = hook._connection
+        return connection
+
+    def _get_hook(self) -> Any:
+        from tidemark.airflow.submit_hook import AppSubmitHook
+
+        return AppSubmitHook.of(super()._get_hook())
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, Any]) -> Iterator[None]:
+    """The process's environment with the task's variables, as the app would see it."""
+    before = dict(os.environ)
+    os.environ.update({k: str(v) for k, v in variables.items()})
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

@@ -1,0 +1,60 @@
+"""What both launchers share: the attempt's token, the app's result line, and what an end means for the task."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from tidemark.errors import REFUSED
+
+MAX_LINE = 64 * 1024
+"""Longer lines are no result: what a task returns goes into Airflow's database."""
+
+
+def attempt_token(context: Any) -> str:
+    """A fresh name for this try of this task: the newest attempt at a step wins, an older one can no longer commit."""
+    ti = context["ti"]
+    return f"{ti.run_id}/{ti.task_id}/{ti.map_index}/{ti.try_number}/{secrets.token_hex(4)}"
+
+
+class ResultLine:
+    """Watches an app's output for its last line of JSON, which is its result."""
+
+    def __init__(self) -> None:
+        self.value: dict[str, Any] | None = None
+        self.last = ""
+
+    def see(self, line: str) -> None:
+        text = line.strip()
+        self.last = text or self.last
+        if text.startswith("{") and text.endswith("}") and len(text) <= MAX_LINE:
+            try:
+                value = json.loads(text)
+            except ValueError:
+                return
+            if isinstance(value, dict) and ("step" in value or "error" in value):
+                self.value = value
+
+
+def settle(app: str, code: int, signal: int, seen: ResultLine) -> dict[str, Any]:
+    """The app's result, or the failure its end stands for.
+
+    AirflowFailException, which is not retried, only where the app itself says with exit code 1 that a retry will not
+    help. AirflowException, which is retried, for everything else: 75, a signal, a crash, a missing result.
+    """
+    error = (seen.value or {}).get("error")
+    if signal:
+        raise AirflowException(f"{app} was ended by signal {signal}; it is safe to run it again")
+    if code == 0 and seen.value is not None and error is None:
+        return seen.value
+    if isinstance(error, dict):
+        message = f"{app}: {error.get('kind', 'error')}: {error.get('message', '')}"
+        if code == REFUSED:
+            raise AirflowFailException(message)
+        raise AirflowException(f"{message} (exit {code})")
+    if code == 0:
+        raise AirflowException(f"{app} ended without its result line; the last line was {seen.last[:200]!r}")
+    raise AirflowException(f"{app} ended with exit {code} and no result; the last line was {seen.last[:200]!r}")

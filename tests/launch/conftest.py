@@ -1,0 +1,67 @@
+"""One resident server for the folder, restarted by the tests that end it; Airflow at home in a temporary folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="tidemark-airflow-"))
+os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+
+from tidemark.resident.client import Resident
+from tidemark.resident.place import PACKAGE, Place, Settings
+
+LIGHT = Settings(first=("pyspark.sql.functions", "pyspark.sql.pandas.types", "pyarrow"), later=())
+"""What the toy apps need: Great Expectations would only cost the tests time."""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder with a short name: a socket's path has 107 bytes."""
+    path = Path(tempfile.mkdtemp(prefix="tm-"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def place() -> Iterator[Place]:
+    base = Path(tempfile.mkdtemp(prefix="tm-"))
+    yield Place(base / "r.sock")
+    Resident(LIGHT, Place(base / "r.sock")).stop(now=True)
+    shutil.rmtree(base)
+
+
+@pytest.fixture
+def resident(place: Place) -> Resident:
+    """A client of the folder's server."""
+    return Resident(LIGHT, place)
+
+
+@pytest.fixture
+def on_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Place) -> Any:
+    """The environment of a worker: a connection, a project folder with the zip, Spark's programs on the path."""
+    zipped = tmp_path / "tidemark.zip"
+    with zipfile.ZipFile(zipped, "w") as archive:
+        for path in sorted(PACKAGE.rglob("*.py")):
+            archive.write(path, path.relative_to(PACKAGE.parent))
+    for name, value in {
+        "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
+        "TIDEMARK_ZIP": str(zipped),
+        "TIDEMARK_HOME": str(tmp_path),
+        "TIDEMARK_RESIDENT_DIR": str(place.socket.parent),
+        "PYSPARK_PYTHON": sys.executable,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }.items():
+        monkeypatch.setenv(name, value)
+    # The operator's own place and settings, but those of the folder's server.
+    monkeypatch.setattr(Place, "default", classmethod(lambda cls, environ: place))
+    monkeypatch.setattr(Settings, "from_environ", classmethod(lambda cls, environ, *, master: LIGHT))
+    return tmp_path
