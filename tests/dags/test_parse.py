@@ -1,0 +1,150 @@
+"""Every DAG parses, cheaply, has the shape it should, and explains itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dags.support import ORDERS, PROJECT, parsed
+
+CHAIN = """\
+ingest >> gate_unsealed
+gate_unsealed >> seal
+seal >> gate_frontier
+gate_frontier >> drain
+drain >> gate_trace
+gate_trace >> compact
+compact >> gate_compaction
+gate_compaction >> published"""
+
+PARSE_ONLY = """
+import json, sys, time
+import socket
+from airflow.dag_processing.dagbag import DagBag
+
+def refused(*args, **kwargs):
+    raise AssertionError("a DAG file talks to the network at parse")
+
+socket.socket.connect = refused
+started = time.monotonic()
+bag = DagBag(dag_folder=sys.argv[1])
+seconds = time.monotonic() - started
+heavy = {name.partition(".")[0] for name in sys.modules} & {
+    "boto3", "great_expectations", "numpy", "pandas", "pyarrow", "pyspark"
+}
+print(json.dumps({"dags": sorted(bag.dags), "errors": bag.import_errors, "heavy": sorted(heavy), "seconds": seconds}))
+"""
+
+
+def shape(dag: Any) -> str:
+    """The edges, a line each, in the order of the run."""
+    return "\n".join(f"{t.task_id} >> {d}" for t in dag.topological_sort() for d in sorted(t.downstream_task_ids))
+
+
+def test_every_dag_file_of_the_project_parses(project_dags: Any) -> None:
+    assert project_dags.import_errors == {}
+    files = {path.stem for path in (PROJECT / "include" / "collections").glob("*.y*ml")}
+    assert set(project_dags.dags) == files
+
+
+def test_a_collections_dag_is_the_chain_of_steps_and_gates(project_dags: Any) -> None:
+    assert shape(project_dags.dags["flights"]) == CHAIN
+
+
+def test_parsing_is_light_and_keeps_to_itself(collections: Path) -> None:
+    root = collections.parent / "root"
+    done = subprocess.run(
+        [sys.executable, "-c", PARSE_ONLY, str(PROJECT / "dags")],
+        env=os.environ | {"PYTHONPATH": str(PROJECT / "include")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    print(f"parsed in {found['seconds']:.2f} s, with what it imports")
+    assert (found["dags"], found["errors"], found["heavy"]) == (["orders"], {}, [])
+    assert not root.exists()  # nor does it touch the store
+
+
+def test_a_dag_can_be_serialised_for_the_scheduler(project_dags: Any) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    for dag in project_dags.dags.values():
+        again = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+        assert {task.task_id: task.downstream_task_ids for task in again.tasks} == {
+            task.task_id: task.downstream_task_ids for task in dag.tasks
+        }
+
+
+def test_a_dag_explains_itself(project_dags: Any) -> None:
+    for name, dag in project_dags.dags.items():
+        assert dag.owner == "tidemark"
+        assert "tidemark" in dag.tags
+        assert dag.doc_md.startswith(f"# {name}\n")
+        for part in ("### When a gate fails", f"tidemark quarantine {name} BATCH", "idempotent", "**seal**"):
+            assert part in dag.doc_md
+        assert all(task.doc_md for task in dag.tasks)
+
+
+def test_the_documentation_names_every_column(collections: Path) -> None:
+    page = parsed().dags["orders"].doc_md
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert rows == ["| `id` | int | key |", "| `status` | string | value |", "| `amount` | int | value |"]
+
+
+def test_steps_are_retried_with_growing_pauses_and_never_run_for_ever(project_dags: Any) -> None:
+    for task in project_dags.dags["flights"].tasks:
+        assert task.retries > 0
+        assert task.retry_exponential_backoff > 1
+        assert task.execution_timeout is not None
+
+
+def test_every_step_gets_the_same_place(collections: Path) -> None:
+    dag = parsed().dags["orders"]
+    root = str(collections.parent / "root")
+    for task in dag.tasks[:-1]:
+        assert task.app_args[:4] == ["--root", root, "--collection", "orders"]
+    assert dag.get_task("ingest").app_args[4:] == ["--file", str(collections / "orders.yaml")]
+    assert dag.get_task("gate_trace").app_args[4:] == ["--gate", "trace"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (ORDERS.replace("name: orders", "name: other").replace("schedule:", "shedule:"), "did you mean 'schedule'?"),
+        (ORDERS, "collection orders is declared by"),
+        (ORDERS.replace("orders", "other").replace("2024-01-01", "2024-01-01T06:00:00"), "between two intervals"),
+        (ORDERS.replace("orders", "other").replace("@daily", "every day"), "'every day' is no schedule"),
+        ("", "a collection file"),
+    ],
+)
+def test_a_wrong_file_is_an_import_error_and_takes_no_other_dag_down(collections: Path, wrong: str, said: str) -> None:
+    file = collections / "wrong.yaml"
+    file.write_text(wrong)
+    bag = parsed()
+    assert list(bag.dags) == ["orders"]
+    ((where, error),) = bag.import_errors.items()
+    # Airflow stops scheduling the DAGs of a file that has an import error.
+    assert Path(where).name != Path(bag.dags["orders"].fileloc).name
+    assert str(file) in error
+    assert said in error
+
+
+def test_all_wrong_files_are_named_at_once(collections: Path) -> None:
+    for name in ("one", "two"):
+        (collections / f"{name}.yaml").write_text("name: 1")
+    (error,) = parsed().import_errors.values()
+    assert f"{collections}/one.yaml" in error
+    assert f"{collections}/two.yaml" in error
+
+
+def test_no_folder_of_collections_is_no_error(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_COLLECTIONS", str(places / "nowhere"))
+    bag = parsed()
+    assert (bag.dags, bag.import_errors) == ({}, {})

@@ -1,0 +1,121 @@
+"""What the scheduler would create, asked of the DAG as the scheduler sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pendulum
+import pytest
+
+from tests.dags.support import ORDERS
+from tidemark.errors import InvalidUsage
+
+Run = tuple[str, str]
+
+
+@pytest.fixture
+def scheduled(collections: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Run]]:
+    """The first runs a scheduler creates for a collection file that is unpaused at `now`, as (lower, upper) days.
+
+    The clock moves on to the moment each run may start, so that nothing is skipped after the first.
+    """
+    from airflow.serialization.serialized_objects import DagSerialization
+    from airflow.timetables.base import DataInterval
+
+    from tidemark.airflow import tidemark_dag
+
+    def created(text: str, *, now: str, limit: int = 3, after: Run | None = None) -> list[Run]:
+        file = collections / "asked.yaml"
+        file.write_text(text)
+        dag = DagSerialization.from_dict(DagSerialization.to_dict(tidemark_dag(file)))
+        clock = pendulum.parse(now)
+        last = DataInterval(*map(pendulum.parse, after)) if after else None
+        runs: list[Run] = []
+        while len(runs) < limit:
+            monkeypatch.setattr("airflow.timetables.interval.utcnow", lambda: clock)
+            info = dag.timetable.next_dagrun_info(last_automated_data_interval=last, restriction=dag._time_restriction)
+            if info is None:
+                break
+            last = info.data_interval
+            clock = max(clock, info.run_after)
+            runs.append((text_of(last.start), text_of(last.end)))
+        return runs
+
+    return created
+
+
+def text_of(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().removesuffix("+00:00").removesuffix("T00:00:00")
+
+
+def test_unpausing_a_collection_that_has_ended_starts_nothing(scheduled: Callable[..., list[Run]]) -> None:
+    assert scheduled(ORDERS, now="2026-11-21T07:00:00Z") == []
+
+
+def test_nor_does_it_after_a_backfill(scheduled: Callable[..., list[Run]]) -> None:
+    assert scheduled(ORDERS, now="2026-11-21T07:00:00Z", after=("2024-01-02", "2024-01-03")) == []
+
+
+def test_on_the_last_day_only_the_last_interval_is_left(scheduled: Callable[..., list[Run]]) -> None:
+    assert scheduled(ORDERS, now="2024-01-04T00:00:01Z") == [("2024-01-03", "2024-01-04")]
+
+
+def test_unpaused_in_between_it_starts_with_the_latest_interval_and_ends_with_the_collection(
+    scheduled: Callable[..., list[Run]],
+) -> None:
+    expected = [("2024-01-02", "2024-01-03"), ("2024-01-03", "2024-01-04")]
+    assert scheduled(ORDERS, now="2024-01-03T05:00:00Z") == expected
+
+
+def test_unpaused_ahead_of_time_it_waits_for_the_first_interval(scheduled: Callable[..., list[Run]]) -> None:
+    expected = [("2024-01-01", "2024-01-02"), ("2024-01-02", "2024-01-03"), ("2024-01-03", "2024-01-04")]
+    assert scheduled(ORDERS, now="2023-06-01T00:00:00Z", limit=9) == expected
+
+
+def test_a_collection_without_an_end_goes_on(scheduled: Callable[..., list[Run]]) -> None:
+    endless = ORDERS.replace("end: 2024-01-04\n", "")
+    expected = [("2026-11-20", "2026-11-21"), ("2026-11-21", "2026-11-22"), ("2026-11-22", "2026-11-23")]
+    assert scheduled(endless, now="2026-11-21T07:00:00Z") == expected
+
+
+def test_hours_end_with_the_collection_too(scheduled: Callable[..., list[Run]]) -> None:
+    hourly = ORDERS.replace("@daily", "0 * * * *").replace("end: 2024-01-04", "end: 2024-01-01T02:00:00")
+    assert scheduled(hourly, now="2023-06-01T00:00:00Z", limit=9) == [
+        ("2024-01-01", "2024-01-01T01:00:00"),
+        ("2024-01-01T01:00:00", "2024-01-01T02:00:00"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("start: 2024-01-01", "start: 2024-01-01T12:00:00", "starts at 2024-01-01T12:00:00Z"),
+        ("end: 2024-01-04", "end: 2024-01-03T12:00:00", "ends at 2024-01-03T12:00:00Z"),
+        ('"@daily"', "0 3 * * *", "write 2023-12-31T03:00:00Z or 2024-01-01T03:00:00Z"),
+    ],
+)
+def test_a_bound_between_two_intervals_is_refused(
+    scheduled: Callable[..., list[Run]], before: str, after: str, said: str
+) -> None:
+    # Its interval would never be ingested, and the seal would wait for it for ever.
+    with pytest.raises(InvalidUsage, match=said):
+        scheduled(ORDERS.replace(before, after), now="2024-01-02T00:00:00Z")
+
+
+def test_the_scheduler_has_no_next_run_for_an_ended_collection(collections: Any, database: None) -> None:
+    from airflow.dag_processing.dagbag import sync_bag_to_db
+    from airflow.models import DagModel
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.utils.session import create_session
+
+    from tests.dags.support import parsed
+
+    with create_session() as session:
+        session.merge(DagBundleModel(name="dags-folder"))
+    sync_bag_to_db(parsed(), "dags-folder", None)
+    with create_session() as session:
+        model = session.get(DagModel, "orders")
+        assert model is not None
+        assert model.next_dagrun_create_after is None
