@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidemark.arrow.columns import contiguous, valid, values
+from tidemark.arrow.columns import Ints, contiguous, valid, values
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME
 
 Words = npt.NDArray[np.uint64]
@@ -45,7 +45,6 @@ BLOCK_ROWS = 32_768
 """Rows hashed at a time, so that the intermediate arrays stay in the processor's cache."""
 
 _MASKS = np.array([2 ** (8 * held) - 1 for held in range(9)], np.uint64)
-_WORD = np.dtype("<u8")
 
 
 def digest(table: pa.Table | pa.RecordBatch, *, forward: int = 0) -> int:
@@ -103,29 +102,42 @@ def _string_codes(array: pa.Array) -> Words:
     """All words of all strings in one array: the cost is linear in bytes however lengths are spread."""
     if len(array) == 0:
         return np.empty(0, np.uint64)
-    _, offsets_buffer, data_buffer = array.buffers()
-    offsets = np.frombuffer(offsets_buffer, np.int32, count=len(array) + 1, offset=array.offset * 4).astype(
-        np.int64
-    )
-    first, last = int(offsets[0]), int(offsets[-1])
+    offsets, window = _window(array)
     lengths = np.diff(offsets)
-    words = (lengths + 7) >> 3
-    ends = np.cumsum(words)
-    total = int(ends[-1])
-    sums = np.zeros(total + 1, np.uint64)
-    if total:
-        number = np.arange(total) - np.repeat(ends - words, words)
-        padded = np.zeros(last - first + 8, np.uint8)
-        padded[: last - first] = np.frombuffer(data_buffer, np.uint8, count=last - first, offset=first)
-        # A view with a stride of one byte: element i is the eight bytes from i on.
-        window: Words = np.ndarray((last - first + 1,), _WORD, padded.data, strides=(1,))
-        word = window[np.repeat(offsets[:-1] - first, words) + (number << 3)].astype(np.uint64, copy=False)
-        word &= _MASKS[np.minimum(np.repeat(lengths, words) - (number << 3), 8)]
-        word ^= _positions(int(words.max()))[number]
-        np.cumsum(_mix(word), out=sums[1:])
-    codes = sums[ends] - sums[ends - words]
+    if lengths.max() <= 8:
+        word = window[offsets[:-1]] & _MASKS[lengths]
+        codes = np.where(lengths > 0, _mix(word ^ _positions(1)), np.uint64(0))
+    else:
+        codes = _sums_of_words(offsets, lengths, window)
     codes ^= lengths.view(np.uint64)
     return _mix(codes)
+
+
+def _window(array: pa.Array) -> tuple[Ints, Words]:
+    """Where each string of a string array starts (and the last ends), and the eight bytes found at every place."""
+    _, starts, data = array.buffers()
+    offsets = np.frombuffer(starts, np.int32, count=len(array) + 1, offset=array.offset * 4).astype(np.int64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    padded = np.zeros(last - first + 8, np.uint8)
+    if last > first:
+        padded[: last - first] = np.frombuffer(data, np.uint8, count=last - first, offset=first)
+    # A view with a stride of one byte: element i is the eight bytes from i on.
+    window: Words = np.ndarray((last - first + 1,), "<u8", padded.data, strides=(1,))
+    return offsets - first, window
+
+
+def _sums_of_words(offsets: Ints, lengths: Ints, window: Words) -> Words:
+    """The sum in the code of a string, for strings of any lengths."""
+    words = (lengths + 7) >> 3
+    ends = np.cumsum(words)
+    number = np.arange(ends[-1]) - np.repeat(ends - words, words)
+    word = window[np.repeat(offsets[:-1], words) + (number << 3)]
+    held = words > 0
+    word[ends[held] - 1] &= _MASKS[(lengths - ((words - 1) << 3))[held]]
+    word ^= _positions(int(words.max()))[number]
+    sums = np.zeros(len(word) + 1, np.uint64)
+    np.cumsum(_mix(word), out=sums[1:])
+    return np.asarray(sums[ends] - sums[ends - words])
 
 
 def _positions(count: int) -> Words:

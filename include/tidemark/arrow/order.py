@@ -6,21 +6,28 @@ equal to 0.0), and Python compares str by code point as Arrow compares UTF-8 byt
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.columns import Bools, contiguous, one_batch, valid, values
-from tidemark.arrow.schema import plain
+from tidemark.arrow.columns import Bools, Ints, contiguous, one_batch, valid, values
+from tidemark.model.update import Row, Scalar
+
+Place = tuple[tuple[int, object], ...]
 
 
 def sort(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
     """The rows in order of `columns`; equal rows stay as they were."""
     batch = one_batch(table)
-    keys = [(name, "ascending", "at_start") for name in columns]
-    return batch.take(pc.sort_indices(batch, sort_keys=keys))
+    return batch.take(sort_indices(batch, columns))
+
+
+def sort_indices(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
+    """By which rows to take a batch to have it in order."""
+    return pc.sort_indices(batch, sort_keys=[(name, "ascending", "at_start") for name in columns])
 
 
 def starts(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Bools:
@@ -30,31 +37,60 @@ def starts(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Bools:
     """
     differs = np.zeros(table.num_rows, bool)
     differs[:1] = True
+    if table.num_rows < 2:
+        return differs
     for name in columns:
         differs[1:] |= _differs(contiguous(table.column(name)))
     return differs
 
 
-def unsorted(table: pa.Table | pa.RecordBatch, columns: Sequence[str], *, strictly: bool) -> int:
-    """How many rows are before their predecessor in the order (`strictly`: or equal to it)."""
-    if table.num_rows < 2:
-        return 0
-    undecided = np.ones(table.num_rows - 1, bool)
+def unsorted(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> int:
+    """How many rows are before their predecessor in the order."""
+    undecided = np.ones(max(0, table.num_rows - 1), bool)
     wrong = 0
     for name in columns:
-        array = contiguous(table.column(name))
-        differs = _differs(array) & undecided
-        wrong += int(np.count_nonzero(differs & _descends(array)))
-        undecided &= ~differs
         if not undecided.any():
-            return wrong
-    return wrong + (int(np.count_nonzero(undecided)) if strictly else 0)
+            break
+        array = contiguous(table.column(name))
+        differs = _differs(array)
+        wrong += int(np.count_nonzero(undecided & differs & _descends(array)))
+        undecided &= ~differs
+    return wrong
 
 
-def place(table: pa.RecordBatch, row: int, columns: Sequence[str]) -> tuple[tuple[int, object], ...]:
+def ranks(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Ints:
+    """For each row the number of distinct rows before its own in the order: equal for equal rows, from 0."""
+    batch = one_batch(table).select(list(columns))
+    permutation = sort_indices(batch, columns)
+    numbers = np.empty(batch.num_rows, np.int64)
+    numbers[permutation.to_numpy()] = np.cumsum(starts(batch.take(permutation), columns)) - 1
+    return numbers
+
+
+def place(batch: pa.RecordBatch, row: int, columns: Sequence[str]) -> Place:
     """A row's place in the order as a value that Python compares alike."""
-    cells = (plain(table.column(name).slice(row, 1))[0].as_py() for name in columns)
-    return tuple((0, 0) if x is None else (1, 0) if x != x else (2, x) for x in cells)
+    return place_of(tuple(_cell(batch.column(name)[row]) for name in columns))
+
+
+def place_of(row: Row) -> Place:
+    """The place of plain scalars."""
+    return tuple((0, 0) if x is None else (1, 0) if x != x else (2, x) for x in row)
+
+
+def rows_before(batch: pa.RecordBatch, bound: Place, columns: Sequence[str]) -> int:
+    """How many rows of a sorted batch are before the place."""
+    return bisect_left(range(batch.num_rows), bound, key=lambda row: place(batch, row, columns))
+
+
+def rows_up_to(batch: pa.RecordBatch, bound: Place, columns: Sequence[str]) -> int:
+    """How many rows of a sorted batch are before the place or at it."""
+    return bisect_right(range(batch.num_rows), bound, key=lambda row: place(batch, row, columns))
+
+
+def _cell(cell: pa.Scalar) -> Scalar:
+    # `value` is the plain integer of a timestamp or a date; `as_py` would make an object of it.
+    plain: Scalar = cell.value if isinstance(cell, pa.TimestampScalar | pa.Date32Scalar) else cell.as_py()
+    return plain
 
 
 def _differs(array: pa.Array) -> Bools:

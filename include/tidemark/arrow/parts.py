@@ -139,9 +139,7 @@ class PartWriter:
 class _OpenPart:
     """A part being written, and its record so far."""
 
-    def __init__(
-        self, store: ObjectStore, key: str, schema: pa.Schema, key_width: int, group_rows: int
-    ) -> None:
+    def __init__(self, store: ObjectStore, key: str, schema: pa.Schema, key_width: int, group_rows: int) -> None:
         self._key, self._group_rows = key, group_rows
         self._groups: list[tuple[Row, int]] = []
         self._last_key: Row = ()
@@ -150,7 +148,7 @@ class _OpenPart:
         self._event_times: list[int] = []
         self.rows = 0
         self._stack = ExitStack()
-        self._sink = _HashingSink(self._stack.enter_context(store.open_output(key)))
+        self._sink = HashingSink(self._stack.enter_context(store.open_output(key)))
         self._writer = pq.ParquetWriter(self._sink, schema, **_parquet_options(schema, key_width))
 
     def append(self, batch: pa.RecordBatch, *, groups: tuple[tuple[Row, int], ...], last_key: Row) -> None:
@@ -188,7 +186,7 @@ class _OpenPart:
         self._stack.__exit__(type(cause), cause, cause.__traceback__)
 
 
-class _HashingSink:
+class HashingSink:
     """Passes bytes on to an output, counting and hashing them on the way."""
 
     closed = False
@@ -255,43 +253,66 @@ def read_groups(
     Raises Corruption if the file is missing, unreadable, or not of the size, rows and row groups recorded.
     """
     wanted = range(len(part.groups)) if groups is None else groups
-    with _opened(store, part, fetched or Fetched()) as file:
+    if not wanted:
+        return
+    with OpenedPart(store, part, fetched) as file:
         for start in range(0, len(wanted), groups_at_once):
-            some = list(wanted[start : start + groups_at_once])
-            table = file.read_row_groups(some, columns=columns, use_threads=False)
-            expected = sum(part.groups[group][1] for group in some)
-            if table.num_rows != expected:
-                raise Corruption(
-                    f"{part.file.key} row groups {some} hold {table.num_rows} rows, recorded were {expected}"
-                )
-            yield one_batch(table)
+            yield file.read(wanted[start : start + groups_at_once], columns)
+
+
+class OpenedPart:
+    """A part's file, open for reading, its footer checked against the record (Corruption if they differ).
+
+    `names` are the columns it has.
+    """
+
+    def __init__(self, store: ObjectStore, part: Part, fetched: Fetched | None = None) -> None:
+        self.part = part
+        with readable(part), ExitStack() as stack:
+            native = stack.enter_context(store.open_input(part.file.key))
+            if native.size() != part.file.bytes:
+                raise Corruption(f"{part.file.key} has {native.size()} bytes, recorded were {part.file.bytes}")
+            source = pa.PythonFile(_CountingSource(native, fetched or Fetched()), mode="r")
+            self._file = pq.ParquetFile(source, pre_buffer=True)
+            self.names: list[str] = self._file.schema_arrow.names
+            self._check_footer()
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> OpenedPart:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; it may not be read any more."""
+        self._stack.close()
+
+    def read(self, groups: Sequence[int], columns: Sequence[str] | None = None) -> pa.RecordBatch:
+        """The rows of some row groups, of all columns or some, as one batch."""
+        with readable(self.part):
+            return one_batch(self._file.read_row_groups(list(groups), columns=columns, use_threads=False))
+
+    def _check_footer(self) -> None:
+        metadata = self._file.metadata
+        held = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        if held != [rows for _, rows in self.part.groups]:
+            raise Corruption(
+                f"{self.part.file.key} has {sum(held)} rows in {len(held)} row groups, "
+                f"recorded were {self.part.rows} in {len(self.part.groups)}"
+            )
 
 
 @contextmanager
-def _opened(store: ObjectStore, part: Part, fetched: Fetched) -> Iterator[pq.ParquetFile]:
-    """The part's file, its footer checked against the record; what cannot be read is Corruption."""
+def readable(part: Part) -> Iterator[None]:
+    """What cannot be read as it was recorded is Corruption; a store that fails has said so itself."""
     try:
-        with store.open_input(part.file.key) as native:
-            if native.size() != part.file.bytes:
-                raise Corruption(
-                    f"{part.file.key} has {native.size()} bytes, recorded were {part.file.bytes}"
-                )
-            file = pq.ParquetFile(pa.PythonFile(_CountingSource(native, fetched), mode="r"), pre_buffer=False)
-            metadata = file.metadata
-            held = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-            recorded = [rows for _, rows in part.groups]
-            if held != recorded:
-                raise Corruption(
-                    f"{part.file.key} has {sum(held)} rows in {len(held)} row groups, "
-                    f"recorded were {part.rows} in {len(recorded)}"
-                )
-            yield file
+        yield
     except Missing:
-        raise Corruption(
-            f"{part.file.key} is missing; a part of {part.rows} rows was recorded there"
-        ) from None
-    except (pa.ArrowException, OSError, EOFError, KeyError) as error:
-        raise Corruption(f"{part.file.key} cannot be read: {str(error).splitlines()[0]}") from error
+        raise Corruption(f"{part.file.key} is missing; a part of {part.rows} rows was recorded there") from None
+    except (pa.ArrowException, OSError, KeyError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise Corruption(f"{part.file.key} cannot be read: {reason}") from error
 
 
 class _CountingSource:

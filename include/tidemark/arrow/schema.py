@@ -35,9 +35,7 @@ ARROW_TYPES: dict[ColumnType, pa.DataType] = {
 
 def updates_schema(collection: Collection) -> pa.Schema:
     """The columns of updates: all of the trace, and unsealed batches of collections that are not keyed."""
-    return pa.schema(
-        [*_declared(collection), *(_required(name, pa.int64()) for name in (TIME, EVENT_TIME, DIFF))]
-    )
+    return pa.schema([*_declared(collection), *(_required(name, pa.int64()) for name in (TIME, EVENT_TIME, DIFF))])
 
 
 def facts_schema(collection: Collection) -> pa.Schema:

@@ -103,8 +103,9 @@ class InspectTask:
 class InspectAnswer:
     """What a part holds, found by reading every row: the evidence gates and `verify --data` judge by.
 
-    `unsorted` counts rows not after their predecessor (facts: by key; updates: strictly by key, value, time,
-    event_time); `first_key` and `last_key` are None for an empty part.
+    `unsorted` counts rows before their predecessor in the order of their schema, `repeated` rows that share their
+    predecessor's place (in the trace there are none; unsealed rows may repeat). `first_key` and `last_key` are None
+    for an empty part. Of a part with other columns than it should have only `rows` are counted.
     """
 
     file: ObjectRef
@@ -121,3 +122,4 @@ class InspectAnswer:
     first_key: Row | None
     last_key: Row | None
     columns: tuple[str, ...]
+    repeated: int = 0

@@ -1,0 +1,103 @@
+"""Reading one part in full and reporting what is really in it: the evidence of gates and of `verify --data`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.columns import integers
+from tidemark.arrow.digest import digest
+from tidemark.arrow.order import starts, unsorted
+from tidemark.arrow.parts import OpenedPart, readable
+from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, facts_schema, keys_of, sort_columns, updates_schema
+from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
+from tidemark.plan.tasks import InspectAnswer, InspectTask
+from tidemark.storage.store import ObjectStore
+
+CHUNK_BYTES = 2**20
+GROUPS_AT_ONCE = 4
+
+
+def inspect_part(store: ObjectStore, task: InspectTask) -> InspectAnswer:
+    """What the part's file and rows are; a part without rows has no keys and time bounds of 0.
+
+    Raises Corruption if the file is missing, cannot be read, or has another size or other row groups than recorded.
+    """
+    file = _hashed(store, task.part)
+    found = _Findings(task)
+    with OpenedPart(store, task.part) as part:
+        groups = range(len(task.part.groups))
+        for start in range(0, len(groups), GROUPS_AT_ONCE):
+            found.add(part.read(groups[start : start + GROUPS_AT_ONCE]))
+        return found.answer(file, tuple(part.names))
+
+
+def _hashed(store: ObjectStore, part: Part) -> ObjectRef:
+    """The size and SHA-256 the file really has."""
+    sha256, size = hashlib.sha256(), 0
+    with readable(part), store.open_input(part.file.key) as native:
+        for chunk in _chunks(native):
+            sha256.update(chunk)
+            size += len(chunk)
+    return ObjectRef(part.file.key, size, sha256.hexdigest())
+
+
+def _chunks(native: pa.NativeFile) -> Iterator[bytes]:
+    while chunk := native.read(CHUNK_BYTES):
+        yield chunk
+
+
+class _Findings:
+    """Counts over the rows seen so far; the last row is kept to compare the next one with."""
+
+    def __init__(self, task: InspectTask) -> None:
+        self._key_width = len(task.collection.key)
+        self._order = sort_columns(task.collection, facts=task.facts)
+        self._names = (facts_schema if task.facts else updates_schema)(task.collection).names
+        self._last: pa.RecordBatch | None = None
+        self._first: pa.RecordBatch | None = None
+        self._rows = self._digest = self._null_keys = self._zero_diffs = self._unsorted = self._repeated = 0
+        self._times: list[int] = []
+        self._event_times: list[int] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if not batch.num_rows:
+            return
+        self._rows += batch.num_rows
+        if batch.schema.names != self._names:
+            return
+        self._digest = (self._digest + digest(batch)) % DIGEST_MODULUS
+        self._null_keys += sum(batch.column(at).null_count for at in range(self._key_width))
+        if DIFF in batch.schema.names:
+            self._zero_diffs += int(np.count_nonzero(integers(batch, DIFF) == 0))
+        for name, bounds in ((TIME, self._times), (EVENT_TIME, self._event_times)):
+            times = integers(batch, name)
+            bounds += [int(times.min()), int(times.max())]
+        joined = batch if self._last is None else pa.concat_batches([self._last, batch])
+        self._unsorted += unsorted(joined, self._order)
+        self._repeated += int(np.count_nonzero(~starts(joined, self._order)))
+        self._first = batch.slice(0, 1) if self._first is None else self._first
+        self._last = batch.slice(batch.num_rows - 1)
+
+    def answer(self, file: ObjectRef, columns: tuple[str, ...]) -> InspectAnswer:
+        keys = [keys_of(row, [0], self._key_width)[0] if row else None for row in (self._first, self._last)]
+        return InspectAnswer(
+            file=file,
+            sha256=file.sha256,
+            rows=self._rows,
+            digest=self._digest,
+            null_keys=self._null_keys,
+            zero_diffs=self._zero_diffs,
+            unsorted=self._unsorted,
+            first_time=min(self._times, default=0),
+            last_time=max(self._times, default=0),
+            first_event_time=min(self._event_times, default=0),
+            last_event_time=max(self._event_times, default=0),
+            first_key=keys[0],
+            last_key=keys[1],
+            columns=columns,
+            repeated=self._repeated,
+        )

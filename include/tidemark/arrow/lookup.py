@@ -1,0 +1,105 @@
+"""Fetching the rows of given keys from sorted parts, reading only the row groups that can hold one of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.columns import Bools
+from tidemark.arrow.order import ranks
+from tidemark.arrow.parts import Fetched, OpenedPart
+from tidemark.arrow.schema import keys_of
+from tidemark.model.batch import Part
+from tidemark.model.update import Row
+from tidemark.storage.store import ObjectStore
+
+
+class Lookup:
+    """Parts to look keys up in, asked with ascending sets of keys.
+
+    Of a row group the key columns are read first, and the other columns only if it holds one of the keys. The file
+    and the row group last read of each part stay at hand for the next set, until it has passed them. A context
+    manager: the files are closed on leaving.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        parts: Sequence[Part],
+        *,
+        key_columns: Sequence[str],
+        other_columns: Sequence[str],
+        wanted: Callable[[pa.RecordBatch], Bools],
+        fetched: Fetched,
+    ) -> None:
+        self._store, self._fetched, self._wanted = store, fetched, wanted
+        self._key_columns, self._other_columns = list(key_columns), list(other_columns)
+        self._parts = list(parts)
+        self._open: dict[str, _Open] = {}
+
+    def __enter__(self) -> Lookup:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._open.values():
+            file.part.close()
+
+    def rows_of(self, touched: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """The wanted rows whose key is among `touched`, distinct keys in order; in order within each batch."""
+        keys = keys_of(touched, range(touched.num_rows), touched.num_columns)
+        self._leave_behind(keys[0])
+        return [rows for part in self._parts for rows in self._rows_in(part, keys, touched) if rows.num_rows]
+
+    def _leave_behind(self, key: Row) -> None:
+        """Forget the parts that end before a key: the sets of keys to come are not below it."""
+        for part in self._parts:
+            if part.last_key < key and part.file.key in self._open:
+                self._open.pop(part.file.key).part.close()
+        self._parts = [part for part in self._parts if not part.last_key < key]
+
+    def _rows_in(self, part: Part, keys: Sequence[Row], touched: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        firsts = [first for first, _ in part.groups]
+        for group in range(max(0, bisect_left(firsts, keys[0]) - 1), bisect_right(firsts, keys[-1])):
+            # A group may end with the key the next one begins with.
+            last = firsts[group + 1] if group + 1 < len(firsts) else part.last_key
+            start, end = bisect_left(keys, firsts[group]), bisect_right(keys, last)
+            if start < end:
+                yield self._rows_of_group(part, group, touched.slice(start, end - start))
+
+    def _rows_of_group(self, part: Part, group: int, touched: pa.RecordBatch) -> pa.RecordBatch:
+        if part.file.key not in self._open:
+            self._open[part.file.key] = _Open(OpenedPart(self._store, part, self._fetched))
+        file = self._open[part.file.key]
+        if file.group != group:
+            file.group, file.keys, file.others = group, file.part.read([group], self._key_columns), None
+        held = _among(file.keys, touched)
+        if not held.any():
+            return file.keys.slice(0, 0)
+        if file.others is None:
+            file.others = file.part.read([group], self._other_columns)
+        held &= self._wanted(file.others)
+        fields = [*file.keys.schema, *file.others.schema]
+        columns = [*file.keys.columns, *file.others.columns]
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)).filter(pa.array(held))
+
+
+@dataclass
+class _Open:
+    """An open part, and of the row group last read the columns read so far."""
+
+    part: OpenedPart
+    group: int = -1
+    keys: pa.RecordBatch = None
+    others: pa.RecordBatch = None
+
+
+def _among(keys: pa.RecordBatch, touched: pa.RecordBatch) -> Bools:
+    """Which rows of `keys` are among the rows of `touched`."""
+    numbers = ranks(pa.concat_batches([touched, keys.cast(touched.schema)]), touched.schema.names)
+    among = np.zeros(len(numbers), bool)
+    among[numbers[: touched.num_rows]] = True
+    return np.asarray(among[numbers[touched.num_rows :]])

@@ -1,0 +1,250 @@
+"""Resolving the facts of keyed collections into updates, key range by key range, in bounded memory.
+
+New facts are merged by key from their parts, in blocks that hold all new facts of their keys. For a block, the facts
+known before and the value held before the oldest of them are looked up: only of its keys, only where they can be.
+
+The value held before the oldest fact of a key is the sum of the key's updates that happened at or before the
+horizon, for no fact below the horizon is remembered, and history below `since` (which the horizon may equal) was moved
+up to it. Where a known fact happened at the horizon itself the value before it is not needed: whatever a new fact
+changes between two places of one event time cancels out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.columns import Bools, Ints, contiguous, integers, values
+from tidemark.arrow.consolidate import consolidated
+from tidemark.arrow.digest import digest
+from tidemark.arrow.history import KEY, NOTHING, VALUE, Facts, updates_of
+from tidemark.arrow.lookup import Lookup
+from tidemark.arrow.merge import BUFFERED_ROWS, Run, Tally, chained, rounds, within
+from tidemark.arrow.order import ranks, sort, starts
+from tidemark.arrow.parts import PartWriter, read_groups
+from tidemark.arrow.schema import (
+    DELETED,
+    DIFF,
+    EVENT_TIME,
+    TIME,
+    facts_schema,
+    keys_of,
+    sort_columns,
+    updates_schema,
+)
+from tidemark.errors import Corruption
+from tidemark.model.batch import DIGEST_MODULUS, Part
+from tidemark.model.update import Row
+from tidemark.plan.ranges import groups_within, overlaps
+from tidemark.plan.tasks import ResolveTask, WriteAnswer
+from tidemark.storage.store import ObjectStore
+
+
+def resolve_range(store: ObjectStore, task: ResolveTask) -> WriteAnswer:
+    """Write the updates by which the task's new facts change the history of their keys.
+
+    Raises Corruption if a part is not what was recorded, or if the trace holds for a key anything but one value.
+    """
+    tally = Tally()
+    schema = updates_schema(task.collection)
+    with PartWriter(store, task.prefix, schema, key_width=len(task.collection.key), facts=False) as writer:
+        for batch in updates_from(store, task, tally):
+            writer.write(batch)
+        return WriteAnswer(writer.close(), tally.rows, tally.digest, tally.fetched.bytes)
+
+
+def resolved(store: ObjectStore, task: ResolveTask) -> Iterator[pa.Table]:
+    """The same updates without writing them, in order (the task's prefix is not used)."""
+    for batch in updates_from(store, task, Tally()):
+        yield pa.Table.from_batches([batch])
+
+
+def updates_from(
+    store: ObjectStore, task: ResolveTask, tally: Tally, *, buffered_rows: int = BUFFERED_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """The updates of a task, in order, block by block of keys."""
+    key_columns = [column.name for column in task.collection.key]
+    order = sort_columns(task.collection, facts=True)
+    parts = [part for part in task.facts if overlaps(part, task.keys) and part.first_time < task.upper]
+    chains = chained(part for part in parts if part.last_time >= task.lower)
+    capacity = buffered_rows // max(1, len(chains))
+    runs = [Run(_told(store, chain, task, tally, capacity), key_columns, capacity) for chain in chains]
+    with _Past(store, task, tally) as past:
+        for batches in rounds(runs, lambda held: held):
+            facts = batches[0] if len(batches) == 1 else sort(pa.concat_batches(batches), order)
+            block = past.block(facts)
+            if block is not None and (rows := _updates(block, task)).num_rows:
+                yield rows
+
+
+def _told(
+    store: ObjectStore, chain: Sequence[Part], task: ResolveTask, tally: Tally, capacity: int
+) -> Iterator[pa.RecordBatch]:
+    """The facts of a chain of parts, new ones and remembered ones; the new ones are tallied."""
+    key_columns = [column.name for column in task.collection.key]
+    names = facts_schema(task.collection).names
+    for part in chain:
+        groups = groups_within(part, task.keys)
+        at_once = max(1, capacity // part.groups[0][1])
+        for batch in read_groups(store, part, groups, names, fetched=tally.fetched, groups_at_once=at_once):
+            rows = within(batch, task.keys, key_columns)
+            times, event_times = integers(rows, TIME), integers(rows, EVENT_TIME)
+            new = (times >= task.lower) & (times < task.upper)
+            _check_horizon(part, event_times[new], task.horizon)
+            counted = rows if new.all() else rows.filter(pa.array(new))
+            tally.rows += counted.num_rows
+            tally.digest = (tally.digest + digest(counted)) % DIGEST_MODULUS
+            relevant = new | _is_remembered(rows, task)
+            yield rows if relevant.all() else rows.filter(pa.array(relevant))
+
+
+def _check_horizon(part: Part, event_times: Ints, horizon: int) -> None:
+    if len(event_times) and event_times.min() < horizon:
+        raise Corruption(
+            f"{part.file.key} holds a new fact that happened at {event_times.min()}, below the horizon {horizon}"
+        )
+
+
+def _is_remembered(rows: pa.RecordBatch, task: ResolveTask) -> Bools:
+    """The facts resolved by earlier drains that new ones are placed among."""
+    return np.asarray((integers(rows, TIME) < task.lower) & (integers(rows, EVENT_TIME) >= task.horizon))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """All facts of some keys that are remembered or new, in order, and updates of what was held before them."""
+
+    facts: pa.RecordBatch
+    keys: pa.RecordBatch
+    before: pa.RecordBatch
+
+
+class _Past:
+    """What is known of keys: facts resolved by earlier drains, and the trace. A context manager."""
+
+    def __init__(self, store: ObjectStore, task: ResolveTask, tally: Tally) -> None:
+        self._task = task
+        self._key_columns = [column.name for column in task.collection.key]
+        self._order = sort_columns(task.collection, facts=True)
+        value_columns = [column.name for column in task.collection.value]
+        width = len(self._key_columns)
+        known = [p for p in task.facts if p.last_time < task.lower and p.last_event_time >= task.horizon]
+        trace = [p for p in task.trace if p.first_event_time <= task.horizon]
+        self._known = Lookup(
+            store,
+            known,
+            key_columns=self._key_columns,
+            other_columns=facts_schema(task.collection).names[width:],
+            wanted=lambda rows: _is_remembered(rows, task),
+            fetched=tally.fetched,
+        )
+        self._trace = Lookup(
+            store,
+            trace,
+            key_columns=self._key_columns,
+            other_columns=[*value_columns, EVENT_TIME, DIFF],
+            wanted=lambda rows: np.asarray(integers(rows, EVENT_TIME) <= task.horizon),
+            fetched=tally.fetched,
+        )
+        names = [*self._key_columns, *value_columns, EVENT_TIME, DIFF]
+        schema = updates_schema(task.collection)
+        self._nothing = pa.RecordBatch.from_pylist([], pa.schema([schema.field(name) for name in names]))
+
+    def __enter__(self) -> _Past:
+        with ExitStack() as stack:
+            stack.enter_context(self._known)
+            stack.enter_context(self._trace)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def block(self, facts: pa.RecordBatch) -> _Block | None:
+        """The facts with all that is remembered of their keys; None if none of them is new."""
+        begins = starts(facts, self._key_columns)
+        numbers = np.cumsum(begins) - 1
+        new = integers(facts, TIME) >= self._task.lower
+        touched = np.zeros(int(numbers[-1]) + 1, bool) if len(numbers) else np.zeros(0, bool)
+        touched[numbers[new]] = True
+        if not touched.any():
+            return None
+        if not touched.all():
+            facts = facts.filter(pa.array(touched[numbers]))
+            begins = starts(facts, self._key_columns)
+        keys = facts.select(self._key_columns).filter(pa.array(begins))
+        if known := self._known.rows_of(keys):
+            facts = sort(pa.concat_batches([facts, *(rows.cast(facts.schema) for rows in known)]), self._order)
+        return _Block(facts, keys, self._before(facts, keys))
+
+    def _before(self, facts: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
+        """The updates up to the horizon of the keys whose history may begin with a new fact."""
+        begins = starts(facts, self._key_columns)
+        numbers = np.cumsum(begins) - 1
+        new = integers(facts, TIME) >= self._task.lower
+        asked = new[begins]
+        asked[numbers[~new & (integers(facts, EVENT_TIME) == self._task.horizon)]] = False
+        if not asked.any():
+            return self._nothing
+        return pa.concat_batches([self._nothing, *self._trace.rows_of(keys.filter(pa.array(asked)))])
+
+
+def _updates(block: _Block, task: ResolveTask) -> pa.RecordBatch:
+    """The law over a block: keys and values as numbers, resolved, and as columns again."""
+    key_columns = [column.name for column in task.collection.key]
+    value_columns = [column.name for column in task.collection.value]
+    facts, before = block.facts, block.before
+    cells = pa.concat_batches([rows.select(value_columns) for rows in (facts, before)]) if value_columns else None
+    numbers = ranks(cells, value_columns) if cells else np.zeros(facts.num_rows + before.num_rows, np.int64)
+    deleted = np.asarray(values(contiguous(facts.column(DELETED))), bool)
+    told = Facts(
+        key=np.cumsum(starts(facts, key_columns)) - 1,
+        value=np.where(deleted, NOTHING, numbers[: facts.num_rows]),
+        time=integers(facts, TIME),
+        event_time=integers(facts, EVENT_TIME),
+        new=integers(facts, TIME) >= task.lower,
+    )
+    base = _held(block, numbers[facts.num_rows :], key_columns)
+    updates = updates_of(told, base)
+    example = np.zeros(int(numbers.max(initial=0)) + 1, np.int64)
+    example[numbers] = np.arange(len(numbers))
+    key_rows = block.keys.take(updates.column(KEY))
+    columns = key_rows.columns
+    if cells:
+        columns += cells.take(pa.array(example[integers(updates, VALUE)])).columns
+    columns += [updates.column(name) for name in (TIME, EVENT_TIME, DIFF)]
+    return pa.RecordBatch.from_arrays(columns, schema=updates_schema(task.collection))
+
+
+def _held(block: _Block, numbers: Ints, key_columns: Sequence[str]) -> Ints:
+    """For each key the number of the one value held before its facts, or NOTHING."""
+    held = np.full(block.keys.num_rows, NOTHING)
+    if block.before.num_rows == 0:
+        return held
+    both = pa.concat_batches([block.keys, block.before.select(key_columns).cast(block.keys.schema)])
+    columns = {
+        KEY: ranks(both, key_columns)[block.keys.num_rows :],
+        VALUE: numbers,
+        DIFF: integers(block.before, DIFF),
+    }
+    rows = pa.RecordBatch.from_pydict(columns)
+    sums = consolidated(sort(rows, (KEY, VALUE)), (KEY, VALUE))
+    keys, diffs = integers(sums, KEY), integers(sums, DIFF)
+    wrong = diffs != 1
+    wrong[1:] |= keys[1:] == keys[:-1]
+    if wrong.any():
+        key = int(keys[np.argmax(wrong)])
+        raise Corruption(
+            f"the trace holds for key {_named(block.keys, key)} not one value before its facts, "
+            f"but multiplicities {diffs[keys == key].tolist()}"
+        )
+    held[keys] = integers(sums, VALUE)
+    return held
+
+
+def _named(keys: pa.RecordBatch, row: int) -> Row:
+    return keys_of(keys, [row], keys.num_columns)[0]

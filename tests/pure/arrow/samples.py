@@ -1,0 +1,142 @@
+"""Collections, rows and parts for the tests of the Arrow kernels, in the model's plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from tidemark.arrow.order import sort
+from tidemark.arrow.parts import PartWriter, read_groups
+from tidemark.arrow.schema import facts_schema, plain, sort_columns, updates_schema
+from tidemark.model.batch import Part
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Source
+from tidemark.model.fact import Fact
+from tidemark.model.update import Row, Scalar, Update
+from tidemark.storage.memory import MemoryStore
+
+NAN = float("nan")
+"""The one NaN object of the tests: tuples that hold it are equal to each other."""
+
+laws = settings(deadline=None, max_examples=50)
+"""For properties: the first example of a run pays for imports, so no deadline for one example."""
+
+KEY = (Column("number", ColumnType.INT), Column("name", ColumnType.STRING))
+VALUE = tuple(Column(f"a_{type_}", type_) for type_ in ColumnType)
+
+
+def collection(envelope: Envelope, *, key: Sequence[Column] = KEY, value: Sequence[Column] = VALUE) -> Collection:
+    order_by = "a_int" if envelope is Envelope.UPSERT and any(c.name == "a_int" for c in value) else None
+    return Collection("sample", tuple(key), tuple(value), Source("*", Format.PARQUET, envelope, order_by=order_by))
+
+
+APPEND = collection(Envelope.APPEND)
+SMALL = collection(Envelope.UPDATES, key=KEY[:1], value=(Column("word", ColumnType.STRING),))
+KEYED = collection(
+    Envelope.UPSERT, key=KEY[:1], value=(Column("word", ColumnType.STRING), Column("x", ColumnType.FLOAT))
+)
+
+CELLS: dict[ColumnType, st.SearchStrategy[Scalar]] = {
+    ColumnType.BOOL: st.sampled_from([None, False, True]),
+    ColumnType.INT: st.sampled_from([None, -(2**63), -1, 0, 2**63 - 1]),
+    ColumnType.FLOAT: st.sampled_from([None, NAN, float("-inf"), -1.5, 0.0, 2.0**60]),
+    ColumnType.STRING: st.sampled_from([None, "", "a", "a\0", "é", "\U0001f30a", "eight by", "nine byte", "z" * 40]),
+    ColumnType.DATE: st.sampled_from([None, -1, 0, 20000]),
+    ColumnType.TIMESTAMP: st.sampled_from([None, -1, 0, 1_700_000_000_000_001]),
+}
+
+
+def keys(of: Collection, most: int = 3) -> st.SearchStrategy[Row]:
+    kinds: dict[ColumnType, st.SearchStrategy[Scalar]] = {
+        ColumnType.INT: st.integers(0, most),
+        ColumnType.STRING: st.sampled_from(["", "k", "ké"]),
+    }
+    return st.tuples(*(kinds[column.type] for column in of.key))
+
+
+def values(of: Collection) -> st.SearchStrategy[Row]:
+    return st.tuples(*(CELLS[column.type] for column in of.value))
+
+
+def updates(of: Collection, *, most: int = 16, times: int = 12) -> st.SearchStrategy[list[Update]]:
+    time = st.integers(0, times)
+    one = st.builds(Update, keys(of), values(of), time, time, st.integers(-2, 2))
+    return st.lists(one, max_size=most)
+
+
+def array(cells: Iterable[Any], type_: pa.DataType) -> pa.Array:
+    """An array of plain scalars; timestamps and dates are given as integers."""
+    if pa.types.is_timestamp(type_):
+        return pa.array(cells, pa.int64()).cast(type_)
+    if pa.types.is_date32(type_):
+        return pa.array(cells, pa.int32()).cast(type_)
+    return pa.array(cells, type_)
+
+
+def batch(schema: pa.Schema, rows: Sequence[Row]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else [[] for _ in schema]
+    arrays = [array(cells, field.type) for cells, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def rows(of: pa.Table | pa.RecordBatch) -> list[Row]:
+    """The rows as plain scalars, every NaN the one of the tests."""
+    columns = [[NAN if x is not None and x != x else x for x in plain(column).to_pylist()] for column in of.columns]
+    return list(zip(*columns, strict=True))
+
+
+def of_updates(of: Collection, some: Iterable[Update]) -> pa.RecordBatch:
+    """Updates at rest: sorted, not consolidated."""
+    table = batch(updates_schema(of), [(*u.key, *u.value, u.time, u.event_time, u.diff) for u in some])
+    return sort(table, sort_columns(of, facts=False))
+
+
+def as_updates(of: Collection, tables: Iterable[pa.Table | pa.RecordBatch]) -> list[Update]:
+    width, end = len(of.key), len(of.columns)
+    return [Update(row[:width], row[width:end], *row[end:]) for table in tables for row in rows(table)]  # type: ignore[arg-type]
+
+
+def of_facts(of: Collection, some: Iterable[Fact]) -> pa.RecordBatch:
+    """Facts at rest; a fact's order is (`_order`, file, row)."""
+    nothing = (None,) * len(of.value)
+    told = [
+        (*f.key, *(nothing if f.value is None else f.value), f.value is None, f.time, f.event_time, *f.order)
+        for f in some
+    ]
+    return sort(batch(facts_schema(of), told), sort_columns(of, facts=True))  # type: ignore[arg-type]
+
+
+_serial = count()
+
+
+def write(
+    store: MemoryStore,
+    of: Collection,
+    table: pa.RecordBatch,
+    *,
+    facts: bool = False,
+    group_rows: int = 3,
+    part_rows: int = 9,
+) -> tuple[Part, ...]:
+    """The table as parts of tiny row groups."""
+    writer = PartWriter(
+        store,
+        "in",
+        table.schema,
+        key_width=len(of.key),
+        facts=facts,
+        group_rows=group_rows,
+        part_rows=part_rows,
+        name=lambda: f"{next(_serial)}",
+    )
+    with writer:
+        writer.write(table)
+        return writer.close()
+
+
+def read(store: MemoryStore, parts: Iterable[Part]) -> list[pa.RecordBatch]:
+    return [table for part in parts for table in read_groups(store, part)]

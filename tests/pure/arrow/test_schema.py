@@ -1,0 +1,49 @@
+"""The columns at rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from tests.pure.arrow.samples import APPEND, KEYED, batch
+from tidemark.arrow.schema import facts_schema, keys_of, order_type, sort_columns, unsealed_schema, updates_schema
+from tidemark.model.collection import Column, ColumnType
+
+pytestmark = pytest.mark.pure
+
+
+def test_only_values_and_order_may_be_null() -> None:
+    assert [field.name for field in updates_schema(APPEND) if field.nullable] == [c.name for c in APPEND.value]
+    assert [field.name for field in facts_schema(KEYED) if field.nullable] == ["word", "x", "_order"]
+
+
+def test_unsealed_batches_hold_facts_where_the_collection_is_keyed() -> None:
+    assert unsealed_schema(KEYED) == facts_schema(KEYED)
+    assert unsealed_schema(APPEND) == updates_schema(APPEND)
+    assert sort_columns(KEYED, facts=True) == ("number", "_event_time", "_order", "_file", "_row")
+    assert sort_columns(KEYED, facts=False) == ("number", "word", "x", "_time", "_event_time")
+
+
+@pytest.mark.parametrize(
+    ("order_by", "expected"),
+    [
+        (None, pa.int64()),
+        ("word", pa.string()),
+        ("read_only", pa.date32()),
+        ("happened_at", pa.timestamp("us", "UTC")),
+    ],
+)
+def test_the_order_column_has_the_type_of_what_it_copies(order_by: str | None, expected: pa.DataType) -> None:
+    source = replace(KEYED.source, order_by=order_by)
+    of = replace(KEYED, source=source, event_time="happened_at", inputs=(Column("read_only", ColumnType.DATE),))
+    assert order_type(of) == expected
+
+
+def test_keys_are_plain_scalars() -> None:
+    key = (Column("day", ColumnType.DATE), Column("at", ColumnType.TIMESTAMP), Column("ok", ColumnType.BOOL))
+    of = replace(APPEND, key=key, value=())
+    table = batch(updates_schema(of), [(-1, 5, True, 0, 0, 1), (20000, -7, False, 0, 0, 1)])
+    assert keys_of(table, [1, 0], 3) == [(20000, -7, False), (-1, 5, True)]
+    assert keys_of(table.slice(1), [0], 1) == [(20000,)]
