@@ -59,7 +59,7 @@ def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: 
     with _LateObject(store, task.prefix) as late:
         try:
             for block in blocks:
-                judged = judge(block, task.collection, frame, path=file.path)
+                judged = judge(block, task.collection, frame, path=file.identity)
                 parts.add(judged)
                 late.write(judged.late)
                 applied += judged.applied.num_rows
@@ -70,7 +70,7 @@ def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: 
         content.check_unchanged()
         reference = late.close()
     return LedgerEntry(
-        file.path,
+        file.identity,
         content.bytes,
         content.sha256,
         file.token,
@@ -85,7 +85,9 @@ def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: 
 
 
 def _quarantined(task: IngestTask, file: SourceFile, sha256: str, bad: BadFile) -> LedgerEntry:
-    return LedgerEntry(file.path, file.bytes, sha256, file.token, task.interval, Status.QUARANTINED, reason=bad.reason)
+    return LedgerEntry(
+        file.identity, file.bytes, sha256, file.token, task.interval, Status.QUARANTINED, reason=bad.reason
+    )
 
 
 def _checked(content: Content, task: IngestTask) -> Iterator[pa.RecordBatch]:

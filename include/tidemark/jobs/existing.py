@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from tidemark.errors import InvalidUsage
 from tidemark.model.collection import NAME
 from tidemark.storage import open_store
 
@@ -16,6 +17,13 @@ def collections(root: str) -> list[str]:
     """
     store = open_store(root)
     return [name for name in store.folders("") if NAME.fullmatch(name) and store.folders(f"{name}/versions/")]
+
+
+def check_root(root: str) -> None:
+    """Raise InvalidUsage for a root that is there and is no folder."""
+    address = open_store(root).url
+    if "://" not in address and Path(address).exists() and not Path(address).is_dir():
+        raise InvalidUsage(f"root {address} is not a folder; pass another --root")
 
 
 def absent(root: str, collection: str, existing: Sequence[str]) -> str:

@@ -59,12 +59,17 @@ def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]
 def _plan(job: Job, state: Arrangement, interval: Interval, landing_root: str) -> IngestRequest | None:
     source = state.collection.source
     pattern = render(source.path, interval, landing_root)
-    if not landing.is_ready(pattern, source.ready):
+    within = landing_root if landing.below(pattern, landing_root) else None
+    if not landing.is_ready(pattern, source.ready, within=within):
         raise NotReady(f"{interval} of {state.collection.name} has not landed: {pattern} is not ready ({source.ready})")
-    listed = landing.list_sources(pattern)
-    known = ledger.known(job.store, state.ledger, [file.path for file in listed])
-    files = [_identified(file, known.get(file.path)) for file in listed]
+    listed = [_named(file, landing_root) for file in landing.list_sources(pattern, within=within)]
+    known = ledger.known(job.store, state.ledger, [file.identity for file in listed])
+    files = [_identified(file, known.get(file.identity)) for file in listed]
     return plan_ingest(state, interval, files, known)
+
+
+def _named(file: SourceFile, root: str) -> SourceFile:
+    return replace(file, name=landing.below(file.path, root) or "")
 
 
 def _identified(file: SourceFile, entry: LedgerEntry | None) -> SourceFile:

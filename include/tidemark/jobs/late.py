@@ -81,15 +81,13 @@ def _overlap(one: Interval, other: Interval) -> bool:
 
 
 def _rows(store: ObjectStore, entries: Sequence[LedgerEntry], limit: int) -> Iterator[dict[str, Any]]:
-    if not limit:
-        return
-    from tidemark.jobs.rows import plain_rows
-
     left = limit
     for entry in entries:
         if not left:
             return
         if entry.late is not None:
+            from tidemark.jobs.rows import plain_rows
+
             table = _table(store, entry.late).slice(0, left)
             left -= table.num_rows
             yield from (dict(zip(table.column_names, row, strict=True)) for row in plain_rows(table))

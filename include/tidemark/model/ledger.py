@@ -21,17 +21,28 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A delta file as listed: its path, size, and the store's change token (ETag, or mtime and inode)."""
+    """A delta file as listed: its path, size, and the store's change token (ETag, or mtime and inode).
+
+    `name` is its path below the landing: who the file is, also after the landing was moved or mounted elsewhere.
+    """
 
     path: str
     bytes: int
     token: str
     sha256: str | None = None
+    name: str = ""
+
+    @property
+    def identity(self) -> str:
+        """The name the ledger knows the file by: below the landing, or the whole path outside of it."""
+        return self.name or self.path
 
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One source file's fate. `late` refers to the Parquet object of its late rows, applied and discarded alike."""
+    """One source file's fate; `path` is its identity.
+
+    `late` refers to the Parquet object of its late rows, applied and discarded alike."""
 
     path: str
     bytes: int

@@ -41,7 +41,7 @@ def plan_ingest(
             f"it starts {format_instant(collection.start)} and ends {ends}"
         )
     stops = collection.source.bad_files == "stop"
-    new = tuple(file for file in files if _is_new(file, known.get(file.path), retry_bad=stops))
+    new = tuple(file for file in files if _is_new(file, known.get(file.identity), retry_bad=stops))
     if not new and state.ingested.covers(interval):
         return None
     return IngestRequest(interval, new, state.seal, state.since)
@@ -55,7 +55,7 @@ def _is_new(file: SourceFile, entry: LedgerEntry | None, *, retry_bad: bool) -> 
     if file.sha256 == entry.sha256:
         return False
     raise InvalidUsage(
-        f"{file.path} changed after it was ingested: was {entry.bytes} bytes sha256 {entry.sha256[:12]}, "
+        f"{file.identity} changed after it was ingested: was {entry.bytes} bytes sha256 {entry.sha256[:12]}, "
         f"is {file.bytes} bytes sha256 {(file.sha256 or '?')[:12]}; put the correction in a new file, "
         f"or quarantine batch {entry.batch} before it is drained"
     )

@@ -47,7 +47,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def encode(value: Any, kind: Any = None) -> bytes:
     """Compact JSON of a dataclass or of a collection of them (`kind` names the type where it is not a class)."""
-    return _adapter(kind or type(value)).dump_json(value)
+    return _adapter(kind or type(value)).dump_json(value)  # type: ignore[arg-type]
 
 
 def decode(data: bytes, kind: Any, *, name: str) -> Any:

@@ -63,6 +63,14 @@ def is_ready(pattern: str, ready: str, *, within: str | None = None) -> bool:
     return os.path.isdir(folder) if ready == "exists" else os.path.isfile(os.path.join(folder, ready))
 
 
+def below(path: str, root: str) -> str | None:
+    """The path below a root, or None if it is not there; by their names alone, links are not followed."""
+    if not _is_s3(root):
+        path, root = os.path.abspath(path), os.path.abspath(root)
+    lead = root.rstrip("/") + "/"
+    return path.removeprefix(lead) if path.startswith(lead) else None
+
+
 def sha256_of(path: str) -> str:
     """The SHA-256 of a file's content, in hex. Raises NotReady if it is gone, InvalidUsage if it cannot be read."""
     digest = hashlib.sha256()
