@@ -189,6 +189,7 @@ def test_a_data_free_batch_is_vouched_for_from_metadata(monkeypatch: pytest.Monk
 
 TRACE_CASES: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "no zero diffs": ([update(1, time=5, diff=0), update(2, time=5)], {}),
+    "consolidated": ([update(1, time=5), update(1, time=5)], {}),
     "times from lower and since": ([update(1, time=3)], {}),
     "times to upper or since": ([update(1, time=10)], {}),
     "rows as recorded": ([update(1, time=5)], {"rows": 3}),
@@ -283,3 +284,20 @@ def test_pages_of_a_pass_are_built_on_demand(docs: Path, monkeypatch: pytest.Mon
     world.ingest(2, [update(1, time=2 * DAY)])
     monkeypatch.setenv("TIDEMARK_DOCS_ALWAYS", "1")
     assert Path(gate(world.job(), Gate.UNSEALED)["docs"]).exists()
+
+
+def test_rows_changed_at_rest_are_found() -> None:
+    """The file keeps its size and row groups, so only its checksum and what its rows add up to give it away."""
+    world = World(collection())
+    world.ingest(1, [update(key, time=DAY, status="new" * 20) for key in range(100)])
+    (key,) = [key for key in world.store.objects if key.endswith(".parquet")]
+    data = world.store.objects[key]
+    world.store.objects[key] = data.replace(b"new", b"now", 1)
+    assert world.store.objects[key] != data
+    assert f"1 of 1 parts changed since written, first {key}" in refusal(world, Gate.UNSEALED)
+
+
+def test_unsorted_rows_are_found() -> None:
+    world = World(collection())
+    world.ingest(1, [update(1, time=DAY, status="b"), update(1, time=DAY, status="a")])
+    assert "sorted of batch" in refusal(world, Gate.UNSEALED)

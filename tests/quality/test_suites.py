@@ -53,6 +53,7 @@ FRONTIER: Row = {
 TRACE = STORED | {
     "parts_overlapping": 0,
     "zero_diffs": 0,
+    "rows_repeated": 0,
     "description": "[5][9][0]",
     "first_time": 5,
     "last_time": 8,
@@ -101,6 +102,7 @@ BROKEN: dict[Gate, dict[str, Row]] = {
         "sorted": {"rows_out_of_order": 1},
         "parts disjoint": {"parts_overlapping": 1},
         "no zero diffs": {"zero_diffs": 1},
+        "consolidated": {"rows_repeated": 1},
         "times from lower and since": {"first_time": 4},
         "times to upper or since": {"last_time": 9},
         "event times from since": {"since": 3, "since_of_state": 3, "first_event_time": 2},

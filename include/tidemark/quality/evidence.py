@@ -150,6 +150,7 @@ def _trace_rows(state: Arrangement, request: GateRequest, found: Mapping[str, Fo
         yield _recorded_and_found(batch, found[batch.id]) | {
             "parts_overlapping": _overlaps(answers),
             "zero_diffs": sum(answer.zero_diffs for answer in answers),
+            "rows_repeated": sum(answer.repeated for answer in answers),
             "description": str(description),
             "first_time": min(answer.first_time for answer in answers),
             "last_time": max(answer.last_time for answer in answers),

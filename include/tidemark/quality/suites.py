@@ -91,7 +91,7 @@ _STORED = (
     _equal("rows as recorded", "rows", "holds {rows} rows, {rows_recorded} were recorded"),
     _equal("digest as recorded", "digest", "its rows add up to {digest}, {digest_recorded} was recorded"),
     _none("no null keys", "null_keys", "{null_keys} rows have a null in the key", _null_keys),
-    _none("sorted", "rows_out_of_order", "{rows_out_of_order} rows do not follow the one before them in key order"),
+    _none("sorted", "rows_out_of_order", "{rows_out_of_order} rows are out of order"),
 )
 
 _UNSEALED = (
@@ -159,6 +159,7 @@ _TRACE = (
         "{zero_diffs} rows have diff 0",
         lambda row, collection: [(("_diff", "==", 0),)],
     ),
+    _none("consolidated", "rows_repeated", "{rows_repeated} rows repeat key, value and times of another"),
     _at_least(
         "times from lower and since",
         "first_time",
