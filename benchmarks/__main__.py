@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 NAMES = ("throughput", "selectivity", "compaction", "fixed_cost")
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
-console = Console(highlight=False)
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 app = typer.Typer(pretty_exceptions_enable=False)
 
 

@@ -30,7 +30,7 @@ def profile(console: Console, updates: int) -> None:
             feed.write(bench.landing)
             for day in range(DAYS):
                 bench.day(feed.interval(day))
-            bench.compact(feed.interval(DAYS - 1))
+                bench.compact(feed.interval(day))
         for step in ("ingest", "gate unsealed", "drain", "compact"):
             console.print(_hottest(f"{envelope} {step}", bench.profiles[step]), "")
 

@@ -139,17 +139,18 @@ def _selectivity(results: Sequence[dict[str, Any]]) -> Figures:
 
 def _compaction(result: dict[str, Any]) -> Figures:
     alive, pairs = result["live_batches"], result["live_batches_pairwise"]
-    sizes = result["batch_sizes_written"]
-    rows = [
-        (name, f"{written:,.1f}", f"{written / result['days']:.2f}", f"{most}")
-        for (name, written), most in zip(sizes.items(), (max(alive), max(pairs), max(alive), max(alive)), strict=True)
-    ]
+    most = (max(alive), max(pairs), max(alive), max(alive))
+    held = result["bytes"]
+    parts = ", ".join(f"{name.replace('_', ' ')} {amount / MIB:.1f}" for name, amount in held.items())
     return Figures(
         f"What compaction writes: {result['days']} days of {result['rows_per_day']:,} rows",
-        "In sizes of one drained batch, the drain's own write included. Batches alive after each day: "
-        + " ".join(map(str, alive)),
-        ("policy", "sizes written", "per day", "most alive"),
-        tuple(rows),
+        f"In days' rows, the drain's own write included. MiB: {parts}; {result['objects']} objects. "
+        f"Batches alive after each day: {' '.join(map(str, alive))}",
+        ("policy", "days' rows written", "written per row", "most batches alive"),
+        tuple(
+            (name, f"{written:,.1f}", f"{written / result['days']:.2f}", str(runs))
+            for (name, written), runs in zip(result["days_written"].items(), most, strict=True)
+        ),
     )
 
 
