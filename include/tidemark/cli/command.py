@@ -88,7 +88,9 @@ class Call:
     def job(self, collection: str, *, spark: str = LOCAL_SPARK, step: str = "read", create: bool = False) -> Job:
         """A job on a collection, which must exist unless it is to be created; Spark starts if the job reads data."""
         from tidemark.jobs.app import open_job
+        from tidemark.jobs.existing import check_root
 
+        check_root(self.root)
         self.collection = collection
         job = open_job(self.root, collection, lambda: self._runner(job, spark, step))
         job.note = output.note
@@ -118,8 +120,9 @@ class Call:
 
     def collections(self) -> list[str]:
         """The collections below the root, by name. InvalidUsage if there are none."""
-        from tidemark.jobs.existing import collections
+        from tidemark.jobs.existing import check_root, collections
 
+        check_root(self.root)
         if existing := collections(self.root):
             return existing
         raise InvalidUsage(self._absent(""))
@@ -166,6 +169,8 @@ def run(call: Call, body: Callable[[Call], None]) -> int:
         return report(call, error, 1)
     except typer.Exit as finished:
         return int(finished.exit_code)
+    except BrokenPipeError:
+        raise  # whoever read our output has seen enough
     except Exception as error:
         return report(call, _outside(error), 1)
     return 0

@@ -117,7 +117,6 @@ def late(
     head = job.log.load()
     some = chosen(head.state.collection, lower, upper, date, first, last)
     found = late_rows(job.store, head.state, intervals=some, path=file, batch=batch, limit=limit)
-    rows = [tuple(row.values()) for row in found.rows]
     by_file = [
         (count.path, count.interval, (count.batch or "")[:12], count.applied, count.discarded) for count in found.files
     ]
@@ -127,7 +126,8 @@ def late(
     if by_file:
         shown.append(output.table(("file", "interval", "batch", "applied", "discarded"), by_file))
     if found.rows:
-        shown.append(output.table(list(found.rows[0]), rows))
+        rows = [_late_row(row) for row in found.rows]
+        shown.append(output.table(list(rows[0]), [tuple(row.values()) for row in rows]))
         left = found.applied + found.discarded - len(found.rows)
         shown += [f"{left:,} more; --limit {limit * 10} shows more"] if left else []
     call.emit({"collection": collection, "version": head.version, **found.as_dict()}, *shown)
@@ -154,6 +154,16 @@ def verify(
     call.emit(report.as_dict(), output.table(("rule", "of", "found"), rows), looked)
     output.note(f"error: {len(rows)} findings: storage does not hold what was written; run no step of {collection}")
     raise typer.Exit(1)
+
+
+def _late_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A late row for people: its fate first, then what it said."""
+    fate = {
+        "reason": row["_reason"],
+        "lateness": output.duration(row["_lateness"]),
+        "applied": "yes" if row["_applied"] else "no",
+    }
+    return fate | {name: value for name, value in row.items() if not name.startswith("_")} | {"row": row["_row"]}
 
 
 def _frontiers(seen: Status) -> dict[str, Any]:

@@ -73,6 +73,15 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def duration(micros: int) -> str:
+    """Microseconds as `2d 3h`, `45s`: the two largest units that are not zero."""
+    said = []
+    for unit, size in (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("µs", 1)):
+        count, micros = divmod(micros, size)
+        said += [f"{count}{unit}"] if count else []
+    return " ".join(said[:2]) or "0s"
+
+
 @contextmanager
 def working(what: str, total: int | None = None) -> Iterator[Callable[[str, int, int | None], None]]:
     """A spinner, with a bar where `total` is known, on stderr while the body runs; gone afterwards.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from tidemark.model.arrangement import Arrangement
 
 PANEL = "Answers"
+CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp", "_event_time", "diff")
+NET_COLUMNS = ("_change_type", "diff")
+"""Spark's columns of CHANGES, after those of the collection; `tidemark.arrow.read` says what they hold."""
 SHOWN_ROWS = 50
 """Rows of a table for people unless they ask for more; JSON and CSV are for programs and give all."""
 
@@ -28,6 +33,15 @@ class Shape(StrEnum):
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Which rows, how many of them, and how they are printed."""
+
+    conditions: dict[str, str]
+    limit: int | None
+    shape: Shape
 
 
 FormatOption = Annotated[Shape, typer.Option("--format", help="How rows are printed.")]
@@ -65,12 +79,13 @@ def as_of(
     Example: tidemark as-of flights --time 2013-01-03T12:00:00Z --where carrier=UA --limit 5
     """
     from tidemark.arrow import read
-    from tidemark.jobs.rows import filtered
+    from tidemark.jobs.rows import keys_within
 
     job = call.job(collection)
     head = job.log.load()
-    conditions = _conditions(head.state, where)
-    table = filtered(read.as_of(job.store, head.state, time=time, event_time=event_time), conditions)
+    asked = _Asked(_conditions(head.state, where), limit, shape)
+    keys = keys_within(head.state.collection, asked.conditions)
+    batches = read.as_of_batches(job.store, head.state, time=time, event_time=event_time, keys=keys)
     upto = head.state.seal - 1 if time is None else time
     about = {
         "collection": collection,
@@ -81,7 +96,8 @@ def as_of(
         "event_time_text": None if event_time is None else format_instant(event_time),
     }
     happened = "" if event_time is None else f", as of {format_instant(event_time)}"
-    _show(call, shape, table, limit, about, f"as known at {format_instant(upto)}{happened}, version {head.version}")
+    names = [*(column.name for column in head.state.collection.columns), read.MULTIPLICITY]
+    _show(call, asked, batches, names, about, f"as known at {format_instant(upto)}{happened}, version {head.version}")
 
 
 def changes(
@@ -105,14 +121,13 @@ def changes(
     Example: tidemark changes flights --after 2013-01-01T23:59:59.999999Z --upto 2013-01-02T23:59:59.999999Z
     """
     from tidemark.arrow import read
-    from tidemark.jobs.rows import filtered
 
     job = call.job(collection)
     head = job.log.load()
-    conditions = _conditions(head.state, where)
+    asked = _Asked(_conditions(head.state, where), limit, shape)
     start = -1 if after is None else after
     end = head.state.seal - 1 if upto is None else upto
-    table = filtered(read.changes(job.store, head.state, after=start, upto=upto, net=net), conditions)
+    batches = read.changes_batches(job.store, head.state, after=start, upto=upto, net=net)
     about = {
         "collection": collection,
         "version": head.version,
@@ -124,7 +139,8 @@ def changes(
     }
     since = "the beginning" if after is None else format_instant(after)
     said = f"learned after {since} up to {format_instant(end)}, version {head.version}"
-    _show(call, shape, table, limit, about, said)
+    columns = [column.name for column in head.state.collection.columns]
+    _show(call, asked, batches, [*columns, *(NET_COLUMNS if net else CHANGE_COLUMNS)], about, said)
 
 
 def _conditions(state: Arrangement, where: Sequence[str] | None) -> dict[str, str]:
@@ -141,23 +157,26 @@ def _conditions(state: Arrangement, where: Sequence[str] | None) -> dict[str, st
     return conditions
 
 
-def _show(call: Call, shape: Shape, table: pa.Table, limit: int | None, about: dict[str, Any], said: str) -> None:
-    from tidemark.jobs.rows import plain_rows
+def _show(
+    call: Call, asked: _Asked, batches: Iterable[pa.RecordBatch], names: list[str], about: dict[str, Any], said: str
+) -> None:
+    from tidemark.jobs.rows import Matching
 
-    as_json = call.settings.as_json or shape is Shape.JSON
-    most = limit if limit is not None else 0 if as_json or shape is Shape.CSV else SHOWN_ROWS
-    shown = table.slice(0, most) if most else table
-    names, rows = shown.column_names, plain_rows(shown)
+    as_json = call.settings.as_json or asked.shape is Shape.JSON
+    as_csv = asked.shape is Shape.CSV and not as_json
+    most = asked.limit if asked.limit is not None else 0 if as_json or as_csv else SHOWN_ROWS
+    found = Matching(batches, asked.conditions, most)
+    if as_csv:
+        rows = islice(found, most or None)
+        first = list(islice(rows, 1))  # what is refused is refused before anything is printed
+        csv.writer(call.out, lineterminator="\n").writerows(chain([names], first, rows))
+        return
+    held = list(found)
     if as_json:
-        named = [dict(zip(names, row, strict=True)) for row in rows]
-        output.print_json({**about, "count": table.num_rows, "rows": named}, call.out)
+        named = [dict(zip(names, row, strict=True)) for row in held]
+        output.print_json({**about, "count": found.count, "rows": named}, call.out)
         return
-    if shape is Shape.CSV:
-        writer = csv.writer(call.out, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows(rows)
-        return
-    left = table.num_rows - shown.num_rows
+    left = found.count - len(held)
     more = f"; {left:,} more, --limit 0 shows all" if left else ""
-    counted = "1 row" if table.num_rows == 1 else f"{table.num_rows:,} rows"
-    call.emit({}, output.table(names, rows), f"{counted} {said}{more}")
+    counted = "1 row" if found.count == 1 else f"{found.count:,} rows"
+    call.emit({}, output.table(names, held), f"{counted} {said}{more}")

@@ -9,6 +9,8 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.instant import MICROSECOND, from_datetime
 from tidemark.model.interval import Interval
 
+_QUARTERLY = "0 0 1 */3 *"
+"""The one preset of Airflow that cron libraries do not know."""
 MOST_INTERVALS = 10_000
 """A longer range is more likely a typing error than a wish."""
 
@@ -32,7 +34,7 @@ def _times(schedule: str, starts: datetime, ends: datetime) -> list[int]:
     from croniter import CroniterError, croniter  # type: ignore[import-untyped]
 
     try:
-        ticks = croniter(schedule, starts - MICROSECOND, ret_type=datetime)
+        ticks = croniter(_QUARTERLY if schedule == "@quarterly" else schedule, starts - MICROSECOND, ret_type=datetime)
         times = [from_datetime(ticks.get_next())]
         while times[-1] < from_datetime(ends) and len(times) <= MOST_INTERVALS:
             times.append(from_datetime(ticks.get_next()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from tidemark.cli import output
 from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, UsageError, register
 from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, chosen
 from tidemark.errors import InvalidUsage
+from tidemark.jobs.history import SHORT_ID
 from tidemark.model.collection import Gate
 from tidemark.model.interval import Interval
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 Step = Callable[["Job", Interval], dict[str, Any]]
 BatchArgument = Annotated[str, typer.Argument(metavar="BATCH", help="A batch's id, or the beginning of it.")]
 PANEL = "Steps by hand"
+_COUNTS = ("rows", "files", "merges", "rules")
+"""What is said even where it is nothing; other counts only where there is something to count."""
+_IDENTITY = re.compile(r"[0-9a-f]{32}")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -149,11 +154,13 @@ def release(call: Call, collection: CollectionArgument, batch: BatchArgument) ->
 
 def _complete(state: Arrangement) -> Interval:
     """From the collection's start to the first interval that was not ingested."""
+    from tidemark.jobs.status import next_ingest
+
     start = state.collection.start
     complete = state.ingested.complete_from(start)
     if complete == start:
         hole = "its first interval was not ingested" if state.ingested.members else "nothing was ingested yet"
-        raise InvalidUsage(f"{hole}; run `{_next(state)}`, or give --date or --upper to say how far to seal")
+        raise InvalidUsage(f"{hole}; run `{next_ingest(state)}`, or give --date or --upper to say how far to seal")
     return Interval(start, complete)
 
 
@@ -190,7 +197,7 @@ def _show(call: Call, job: Job, document: dict[str, Any], results: Sequence[dict
 def _line(result: dict[str, Any]) -> str:
     """A step's result in one line: its outcome, then what else there is to say."""
     silent = {"outcome", "interval", "step", "collection", "version", "seal"}
-    said = {name: value for name, value in result.items() if name not in silent and value not in (None, [], "")}
+    said = {name: value for name, value in result.items() if name not in silent and (value or name in _COUNTS)}
     about = f" {result['interval']}" if "interval" in result else ""
     return f"{result['outcome']}{about}: " + ", ".join(
         [f"{name.removesuffix('_text').replace('_', ' ')} {_word(value)}" for name, value in said.items()]
@@ -199,6 +206,8 @@ def _line(result: dict[str, Any]) -> str:
 
 
 def _word(value: Any) -> str:
+    if isinstance(value, str) and _IDENTITY.fullmatch(value):
+        return value[:SHORT_ID]
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list):

@@ -1,35 +1,80 @@
-"""Arrow tables as rows of plain values: for JSON, CSV and tables, exactly."""
+"""Answers as rows of plain values, exactly: what JSON, CSV and tables for people are made of."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from datetime import date, timedelta
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.arrow.schema import ARROW_TYPES
 from tidemark.errors import InvalidUsage
-from tidemark.model.instant import format_instant, parse_instant
+from tidemark.model.collection import Collection
+from tidemark.model.instant import format_instant, from_datetime
+from tidemark.model.update import Scalar
+from tidemark.plan.tasks import KeyRange
 
+Plain = tuple[Any, ...]
 EPOCH_DAY = date(1970, 1, 1)
 _TRUTHS = {"true": True, "false": False}
 
 
-def filtered(table: pa.Table, conditions: Mapping[str, str]) -> pa.Table:
-    """The rows whose columns have these values, written as text; `null` is null, but in a text. InvalidUsage for text
-    that is no value of its column's type."""
+@dataclass
+class Matching:
+    """The rows of an answer that fit `conditions`, as plain values, at most `limit` (0: all), as the answer comes.
+
+    Conditions are values by column, as text (`null` is null, but in a text column). Once iterated to the end, `count`
+    says how many rows fit in all. Raises InvalidUsage for text that is no value of its column's type.
+    """
+
+    batches: Iterable[pa.RecordBatch]
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    limit: int = 0
+    count: int = 0
+
+    def __iter__(self) -> Iterator[Plain]:
+        for batch in self.batches:
+            rows = _filtered(batch, self.conditions)
+            wanted = max(0, self.limit - self.count) if self.limit else rows.num_rows
+            self.count += rows.num_rows
+            yield from plain_rows(rows.slice(0, wanted))
+
+
+def keys_within(collection: Collection, conditions: Mapping[str, str]) -> KeyRange:
+    """The narrowest range of keys that holds all rows which fit the conditions."""
+    first: tuple[Scalar, ...] = ()
+    for column in collection.key:
+        if column.name not in conditions:
+            break
+        first = (*first, _plain_value(_value(column.name, conditions[column.name], ARROW_TYPES[column.type])))
+    return KeyRange(first, (*first[:-1], _successor(first[-1]))) if first else KeyRange()
+
+
+def _plain_value(value: pa.Scalar) -> Scalar:
+    plain: Scalar = value.value if pa.types.is_temporal(value.type) else value.as_py()
+    return plain
+
+
+def _successor(value: Scalar) -> Scalar:
+    """The next value in the order of keys; there is none between."""
+    return value + "\0" if isinstance(value, str) else int(value or 0) + 1
+
+
+def _filtered(batch: pa.RecordBatch, conditions: Mapping[str, str]) -> pa.RecordBatch:
     for name, text in conditions.items():
-        column = table.column(name)
+        column = batch.column(name)
         if text == "null" and not pa.types.is_string(column.type):
-            table = table.filter(pc.is_null(column))
-            continue
-        table = table.filter(pc.equal(column, _value(name, text, column.type)))
-    return table
+            batch = batch.filter(pc.is_null(column))
+        else:
+            batch = batch.filter(pc.equal(column, _value(name, text, column.type)))
+    return batch
 
 
-def plain_rows(table: pa.Table) -> list[tuple[Any, ...]]:
+def plain_rows(table: pa.Table | pa.RecordBatch) -> list[Plain]:
     """The rows as JSON has them: timestamps and dates in ISO 8601, undefined and infinite floats as text."""
     columns = [_plain(table.column(at)) for at in range(table.num_columns)]
     return list(zip(*columns, strict=True))
@@ -38,7 +83,7 @@ def plain_rows(table: pa.Table) -> list[tuple[Any, ...]]:
 def _value(name: str, text: str, type_: pa.DataType) -> pa.Scalar:
     try:
         if pa.types.is_timestamp(type_):
-            return pa.scalar(parse_instant(text), pa.int64()).cast(type_)
+            return pa.scalar(from_datetime(datetime.fromisoformat(text)), pa.int64()).cast(type_)
         if pa.types.is_date32(type_):
             return pa.scalar(date.fromisoformat(text), type_)
         if pa.types.is_boolean(type_):
@@ -47,12 +92,12 @@ def _value(name: str, text: str, type_: pa.DataType) -> pa.Scalar:
             return pa.scalar(int(text), type_)
         if pa.types.is_floating(type_):
             return pa.scalar(float(text), type_)
-    except (InvalidUsage, ValueError, KeyError, OverflowError, pa.ArrowInvalid):
+    except (ValueError, KeyError, OverflowError, pa.ArrowInvalid):
         raise InvalidUsage(f"column {name} is of type {type_}; {text!r} is no value of it") from None
     return pa.scalar(text, type_)
 
 
-def _plain(column: pa.ChunkedArray) -> list[Any]:
+def _plain(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     if pa.types.is_timestamp(column.type):
         return [None if micros is None else format_instant(micros) for micros in column.cast(pa.int64()).to_pylist()]
     if pa.types.is_date32(column.type):

@@ -141,11 +141,13 @@ def next_step(state: Arrangement) -> str:
         return f"tidemark gate {name} {Gate.COMPACTION if merged else Gate.TRACE}"
     if debt(state).compactions:
         return f"tidemark compact {name}"
-    return _next_ingest(state, complete)
+    return next_ingest(state)
 
 
-def _next_ingest(state: Arrangement, complete: int) -> str:
+def next_ingest(state: Arrangement) -> str:
+    """The command that reads the oldest interval that is missing; a question to ask once there is none."""
     name, end = state.collection.name, state.collection.end
+    complete = state.ingested.complete_from(state.collection.start)
     if end is not None and complete >= end:
         return f"tidemark as-of {name}"
     return f"tidemark ingest {name} --date {format_instant(complete).partition('T')[0]}"

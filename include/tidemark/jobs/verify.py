@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tidemark.jobs.job import Job
+from tidemark.errors import Corruption
+from tidemark.jobs.job import Job, Runner
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.instant import format_instant
@@ -71,11 +72,28 @@ def _verify_data(
     for start in range(0, len(held), step):
         some = held[start : start + step]
         tasks = [InspectTask(state.collection, part, _holds_facts(state, batch)) for batch, part in some]
-        found: list[InspectAnswer] = runner.run("inspect", tasks) if runner else []
-        answers += found
-        for (batch, part), answer in zip(some, found, strict=True):
-            yield from judge(batch, part, answer)
+        for (batch, part), answer in zip(some, _inspected(runner, tasks) if runner else (), strict=True):
+            if isinstance(answer, Corruption):
+                yield Finding("readable", _subject(batch, part), str(answer))
+            else:
+                answers.append(answer)
+                yield from judge(batch, part, answer)
         progress(start + len(some), len(held))
+
+
+def _inspected(runner: Runner, tasks: Sequence[InspectTask]) -> list[InspectAnswer | Corruption]:
+    """What each part holds, or why it cannot be read. One that cannot must not hide what is wrong with the others."""
+    try:
+        return list(runner.run("inspect", tasks))
+    except Corruption as error:
+        if len(tasks) == 1:
+            return [error]
+        middle = len(tasks) // 2
+        return [*_inspected(runner, tasks[:middle]), *_inspected(runner, tasks[middle:])]
+
+
+def _subject(batch: Batch, part: Part) -> str:
+    return f"batch {batch.id}, {part.file.key}"
 
 
 def _holds_facts(state: Arrangement, batch: Batch) -> bool:
@@ -84,7 +102,7 @@ def _holds_facts(state: Arrangement, batch: Batch) -> bool:
 
 def judge(batch: Batch, part: Part, answer: InspectAnswer) -> Iterator[Finding]:
     """What a part's rows break of what was recorded of it, of its batch's promise and of the rules at rest."""
-    subject = f"batch {batch.id}, {part.file.key}"
+    subject = _subject(batch, part)
     if answer.sha256 != part.file.sha256:
         yield Finding("content", subject, f"sha256 is {answer.sha256[:12]}, recorded was {part.file.sha256[:12]}")
     for rule, recorded, found in _compared(part, answer):

@@ -1,0 +1,216 @@
+"""Bad input: one clear line that names what is wrong and what to do, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import EVENTS, PEOPLE, Shell
+
+
+def people(shell: Shell, day: int, **columns: pa.Array) -> Path:
+    """A day's file of the people collection, with columns in place of the good ones."""
+    moment = pa.scalar(1_704_067_200_000_000 + (day - 1) * 86_400_000_000, pa.timestamp("us", "UTC"))
+    good = {
+        "person": pa.array([1], pa.int64()),
+        "city": pa.array(["Rome"]),
+        "born": pa.array([0], pa.date32()),
+        "gone": pa.array([False]),
+        "happened": pa.array([moment.as_py()], moment.type),
+        "reported": pa.array([moment.as_py()], moment.type),
+    }
+    path = shell.land(f"people/2024-01-{day:02d}/a.parquet", b"")
+    pq.write_table(pa.table({name: array for name, array in (good | columns).items() if array is not None}), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        (EVENTS.replace("value:", "values:"), ("events.yaml:3:", "unknown field 'values'", "did you mean 'value'?")),
+        (EVENTS.replace("key: [id]\n", ""), ("field 'key' is missing",)),
+        (EVENTS.replace("append", "apend"), ("events.yaml:8:", "'apend' is not valid", "did you mean 'append'?")),
+        (EVENTS.replace("{column: at}", "{column: at"), ("events.yaml:",)),
+        (EVENTS.replace("name: events", "name: Events"), ("'Events' must match",)),
+        (EVENTS.replace("id: string", "id: float"), ("key column id is a float",)),
+        (EVENTS.replace("2024-02-01", "2023-02-01"), ("before it starts",)),
+    ],
+)
+def test_a_wrong_collection_file(shell: Shell, wrong: str, named: tuple[str, ...]) -> None:
+    path = shell.files / "events.yaml"
+    path.write_text(wrong)
+    message = shell.refused("init", str(path))
+    assert all(name in message for name in named), message
+    assert not shell.root.exists()
+
+
+def test_a_collection_file_that_is_not_there(shell: Shell) -> None:
+    assert "nowhere.yaml" in shell.refused("init", "nowhere.yaml")
+
+
+def test_what_data_at_rest_depends_on_cannot_change(events: Shell) -> None:
+    message = events.refused("init", events.declared(EVENTS.replace("amount: int", "amount: float")))
+    assert "value of collection events cannot change" in message
+    assert "next" in events.ok("init", events.declared(EVENTS.replace("2024-02-01", "2024-03-01"))).out
+
+
+REFUSED_FILES = {
+    "a missing column": ("id,at\na,2024-01-01T00:00:00Z\n", ("column amount",)),
+    "a type that changed": ("id,amount,at\na,much,2024-01-01T00:00:00Z\n", ("amount", "much", "int")),
+    "an overflow": ("id,amount,at\na,9223372036854775808,2024-01-01T00:00:00Z\n", ("amount", "9223372036854775808")),
+    "a negative time": ("id,amount,at\na,1,1969-12-31T23:59:59Z\n", ("at",)),
+    "no time": ("id,amount,at\na,1,\n", ("at", "null")),
+    "a ragged line": ("id,amount,at\na,1\n", ("2",)),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_FILES)
+def test_a_delta_file_that_cannot_be_taken_stops_its_day(events: Shell, case: str) -> None:
+    content, named = REFUSED_FILES[case]
+    file = events.land("events/2024-01-01/bad.csv", content)
+    good = events.events(1, "a,1,10:00")
+    message = events.refused("ingest", "events", "--date", "2024-01-01")
+    expected = ("events/2024-01-01/bad.csv: ", "mend the file and run again", *named)
+    assert all(name in message for name in expected), message
+    assert events.json("status", "events")["rows_ingested"] == 0
+    assert "refused 1 source files" in events.ok("log", "events").out
+    file.write_text(good.read_text())
+    assert events.json("ingest", "events", "--date", "2024-01-01")["results"][0]["rows"] == 2
+
+
+def test_a_delta_file_that_cannot_be_taken_is_set_aside_where_the_collection_says_so(shell: Shell) -> None:
+    shell.ok("init", shell.declared(EVENTS.replace("append}", "append, bad_files: quarantine}")))
+    shell.land("events/2024-01-01/bad.csv", "id,amount,at\na,1.5,2024-01-01T00:00:00Z\n")
+    shell.events(1, "a,1,10:00")
+    result = shell.json("ingest", "events", "--date", "2024-01-01")["results"][0]
+    assert (result["rows"], result["files"], result["bad_files"]) == (1, 2, 1)
+
+
+def test_a_truncated_parquet_file(shell: Shell) -> None:
+    shell.ok("init", shell.declared(PEOPLE))
+    path = people(shell, 1)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert "people/2024-01-01/a.parquet: " in shell.refused("ingest", "people", "--date", "2024-01-01")
+    path.write_bytes(whole)
+    assert shell.json("ingest", "people", "--date", "2024-01-01")["results"][0]["rows"] == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ({"person": pa.array([None], pa.int64())}, ("person",)),
+        ({"person": pa.array(["one"])}, ("person", "int", "string")),
+        ({"born": None}, ("born",)),
+        ({"reported": pa.array([-1], pa.timestamp("us", "UTC"))}, ("reported",)),
+        ({"person": pa.array([2**63], pa.uint64())}, ("person", str(2**63))),
+    ],
+)
+def test_a_parquet_file_of_another_shape(shell: Shell, columns: dict[str, pa.Array], named: tuple[str, ...]) -> None:
+    shell.ok("init", shell.declared(PEOPLE))
+    people(shell, 1, **columns)
+    message = shell.refused("ingest", "people", "--date", "2024-01-01")
+    assert all(name in message for name in ("people/2024-01-01/a.parquet: ", *named)), message
+
+
+def test_a_file_whose_content_changed_is_refused_with_both_versions(events: Shell) -> None:
+    file = events.events(1, "a,1,10:00")
+    events.ok("ingest", "events", "--date", "2024-01-01")
+    before = file.stat().st_size
+    events.events(1, "a,1,10:00", "b,2,11:00")
+    message = events.refused("ingest", "events", "--date", "2024-01-01")
+    was, now = f"was {before} bytes", f"is {file.stat().st_size} bytes"
+    assert all(name in message for name in ("events/2024-01-01/a.csv changed", was, now)), message
+    assert events.json("status", "events")["rows_ingested"] == 1
+
+
+def test_an_empty_day_is_a_normal_day(events: Shell) -> None:
+    (events.landing / "events" / "2024-01-01").mkdir(parents=True)
+    result = events.json("ingest", "events", "--date", "2024-01-01")
+    assert (result["results"][0]["outcome"], result["results"][0]["rows"]) == ("applied", 0)
+    assert result["next_step"] == "tidemark seal events"
+    assert events.json("seal", "events")["results"][0]["seal_text"] == "2024-01-02T00:00:00Z"
+
+
+def test_a_day_that_has_not_landed(events: Shell) -> None:
+    message = events.refused("ingest", "events", "--date", "2024-01-05")
+    assert "has not landed" in message
+    assert "events/2024-01-05" in message
+
+
+def test_a_day_outside_the_collection(events: Shell) -> None:
+    events.land("events/2024-02-01/a.csv", "id,amount,at\n")
+    assert "outside collection events" in events.refused("ingest", "events", "--date", "2024-02-01")
+
+
+def test_a_root_that_is_not_there(shell: Shell) -> None:
+    for words in (["status", "events"], ["as-of", "events"], ["status"], ["drain", "events"], ["verify", "events"]):
+        assert f"root {shell.root} does not exist" in shell.refused(*words)
+    assert not shell.root.exists()
+
+
+def test_a_root_that_is_a_file(shell: Shell) -> None:
+    shell.root.write_text("")
+    assert f"{shell.root} is not a folder" in shell.refused("status", "events")
+    assert "is not a folder" in shell.refused("init", shell.declared(EVENTS))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_root_that_cannot_be_written(shell: Shell) -> None:
+    shell.root.mkdir(mode=0o500)
+    assert "no permission" in shell.refused("init", shell.declared(EVENTS))
+
+
+@pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="needs a folder that refuses even root")
+def test_a_root_where_nobody_may_write(shell: Shell) -> None:
+    assert "no permission for /sys/kernel" in shell.refused("init", shell.declared(EVENTS), "--root", "/sys/kernel")
+
+
+def test_a_collection_that_is_not_there_names_those_that_are(events: Shell) -> None:
+    events.ok("init", events.declared(PEOPLE))
+    message = events.refused("status", "event")
+    assert message == f"no collection event under {events.root}; existing: events, people"
+
+
+def test_a_name_no_collection_can_have(events: Shell) -> None:
+    assert "'../x' must match" in events.refused("status", "../x")
+
+
+def test_no_root_at_all(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = Shell("", shell.landing, shell.files).refused("status", "events", code=2)  # type: ignore[arg-type]
+    assert message == "no root: pass --root or set TIDEMARK_ROOT to a path or s3://bucket/prefix"
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["as-of", "events", "--time", "yesterday"], "not a time: 'yesterday'; write 2013-01-02"),
+        (["as-of", "events", "--time", "-1"], "is outside"),
+        (["changes", "events", "--after", "2024-13-01"], "not a time"),
+        (["ingest", "events", "--date", "2024-1-1x"], "not a day"),
+        (["ingest", "events"], "which interval?"),
+        (["ingest", "events", "--date", "2024-01-01", "--lower", "0", "--upper", "5"], "both name intervals"),
+        (["ingest", "events", "--from", "2024-01-01"], "belong together"),
+        (["gate", "events", "sealed"], "'sealed' is not one of 'unsealed', 'frontier', 'trace', 'compaction'"),
+        (["statsu", "events"], "No such command 'statsu'"),
+        (["as-of", "events", "--format", "xml"], "'xml' is not one of"),
+    ],
+)
+def test_a_wrong_command_line(events: Shell, words: list[str], named: str) -> None:
+    assert named in events.refused(*words, code=2)
+    said = events(*words, "--json")
+    assert named in said.document["error"]["message"]
+    assert said.code == 2
+
+
+def test_a_wrong_batch(events: Shell) -> None:
+    assert "no unsealed or quarantined batch is called 'x'" in events.refused("quarantine", "events", "x")
+
+
+def test_a_reversed_interval(events: Shell) -> None:
+    message = events.refused("seal", "events", "--lower", "2024-01-02", "--upper", "2024-01-01")
+    assert "must satisfy 0 <= lower < upper" in message

@@ -1,0 +1,249 @@
+"""Status, log, late rows, verify, as-of and changes: what they say, as text and as one JSON document."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import EVENTS, PEOPLE, Shell, a_shell
+from tests.cli.test_steps import land_events, land_people
+from tidemark.jobs.job import collection_store
+from tidemark.storage import parts_table
+from tidemark.storage.log import StateLog
+
+
+@pytest.fixture(scope="module")
+def both_once(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """Events and people of two days, the first in the trace, the second unsealed; that of people brings a late row."""
+    shell = a_shell(tmp_path_factory.mktemp("once"))
+    for text, land in ((EVENTS, land_events), (PEOPLE, land_people)):
+        land(shell)
+        name = shell.json("init", shell.declared(text))["collection"]
+        shell.moved(name, "2024-01-01")
+        shell.ok("ingest", name, "--date", "2024-01-02")
+    return shell
+
+
+@pytest.fixture
+def two_days(both_once: Shell, tmp_path: Path) -> Shell:
+    """A copy for one test: gates take time, copies do not."""
+    shutil.copytree(both_once.root, tmp_path / "root")
+    return replace(both_once, root=tmp_path / "root")
+
+
+SHAPES: dict[tuple[str, ...], set[str]] = {
+    ("status",): {"collections"},
+    ("log", "events"): {"collection", "versions"},
+    ("late", "events"): {"collection", "version", "applied", "discarded", "files", "rows"},
+    ("verify", "events"): {"collection", "version", "batches", "parts_read", "rows_read", "findings", "sound"},
+    ("as-of", "events"): {
+        "collection",
+        "version",
+        "time",
+        "time_text",
+        "event_time",
+        "event_time_text",
+        "count",
+        "rows",
+    },
+    ("changes", "events"): {
+        "collection",
+        "version",
+        "after",
+        "after_text",
+        "upto",
+        "upto_text",
+        "net",
+        "count",
+        "rows",
+    },
+    ("gate", "events", "unsealed"): {
+        "step",
+        "collection",
+        "gate",
+        "outcome",
+        "version",
+        "suite",
+        "batches",
+        "rules",
+        "warnings",
+        "docs",
+        "next_step",
+    },
+    ("seal", "events", "--date", "2024-01-01"): {"step", "collection", "results", "next_step"},
+    ("ingest", "events", "--date", "2024-01-02"): {"step", "collection", "results", "next_step"},
+    ("drain", "events"): {"step", "collection", "results", "next_step"},
+    ("compact", "events"): {"step", "collection", "results", "next_step"},
+}
+
+
+@pytest.mark.parametrize("words", SHAPES, ids=lambda words: words[0])
+def test_json_is_one_document_and_nothing_else(two_days: Shell, words: tuple[str, ...]) -> None:
+    assert set(two_days.json(*words)) == SHAPES[words]
+    before, *rest = words
+    assert set(two_days.ok("--json", before, *rest).document) >= {"collection"} or before == "status"
+
+
+def test_errors_are_documents_too(events: Shell) -> None:
+    said = events("as-of", "events", "--json")
+    assert said.code == 1
+    message = said.err.splitlines()[-1].removeprefix("error: ")
+    assert said.document == {"error": {"kind": "InvalidUsage", "message": message}}
+
+
+def test_status(two_days: Shell) -> None:
+    found = two_days.json("status", "events")
+    assert (found["seal_text"], found["trace_upper_text"]) == ("2024-01-02T00:00:00Z",) * 2
+    assert found["since"] == 0
+    assert (found["unsealed"]["batches"], found["unsealed"]["rows"], len(found["unvouched"])) == (1, 2, 1)
+    assert [(level["level"], level["batches"], level["rows"]) for level in found["levels"]] == [(0, 1, 2)]
+    written = found["bytes_drained"] + found["bytes_compacted"]
+    assert found["write_amplification"] == pytest.approx(written / found["bytes_ingested"], abs=0.001)
+    text = two_days.ok("status", "events").out
+    for said in ("2024-01-02T00:00:00Z  complete below", "2 rows in 1 batch", "tidemark gate events unsealed"):
+        assert said in text
+
+
+def test_status_of_all(events: Shell) -> None:
+    events.ok("init", events.declared(EVENTS.replace("name: events", "name: more")))
+    assert [seen["collection"] for seen in events.json("status")["collections"]] == ["events", "more"]
+    assert "more" in events.ok("status").out
+
+
+def test_log_says_in_words_what_each_version_changed(two_days: Shell) -> None:
+    entries = two_days.json("log", "events", "-n", "100")["versions"]
+    assert [entry["version"] for entry in entries] == list(range(len(entries), 0, -1))
+    changes = [entry["change"] for entry in entries]
+    assert changes[-1] == "created collection events"
+    for said in (
+        "ingested [2024-01-01T00:00:00Z, 2024-01-02T00:00:00Z): 2 rows of 1 files as ",
+        "unsealed gate vouched for ",
+        "sealed to 2024-01-02T00:00:00Z",
+        "frontier gate vouched for [0, 2024-01-02T00:00:00Z)",
+        "drained [1970-01-01T00:00:00Z, 2024-01-02T00:00:00Z): 2 rows as ",
+    ):
+        assert any(change.startswith(said) for change in changes), said
+    assert len(two_days.json("log", "events", "-n", "2")["versions"]) == 2
+
+
+def test_late_rows_are_listed_with_reason_lateness_and_fate(two_days: Shell) -> None:
+    found = two_days.json("late", "people")
+    assert (found["applied"], found["discarded"], len(found["rows"])) == (1, 0, 1)
+    row = found["rows"][0]
+    assert (row["person"], row["_applied"], row["_lateness"]) == (3, True, 4 * 3_600_000_000)
+    text = two_days.ok("late", "people").out
+    assert "1 late rows applied, 0 discarded, in 1 files" in text
+    assert "4h" in text
+    for filters, count in (
+        (["--date", "2024-01-01"], 0),
+        (["--date", "2024-01-02"], 1),
+        (["--file", "2024-01-02"], 1),
+        (["--file", "elsewhere"], 0),
+        (["--batch", found["files"][0]["batch"][:8]], 1),
+        (["--batch", "zz"], 0),
+    ):
+        assert two_days.json("late", "people", *filters)["applied"] == count
+    assert two_days.json("late", "people", "--limit", "0")["rows"] == []
+
+
+def a_part(shell: Shell, collection: str = "events") -> Path:
+    """The file of a part the state names."""
+    store = collection_store(str(shell.root), collection)
+    trace = StateLog(store, str).load().state.trace
+    return shell.root / collection / parts_table.parts_of(store, trace)[0].file.key
+
+
+def findings(shell: Shell, *words: str) -> list[dict[str, Any]]:
+    said = shell("verify", "events", *words, "--json")
+    assert (said.code, said.document["sound"]) == (1, False)
+    assert "error: " in said.err
+    found: list[dict[str, Any]] = said.document["findings"]
+    return found
+
+
+def test_verify_finds_nothing_in_a_sound_collection(two_days: Shell) -> None:
+    assert two_days.json("verify", "events")["findings"] == []
+    report = two_days.json("verify", "events", "--data")
+    assert (report["batches"], report["parts_read"], report["rows_read"]) == (2, 2, 4)
+    assert two_days.ok("verify", "events").out.startswith("sound; version ")
+
+
+def test_verify_names_a_missing_object(two_days: Shell) -> None:
+    part = a_part(two_days)
+    part.unlink()
+    assert any(finding["rule"] == "object exists" and part.name in finding["detail"] for finding in findings(two_days))
+    assert part.name in two_days("verify", "events").out
+
+
+def test_verify_names_an_object_cut_short(two_days: Shell) -> None:
+    part = a_part(two_days)
+    part.write_bytes(part.read_bytes()[:-1])
+    assert [finding["rule"] for finding in findings(two_days, "--data")] == ["object size"]
+
+
+def test_verify_data_finds_a_flipped_bit_and_names_object_batch_and_rule(two_days: Shell) -> None:
+    part = a_part(two_days)
+    data = bytearray(part.read_bytes())
+    data[len(data) // 3] ^= 1
+    part.write_bytes(data)
+    assert two_days.json("verify", "events")["sound"], "sizes are as recorded; only reading shows it"
+    found = findings(two_days, "--data")
+    assert any(part.name in finding["subject"] and part.parent.name in finding["subject"] for finding in found), found
+
+
+def test_verify_finds_a_broken_chain_of_versions(two_days: Shell) -> None:
+    version = two_days.root / "events" / "versions" / "00000000" / "000000000003.json"
+    version.write_text(version.read_text().replace('"written_at":1', '"written_at":2'))
+    said = two_days("verify", "events")
+    assert said.code == 1
+    assert "version 4 follows" in said.out + said.err
+
+
+def test_as_of_as_table_csv_and_json(two_days: Shell) -> None:
+    text = two_days.ok("as-of", "events").out
+    assert "2 rows as known at 2024-01-01T23:59:59.999999Z" in text
+    lines = list(csv.reader(io.StringIO(two_days.ok("as-of", "events", "--format", "csv").out)))
+    assert lines == [["id", "amount", "_multiplicity"], ["a", "1", "1"], ["b", "2", "1"]]
+    assert two_days.ok("as-of", "events", "--format", "json").out == two_days.ok("as-of", "events", "--json").out
+
+
+def test_as_of_some_rows(two_days: Shell) -> None:
+    assert two_days.json("as-of", "events", "--where", "id=b")["rows"] == [{"id": "b", "amount": 2, "_multiplicity": 1}]
+    assert two_days.json("as-of", "events", "--where", "id=b", "--where", "amount=1")["rows"] == []
+    limited = two_days.json("as-of", "events", "--limit", "1")
+    assert (len(limited["rows"]), limited["count"]) == (1, 2)
+    assert "1 more, --limit 0 shows all" in two_days.ok("as-of", "events", "--limit", "1").out
+    assert "there is no column x" in two_days.refused("as-of", "events", "--where", "x=1", code=2)
+    assert "'many' is no value of it" in two_days.refused("as-of", "events", "--where", "amount=many")
+
+
+def test_a_read_outside_the_frontiers_is_refused_with_both(two_days: Shell) -> None:
+    message = two_days.refused("as-of", "events", "--time", "2024-01-02T00:00:00Z")
+    assert "[since 1970-01-01T00:00:00Z, seal 2024-01-02T00:00:00Z)" in message
+
+
+def test_as_of_an_event_time_includes_what_was_learned_later(two_days: Shell) -> None:
+    for words in (["gate", "people", "unsealed"], ["seal", "people"]):
+        two_days.ok(*words)
+    day_one = ("--event-time", "2024-01-01T23:00:00Z")
+    now = two_days.json("as-of", "people", *day_one)["rows"]
+    then = two_days.json("as-of", "people", "--time", "2024-01-01T23:59:59.999999Z", *day_one)["rows"]
+    assert [row["person"] for row in then] == [1, 2]
+    assert [row["person"] for row in now] == [1, 2, 3]
+
+
+def test_changes(two_days: Shell) -> None:
+    for words in (["gate", "events", "unsealed"], ["seal", "events"]):
+        two_days.ok(*words)
+    found = two_days.json("changes", "events", "--after", "2024-01-01T23:59:59.999999Z")
+    said = [(row["id"], row["_change_type"], row["_commit_timestamp"], row["diff"]) for row in found["rows"]]
+    assert said == [("a", "insert", "2024-01-02T10:00:00Z", 1), ("c", "insert", "2024-01-02T12:00:00Z", 1)]
+    net = two_days.json("changes", "events", "--net")["rows"]
+    assert [(row["id"], row["diff"]) for row in net] == [("a", 2), ("b", 1), ("c", 1)]
+    assert "learned after the beginning" in two_days.ok("changes", "events").out

@@ -1,0 +1,180 @@
+"""Every step by hand, strictly in order, through three envelopes and three formats."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import EVENTS, PEOPLE, STOCK, Shell
+
+
+def land_events(shell: Shell) -> None:
+    shell.events(1, "a,1,10:00", "b,2,11:00")
+    shell.events(2, "a,1,10:00", "c,3,12:00")
+
+
+def land_stock(shell: Shell) -> None:
+    """Day 2 takes the pen's price back and gives another."""
+    days = {1: [("pen", 1, 1.5, 1), ("ink", 2, 9.0, 2)], 2: [("pen", 1, 1.5, -1), ("pen", 1, 1.75, 1)]}
+    for day, rows in days.items():
+        names, at = ("item", "shelf", "price", "change"), f"2024-01-{day:02d}T09:00:00Z"
+        lines = [json.dumps(dict(zip(names, row, strict=True)) | {"at": at}) for row in rows]
+        shell.land(f"stock/2024-01-{day:02d}/a.jsonl", "\n".join(lines) + "\n")
+
+
+def land_people(shell: Shell) -> None:
+    """Day 2 brings Ann's move, Bob's end, and a row that happened on day 1: late, and applied."""
+
+    def at(day: int, hour: int) -> datetime:
+        return datetime(2024, 1, day, hour, tzinfo=UTC)
+
+    days = {
+        1: [(1, "Rome", False, at(1, 8), at(1, 9)), (2, "Oslo", False, at(1, 8), at(1, 9))],
+        2: [
+            (1, "Bern", False, at(2, 8), at(2, 9)),
+            (2, None, True, at(2, 7), at(2, 9)),
+            (3, "Wien", False, at(1, 20), at(2, 1)),
+        ],
+    }
+    for day, rows in days.items():
+        path = shell.land(f"people/2024-01-{day:02d}/a.parquet", b"")
+        names = ("person", "city", "gone", "happened", "reported")
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        moments = pa.timestamp("us", "UTC")
+        table = {
+            **columns,
+            "born": [date(1990, 1, 1)] * len(rows),
+            "happened": pa.array(columns["happened"], moments),
+            "reported": pa.array(columns["reported"], moments),
+        }
+        pq.write_table(pa.table(table), path)
+
+
+COLLECTIONS = {"events": (EVENTS, land_events), "stock": (STOCK, land_stock), "people": (PEOPLE, land_people)}
+HELD = {
+    ("events", 1): [("a", 1, 1), ("b", 2, 1)],
+    ("events", 2): [("a", 1, 2), ("b", 2, 1), ("c", 3, 1)],
+    ("stock", 1): [("ink", 2, 9.0, 2), ("pen", 1, 1.5, 1)],
+    ("stock", 2): [("ink", 2, 9.0, 2), ("pen", 1, 1.75, 1)],
+    ("people", 1): [(1, "Rome", "1990-01-01", 1), (2, "Oslo", "1990-01-01", 1)],
+    ("people", 2): [(1, "Bern", "1990-01-01", 1), (3, "Wien", "1990-01-01", 1)],
+}
+
+
+@pytest.mark.parametrize("name", COLLECTIONS)
+def test_two_days_from_init_to_compact(shell: Shell, name: str) -> None:
+    text, land = COLLECTIONS[name]
+    land(shell)
+    shell.ok("init", shell.declared(text))
+    for day in (1, 2):
+        shell.moved(name, f"2024-01-{day:02d}")
+        rows = shell.json("as-of", name)["rows"]
+        assert sorted(tuple(row.values()) for row in rows) == HELD[name, day]
+    assert shell.json("status", name)["debt"]["compactions"] == 1
+    assert shell.json("compact", name)["results"][0]["merges"] == 1
+    shell.ok("gate", name, "compaction")
+    assert sorted(tuple(row.values()) for row in shell.json("as-of", name)["rows"]) == HELD[name, 2]
+    held = shell.json("as-of", name, "--time", "2024-01-01T23:59:59.999999Z")["rows"]
+    assert sorted(tuple(row.values()) for row in held) == HELD[name, 1]
+    assert shell.json("verify", name, "--data")["sound"]
+    assert shell.json("status", name)["next_step"] == f"tidemark ingest {name} --date 2024-01-03"
+
+
+def test_the_next_step_named_leads_from_init_to_the_end(events: Shell) -> None:
+    """Doing what `status` says, again and again, brings a collection through all its steps."""
+    land_events(events)
+    done = []
+    while (following := events.json("status", "events")["next_step"]) != "tidemark ingest events --date 2024-01-03":
+        words = following.split()[1:]
+        done.append(" ".join(words))
+        events.ok(*words)
+        assert len(done) < 20, done
+    day = ["gate events unsealed", "seal events", "gate events frontier", "drain events", "gate events trace"]
+    one, two = "ingest events --date 2024-01-01", "ingest events --date 2024-01-02"
+    assert done == [one, *day, two, *day, "compact events", "gate events compaction"]
+
+
+def test_every_step_a_second_time_does_nothing(events: Shell) -> None:
+    land_events(events)
+    events.moved("events", "2024-01-01", "2024-01-02")
+    version = events.json("status", "events")["version"]
+    for words in (
+        ["ingest", "events", "--from", "2024-01-01", "--to", "2024-01-02"],
+        ["seal", "events"],
+        ["drain", "events"],
+        ["compact", "events"],
+    ):
+        assert {result["outcome"] for result in events.json(*words)["results"]} == {"nothing to do"}
+    for gate in ("unsealed", "frontier", "trace", "compaction"):
+        assert events.json("gate", "events", gate)["outcome"] == "nothing to do"
+    assert "nothing to do" in events.ok("init", events.declared(EVENTS)).out
+    assert events.json("status", "events")["version"] == version
+
+
+def test_a_step_without_its_gate_is_refused_with_the_gate_to_run(events: Shell) -> None:
+    land_events(events)
+    events.ok("ingest", "events", "--date", "2024-01-01")
+    assert events.refused("seal", "events").endswith("`tidemark gate events unsealed`")
+    events.ok("gate", "events", "unsealed")
+    events.ok("seal", "events")
+    said = events("drain", "events", "--json")
+    assert (said.code, said.document["error"]["kind"]) == (1, "Unvouched")
+    assert said.document["error"]["run"] == "tidemark gate events frontier"
+
+
+def test_days_by_range_and_what_was_done_before_one_fails(events: Shell) -> None:
+    land_events(events)
+    said = events("ingest", "events", "--from", "2024-01-01", "--to", "2024-01-03", "--json")
+    assert (said.code, said.document["error"]["kind"]) == (1, "NotReady")
+    assert [result["rows"] for result in said.document["done"]] == [2, 2]
+    shown = events("ingest", "events", "--from", "2024-01-01", "--to", "2024-01-03")
+    assert shown.out.count("nothing to do [2024-01-0") == 2
+
+
+def test_an_interval_by_its_bounds(events: Shell) -> None:
+    land_events(events)
+    bounds = ("--lower", "2024-01-01T00:00:00Z", "--upper", "2024-01-02T00:00:00+00:00")
+    assert events.json("ingest", "events", *bounds)["results"][0]["rows"] == 2
+
+
+def test_the_seal_waits_for_a_missing_day(events: Shell) -> None:
+    land_events(events)
+    events.ok("ingest", "events", "--date", "2024-01-02")
+    events.ok("gate", "events", "unsealed")
+    missing = "[2024-01-01T00:00:00Z, 2024-01-02T00:00:00Z)"
+    assert events.json("seal", "events", "--date", "2024-01-02")["results"][0]["waiting_for"] == missing
+    assert events.json("status", "events")["waiting_for"] == missing
+    assert "tidemark ingest events --date 2024-01-01" in events.refused("seal", "events")
+    events.ok("ingest", "events", "--date", "2024-01-01")
+    events.ok("gate", "events", "unsealed")
+    assert events.json("seal", "events", "--date", "2024-01-01")["results"][0]["seal_text"] == "2024-01-03T00:00:00Z"
+
+
+def test_a_bad_batch_is_quarantined_mended_and_released(events: Shell) -> None:
+    events.events(1, "a,1,10:00")
+    batch = events.json("ingest", "events", "--date", "2024-01-01")["results"][0]["batch"]
+    assert events.json("quarantine", "events", batch[:6])["batch"] == batch
+    assert events.json("status", "events")["quarantined"] == [batch]
+    events.ok("release", "events", batch)
+    events.ok("quarantine", "events", batch)
+    events.events(1, "a,1,10:00", "b,2,11:00")
+    assert events.json("ingest", "events", "--date", "2024-01-01")["results"][0]["rows"] == 2
+    assert "events/2024-01-01/a.csv was ingested again as batch" in events.refused("release", "events", batch)
+
+
+def test_types_are_inferred_once_from_the_first_file_and_frozen(shell: Shell) -> None:
+    undeclared = EVENTS.replace("columns: {id: string, amount: int, at: timestamp}\n", "")
+    assert "no file has landed" in shell.refused("init", shell.declared(undeclared))
+    shell.events(1, "a,1,10:00:00")
+    created = shell.json("init", shell.declared(undeclared))
+    assert created["inferred"] == created["types"] == {"id": "string", "amount": "int", "at": "timestamp"}
+    shell.land("events/2023-12-31/a.csv", "id,amount,at\na,1.5,2023-12-31T00:00:00Z\n")
+    again = shell.json("init", shell.declared(undeclared))
+    assert (again["outcome"], again["inferred"]) == ("nothing to do", {})
+    sample = shell.land("elsewhere.csv", "id,amount,at\na,1.5,2023-12-31T00:00:00Z\n")
+    other = undeclared.replace("name: events", "name: other")
+    assert shell.json("init", shell.declared(other), "--sample", str(sample))["types"]["amount"] == "float"
