@@ -174,7 +174,7 @@ def test_a_large_batch_is_judged_by_spark_and_shows_its_rows(
             self.spark = spark
 
     world.runner = OnSpark()
-    with pytest.raises(GateFailed, match=r"1 rows hold \{\}, not value_set"):
+    with pytest.raises(GateFailed, match=r"1 row holds \{\}, not value_set"):
         gate_job.gate(world.job(), Gate.UNSEALED)
     report = json.loads((tmp_path / "docs" / "orders" / "unsealed" / "report.json").read_text())
     (failure,) = [result for result in report["results"] if not result["passed"]]

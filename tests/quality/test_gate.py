@@ -55,7 +55,7 @@ def test_a_failing_expectation_shows_rows_page_and_way_out(docs: Path) -> None:
     page = docs / "orders" / "unsealed" / "index.html"
     assert message == (
         f"unsealed gate of orders: expect_column_values_to_be_in_set(status) of batch {batch.id}: "
-        "1 rows hold bogus, not value_set (new, paid); "
+        "1 row holds bogus, not value_set (new, paid); "
         f"see {page}; `tidemark quarantine orders {batch.id}`, mend the file, run again"
     )
     assert not world.state.is_vouched(batch)
@@ -301,3 +301,31 @@ def test_unsorted_rows_are_found() -> None:
     world = World(collection())
     world.ingest(1, [update(1, time=DAY, status="b"), update(1, time=DAY, status="a")])
     assert "sorted of batch" in refusal(world, Gate.UNSEALED)
+
+
+def test_the_same_expectation_twice_is_judged_twice() -> None:
+    world = World(collection(quality=[STATUS, STATUS]))
+    world.ingest(1, [update(1, time=DAY, status="bogus")])
+    assert "(and 1 more)" in refusal(world, Gate.UNSEALED)
+
+
+def test_a_wrong_row_condition_is_the_owners_to_mend() -> None:
+    name, arguments = next(iter(STATUS.items()))
+    world = World(collection(quality=[{name: arguments | {"row_condition": {"type": "sometimes"}}}]))
+    world.ingest(1, [update(1, time=DAY)])
+    with pytest.raises(InvalidUsage, match="is refused by Great Expectations"):
+        gate(world.job(), Gate.UNSEALED)
+
+
+def test_a_batch_of_tombstones_has_no_rows_to_judge() -> None:
+    world = World(collection(Envelope.UPSERT, quality=[STATUS]))
+    world.ingest(1, [fact(1, time=DAY, deleted=True)])
+    assert gate(world.job(), Gate.UNSEALED)["outcome"] == "applied"
+
+
+def test_integers_stay_exact_beside_nulls() -> None:
+    """As floats, which is what pandas makes of integers beside nulls, 2**53 and 2**53 + 1 are one."""
+    world = World(collection(quality=[{"expect_column_values_to_be_unique": {"column": "amount"}}]))
+    amounts = [2**53, 2**53 + 1, None]
+    world.ingest(1, [update(key, time=DAY, amount=amount) for key, amount in enumerate(amounts)])
+    assert gate(world.job(), Gate.UNSEALED)["outcome"] == "applied"

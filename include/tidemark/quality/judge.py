@@ -102,7 +102,7 @@ def _said(owner: OwnerExpectation, verdict: Verdict) -> str:
     distinct = list(dict.fromkeys(map(_text, verdict.values)))
     shown = ", ".join(distinct[:SHOWN_VALUES]) + (", …" if len(distinct) > SHOWN_VALUES else "")
     asked = f", not {_asked(owner)}" if _asked(owner) else ""
-    return f"{verdict.failing} rows hold {shown}{asked}"
+    return f"{verdict.failing} {'row holds' if verdict.failing == 1 else 'rows hold'} {shown}{asked}"
 
 
 def _asked(owner: OwnerExpectation) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -96,34 +97,35 @@ class GateReport:
 def rendered(report: GateReport) -> RenderableType:
     """The failures and warnings as tables for a terminal or a task log; one line where there are none."""
     from rich.console import Group
-    from rich.markup import escape
-    from rich.table import Table
+    from rich.text import Text
 
     verdict = "passed" if report.passed else "failed"
-    title = f"{report.gate} gate of {report.collection} {verdict}: {len(report.results)} checks, {report.suite}"
+    title = Text(f"{report.gate} gate of {report.collection} {verdict}: {len(report.results)} checks, {report.suite}")
     findings = (*report.failures, *report.warnings)
     if not findings:
         return title
-    table = Table(title=escape(title), title_justify="left")
-    for column in ("severity", "batch", "rule", "found"):
-        table.add_column(column, overflow="fold")
-    for finding in findings:
-        table.add_row(finding.severity, finding.batch[:SHORT_ID], escape(finding.rule), escape(finding.message))
-    pages = [f"data docs: {report.docs}"] if report.docs else []
-    return Group(table, *(_rows_table(finding) for finding in findings if finding.rows), *pages)
+    told = [(found.severity, found.batch[:SHORT_ID], found.rule, found.message) for found in findings]
+    shown: list[RenderableType] = [title, _table(("severity", "batch", "rule", "found"), told)]
+    for found in findings:
+        if found.rows:
+            of_all = f" of {found.failing}" if found.failing else ""
+            shown.append(Text(f"{found.rule}: {len(found.rows)}{of_all} rows"))
+            shown.append(_table(tuple(found.rows[0]), [tuple(map(_text, row.values())) for row in found.rows]))
+    if report.docs:
+        shown.append(Text(f"data docs: {report.docs}"))
+    return Group(*shown)
 
 
-def _rows_table(finding: RuleResult) -> RenderableType:
-    from rich.markup import escape
+def _table(columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> RenderableType:
+    """A table of texts as they are: what stands in brackets is data, not markup."""
     from rich.table import Table
+    from rich.text import Text
 
-    of_all = f" of {finding.failing}" if finding.failing else ""
-    title = f"{finding.rule}: {len(finding.rows)}{of_all} rows"
-    table = Table(title=escape(title), title_justify="left")
-    for column in finding.rows[0]:
-        table.add_column(escape(column), overflow="fold")
-    for row in finding.rows:
-        table.add_row(*(escape(_text(value)) for value in row.values()))
+    table = Table()
+    for column in columns:
+        table.add_column(Text(column), overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
     return table
 
 

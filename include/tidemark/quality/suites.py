@@ -90,8 +90,8 @@ _STORED = (
     ),
     _equal("rows as recorded", "rows", "holds {rows} rows, {rows_recorded} were recorded"),
     _equal("digest as recorded", "digest", "its rows add up to {digest}, {digest_recorded} was recorded"),
-    _none("no null keys", "null_keys", "{null_keys} rows have a null in the key", _null_keys),
-    _none("sorted", "rows_out_of_order", "{rows_out_of_order} rows are out of order"),
+    _none("no null keys", "null_keys", "null in the key, {null_keys} times", _null_keys),
+    _none("sorted", "rows_out_of_order", "out of order, {rows_out_of_order} times"),
 )
 
 _UNSEALED = (
@@ -156,10 +156,10 @@ _TRACE = (
     _none(
         "no zero diffs",
         "zero_diffs",
-        "{zero_diffs} rows have diff 0",
+        "diff 0, {zero_diffs} times",
         lambda row, collection: [(("_diff", "==", 0),)],
     ),
-    _none("consolidated", "rows_repeated", "{rows_repeated} rows repeat key, value and times of another"),
+    _none("consolidated", "rows_repeated", "key, value and times of another row repeated, {rows_repeated} times"),
     _at_least(
         "times from lower and since",
         "first_time",

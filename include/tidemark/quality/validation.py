@@ -147,7 +147,7 @@ def _expectation(name: str, arguments: Mapping[str, Any], rule: str) -> Any:
 
     try:
         return get_expectation_impl(name)(**arguments, meta={"rule": rule})
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         said = " ".join(str(error).split())
         raise InvalidUsage(f"{rule} is refused by Great Expectations: {said}") from None
 

@@ -1,0 +1,65 @@
+"""What a gate's report says to programs and to people."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from tidemark.model.collection import Gate
+from tidemark.quality.report import GateReport, RuleResult, rendered
+
+pytestmark = pytest.mark.pure
+
+GOOD = RuleResult("sorted", "critical", "b1", True)
+BAD = RuleResult("no null keys", "critical", "b2" * 16, False, "null in the key", 3, ({"id": None, "n": "[red]1"},))
+WORRYING = RuleResult("volume", "warning", "b1", False, "brought 1 rows")
+
+
+def report(*results: RuleResult, docs: str | None = None) -> GateReport:
+    return GateReport("orders", Gate.UNSEALED, "unsealed-1", ("b1", "b2" * 16), results, docs)
+
+
+def shown(of: GateReport) -> str:
+    out = StringIO()
+    Console(file=out, width=120, color_system=None).print(rendered(of))
+    return out.getvalue()
+
+
+def test_a_warning_alone_passes() -> None:
+    assert report(GOOD, WORRYING).passed
+    assert not report(GOOD, BAD).passed
+
+
+def test_batches_without_a_failure_are_vouched_for() -> None:
+    assert report(GOOD, BAD, WORRYING).vouched == ("b1",)
+
+
+def test_the_headline_names_batch_rule_finding_page_and_way_out() -> None:
+    assert report(GOOD, BAD, BAD, docs="/docs/index.html").headline == (
+        "unsealed gate of orders: no null keys of batch b2b2b2b2b2b2: null in the key (and 1 more); "
+        "see /docs/index.html; `tidemark quarantine orders b2b2b2b2b2b2`, mend the file, run again"
+    )
+
+
+def test_json_holds_results_and_rows() -> None:
+    told = json.loads(json.dumps(report(GOOD, BAD).as_dict()))
+    assert (told["gate"], told["passed"]) == ("unsealed", False)
+    assert told["results"][1]["rows"] == [{"id": None, "n": "[red]1"}]
+
+
+def test_a_steps_result_lists_warnings_and_no_rows() -> None:
+    assert report(GOOD, WORRYING).summary() == {
+        "rules": 2,
+        "warnings": [{"rule": "volume", "batch": "b1", "message": "brought 1 rows"}],
+        "docs": None,
+    }
+
+
+def test_people_see_rule_finding_and_rows_as_they_are() -> None:
+    text = shown(report(GOOD, BAD, WORRYING, docs="/docs/index.html"))
+    for part in ("failed", "no null keys", "1 of 3 rows", "null", "[red]1", "brought 1 rows", "/docs/index.html"):
+        assert part in text
+    assert shown(report(GOOD)) == "unsealed gate of orders passed: 1 checks, unsealed-1\n"
