@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from tidemark.arrow.columns import one_batch
 from tidemark.arrow.digest import digest
+from tidemark.arrow.order import unsorted
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, keys_of
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
@@ -46,7 +47,7 @@ class PartWriter:
             writer.write(table)
             parts = writer.close()
 
-    Rows must be sorted, within a table and from table to table (InvalidUsage if the keys are seen not to be).
+    Rows must be sorted, within a table and from table to table (InvalidUsage if their keys are not).
     A part is reported only after its file is whole and durable; leaving the block without `close` abandons
     the open file.
     """
@@ -86,11 +87,14 @@ class PartWriter:
             self._open = None
 
     def write(self, table: pa.Table | pa.RecordBatch) -> None:
-        """Append rows. Raises InvalidUsage for other columns than the schema's."""
+        """Append rows. Raises InvalidUsage for other columns than the schema's, and for a null key."""
         if table.schema.names != self._schema.names or table.schema.types != self._schema.types:
             raise InvalidUsage(
                 f"cannot write columns {_described(table.schema)} to a part of {_described(self._schema)}"
             )
+        for name in self._schema.names[: self._key_width]:
+            if nulls := table.column(name).null_count:
+                raise InvalidUsage(f"key column {name} holds {nulls} null; a key has no nulls")
         if table.num_rows:
             self._waiting.append(pa.Table.from_arrays(list(table.columns), schema=self._schema))
             self._waiting_rows += table.num_rows
@@ -124,9 +128,12 @@ class PartWriter:
     def _append(self, part: _OpenPart, batch: pa.RecordBatch) -> None:
         firsts = range(0, batch.num_rows, self._group_rows)
         keys = keys_of(batch, [*firsts, batch.num_rows - 1], self._key_width)
-        for before, after in zip([self._last_key, *keys], keys, strict=False):
-            if before is not None and after < before:
-                raise InvalidUsage(f"rows must be written in order: key {after} comes after {before}")
+        if self._last_key is not None and keys[0] < self._last_key:
+            raise InvalidUsage(f"rows must be written in order: key {keys[0]} comes after {self._last_key}")
+        if count := unsorted(batch, self._schema.names[: self._key_width]):
+            raise InvalidUsage(
+                f"rows must be written in order: {count} of {batch.num_rows} keys are below the one before"
+            )
         self._last_key = keys[-1]
         sizes = [min(self._group_rows, batch.num_rows - first) for first in firsts]
         part.append(batch, groups=tuple(zip(keys[:-1], sizes, strict=True)), last_key=keys[-1])

@@ -1,0 +1,189 @@
+"""The streaming merge, against the model's laws."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.pure.arrow.samples import APPEND, SMALL, as_updates, keys, laws, of_updates, read, updates, write
+from tidemark.arrow.consolidate import consolidated
+from tidemark.arrow.digest import digest
+from tidemark.arrow.merge import Run, Tally, chained, merge_range, merged, rounds
+from tidemark.arrow.order import sort
+from tidemark.arrow.schema import sort_columns
+from tidemark.errors import Corruption, InvalidUsage
+from tidemark.model.batch import Part
+from tidemark.model.collection import Collection
+from tidemark.model.update import Row, Update, advance, consolidate
+from tidemark.plan.tasks import KeyRange, MergeTask
+from tidemark.storage.memory import MemoryStore
+
+pytestmark = pytest.mark.pure
+
+FOREVER = 2**63 - 1
+ORDER = sort_columns(SMALL, facts=False)
+
+
+def task_of(of: Collection, parts: tuple[Part, ...], **changes: object) -> MergeTask:
+    asked = {"keys": KeyRange(), "lower": 0, "upper": FOREVER, "since": 0, "prefix": "out"} | changes
+    return MergeTask(of, parts, **asked)  # type: ignore[arg-type]
+
+
+def written(of: Collection, store: MemoryStore, inputs: list[list[Update]], group_rows: int = 3) -> tuple[Part, ...]:
+    tables = (of_updates(of, some) for some in inputs)
+    return tuple(part for table in tables for part in write(store, of, table, group_rows=group_rows))
+
+
+def streamed(store: MemoryStore, task: MergeTask, buffered: int) -> tuple[list[Update], Tally]:
+    tally = Tally()
+    return as_updates(task.collection, merged(store, task, tally, buffered_rows=buffered)), tally
+
+
+# Few keys and values, so that groups straddle row groups, parts and buffers.
+dense = st.lists(updates(SMALL, most=14, times=5), max_size=4)
+
+
+@laws
+@given(dense, st.integers(1, 4), st.integers(1, 12), st.integers(0, 6), st.integers(0, 5), st.integers(0, 7))
+def test_a_merge_is_advance_and_consolidate(
+    inputs: list[list[Update]], group_rows: int, buffered: int, since: int, lower: int, upper: int
+) -> None:
+    store = MemoryStore()
+    parts = written(SMALL, store, inputs, group_rows)
+    found, tally = streamed(store, task_of(SMALL, parts, since=since, lower=lower, upper=upper), buffered)
+    inside = [u for some in inputs for u in some if lower <= u.time < upper]
+    assert found == consolidate(advance(inside, since))
+    assert tally.rows == len(inside)
+    assert tally.digest == digest(of_updates(SMALL, found)) == digest(of_updates(SMALL, advance(inside, since)))
+
+
+@laws
+@given(st.lists(updates(APPEND, most=10), max_size=3), st.integers(0, 13))
+def test_all_types_nulls_and_nan_merge(inputs: list[list[Update]], since: int) -> None:
+    store = MemoryStore()
+    parts = written(APPEND, store, inputs)
+    found, _ = streamed(store, task_of(APPEND, parts, since=since), 8)
+    assert found == consolidate(advance([u for some in inputs for u in some], since))
+
+
+@laws
+@given(dense, st.lists(keys(SMALL), max_size=3, unique=True), st.integers(0, 6))
+def test_key_ranges_merge_apart(inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
+    store = MemoryStore()
+    parts = written(SMALL, store, inputs)
+    bounds = [None, *sorted(cuts), None]  # type: ignore[type-var]
+    found: list[Update] = []
+    total = 0
+    for lower, upper in pairwise(bounds):
+        some, tally = streamed(store, task_of(SMALL, parts, keys=KeyRange(lower, upper), since=since), 6)
+        found += some
+        total += tally.rows
+    everything = [u for some in inputs for u in some]
+    assert found == consolidate(advance(everything, since))
+    assert total == len(everything)
+
+
+def test_the_answer_tells_what_was_read_and_written() -> None:
+    store = MemoryStore()
+    inputs = [[Update((n % 7,), (f"{n}",), n, n, 1) for n in range(batch, 90, 3)] for batch in range(3)]
+    parts = written(SMALL, store, inputs)
+    answer = merge_range(store, task_of(SMALL, parts, lower=10, upper=80, since=40))
+    expected = consolidate(advance([u for some in inputs for u in some if 10 <= u.time < 80], 40))
+    assert as_updates(SMALL, read(store, answer.parts)) == expected
+    assert answer.rows_read == 70
+    assert answer.digest_read == sum(part.digest for part in answer.parts) % 2**64
+    assert all(part.file.key.startswith("out/") for part in answer.parts)
+    assert answer.bytes_read > sum(part.file.bytes for part in parts) / 2
+
+
+def test_what_cancels_out_leaves_no_part() -> None:
+    store = MemoryStore()
+    parts = written(SMALL, store, [[Update((1,), ("a",), 1, 1, 1)], [Update((1,), ("a",), 3, 3, -1)]])
+    answer = merge_range(store, task_of(SMALL, parts, since=3))
+    assert (answer.parts, answer.rows_read, answer.digest_read) == ((), 2, 0)
+
+
+def test_a_group_whose_halves_lie_in_two_row_groups_leaves_as_one() -> None:
+    """One (key, value) over two row groups of one input, forwarded to one time in different rounds."""
+    store = MemoryStore()
+    older = [Update((1,), ("a",), t, t, 1) for t in range(6)]
+    newer = [Update((1,), ("a",), 6, 6, 1), Update((2,), ("b",), 7, 7, 1)]
+    parts = written(SMALL, store, [older, newer])
+    found, _ = streamed(store, task_of(SMALL, parts, since=9), 1)
+    assert found == [Update((1,), ("a",), 9, 9, 7), Update((2,), ("b",), 9, 9, 1)]
+
+
+def test_forwarding_that_changes_the_order_by_event_time_is_sorted_again() -> None:
+    store = MemoryStore()
+    some = [Update((1,), ("a",), t, e, 1) for t, e in ((1, 20), (2, 10), (3, 20), (4, 5))]
+    found, _ = streamed(store, task_of(SMALL, written(SMALL, store, [some], 1), since=6), 1)
+    assert found == [Update((1,), ("a",), 6, 6, 1), Update((1,), ("a",), 6, 10, 1), Update((1,), ("a",), 6, 20, 2)]
+
+
+def test_equal_rows_beyond_memory_shrink_as_they_are_read() -> None:
+    """5,000 equal rows in two inputs, 20 in memory: never more than a few fillings at once."""
+    table = of_updates(SMALL, [Update((1,), ("a",), 1, 1, 1)] * 5000)
+
+    def run() -> Run:
+        return Run(iter([table.slice(at, 10) for at in range(0, 5000, 10)]), ORDER, 10)
+
+    seen: list[int] = []
+
+    def shrink(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        seen.append(sum(rows.num_rows for rows in batches))
+        return [consolidated(sort(pa.concat_batches(batches), ORDER), ORDER)]
+
+    (last,) = rounds([run(), run()], shrink)
+    assert sum(seen[:1]) == 20
+    assert max(seen) <= 21
+    assert len(seen) > 400
+    assert as_updates(SMALL, [consolidated(sort(pa.concat_batches(last), ORDER), ORDER)]) == [
+        Update((1,), ("a",), 1, 1, 10_000)
+    ]
+
+
+def test_rounds_keep_little_in_memory() -> None:
+    """Of inputs far larger than memory no round holds more than the runs may buffer."""
+    store = MemoryStore()
+    inputs = [[Update((n,), ("w",), batch, batch, 1) for n in range(600)] for batch in range(3)]
+    parts = written(SMALL, store, inputs, 5)
+    batches = list(merged(store, task_of(SMALL, parts), Tally(), buffered_rows=30))
+    assert sum(rows.num_rows for rows in batches) == 1800
+    assert max(rows.num_rows for rows in batches) <= 60
+
+
+def test_sums_beyond_64_bits_are_refused_and_never_wrap() -> None:
+    store = MemoryStore()
+    most = Update((1,), ("a",), 1, 1, 2**63 - 1)
+    parts = written(SMALL, store, [[most], [most._replace(diff=1)]])
+    with pytest.raises(InvalidUsage, match=r"number 1, word 'a', .* add up to 9223372036854775808, beyond"):
+        merge_range(store, task_of(SMALL, parts))
+    assert not [key for key in store.objects if key.startswith("out/")]
+
+
+def test_sums_that_only_pass_beyond_64_bits_on_the_way_are_exact() -> None:
+    store = MemoryStore()
+    some = [Update((1,), ("a",), 1, 1, diff) for diff in (2**63 - 1, 2**63 - 1, -(2**63), -5)]
+    found, _ = streamed(store, task_of(SMALL, written(SMALL, store, [[u] for u in some])), 100)
+    assert found == [Update((1,), ("a",), 1, 1, 2**63 - 7)]
+
+
+def test_parts_that_follow_each_other_make_one_run() -> None:
+    store = MemoryStore()
+    inputs = [[Update((n,), ("w",), 0, 0, 1) for n in range(first, first + 20)] for first in (0, 100)]
+    parts = written(SMALL, store, inputs)
+    assert [len(chain) for chain in chained(reversed(parts))] == [len(parts)]
+    shared = written(SMALL, store, [[Update((5,), (f"{n:02}",), 0, 0, 1) for n in range(20)]])
+    assert len(chained(shared)) == len(shared) == 3
+
+
+def test_a_missing_part_is_corruption() -> None:
+    store = MemoryStore()
+    parts = written(SMALL, store, [[Update((1,), ("a",), 1, 1, 1)]])
+    store.delete(parts[0].file.key)
+    with pytest.raises(Corruption, match="is missing"):
+        merge_range(store, task_of(SMALL, parts))

@@ -1,0 +1,250 @@
+"""Parts: what is recorded is what is there, and what is there is checked against the record."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.pure.arrow.samples import APPEND, KEYED, SMALL, laws, of_facts, of_updates, read, rows, updates, write
+from tidemark.arrow.digest import digest
+from tidemark.arrow.parts import Fetched, PartWriter, read_groups
+from tidemark.arrow.schema import updates_schema
+from tidemark.errors import Corruption, InvalidUsage
+from tidemark.model.batch import Part
+from tidemark.model.fact import Fact
+from tidemark.model.update import Update
+from tidemark.storage.memory import MemoryStore
+from tidemark.storage.store import Unavailable
+
+pytestmark = pytest.mark.pure
+
+
+def numbered(count: int, *, word: str = "w") -> pa.RecordBatch:
+    return of_updates(SMALL, [Update((n,), (word,), n, 100 - n, 1) for n in range(count)])
+
+
+def one_part(store: MemoryStore, count: int = 8) -> Part:
+    (part,) = write(store, SMALL, numbered(count))
+    return part
+
+
+@laws
+@given(updates(APPEND), st.integers(1, 5), st.integers(1, 9))
+def test_a_part_is_recorded_as_it_is(some: list[Update], group_rows: int, part_rows: int) -> None:
+    store = MemoryStore()
+    table = of_updates(APPEND, some)
+    parts = write(store, APPEND, table, group_rows=group_rows, part_rows=part_rows)
+    assert [row for part in parts for held in read(store, [part]) for row in rows(held)] == rows(table)
+    assert sum(part.digest for part in parts) % 2**64 == digest(table)
+    for part in parts:
+        content = store.read(part.file.key)
+        assert (part.file.bytes, part.file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+        held = pa.Table.from_batches(read(store, [part]))
+        groups = [rows(group) for group in read_groups(store, part)]
+        assert [len(group) for group in groups[:-1]] == [group_rows] * (len(groups) - 1)
+        assert part.groups == tuple((group[0][:2], len(group)) for group in groups)
+        assert part.last_key == groups[-1][-1][:2]
+        assert part.rows == held.num_rows
+        for name, bounds in (
+            ("_time", (part.first_time, part.last_time)),
+            ("_event_time", (part.first_event_time, part.last_event_time)),
+        ):
+            times = held[name].to_pylist()
+            assert bounds == (min(times), max(times))
+
+
+def test_small_tables_fill_row_groups_and_parts() -> None:
+    store = MemoryStore()
+    table = numbered(50)
+    with PartWriter(
+        store, "p/", table.schema, key_width=1, facts=False, part_rows=13, group_rows=4, name=iter("abcdef").__next__
+    ) as writer:
+        for at in range(50):
+            writer.write(table.slice(at, 1))
+        parts = writer.close()
+    assert [part.file.key for part in parts] == [f"p/{name}.parquet" for name in "abcde"]
+    assert [[size for _, size in part.groups] for part in parts] == [[4, 4, 4]] * 4 + [[2]]
+
+
+def test_the_file_says_how_it_is_sorted_and_compressed() -> None:
+    store = MemoryStore()
+    part = one_part(store)
+    metadata = pq.ParquetFile(io.BytesIO(store.read(part.file.key))).metadata
+    group = metadata.row_group(0)
+    assert [column.column_index for column in group.sorting_columns] == [0, 1, 2, 3]
+    assert all(column.nulls_first and not column.descending for column in group.sorting_columns)
+    assert {group.column(at).compression for at in range(metadata.num_columns)} == {"ZSTD"}
+    assert group.column(0).statistics.min == 0
+    assert group.column(0).has_column_index
+
+
+def test_facts_are_written_alike() -> None:
+    store = MemoryStore()
+    table = of_facts(KEYED, [Fact((n % 3,), None if n % 2 else ("w", 1.0), n, n, (None, "f", n)) for n in range(7)])
+    (part,) = write(store, KEYED, table, facts=True)
+    assert rows(pa.Table.from_batches(read(store, [part]))) == rows(table)
+    assert part.digest == digest(table)
+
+
+def test_no_rows_make_no_part() -> None:
+    store = MemoryStore()
+    assert write(store, SMALL, numbered(0)) == ()
+    assert store.objects == {}
+
+
+def test_keys_out_of_order_are_refused_within_a_table_and_between_tables() -> None:
+    table = numbered(4)
+    reversed_ = table.take(pa.array([3, 2, 1, 0]))
+    with pytest.raises(InvalidUsage, match="3 of 4 keys are below the one before"):
+        write(MemoryStore(), SMALL, reversed_)
+    writer = PartWriter(MemoryStore(), "p", table.schema, key_width=1, facts=False, group_rows=1, part_rows=4)
+    writer.write(pa.concat_batches([table.slice(0, 1)] * 7 + [table.slice(3)]))
+    writer.write(table)
+    with pytest.raises(InvalidUsage, match=r"key \(0,\) comes after \(3,\)"), writer:
+        writer.close()
+
+
+def test_other_columns_are_refused_naming_both() -> None:
+    writer = PartWriter(MemoryStore(), "p", updates_schema(SMALL), key_width=1, facts=False)
+    with pytest.raises(InvalidUsage, match=r"columns number int64 to a part of number int64, word string"):
+        writer.write(numbered(1).select(["number"]))
+    with pytest.raises(InvalidUsage, match="not those of facts"):
+        PartWriter(MemoryStore(), "p", updates_schema(SMALL), key_width=1, facts=True)
+
+
+def test_a_null_key_never_reaches_a_file() -> None:
+    table = numbered(2)
+    holed = table.set_column(0, pa.field("number", pa.int64()), pa.array([None, 1]))
+    store = MemoryStore()
+    with pytest.raises(InvalidUsage, match="key column number holds 1 null"):
+        write(store, SMALL, holed)
+    assert store.objects == {}
+
+
+def test_an_abandoned_part_does_not_appear() -> None:
+    store = MemoryStore()
+
+    def left(error: BaseException | None) -> None:
+        with PartWriter(store, "p", updates_schema(SMALL), key_width=1, facts=False, group_rows=1) as writer:
+            writer.write(numbered(20))
+            if error:
+                raise error
+
+    with pytest.raises(ZeroDivisionError):
+        left(ZeroDivisionError())
+    left(None)
+    assert store.objects == {}
+
+
+def test_some_groups_and_columns_cost_less_than_all() -> None:
+    store = MemoryStore()
+    words = [hashlib.sha256(b"%d" % n).hexdigest() for n in range(40_000)]
+    table = of_updates(SMALL, [Update((n,), (word,), n, n, 1) for n, word in enumerate(words)])
+    (part,) = write(store, SMALL, table, group_rows=1000, part_rows=10**6)
+    whole, few = Fetched(), Fetched()
+    assert sum(held.num_rows for held in read_groups(store, part, fetched=whole)) == 40_000
+    (held,) = read_groups(store, part, [3], ["number"], fetched=few)
+    assert held.column(0).to_pylist() == list(range(3000, 4000))
+    assert held.schema.names == ["number"]
+    assert few.bytes < part.file.bytes / 4
+    assert whole.bytes >= part.file.bytes - 100_000
+
+
+def test_groups_are_read_several_at_a_time() -> None:
+    store = MemoryStore()
+    part = one_part(store, 8)
+    assert [held.num_rows for held in read_groups(store, part, groups_at_once=2)] == [6, 2]
+    assert list(read_groups(store, part, [])) == []
+
+
+class TestWhatIsNotAsRecorded:
+    """A file that is not what was recorded is Corruption, naming the file and both sides."""
+
+    def check(self, store: MemoryStore, part: Part, match: str) -> None:
+        with pytest.raises(Corruption, match=match) as caught:
+            read(store, [part])
+        assert part.file.key in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    def test_missing(self) -> None:
+        store = MemoryStore()
+        part = one_part(store)
+        store.delete(part.file.key)
+        self.check(store, part, "is missing; a part of 8 rows")
+
+    def test_truncated(self) -> None:
+        store = MemoryStore()
+        part = one_part(store)
+        store.objects[part.file.key] = store.objects[part.file.key][:-9]
+        self.check(store, part, f"has {part.file.bytes - 9} bytes, recorded were {part.file.bytes}")
+
+    def test_empty(self) -> None:
+        store = MemoryStore()
+        part = one_part(store)
+        store.objects[part.file.key] = b""
+        self.check(store, part, f"has 0 bytes, recorded were {part.file.bytes}")
+
+    def test_overwritten(self) -> None:
+        store = MemoryStore()
+        part = one_part(store)
+        store.objects[part.file.key] = b"x" * part.file.bytes
+        self.check(store, part, "cannot be read: ")
+
+    def test_flipped_bytes_in_the_data(self) -> None:
+        store = MemoryStore()
+        part = one_part(store)
+        data = bytearray(store.objects[part.file.key])
+        data[4:200] = b"\xff" * 196
+        store.objects[part.file.key] = bytes(data)
+        self.check(store, part, "cannot be read: ")
+
+    def test_other_row_groups(self) -> None:
+        store = MemoryStore()
+        part = one_part(store)
+        other = replace(part, groups=(((0,), 8),))
+        self.check(store, other, "has 8 rows in 3 row groups, recorded were 8 in 1")
+
+    def test_another_part_of_the_same_size(self) -> None:
+        store = MemoryStore()
+        part = one_part(store)
+        other = replace(part, rows=9, groups=(*part.groups[:-1], ((6,), 3)))
+        self.check(store, other, "has 8 rows in 3 row groups, recorded were 9 in 3")
+
+
+class _Failing(MemoryStore):
+    """Opens, and then fails to deliver."""
+
+    def open_input(self, key: str) -> pa.NativeFile:
+        size = len(self.read(key))
+
+        class Source(io.RawIOBase):
+            def seekable(self) -> bool:
+                return True
+
+            def readable(self) -> bool:
+                return True
+
+            def seek(self, offset: int, whence: int = 0) -> int:
+                return size
+
+            def tell(self) -> int:
+                return size
+
+            def read(self, _: int = -1) -> bytes:
+                raise OSError("connection reset")
+
+        return pa.PythonFile(Source(), mode="r")
+
+
+def test_a_store_that_fails_is_unavailable_not_corrupt() -> None:
+    store = _Failing()
+    part = one_part(store)
+    with pytest.raises(Unavailable, match="connection reset"):
+        read(store, [part])

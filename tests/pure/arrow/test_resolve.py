@@ -1,0 +1,229 @@
+"""Resolving facts, against the model's law over everything that was ever said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from tests.pure.arrow.samples import (
+    KEYED,
+    as_updates,
+    keys,
+    laws,
+    of_facts,
+    of_updates,
+    read,
+    rows,
+    values,
+    write,
+)
+from tidemark.arrow.digest import digest
+from tidemark.arrow.merge import Tally
+from tidemark.arrow.order import place_of
+from tidemark.arrow.resolve import resolve_range, resolved, updates_from
+from tidemark.errors import Corruption
+from tidemark.model import fact as model
+from tidemark.model.batch import Part
+from tidemark.model.fact import Fact
+from tidemark.model.update import Row, Update, advance, consolidate, sort_key
+from tidemark.plan.tasks import KeyRange, ResolveTask
+from tidemark.storage.memory import MemoryStore
+
+pytestmark = pytest.mark.pure
+
+ORDERED = replace(KEYED, source=replace(KEYED.source, order_by="x"))
+LAST = 9
+EVERYTHING = KeyRange()
+
+
+def by_the_model(known: Iterable[Fact], new: Iterable[Fact]) -> list[Update]:
+    """The updates of all keys when every fact ever known is remembered."""
+    found: list[Update] = []
+    told = sorted([*((f, False) for f in known), *((f, True) for f in new)], key=lambda one: one[0].key)  # type: ignore[arg-type,return-value]
+    for _, group in groupby(told, key=lambda one: one[0].key):
+        some = [(replace(f, order=(place_of(f.order[:1]), *f.order[1:])), is_new) for f, is_new in group]  # type: ignore[arg-type]
+        found += model.resolve(None, [f for f, is_new in some if not is_new], [f for f, is_new in some if is_new])
+    return sorted(found, key=sort_key)
+
+
+class Said(NamedTuple):
+    """Facts, and how far earlier drains and compactions have come."""
+
+    facts: list[Fact]
+    lower: int
+    upper: int
+    horizon: int
+    since: int
+    cut: int
+
+    @property
+    def known(self) -> list[Fact]:
+        return [f for f in self.facts if f.time < self.lower]
+
+    @property
+    def new(self) -> list[Fact]:
+        return [f for f in self.facts if self.lower <= f.time < self.upper]
+
+
+@st.composite
+def said(draw: st.DrawFn) -> Said:
+    lower = draw(st.integers(0, LAST))
+    upper = draw(st.integers(lower + 1, LAST + 1))
+    horizon = draw(st.integers(0, LAST))
+    time = st.integers(0, LAST)
+    facts = []
+    for row in range(draw(st.integers(0, 14))):
+        learned, happened = draw(time), draw(time)
+        order = (draw(st.sampled_from([None, float("nan"), 1.0, 2.0])), f"f{row % 2}", row)
+        value = draw(st.one_of(st.none(), values(ORDERED)))
+        # Nothing is ingested that happened below the horizon of what is drained already.
+        happened = max(happened, horizon) if learned >= lower else happened
+        facts.append(Fact(draw(keys(ORDERED, 2)), value, learned, happened, order))
+    return Said(facts, lower, upper, horizon, draw(st.integers(0, horizon)), draw(st.integers(0, LAST)))
+
+
+def trace_of(store: MemoryStore, case: Said) -> tuple[Part, ...]:
+    """What the known facts resolved to: older batches behind `since`, younger ones as they were."""
+    learned = by_the_model([], case.known)
+    older = consolidate(advance([u for u in learned if u.time < case.cut], case.since))
+    younger = [u for u in learned if u.time >= case.cut]
+    return tuple(part for some in (older, younger) for part in write(store, ORDERED, of_updates(ORDERED, some)))
+
+
+def task_of(store: MemoryStore, case: Said, batches: int = 1, keys: KeyRange = EVERYTHING) -> ResolveTask:
+    told = [of_facts(ORDERED, case.facts[at::batches]) for at in range(batches)]
+    facts = tuple(part for table in told for part in write(store, ORDERED, table, facts=True))
+    return ResolveTask(ORDERED, facts, trace_of(store, case), keys, case.lower, case.upper, case.horizon, "out")
+
+
+@laws
+@given(said(), st.integers(1, 3), st.integers(1, 20))
+def test_new_facts_resolve_as_if_every_fact_were_remembered(case: Said, batches: int, buffered: int) -> None:
+    store, tally = MemoryStore(), Tally()
+    task = task_of(store, case, batches)
+    found = as_updates(ORDERED, updates_from(store, task, tally, buffered_rows=buffered))
+    assert found == by_the_model(case.known, case.new)
+    assert tally.rows == len(case.new)
+    assert tally.digest == digest(of_facts(ORDERED, case.new))
+    event(
+        f"late among known: {any(n.event_time < k.event_time for n in case.new for k in case.known if n.key == k.key)}"
+    )
+    event(f"since at the horizon: {case.since == case.horizon > 0}")
+
+
+@laws
+@given(said(), st.lists(keys(ORDERED, 2), max_size=2, unique=True))
+def test_key_ranges_resolve_apart(case: Said, cuts: list[Row]) -> None:
+    store = MemoryStore()
+    found: list[Update] = []
+    for lower, upper in pairwise([None, *sorted(cuts), None]):  # type: ignore[type-var]
+        found += as_updates(ORDERED, resolved(store, task_of(store, case, 2, KeyRange(lower, upper))))
+    assert found == by_the_model(case.known, case.new)
+
+
+def fact(key: int, word: str | None, time: int, event_time: int | None = None, row: int = 0) -> Fact:
+    value = None if word is None else (word, 0.5)
+    return Fact((key,), value, time, time if event_time is None else event_time, (None, f"{time}", row))
+
+
+def resolve(facts: list[Fact], trace: list[Update], **bounds: int) -> list[Update]:
+    store = MemoryStore()
+    asked = {"lower": 10, "upper": 20, "horizon": 10} | bounds
+    told = write(store, KEYED, of_facts(KEYED, facts), facts=True)
+    held = write(store, KEYED, of_updates(KEYED, trace))
+    answer = resolve_range(store, ResolveTask(KEYED, told, held, KeyRange(), prefix="out", **asked))
+    return as_updates(KEYED, read(store, answer.parts))
+
+
+def test_a_fact_replaces_what_the_trace_held_and_an_unchanged_one_writes_nothing() -> None:
+    trace = [Update((key,), ("old", 0.5), 3, 3, 1) for key in range(5)]
+    assert resolve([fact(1, "new", 12), fact(2, "old", 12), fact(3, None, 12), fact(7, None, 12)], trace) == [
+        Update((1,), ("new", 0.5), 12, 12, 1),
+        Update((1,), ("old", 0.5), 12, 12, -1),
+        Update((3,), ("old", 0.5), 12, 12, -1),
+    ]
+
+
+def test_history_moved_up_to_the_horizon_is_what_was_held_before() -> None:
+    """`since` at the horizon: the value held before it now stands at the horizon itself."""
+    moved = [Update((1,), ("old", 0.5), 10, 10, 1)]
+    assert resolve([fact(1, "new", 12, 11)], moved) == [
+        Update((1,), ("new", 0.5), 12, 11, 1),
+        Update((1,), ("old", 0.5), 12, 11, -1),
+    ]
+
+
+def test_history_half_moved_up_is_not_mistaken_for_damage() -> None:
+    """A key known at the horizon; the older batch was moved up to it, the correction in the younger one was not."""
+    trace = [
+        Update((1,), ("a", 0.5), 10, 10, 1),
+        Update((1,), ("a", 0.5), 11, 4, -1),
+        Update((1,), ("b", 0.5), 11, 4, 1),
+        Update((1,), ("b", 0.5), 11, 10, -1),
+        Update((1,), ("a", 0.5), 11, 10, 1),
+    ]
+    known, late = fact(1, "a", 11, 10), fact(1, "c", 12, 10)
+    assert resolve([known, late], trace, lower=12) == [
+        Update((1,), ("a", 0.5), 12, 10, -1),
+        Update((1,), ("c", 0.5), 12, 10, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        ([("a", 1), ("b", 1)], r"key \(1,\) not one value before its facts, but multiplicities \[1, 1\]"),
+        ([("a", 2)], r"multiplicities \[2\]"),
+        ([("a", -1)], r"multiplicities \[-1\]"),
+    ],
+)
+def test_a_trace_that_holds_anything_but_one_value_is_corruption(held: list[tuple[str, int]], said: str) -> None:
+    trace = [Update((1,), (word, 0.5), 3, 3, diff) for word, diff in held]
+    with pytest.raises(Corruption, match=said):
+        resolve([fact(1, "new", 12)], trace)
+
+
+def test_a_new_fact_below_the_horizon_is_corruption() -> None:
+    with pytest.raises(Corruption, match="happened at 9, below the horizon 10"):
+        resolve([fact(1, "new", 12, 9)], [])
+
+
+def test_only_row_groups_that_can_hold_a_touched_key_are_read() -> None:
+    store = MemoryStore()
+    words = [f"{n * 7919 % 100_003:040d}" for n in range(60_000)]
+    trace = [Update((n * 10,), (word, 0.5), 3, 3, 1) for n, word in enumerate(words)]
+    held = write(store, KEYED, of_updates(KEYED, trace), group_rows=500, part_rows=10_000)
+    # Three keys that are held and one that lies between held ones.
+    told = write(store, KEYED, of_facts(KEYED, [fact(k, "new", 12) for k in (50, 70, 300_005, 599_990)]), facts=True)
+    task = ResolveTask(KEYED, told, held, KeyRange(), 10, 20, 10, "out")
+    answer = resolve_range(store, task)
+    assert sum(part.rows for part in answer.parts) == 7
+    # The tail of a file that holds its footer is read at once.
+    per_file = 64 * 1024
+    assert answer.bytes_read < 4 * per_file + sum(part.file.bytes for part in held) / 20
+
+
+def test_a_key_with_more_facts_than_memory_is_resolved_whole() -> None:
+    store = MemoryStore()
+    told = [fact(1, f"{n}", 10 + n // 100, row=n) for n in range(1000)] + [fact(2, "x", 11)]
+    parts = write(store, KEYED, of_facts(KEYED, told), facts=True, group_rows=7, part_rows=70)
+    task = ResolveTask(KEYED, parts, (), KeyRange(), 10, 20, 10, "out")
+    found = as_updates(KEYED, updates_from(store, task, Tally(), buffered_rows=20))
+    assert found == by_the_model([], told)
+    assert sum(u.diff for u in found if u.key == (1,)) == 1
+
+
+def test_key_only_collections_resolve_too() -> None:
+    of = replace(KEYED, value=())
+    store = MemoryStore()
+    told = [Fact((k,), v, 12, 12, (None, "f", k)) for k, v in ((1, ()), (2, None), (3, ()))]
+    parts = write(store, of, of_facts(of, told), facts=True)
+    held = write(store, of, of_updates(of, [Update((k,), (), 3, 3, 1) for k in (2, 3)]))
+    (found,) = resolved(store, ResolveTask(of, parts, held, KeyRange(), 10, 20, 10, ""))
+    assert rows(found) == [(1, 12, 12, 1), (2, 12, 12, -1)]
