@@ -46,7 +46,7 @@ def never_commits(folder: Path, pid: int, *, within: float) -> None:
     assert not (folder / "committed").exists()
 
 
-def context(try_number: int = 1) -> dict[str, Any]:
+def context(try_number: int = 1) -> Any:
     """As much of a task's context as the operator reads."""
     ti = SimpleNamespace(run_id="manual__1", task_id="toy", map_index=-1, try_number=try_number)
     return {"ti": ti}

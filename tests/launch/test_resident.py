@@ -25,6 +25,8 @@ from tidemark.resident.client import Ended, Resident, ResidentLost
 from tidemark.resident.place import PACKAGE, Place
 
 pytestmark = pytest.mark.spark
+OTHER = dataclasses.replace(LIGHT, conf={"spark.sql.shuffle.partitions": "7"})
+"""The settings of another server at the same place."""
 
 
 def run(resident: Resident, app: str, *argv: str, **options: Any) -> tuple[Ended, list[str]]:
@@ -171,7 +173,7 @@ def test_another_fingerprint_waits_for_nobody_and_ends_nobody(resident: Resident
     resident.start()
     old = server_of(place)
     with lingering(resident, folder) as (pid, end):
-        other = Resident(dataclasses.replace(LIGHT, conf={"spark.sql.shuffle.partitions": "7"}), place)
+        other = Resident(OTHER, place)
         assert facts(other)["partitions"] == "7"
         assert server_of(place).pid != old.pid
         assert not is_dead(pid), "the run on the retired server was ended"
@@ -180,9 +182,8 @@ def test_another_fingerprint_waits_for_nobody_and_ends_nobody(resident: Resident
     eventually("the retired server ends", lambda: is_dead(old.pid), within=20)
 
 
-def test_a_killed_server_takes_everything_along_and_is_replaced(resident: Resident, place: Place, folder: Path) -> None:
-    resident.start()
-    with lingering(resident, folder) as (pid, end):
+def test_a_killed_server_takes_everything_along_and_is_replaced(place: Place, folder: Path) -> None:
+    with lingering(Resident(OTHER, place), folder) as (pid, end):
         server = server_of(place)
         jvm = jvm_of(server)
         descendants = server.children(recursive=True)
@@ -219,9 +220,7 @@ def test_a_hung_server_is_replaced(place: Place) -> None:
 def test_only_one_server_starts_however_many_ask(folder: Path) -> None:
     place = Place(folder / "r.sock")
     pids: list[int] = []
-    threads = [
-        threading.Thread(target=lambda: pids.append(Resident(LIGHT, place).start()["pid"])) for _ in range(4)
-    ]
+    threads = [threading.Thread(target=lambda: pids.append(Resident(LIGHT, place).start()["pid"])) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

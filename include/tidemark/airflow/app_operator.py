@@ -14,9 +14,13 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from tidemark.airflow import settings
 from tidemark.airflow.launch import ResultLine, attempt_token, settle
-from tidemark.errors import REFUSED, TidemarkError
+from tidemark.errors import REFUSED, InvalidUsage, TidemarkError
 
 LAUNCHERS = ("submit", "resident")
+SUBMIT_ONLY = (
+    *("driver_memory", "executor_memory", "executor_cores", "num_executors", "total_executor_cores"),
+    *("jars", "packages", "files", "archives", "properties_file", "proxy_user"),
+)
 NEEDS: Mapping[str, tuple[str, ...]] = {"gate": ("great_expectations",)}
 """Slow modules an app needs: the resident server imports them once, beside its first runs."""
 
@@ -24,7 +28,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {"gate": ("great_expectations",)}
 class AppOperator(SparkSubmitOperator):
     """Runs `spark_apps/<app>.py` of the project with `app_args` and a token of this attempt, and returns its result.
 
-    A step with nothing to read is done in the task itself, and no Spark is started. `launcher` is `submit` (a
+    A step with nothing to read is done in the task itself before a Spark is started for it. `launcher` is `submit` (a
     spark-submit, with the project's zip) or `resident` (the machine's warm Spark); None means TIDEMARK_LAUNCHER, and
     without it `submit`. The master is that of the Spark connection in both. However the task ends, killed, timed out or
     with its process, the app ends too: with its whole process tree, or as a child of the resident server.
@@ -56,10 +60,11 @@ class AppOperator(SparkSubmitOperator):
 
     def execute(self, context: Any) -> Any:
         argv = [*map(str, self.app_args), "--attempt", attempt_token(context)]
+        launcher = self.launcher or os.environ.get("TIDEMARK_LAUNCHER") or "submit"
         try:
-            result = self._without_spark(argv)
-            if result is None:
-                result = self._launch(context, argv)
+            if launcher not in LAUNCHERS:
+                raise InvalidUsage(f"TIDEMARK_LAUNCHER must be one of {', '.join(LAUNCHERS)}, not {launcher!r}")
+            result = self._reside(argv) if launcher == "resident" else self._submit(context, argv)
         except TidemarkError as e:
             message = f"{self.app}: {e.kind}: {e}"
             raise (AirflowFailException if e.exit_code == REFUSED else AirflowException)(message) from e
@@ -86,29 +91,22 @@ class AppOperator(SparkSubmitOperator):
             try:
                 return app.without_spark(self.app, argv)
             except SystemExit:  # argparse has said why, on standard error
-                raise AirflowFailException(f"{self.app} does not take the arguments {argv}") from None
-
-    def _launch(self, context: Any, argv: list[str]) -> dict[str, Any]:
-        launcher = self.launcher or os.environ.get("TIDEMARK_LAUNCHER") or "submit"
-        if launcher not in LAUNCHERS:
-            raise AirflowFailException(f"TIDEMARK_LAUNCHER must be one of {', '.join(LAUNCHERS)}, not {launcher!r}")
-        if self._killed:
-            raise AirflowException(f"{self.app} was killed before it began")
-        self.application = self.application or str(settings.home() / "spark_apps" / f"{self.app}.py")
-        if not Path(self.application).is_file():
-            raise AirflowFailException(f"there is no app {self.application}: TIDEMARK_HOME is {settings.home()}")
-        return self._reside(argv) if launcher == "resident" else self._submit(context, argv)
+                raise InvalidUsage(f"{self.app} does not take the arguments {argv}") from None
 
     def _submit(self, context: Any, argv: list[str]) -> dict[str, Any]:
+        if (result := self._without_spark(argv)) is not None:
+            return result
         zipped = Path(os.environ.get("TIDEMARK_ZIP") or settings.home() / "build" / "tidemark.zip")
         if not zipped.is_file():
-            raise AirflowFailException(f"there is no {zipped}: run `make zip`, or set TIDEMARK_ZIP")
+            raise InvalidUsage(f"there is no {zipped}: run `make zip`, or set TIDEMARK_ZIP")
+        self.application = str(self._file())
         self.py_files = ",".join(filter(None, [str(zipped), self.py_files]))
         self.application_args = argv
         self.env_vars = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable, **(self.env_vars or {})}
         self._hook = hook = self._get_hook()
-        if self._master(hook)["deploy_mode"] == "cluster":
-            raise AirflowFailException(f"deploy-mode of {self._conn_id} must be client: the app's result is its output")
+        if self._connection(hook)["deploy_mode"] == "cluster":
+            raise InvalidUsage(f"deploy-mode of {self._conn_id} must be client: the app's result is its output")
+        self._refuse_if_killed()
         try:
             super().execute(context)
         except FileNotFoundError:
@@ -123,16 +121,22 @@ class AppOperator(SparkSubmitOperator):
         from tidemark.resident.client import Resident
         from tidemark.resident.place import Settings
 
-        master = self._master(self._get_hook())["master"]
+        master = self._connection(self._get_hook())["master"]
+        self._resident = Resident(Settings.from_environ(os.environ, master=master))
+        # A warm server has imported what trying without Spark would import here: it is tried only to start no server.
+        if not self._resident.is_warm() and (result := self._without_spark(argv)) is not None:
+            return result
+        if ignored := [name for name in SUBMIT_ONLY if getattr(self, name, None) or getattr(self, f"_{name}", None)]:
+            self.log.warning("The resident Spark is running already, so these have no effect: %s", ", ".join(ignored))
+        self._refuse_if_killed()
         seen = ResultLine()
 
         def out(line: str) -> None:
             seen.see(line)
             self.log.info(line)
 
-        self._resident = Resident(Settings.from_environ(os.environ, master=master))
         ended = self._resident.run(
-            Path(self.application),
+            self._file(),
             argv,
             cwd=settings.home(),
             env={k: str(v) for k, v in (self.env_vars or {}).items()},
@@ -143,12 +147,22 @@ class AppOperator(SparkSubmitOperator):
         )
         return settle(self.app, ended.code, ended.signal, seen)
 
-    def _master(self, hook: Any) -> dict[str, Any]:
+    def _file(self) -> Path:
+        file = Path(self.application or settings.home() / "spark_apps" / f"{self.app}.py")
+        if not file.is_file():
+            raise InvalidUsage(f"there is no app {file}: TIDEMARK_HOME is {settings.home()}")
+        return file
+
+    def _refuse_if_killed(self) -> None:
+        if self._killed:
+            raise AirflowException(f"{self.app} was killed before it began")
+
+    def _connection(self, hook: Any) -> dict[str, Any]:
         """What the connection says. One that is missing is an error here; the hook would silently go to yarn."""
         try:
             hook.get_connection(self._conn_id)
         except AirflowNotFoundException:
-            raise AirflowFailException(
+            raise InvalidUsage(
                 f"there is no connection {self._conn_id}: set AIRFLOW_CONN_{self._conn_id.upper()} to"
                 ' {"conn_type": "spark", "host": "local[2]"}'
             ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 from typing import Any
@@ -10,6 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tidemark.errors import REFUSED
 
+_DECODER = json.JSONDecoder()
 MAX_LINE = 64 * 1024
 """Longer lines are no result: what a task returns goes into Airflow's database."""
 
@@ -30,12 +32,13 @@ class ResultLine:
     def see(self, line: str) -> None:
         text = line.strip()
         self.last = text or self.last
-        if text.startswith("{") and text.endswith("}") and len(text) <= MAX_LINE:
-            try:
-                value = json.loads(text)
-            except ValueError:
-                return
-            if isinstance(value, dict) and ("step" in value or "error" in value):
+        start = text.find('{"')
+        if start < 0 or len(text) > MAX_LINE:
+            return
+        # spark-submit merges the app's two streams with the JVM's: something else may stand before or behind.
+        with contextlib.suppress(ValueError):
+            value, _ = _DECODER.raw_decode(text, start)
+            if "step" in value or "error" in value:
                 self.value = value
 
 

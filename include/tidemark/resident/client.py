@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import selectors
 import signal
@@ -21,7 +22,7 @@ from pathlib import Path
 
 from tidemark.errors import CommitUnknown, Contention, InvalidUsage
 from tidemark.resident.place import PACKAGE, Place, Settings, fingerprint
-from tidemark.resident.protocol import VERSION, Channel, Message, ambient, close_all, is_trusted, peer
+from tidemark.resident.protocol import MAX_REQUEST, VERSION, Channel, Message, ambient, close_all, is_trusted, peer
 
 CONNECT_S = 5.0
 HELLO_S = 30.0
@@ -101,6 +102,8 @@ class Resident:
             "conf": dict(conf or {}),
             "needs": list(needs),
         }
+        if (size := len(json.dumps(request))) > MAX_REQUEST:
+            raise InvalidUsage(f"arguments and environment have {size} bytes, {MAX_REQUEST} are possible: shorten them")
         with self._sent(request) as (channel, pipes):
             return self._follow(channel, pipes, out, err)
 
@@ -125,6 +128,11 @@ class Resident:
         hello = self._hello(channel)
         channel.close()
         return hello
+
+    def is_warm(self) -> bool:
+        """Whether a server of ours has its Spark up: running an app there starts nothing."""
+        status = self.status()
+        return status is not None and bool(status["up"]) and status["fingerprint"] == fingerprint(self._settings)
 
     def stop(self, *, now: bool = False) -> bool:
         """Let the server end when its runs have, or `now`. False if there is none. Returns when it has ended."""
@@ -310,7 +318,6 @@ def _is(got: tuple[Message, list[int]] | None, what: str) -> bool:
 
 def main(argv: Sequence[str] | None = None) -> int:
     import argparse
-    import json
 
     parser = argparse.ArgumentParser(prog="python -m tidemark.resident.client", description=__doc__)
     parser.add_argument("command", choices=["status", "start", "stop", "run"])

@@ -15,6 +15,7 @@ import selectors
 import signal
 import socket
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -120,6 +121,8 @@ def _serve(fd: int, modules: Sequence[str]) -> None:
     """Import, report, serve: the life of a nursery."""
     channel = Channel(socket.socket(fileno=fd))
     imported = [m for m in modules if _import(m)]
+    if threading.active_count() > 1:  # a fork has but one, and would wait for ever for what the others hold
+        print(f"nursery: an import has started threads: {threading.enumerate()}", file=sys.stderr, flush=True)
     gc.collect()
     gc.freeze()  # so that a child's collector does not touch, and thereby copy, every inherited page
     channel.send({"ready": imported})

@@ -22,14 +22,12 @@ MAX_SOCKET_PATH = 107
 """Bytes of a socket's path: 108 in sockaddr_un, one of them the closing null."""
 
 FIRST = (
-    "pyspark.sql.functions",
-    "pyspark.sql.pandas.types",
-    "pyarrow.parquet",
-    "pyarrow.fs",
-    "pandas",
-    "tidemark.jobs.app",
+    *("pyspark.sql.functions", "pyspark.sql.pandas.types", "pyarrow.parquet", "pyarrow.fs", "pandas"),
+    *("tidemark.spark.runner", "tidemark.spark.session", "tidemark.arrow.kernels", "tidemark.arrow.schema"),
+    *(f"tidemark.jobs.{name}" for name in ("app", "init", "ingest", "seal", "drain", "compact", "gate")),
 )
-LATER = ("great_expectations", "tidemark.quality.run")
+"""What the apps import anyway."""
+LATER = ("great_expectations", "tidemark.quality.judge", "tidemark.quality.rows", "tidemark.quality.validation")
 
 DEFAULT_CONF = {
     "spark.ui.enabled": "false",
@@ -117,10 +115,7 @@ class Place:
     @classmethod
     def default(cls, environ: Mapping[str, str]) -> Place:
         """One place per user, source tree and Python, so that two clones do not push each other's server out."""
-        base = environ.get("TIDEMARK_RESIDENT_DIR")
-        run = environ.get("XDG_RUNTIME_DIR")
-        if not base:
-            base = f"{run}/tidemark" if run else f"{tempfile.gettempdir()}/tidemark-{os.geteuid()}"
+        base = environ.get("TIDEMARK_RESIDENT_DIR") or f"{tempfile.gettempdir()}/tidemark-{os.geteuid()}"
         name = hashlib.sha256(f"{PACKAGE}\0{sys.executable}".encode()).hexdigest()[:8]
         return cls(Path(base) / f"{name}.sock")
 

@@ -18,7 +18,11 @@ from tidemark.errors import InvalidUsage
 
 VERSION = 1
 MAX_PACKET = 128 * 1024
-"""Bytes of one message; what the kernel surely takes in one packet by default. Arguments and environment must fit."""
+"""Bytes of one message; what the kernel surely takes in one packet by default."""
+MAX_REQUEST = MAX_PACKET - 8 * 1024
+"""Bytes of a run's arguments and environment; the server adds to them when it passes the request on."""
+HELPER_S = 10.0
+"""A helper of the server that takes no message for so long hangs."""
 MAX_FDS = 4
 
 Message = dict[str, Any]
@@ -67,8 +71,9 @@ class Channel:
 
 
 def pair() -> tuple[Channel, Channel]:
-    """Two connected ends, for a parent and the helper it starts."""
+    """Two connected ends: the server's, which waits for nobody for long, and its helper's."""
     one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    one.settimeout(HELPER_S)
     return Channel(one), Channel(other)
 
 

@@ -283,7 +283,7 @@ class Server:
             return
         message, fds = got
         match message:
-            case {"run": dict(request)} if len(fds) == 2:
+            case {"run": {"app": str(), "argv": list(), "env": dict(), "cwd": str()} as request} if len(fds) == 2:
                 self._queue.append(Run(f"tidemark-{os.urandom(8).hex()}", client, request, fds))
                 client.send({"queued": True})
                 return

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -17,7 +18,7 @@ def main(argv: Sequence[str]) -> int:
         "partitions": spark.conf.get("spark.sql.shuffle.partitions"),
         "views": [t.name for t in spark.catalog.listTables()],
         "environment": dict(os.environ),
-        "cwd": os.getcwd(),
+        "cwd": str(Path.cwd()),
         "argv": list(argv),
         "pid": os.getpid(),
     }
