@@ -122,7 +122,7 @@ def test_log_says_in_words_what_each_version_changed(two_days: Shell) -> None:
     changes = [entry["change"] for entry in entries]
     assert changes[-1] == "created collection events"
     for said in (
-        "ingested [2024-01-01T00:00:00Z, 2024-01-02T00:00:00Z): 2 rows of 1 files as ",
+        "ingested [2024-01-01T00:00:00Z, 2024-01-02T00:00:00Z): 2 rows of 1 file as ",
         "unsealed gate vouched for ",
         "sealed to 2024-01-02T00:00:00Z",
         "frontier gate vouched for [0, 2024-01-02T00:00:00Z)",
@@ -138,7 +138,7 @@ def test_late_rows_are_listed_with_reason_lateness_and_fate(two_days: Shell) -> 
     row = found["rows"][0]
     assert (row["person"], row["_applied"], row["_lateness"]) == (3, True, 4 * 3_600_000_000)
     text = two_days.ok("late", "people").out
-    assert "1 late rows applied, 0 discarded, in 1 files" in text
+    assert "1 late row applied, 0 discarded, in 1 file" in text
     assert "4h" in text
     for filters, count in (
         (["--date", "2024-01-01"], 0),

@@ -74,6 +74,9 @@ def test_two_days_from_init_to_compact(shell: Shell, name: str) -> None:
         shell.moved(name, f"2024-01-{day:02d}")
         rows = shell.json("as-of", name)["rows"]
         assert sorted(tuple(row.values()) for row in rows) == HELD[name, day]
+    one = HELD[name, 2][0]
+    by_first_key = ("--where", f"{next(iter(rows[0]))}={one[0]}")
+    assert [tuple(row.values()) for row in shell.json("as-of", name, *by_first_key)["rows"]] == [one]
     assert shell.json("status", name)["debt"]["compactions"] == 1
     assert shell.json("compact", name)["results"][0]["merges"] == 1
     shell.ok("gate", name, "compaction")
@@ -178,3 +181,30 @@ def test_types_are_inferred_once_from_the_first_file_and_frozen(shell: Shell) ->
     sample = shell.land("elsewhere.csv", "id,amount,at\na,1.5,2023-12-31T00:00:00Z\n")
     other = undeclared.replace("name: events", "name: other")
     assert shell.json("init", shell.declared(other), "--sample", str(sample))["types"]["amount"] == "float"
+
+
+def test_a_failing_gate_stops_shows_the_rows_and_leads_out(shell: Shell) -> None:
+    expectation = "quality:\n  - expect_column_values_to_be_between: {column: amount, max_value: 10}\n"
+    shell.ok("init", shell.declared(EVENTS + expectation))
+    shell.events(1, "a,1,10:00", "b,77,11:00")
+    batch = shell.json("ingest", "events", "--date", "2024-01-01")["results"][0]["batch"]
+    said = shell("gate", "events", "unsealed", "--json")
+    assert (said.code, said.document["error"]["kind"]) == (1, "GateFailed")
+    assert f"tidemark quarantine events {batch[:12]}" in said.document["error"]["message"]
+    assert "77" in said.err
+    assert "unsealed gate" in shell.refused("seal", "events")
+    shell.ok("quarantine", "events", batch[:12])
+    shell.events(1, "a,1,10:00", "b,7,11:00")
+    shell.moved("events", "2024-01-01")
+    assert [row["amount"] for row in shell.json("as-of", "events")["rows"]] == [1, 7]
+
+
+def test_a_late_row_of_a_collection_that_discards_is_kept_as_a_dead_letter(events: Shell) -> None:
+    events.events(1, "a,1,10:00")
+    events.moved("events", "2024-01-01")
+    events.land("events/2024-01-02/a.csv", "id,amount,at\nb,2,2024-01-01T22:00:00Z\nc,3,2024-01-02T10:00:00Z\n")
+    result = events.json("ingest", "events", "--date", "2024-01-02")["results"][0]
+    assert (result["rows"], result["late_applied"], result["late_discarded"]) == (1, 0, 1)
+    row = events.json("late", "events")["rows"][0]
+    assert (row["id"], row["_reason"], row["_applied"], row["_row"]) == ("b", "below the seal", False, 0)
+    assert events.json("status", "events")["late_discarded"] == 1

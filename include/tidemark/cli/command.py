@@ -103,9 +103,11 @@ class Call:
         if self.settings.as_json:
             output.print_json(document, self.out)
             return
-        console = output.console(self.out)
         for renderable in shown:
-            console.print(renderable)
+            if isinstance(renderable, str):
+                print(renderable, file=self.out, flush=True)  # as it is: a wrapped line cannot be searched
+            else:
+                output.console(self.out).print(renderable)
 
     def _runner(self, job: Job, master: str, step: str) -> Runner:
         if self.settings.runner is not None:

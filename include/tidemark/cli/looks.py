@@ -120,9 +120,8 @@ def late(
     by_file = [
         (count.path, count.interval, (count.batch or "")[:12], count.applied, count.discarded) for count in found.files
     ]
-    shown: list[RenderableType] = [
-        f"{found.applied:,} late rows applied, {found.discarded:,} discarded, in {len(found.files):,} files"
-    ]
+    applied, files = output.counted(found.applied, "late row"), output.counted(len(found.files), "file")
+    shown: list[RenderableType] = [f"{applied} applied, {found.discarded:,} discarded, in {files}"]
     if by_file:
         shown.append(output.table(("file", "interval", "batch", "applied", "discarded"), by_file))
     if found.rows:
@@ -145,14 +144,19 @@ def verify(
     job = call.job(collection, spark=spark, step="verify")
     with output.working(f"verifying {collection}") as advance:
         report = check(job, data=data, progress=lambda done, total: advance("reading parts", done, total))
-    read = f", {report.parts_read:,} parts and {report.rows_read:,} rows read again" if data else ""
-    looked = f"version {report.version}: {report.batches:,} batches{read}"
+    read = (
+        f", {output.counted(report.parts_read, 'part')} and {output.counted(report.rows_read, 'row')} read again"
+        if data
+        else ""
+    )
+    looked = f"version {report.version}: {output.counted(report.batches, 'batch')}{read}"
     if report.sound:
         call.emit(report.as_dict(), f"sound; {looked}")
         return
     rows = [(finding.rule, finding.subject, finding.detail) for finding in report.findings]
     call.emit(report.as_dict(), output.table(("rule", "of", "found"), rows), looked)
-    output.note(f"error: {len(rows)} findings: storage does not hold what was written; run no step of {collection}")
+    count = output.counted(len(rows), "finding")
+    output.note(f"error: {count}: storage does not hold what was written; run no further step of {collection}")
     raise typer.Exit(1)
 
 
@@ -183,6 +187,8 @@ def _lines(seen: Status) -> list[tuple[str, str]]:
     unsealed = _shelf(seen.unsealed)
     if seen.remembered.batches:
         unsealed += f"; remembered: {_shelf(seen.remembered)}"
+    due, reading = output.counted(seen.debt.compactions, "compaction"), output.counted(seen.debt.rows, "row")
+    debt = f"{due} due, reading {reading}" if seen.debt.compactions else "none"
     ratio = "nothing ingested"
     if seen.write_amplification is not None:
         written = f"{_size(seen.bytes_drained)} drained + {_size(seen.bytes_compacted)} compacted"
@@ -191,7 +197,7 @@ def _lines(seen: Status) -> list[tuple[str, str]]:
         *_frontier_lines(seen),
         ("unsealed", unsealed),
         *((f"trace level {level}", _shelf(shelf)) for level, shelf in seen.levels.items()),
-        ("debt", f"{seen.debt.compactions} compactions due, reading {seen.debt.rows:,} rows"),
+        ("debt", debt),
         ("ingested", f"{seen.rows_ingested:,} rows"),
         ("late", f"{seen.late_applied:,} applied, {seen.late_discarded:,} discarded"),
         ("write amplification", ratio),
@@ -203,8 +209,8 @@ def _lines(seen: Status) -> list[tuple[str, str]]:
 
 
 def _shelf(shelf: Shelf) -> str:
-    batches = "1 batch" if shelf.batches == 1 else f"{shelf.batches:,} batches"
-    return f"{shelf.rows:,} rows in {batches}, {_size(shelf.bytes)}"
+    rows, batches = output.counted(shelf.rows, "row"), output.counted(shelf.batches, "batch")
+    return f"{rows} in {batches}, {_size(shelf.bytes)}"
 
 
 def _size(count: float) -> str:

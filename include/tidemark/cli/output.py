@@ -44,7 +44,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]], title: str 
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for at, heading in enumerate(headings):
         numeric = any(_is_number(row[at]) for row in rows)
         shown.add_column(Text(heading), justify="right" if numeric else "left", overflow="fold")
@@ -53,15 +53,16 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]], title: str 
     return shown
 
 
-def facts(pairs: Sequence[tuple[str, str]]) -> RenderableType:
+def facts(pairs: Sequence[tuple[str, str]]) -> str:
     """Names and what they stand for, one a line."""
-    from rich.table import Table
-    from rich.text import Text
+    width = max(len(name) for name, _ in pairs)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in pairs)
 
-    grid = Table.grid(padding=(0, 2))
-    for name, value in pairs:
-        grid.add_row(Text(name, style="bold"), Text(value))
-    return grid
+
+def counted(count: int, what: str) -> str:
+    """`1 file`, `2,000 files`."""
+    plural = f"{what}es" if what.endswith("ch") else f"{what}s"
+    return f"{count:,} {what if count == 1 else plural}"
 
 
 def cell(value: object) -> str:

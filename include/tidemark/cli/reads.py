@@ -178,5 +178,4 @@ def _show(
         return
     left = found.count - len(held)
     more = f"; {left:,} more, --limit 0 shows all" if left else ""
-    counted = "1 row" if found.count == 1 else f"{found.count:,} rows"
-    call.emit({}, output.table(names, held), f"{counted} {said}{more}")
+    call.emit({}, output.table(names, held), f"{output.counted(found.count, 'row')} {said}{more}")

@@ -66,23 +66,23 @@ def in_words(change: Change) -> str:
         case Ingested():
             return _ingested(change)
         case Refused(run):
-            return f"refused {run.entries} source files that cannot be taken"
+            return f"refused {_counted(run.entries, 'source file')} that cannot be taken"
         case Certified(gate, _, batches, upper):
             return f"{gate} gate vouched for " + (_ids(batches) if upper is None else f"[0, {format_instant(upper)})")
         case Sealed(upper, wanted):
             waits = f", asked for {format_instant(wanted)}" if wanted > upper else ""
             return f"sealed to {format_instant(upper)}{waits}"
         case Drained(_, batch):
-            return f"drained {_interval(batch)}: {batch.rows:,} rows as {batch.id[:SHORT_ID]}"
+            return f"drained {_interval(batch)}: {_counted(batch.rows, 'row')} as {batch.id[:SHORT_ID]}"
         case Compacted(_, inputs, batch):
             merged = f"{len(inputs)} batches of {_interval(batch)}"
-            return f"compacted {merged}: {batch.rows:,} rows at level {batch.level} as {batch.id[:SHORT_ID]}"
+            return f"compacted {merged}: {_counted(batch.rows, 'row')} at level {batch.level} as {batch.id[:SHORT_ID]}"
         case LedgerMerged(inputs, run):
-            return f"merged {len(inputs)} runs of the ledger: {run.entries:,} source files"
+            return f"merged {len(inputs)} runs of the ledger: {_counted(run.entries, 'source file')}"
         case Quarantined(name, run):
-            return f"quarantined {name[:SHORT_ID]}, which frees {run.entries} source files"
+            return f"quarantined {name[:SHORT_ID]}, which frees {_counted(run.entries, 'source file')}"
         case Released(name, run):
-            return f"released {name[:SHORT_ID]} with {run.entries} source files"
+            return f"released {name[:SHORT_ID]} with {_counted(run.entries, 'source file')}"
         case CompactionAllowed(since):
             return f"allowed compaction up to {format_instant(since)}"
 
@@ -96,11 +96,12 @@ def _ingested(change: Ingested) -> str:
     more = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
     if change.batch is None:
         return f"ingested {change.fence.interval}: no rows{more}"
-    files = len(change.sources)
-    return (
-        f"ingested {change.fence.interval}: {change.batch.rows:,} rows of {files} files "
-        f"as {change.batch.id[:SHORT_ID]}{more}"
-    )
+    rows, files = _counted(change.batch.rows, "row"), _counted(len(change.sources), "file")
+    return f"ingested {change.fence.interval}: {rows} of {files} as {change.batch.id[:SHORT_ID]}{more}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _interval(batch: TraceBatch) -> str:

@@ -1,0 +1,179 @@
+"""What the commands print, computed from hand-made values: debt, the rules of verify, rows and ranges of keys."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tidemark.cli import output
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.rows import Matching, keys_within, plain_rows
+from tidemark.jobs.status import debt
+from tidemark.jobs.verify import judge
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import Description, ObjectRef, Part, TraceBatch, UnsealedBatch
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Source
+from tidemark.model.interval import Interval
+from tidemark.plan.tasks import InspectAnswer, KeyRange
+
+pytestmark = pytest.mark.pure
+
+SOURCE = Source("{{ landing }}/*", Format.CSV, Envelope.APPEND)
+KEY = (Column("name", ColumnType.STRING), Column("number", ColumnType.INT), Column("day", ColumnType.DATE))
+COLLECTION = Collection("things", KEY, (Column("price", ColumnType.FLOAT),), SOURCE)
+OBJECT = ObjectRef("data/b/p.parquet", 10, "ab" * 32)
+
+
+def state(*batches: tuple[int, int]) -> Arrangement:
+    """A trace of batches given as (level, rows), a time unit each."""
+    trace = tuple(
+        TraceBatch(f"b{at}", Description(at, at + 1), level, rows, 0, 0, OBJECT if rows else None)
+        for at, (level, rows) in enumerate(batches)
+    )
+    return Arrangement(COLLECTION, seal=len(trace), trace=trace)
+
+
+@pytest.mark.parametrize(
+    ("batches", "compactions", "rows"),
+    [
+        ((), 0, 0),
+        (((0, 5),), 0, 0),
+        (((0, 5), (0, 5)), 1, 10),
+        (((1, 4), (0, 2), (0, 2)), 1, 8),
+        (((0, 1), (0, 1), (0, 1), (0, 1)), 2, 6),
+        (((2, 9), (1, 3), (0, 1)), 0, 0),
+        (((0, 0), (0, 0)), 1, 0),
+        (((0, 5), (0, 0)), 1, 0),
+    ],
+)
+def test_debt_is_every_compaction_due_run_to_the_end(
+    batches: tuple[tuple[int, int], ...], compactions: int, rows: int
+) -> None:
+    owed = debt(state(*batches))
+    assert (owed.compactions, owed.rows) == (compactions, rows)
+
+
+PART = Part(OBJECT, 2, 7, ((("a", 1, 0), 2),), ("b", 1, 0), 3, 8, 1, 9)
+ANSWER = InspectAnswer(
+    OBJECT, OBJECT.sha256, 2, 7, 0, 0, 0, 3, 8, 1, 9, ("a", 1, 0), ("b", 1, 0), ("name", "number", "day", "price")
+)
+UNSEALED = UnsealedBatch("b", Interval(3, 9), OBJECT, 1, 2, 10, 7, 3, 8, 1, 9)
+TRACE = TraceBatch("b", Description(3, 9), 0, 2, 10, 7, OBJECT, 1)
+
+
+@pytest.mark.parametrize("batch", [UNSEALED, TRACE], ids=["unsealed", "trace"])
+def test_a_part_as_recorded_has_no_findings(batch: UnsealedBatch | TraceBatch) -> None:
+    assert list(judge(batch, PART, ANSWER)) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "rules"),
+    [
+        ({"sha256": "cd" * 32}, ["content"]),
+        ({"rows": 3}, ["rows"]),
+        ({"digest": 8}, ["sum"]),
+        ({"null_keys": 1}, ["null key"]),
+        ({"unsorted": 1}, ["order"]),
+        ({"zero_diffs": 1}, ["consolidated"]),
+        ({"first_key": ("aa", 1, 0)}, ["first key"]),
+        ({"last_key": ("c", 1, 0)}, ["last key"]),
+        ({"first_time": 2}, ["first time", "time bounds"]),
+        ({"last_time": 9}, ["last time", "time bounds"]),
+        ({"first_event_time": 2}, ["first event time"]),
+        ({"last_event_time": 8}, ["last event time"]),
+    ],
+)
+def test_each_difference_is_a_finding_that_names_batch_and_object(found: dict[str, Any], rules: list[str]) -> None:
+    findings = list(judge(TRACE, PART, replace(ANSWER, **found)))
+    assert [finding.rule for finding in findings] == rules
+    assert {finding.subject for finding in findings} == {"batch b, data/b/p.parquet"}
+
+
+def test_an_unsealed_batch_may_hold_diffs_of_zero_and_only_times_it_recorded() -> None:
+    assert list(judge(UNSEALED, PART, replace(ANSWER, zero_diffs=1))) == []
+    assert [f.rule for f in judge(replace(UNSEALED, last_time=7), PART, ANSWER)] == ["time bounds"]
+
+
+def test_a_trace_batch_forwarded_to_since_may_hold_since() -> None:
+    forwarded = replace(TRACE, description=Description(3, 9, 20))
+    times = {"first_time": 20, "last_time": 20}
+    assert list(judge(forwarded, replace(PART, **times), replace(ANSWER, **times))) == []
+
+
+def test_rows_are_plain_and_exact() -> None:
+    zoned = pa.timestamp("us", "UTC")
+    table = pa.table(
+        {
+            "at": pa.array([datetime(2024, 1, 1, tzinfo=UTC), None], zoned),
+            "far": pa.array([2**62, -1], pa.int64()).cast(zoned),
+            "day": pa.array([date(2024, 2, 29), None]),
+            "ratio": pa.array([math.nan, -math.inf]),
+            "count": pa.array([2**63 - 1, None]),
+            "text": pa.array(["[bold]é", ""]),
+            "flag": pa.array([True, None]),
+        }
+    )
+    rows = plain_rows(table)
+    assert rows == [
+        ("2024-01-01T00:00:00Z", str(2**62), "2024-02-29", "nan", 2**63 - 1, "[bold]é", True),
+        (None, "1969-12-31T23:59:59.999999Z", None, "-inf", None, "", None),
+    ]
+    assert json.loads(json.dumps(rows, allow_nan=False))[0][4] == 2**63 - 1
+
+
+def batches() -> list[pa.RecordBatch]:
+    schema = pa.schema([("name", pa.string()), ("price", pa.float64())])
+    rows = [[("a", 1.0), ("b", None)], [], [("b", 2.0), ("b", None)]]
+    return [pa.RecordBatch.from_arrays([pa.array(c) for c in zip(*some)] or [[], []], schema=schema) for some in rows]  # noqa: B905
+
+
+@pytest.mark.parametrize(
+    ("conditions", "limit", "rows", "count"),
+    [
+        ({}, 0, [("a", 1.0), ("b", None), ("b", 2.0), ("b", None)], 4),
+        ({}, 3, [("a", 1.0), ("b", None), ("b", 2.0)], 4),
+        ({"name": "b"}, 1, [("b", None)], 3),
+        ({"name": "b", "price": "2"}, 0, [("b", 2.0)], 1),
+        ({"price": "null"}, 0, [("b", None), ("b", None)], 2),
+        ({"name": "null"}, 0, [], 0),
+    ],
+)
+def test_matching_counts_all_and_hands_on_some(
+    conditions: dict[str, str], limit: int, rows: list[tuple[Any, ...]], count: int
+) -> None:
+    found = Matching(batches(), conditions, limit)
+    assert (list(found), found.count) == (rows, count)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "keys"),
+    [
+        ({}, KeyRange()),
+        ({"number": "1"}, KeyRange()),
+        ({"name": "a"}, KeyRange(("a",), ("a\0",))),
+        ({"name": "a", "number": "-1"}, KeyRange(("a", -1), ("a", 0))),
+        ({"name": "a", "day": "1970-01-03"}, KeyRange(("a",), ("a\0",))),
+        ({"name": "a", "number": "5", "day": "1970-01-03"}, KeyRange(("a", 5, 2), ("a", 5, 3))),
+    ],
+)
+def test_the_range_of_keys_that_fit(conditions: dict[str, str], keys: KeyRange) -> None:
+    assert keys_within(COLLECTION, conditions) == keys
+
+
+def test_a_condition_that_is_no_value_of_its_column_is_refused() -> None:
+    with pytest.raises(InvalidUsage, match=r"column number is of type int64; 'x' is no value of it"):
+        keys_within(COLLECTION, {"name": "a", "number": "x"})
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [(0, "0s"), (1, "1µs"), (90_000_000, "1m 30s"), (4 * 3_600_000_000, "4h"), (86_400_000_001, "1d 1µs")],
+)
+def test_durations(micros: int, text: str) -> None:
+    assert output.duration(micros) == text
