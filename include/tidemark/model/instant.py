@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import timegm
 from datetime import UTC, datetime, timedelta
 
 from tidemark.errors import InvalidUsage
@@ -23,9 +24,12 @@ _UNITS = {
 
 
 def from_datetime(moment: datetime) -> int:
-    """Microseconds since the epoch; a naive `moment` is taken as UTC."""
+    """Microseconds since the epoch; a naive `moment` is taken as UTC.
+
+    Of integers, because subclasses (Airflow's times are pendulum's) have differences of a kind of their own.
+    """
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (aware - EPOCH) // MICROSECOND
+    return timegm(aware.utctimetuple()) * 1_000_000 + aware.microsecond
 
 
 def parse_instant(text: str) -> int:
