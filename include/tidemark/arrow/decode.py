@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -47,7 +48,7 @@ def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]
     first = 0
     for block in _blocks(content, collection.source.format, columns):
         arrays = [_array(content, collection, column, block.column(column.name), first) for column in columns]
-        arrays.append(pa.array(range(first, first + block.num_rows), pa.int64()))
+        arrays.append(pa.array(np.arange(first, first + block.num_rows)))
         first += block.num_rows
         if block.num_rows:
             yield pa.RecordBatch.from_arrays(arrays, [*(column.name for column in columns), ROW])

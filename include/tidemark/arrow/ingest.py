@@ -18,7 +18,7 @@ from tidemark.arrow.content import BadFile, Content, fetch
 from tidemark.arrow.decode import decode
 from tidemark.arrow.envelope import Frame, Judged, judge
 from tidemark.arrow.order import sort
-from tidemark.arrow.parts import HashingSink, PartWriter
+from tidemark.arrow.parts import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
 from tidemark.arrow.schema import sort_columns, unsealed_schema
 from tidemark.errors import NotReady
 from tidemark.model.batch import ObjectRef, Part
@@ -26,10 +26,12 @@ from tidemark.model.ledger import LedgerEntry, SourceFile, Status
 from tidemark.plan.tasks import IngestAnswer, IngestTask
 from tidemark.storage.store import ObjectStore
 
-SORTED_ROWS = 1_000_000
-"""Most rows sorted together, and so of one run of parts."""
+SORTED_ROWS = PART_ROWS // ROW_GROUP_ROWS * ROW_GROUP_ROWS
+"""Most rows sorted together: what fills one part."""
 SORTED_BYTES = 256 * 2**20
 """Most bytes of rows held for sorting, for rows that are wide."""
+CHECKED_BYTES = 256 * 2**20
+"""Most bytes of decoded rows kept until their file is known to be whole; a file with more is decoded twice."""
 
 
 def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
@@ -93,15 +95,14 @@ def _quarantined(task: IngestTask, file: SourceFile, sha256: str, bad: BadFile) 
 def _checked(content: Content, task: IngestTask) -> Iterator[pa.RecordBatch]:
     """The rows of a file that decodes to its end. Raises BadFile at once if it does not."""
     held: list[pa.RecordBatch] = []
-    rows = size = 0
+    size = 0
     for block in decode(content, task.collection):
-        rows, size = rows + block.num_rows, size + block.nbytes
-        if rows <= SORTED_ROWS and size <= SORTED_BYTES:
+        size += block.nbytes
+        if size <= CHECKED_BYTES:
             held.append(block)
         else:
             held.clear()
-    fits = rows <= SORTED_ROWS and size <= SORTED_BYTES
-    return iter(held) if fits else decode(content, task.collection)
+    return iter(held) if size <= CHECKED_BYTES else decode(content, task.collection)
 
 
 class _SortedParts:

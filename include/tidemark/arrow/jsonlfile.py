@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json
 
 from tidemark.arrow.content import BadFile, Content
@@ -22,8 +24,9 @@ from tidemark.model.collection import Column, ColumnType
 BLOCK_BYTES = 8 * 2**20
 MAX_LINE_BYTES = 64 * 2**20
 _BOM = b"\xef\xbb\xbf"
-# A line that does not start with `{`, or anything after a `}` that cannot follow it within an object.
-_DOUBTFUL = re.compile(rb"\A\s*[^{\s]|\n[ \t\r]*[^{\s]|\}[ \t\r]*[^,\]}\s]")
+# A line that does not start with `{`; a null or a second object after an object. Three searches, as each alone runs
+# along its first literal byte, and one with `|` would not.
+_DOUBTFUL = tuple(re.compile(p) for p in (rb"\A\s*[^{\s]", rb"\n[ \t\r]*[^{\s]", rb"\}[ \t\r]*[n{]"))
 _TEXTS = (ColumnType.STRING, ColumnType.DATE, ColumnType.TIMESTAMP)
 
 
@@ -100,7 +103,7 @@ def _numbered(block: bytes, first: int) -> Iterator[tuple[int, bytes]]:
 
 def _fast(block: bytes, schema: pa.Schema) -> pa.RecordBatch | None:
     """The rows of a block as Arrow reads them; None if that may be wrong."""
-    if _DOUBTFUL.search(block):
+    if any(doubtful.search(block) for doubtful in _DOUBTFUL):
         return None
     try:
         table = pa.json.read_json(
@@ -113,6 +116,8 @@ def _fast(block: bytes, schema: pa.Schema) -> pa.RecordBatch | None:
     lines = block.count(b"\n") + (not block.endswith(b"\n"))
     if table.num_rows != lines and table.num_rows != sum(1 for _ in _numbered(block, 1)):
         return None
+    if any(pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py() for column in table.columns):
+        return None  # Infinity, or an integer of hundreds of digits.
     return table.select(schema.names).combine_chunks().to_batches(max_chunksize=table.num_rows)[0]
 
 
@@ -133,7 +138,7 @@ def _exact(content: Content, block: bytes, first: int, columns: Sequence[Column]
                 raise BadFile(content.path, f"line {line}: column {column.name} {problem}")
             if len(row) < len(pairs) and sum(name == column.name for name, _ in pairs) > 1:
                 raise BadFile(content.path, f"line {line}: column {column.name} is written twice")
-            held.append(value)
+            held.append(float(value) if isinstance(value, int) and column.type is ColumnType.FLOAT else value)
     arrays = [pa.array(held, field.type) for held, field in zip(values, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -152,7 +157,11 @@ def _problem(value: Any, declared: ColumnType) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return complaint
     if declared is ColumnType.FLOAT:
-        return None
+        return (
+            None
+            if isinstance(value, float) or abs(value) <= sys.float_info.max
+            else f"{complaint}, which is beyond a double"
+        )
     if isinstance(value, float):
         return complaint
     return None if -(2**63) <= value < 2**63 else f"{complaint}: integer overflow, beyond 64 bits"

@@ -198,7 +198,7 @@ class _Builder:
             declared.order_by,
             declared.diff or "diff",
             declared.delete_when,
-            declared.readiness,
+            declared.ready.marker,
             declared.bad_files,
         )
 
@@ -256,8 +256,12 @@ def _check_columns(file: CollectionFile) -> None:
 
 
 def _refused(read: Document, error: ValidationError) -> InvalidUsage:
-    """The first of pydantic's errors, by line, as one line of ours."""
-    problems = sorted(error.errors(include_url=False), key=lambda problem: read.line(_loc(problem)))
+    """The first of pydantic's errors as one line of ours: by line, but what is missing last, as it may be misspelt."""
+
+    def weight(problem: Any) -> tuple[bool, int]:
+        return problem["type"] == "missing", read.line(_loc(problem))
+
+    problems = sorted(error.errors(include_url=False), key=weight)
     problem = problems[0]
     loc = _loc(problem)
     where = f"{read.path}:{read.line(loc)}"

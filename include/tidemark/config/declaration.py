@@ -93,7 +93,11 @@ def _late(value: Any) -> Any:
 
 
 def _ready(value: Any) -> Any:
-    if isinstance(value, dict) or value in ("exists", "always"):
+    if value in ("exists", "always"):
+        return {"marker": value}
+    if isinstance(value, dict):
+        if value.get("marker") in ("exists", "always"):
+            raise InvalidUsage(f"a marker file cannot be called {value['marker']}, which has a meaning here")
         return value
     return _choose(value, ["exists", "always", "{marker: NAME}"])
 
@@ -103,7 +107,9 @@ def _choose(value: Any, choices: Iterable[str]) -> Any:
 
 
 def _time(value: Any) -> Any:
-    if value == "arrival" or isinstance(value, dict):
+    if value == "arrival":
+        return None
+    if isinstance(value, dict):
         return value
     return _choose(value, ["arrival", "{column: NAME}"])
 
@@ -122,7 +128,7 @@ class ByColumn(_Section):
 
 
 class Marker(_Section):
-    """An interval has landed when a file of this name is in its folder."""
+    """An interval has landed when a file of this name is in its folder; `exists` and `always` are no files."""
 
     marker: Annotated[str, Field(pattern=r"^[^/*?\[\]]+$")]
 
@@ -159,7 +165,7 @@ class SourceSection(_Section):
     order_by: ColumnName | None = None
     diff: ColumnName | None = None
     delete_when: str | None = None
-    ready: Annotated[Literal["exists", "always"] | Marker, _checked(_ready)] = "exists"
+    ready: Annotated[Marker, _checked(_ready)] = Marker(marker="exists")
     bad_files: Literal["stop", "quarantine"] = "stop"
 
     @model_validator(mode="after")
@@ -172,10 +178,6 @@ class SourceSection(_Section):
     def file_format(self) -> Format:
         return Format.JSONL if self.format == "json" else Format(self.format)
 
-    @property
-    def readiness(self) -> str:
-        return self.ready.marker if isinstance(self.ready, Marker) else self.ready
-
 
 class Declaration(_Section):
     """A whole collection file. Times and durations are microseconds already."""
@@ -186,7 +188,7 @@ class Declaration(_Section):
     columns: dict[ColumnName, Literal["bool", "int", "float", "string", "date", "timestamp"]] = {}
     start: Annotated[int, _checked(_instant)]
     end: Annotated[int, _checked(_instant)] | None = None
-    time: Annotated[Literal["arrival"] | ByColumn, _checked(_time)]
+    time: Annotated[ByColumn | None, _checked(_time)]
     event_time: ByColumn | None = None
     timelines: list[ColumnName] = []
     source: SourceSection
@@ -198,7 +200,7 @@ class Declaration(_Section):
 
     @property
     def time_column(self) -> str | None:
-        return self.time.column if isinstance(self.time, ByColumn) else None
+        return self.time.column if self.time else None
 
     @property
     def event_time_column(self) -> str | None:

@@ -38,7 +38,7 @@ def read(path: str | Path) -> Document:
     try:
         node = loader.get_single_node()
         lines: dict[Loc, int] = {}
-        _walk(str(path), node, (), lines, set())
+        _walk(_Reading(str(path), loader, lines), node, ())
         content = None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -46,8 +46,8 @@ def read(path: str | Path) -> Document:
         raise InvalidUsage(f"{path}:{line}: not YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise InvalidUsage(f"{path}:1: not YAML: {str(error).splitlines()[0]}") from None
-    except (ValueError, RecursionError) as error:
-        raise InvalidUsage(f"{path}:1: not a value: {error}") from None
+    except RecursionError:
+        raise InvalidUsage(f"{path}:1: nested too deeply") from None
     finally:
         loader.dispose()
     return Document(str(path), content, lines)
@@ -69,23 +69,38 @@ def _text(path: str | Path) -> str:
         raise InvalidUsage(f"{path}:{line}: not UTF-8 text") from None
 
 
-def _walk(path: str, node: yaml.Node | None, loc: Loc, lines: dict[Loc, int], above: set[int]) -> None:
+@dataclass(frozen=True)
+class _Reading:
+    path: str
+    loader: yaml.SafeLoader
+    lines: dict[Loc, int]
+
+    def refusal(self, node: yaml.Node, message: str) -> InvalidUsage:
+        return InvalidUsage(f"{self.path}:{node.start_mark.line + 1}: {message}")
+
+
+def _walk(reading: _Reading, node: yaml.Node | None, loc: Loc, above: frozenset[int] = frozenset()) -> None:
+    """Note the lines of a node and all below it, and refuse what YAML allows and a collection file does not."""
     if node is None:
         return
-    lines.setdefault(loc, node.start_mark.line + 1)
+    reading.lines.setdefault(loc, node.start_mark.line + 1)
     if id(node) in above:
-        raise InvalidUsage(f"{path}:{node.start_mark.line + 1}: an alias refers to something around itself")
+        raise reading.refusal(node, "an alias refers to something around itself")
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
-            line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                raise InvalidUsage(f"{path}:{line}: a field name must be plain text")
+                raise reading.refusal(key, "a field name must be plain text")
             if key.value in seen:
-                raise InvalidUsage(f"{path}:{line}: field {key.value!r} is written twice")
+                raise reading.refusal(key, f"field {key.value!r} is written twice")
             seen.add(key.value)
-            lines[(*loc, key.value)] = line
-            _walk(path, value, (*loc, key.value), lines, above | {id(node)})
+            reading.lines[(*loc, key.value)] = key.start_mark.line + 1
+            _walk(reading, value, (*loc, key.value), above | {id(node)})
     elif isinstance(node, yaml.SequenceNode):
         for at, value in enumerate(node.value):
-            _walk(path, value, (*loc, at), lines, above | {id(node)})
+            _walk(reading, value, (*loc, at), above | {id(node)})
+    else:
+        try:
+            reading.loader.construct_object(node)
+        except ValueError as error:
+            raise reading.refusal(node, f"{node.value!r} is not a value: {error}") from None

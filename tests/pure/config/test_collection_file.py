@@ -1,0 +1,304 @@
+"""Collection files: what a right one becomes, and the one line each wrong one gets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tidemark.config.collection_file import infer_types, load, load_all, parse
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format
+from tidemark.model.instant import parse_duration, parse_instant
+
+pytestmark = pytest.mark.pure
+
+FLIGHTS = """\
+name: flights
+key: [flight_id]
+value: [status, origin, scheduled_at, delay_min]
+columns: {flight_id: string, status: string, origin: string, scheduled_at: timestamp, delay_min: int}
+start: 2013-01-01
+end: 2014-01-01
+time: {column: reported_at}
+event_time: {column: happened_at}
+timelines: [scheduled_at]
+source:
+  path: "{{ landing }}/flights/{{ ds }}/*.parquet"
+  format: parquet
+  envelope: upsert
+  order_by: happened_at
+  ready: exists
+  delete_when: "status = 'DELETED'"
+schedule: "@daily"
+grace: 2h
+late: {reemit: {max_lateness: 3d}}
+quality: [{expect_column_values_to_be_in_set: {column: status, value_set: [scheduled, departed]}}]
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "flights.yaml"
+
+
+def refusal(path: Path, text: str) -> str:
+    """The one line a file is refused with, its path and number taken off: `12: message`."""
+    path.write_text(text)
+    with pytest.raises(InvalidUsage) as caught:
+        load(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(f"{path}:"), message
+    return message.removeprefix(f"{path}:")
+
+
+def test_the_example_of_the_design_is_read_field_by_field(path: Path) -> None:
+    path.write_text(FLIGHTS)
+    flights = load(path)
+    assert (flights.name, flights.schedule) == ("flights", "@daily")
+    assert flights.key == (Column("flight_id", ColumnType.STRING),)
+    assert flights.value[-1] == Column("delay_min", ColumnType.INT)
+    assert (flights.start, flights.end) == (parse_instant("2013-01-01"), parse_instant("2014-01-01"))
+    assert (flights.time, flights.event_time, flights.timelines) == ("reported_at", "happened_at", ("scheduled_at",))
+    assert (flights.late.policy, flights.late.max_lateness) == ("reemit", parse_duration("3d"))
+    assert flights.grace == parse_duration("2h")
+    assert flights.source.format is Format.PARQUET
+    assert flights.source.envelope is Envelope.UPSERT
+    assert flights.source.delete_when == "status = 'DELETED'"
+    assert flights.type_of("reported_at") is ColumnType.TIMESTAMP
+    assert flights.quality == (
+        '{"expect_column_values_to_be_in_set":{"column":"status","value_set":["scheduled","departed"]}}',
+    )
+
+
+MINIMAL = """\
+name: counts
+key: [id]
+columns: {id: int}
+start: 2013-01-01T00:00:00Z
+time: arrival
+source: {path: "/data/*.json", format: json, envelope: append}
+"""
+
+
+def test_what_is_left_out_has_its_default(path: Path) -> None:
+    path.write_text(MINIMAL)
+    counts = load(path)
+    assert (counts.time, counts.event_time, counts.end, counts.value) == (None, None, None, ())
+    assert counts.source.format is Format.JSONL
+    assert (counts.source.ready, counts.source.bad_files, counts.late.policy) == ("exists", "stop", "discard")
+
+
+@pytest.mark.parametrize(
+    ("written", "held"),
+    [
+        ("late: discard", ("discard", None)),
+        ("late: {discard: {}}", ("discard", None)),
+        ("late: reemit", ("reemit", None)),
+        ("late: {reemit: {max_lateness: 1h30m}}", ("reemit", 5_400_000_000)),
+    ],
+)
+def test_late_policies(path: Path, written: str, held: tuple[str, int | None]) -> None:
+    path.write_text(MINIMAL + written)
+    late = load(path).late
+    assert (late.policy, late.max_lateness) == held
+
+
+def test_a_marker_is_a_named_file(path: Path) -> None:
+    path.write_text(MINIMAL.replace("envelope: append", "envelope: append, ready: {marker: _SUCCESS}"))
+    assert load(path).source.ready == "_SUCCESS"
+
+
+@pytest.mark.parametrize("schedule", ["@hourly", "0 6 * * 1-5", "*/15 * * * *"])
+def test_schedules(path: Path, schedule: str) -> None:
+    path.write_text(f"{MINIMAL}schedule: '{schedule}'")
+    assert load(path).schedule == schedule
+
+
+WRONG = [
+    # (what of FLIGHTS is replaced, by what, the line and what it says)
+    ("key:", "keys:", "2: unknown field 'keys'; did you mean 'key'?"),
+    ("  format:", "  fromat:", "12: unknown field 'source.fromat'; did you mean 'format'? (and 1 more)"),
+    ("max_lateness", "max_latenes", "19: unknown field 'late.reemit.max_latenes'; did you mean 'max_lateness'?"),
+    ("{column: reported_at}", "{colunm: reported_at}", "7: unknown field 'time.colunm'; did you mean 'column'?"),
+    ("grace: 2h", "zzz: 2h", "18: unknown field 'zzz'; valid are name, key"),
+    ("name: flights\n", "", "1: field 'name' is missing"),
+    ("  envelope: upsert\n", "", "10: field 'source.envelope' is missing"),
+    ("envelope: upsert", "envelope: upsrt", "13: source.envelope: 'upsrt' is not valid; did you mean 'upsert'?"),
+    ("format: parquet", "format: parqet", "12: source.format: 'parqet' is not valid; did you mean 'parquet'?"),
+    ("envelope: upsert", "envelope: debezium", "13: source.envelope: envelope debezium is not supported by this"),
+    ("grace: 2h", "grace: 2 fortnights", "18: grace: not a duration"),
+    ("grace: 2h", "grace: 1.5", "18: grace: not a duration"),
+    ("start: 2013-01-01", "start: yesterday", "5: start: not a time"),
+    ("start: 2013-01-01", "start: 1969-12-31", "5: start: a time before 1970-01-01"),
+    ("end: 2014-01-01", "end: 2012-01-01", "6: collection"),
+    ('schedule: "@daily"', 'schedule: "@dayly"', "17: schedule: '@dayly' is no schedule"),
+    ('schedule: "@daily"', 'schedule: "* * * *"', "17: schedule: '* * * *' is no schedule"),
+    ("delay_min: int}", "delay_min: integer}", "4: columns.delay_min: 'integer' is not valid; did you mean 'int'"),
+    ("delay_min: int}", "delay_mi: int}", "4: column delay_mi is in no other field; did you mean 'delay_min'?"),
+    (", delay_min: int}", "}", "4: no type for column delay_min; write columns: {delay_min: string}"),
+    ("key: [flight_id]", "key: []", "2: key: "),
+    ("key: [flight_id]", "key: flight_id", "2: key: input should be a valid list, found 'flight_id'"),
+    ("key: [flight_id]", "key: [status]", "3: column status is named twice in key and value"),
+    ("key: [flight_id]", "key: [_row]", "2: key.0: column name '_row' must match"),
+    ("flight_id: string", "flight_id: float", "2: key column flight_id is a float"),
+    (
+        "timelines: [scheduled_at]",
+        "timelines: [scheduled]",
+        "9: timeline scheduled is not a value column; did you mean",
+    ),
+    ("timelines: [scheduled_at]", "timelines: [status]", "9: timeline status is not a timestamp or int"),
+    ("name: flights", "name: Flights", "1: name: collection name 'Flights' must match"),
+    ("name: flights", "name: 7", "1: name: collection name 7 must match"),
+    ("{{ ds }}", "{{ day }}", "11: source.path: path"),
+    ("{{ ds }}", "..", "11: source.path: path '{{ landing }}/flights/../*.parquet' holds .."),
+    ("ready: exists", "ready: exist", "15: source.ready: 'exist' is not one of exists, always, {marker: NAME}"),
+    ("status = 'DELETED'", "status is DELETED", "16: delete_when: expected NULL, found 'DELETED' at position 11"),
+    ("status = 'DELETED'", "delay_min = 'DELETED'", "16: delete_when compares column delay_min, a int, with 'DELETED'"),
+    ("late: {reemit: {max_lateness: 3d}}", "late: {reemit: {}, discard: {}}", "19: late: write one policy"),
+    ("late: {reemit: {max_lateness: 3d}}", "late: next_window", "19: late: next_window is not supported by this"),
+    ("late: {reemit: {max_lateness: 3d}}", "late: drop", "19: late: 'drop' is not one of discard, {reemit:"),
+    ("grace: 2h", "windows: []", "18: windows: windows are not supported by this version"),
+    ("grace: 2h", "retention: []", "18: retention: retention is not supported by this version"),
+    ("grace: 2h", "end: 2015-01-01", "18: field 'end' is written twice"),
+    ("ready: exists", "ready: {marker: always}", "15: source.ready: a marker file cannot be called always"),
+    ("ready: exists", "path: x", "15: field 'path' is written twice"),
+    (
+        "time: {column: reported_at}",
+        "time: reported_at",
+        "7: time: 'reported_at' is not one of arrival, {column: NAME}",
+    ),
+    ("order_by: happened_at", "diff: n", "10: source: diff belongs to the updates envelope, not to upsert"),
+    ("envelope: upsert", "envelope: append", "10: order_by and delete_when belong to the upsert envelope"),
+    ("quality: [", "quality: [{}, ", "20: quality.0: "),
+    ("grace: 2h", "grace: [2h", "19: not YAML: "),
+    ("grace: 2h", "\tgrace: 2h", "18: not YAML: "),
+    ("end: 2014-01-01", "end: 2014-13-01", "6: '2014-13-01' is not a value: month must be in 1..12"),
+    ("flight_id: string", "flight_id: string, happened_at: string", "4: event_time column happened_at is a string"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "says"), WRONG, ids=[f"{new}"[:40] for _, new, _ in WRONG])
+def test_a_wrong_file_is_refused_in_one_line(path: Path, old: str, new: str, says: str) -> None:
+    assert old in FLIGHTS
+    assert refusal(path, FLIGHTS.replace(old, new, 1)).startswith(says)
+
+
+def test_several_wrong_fields_are_counted_and_the_first_is_named(path: Path) -> None:
+    text = FLIGHTS.replace("key:", "keys:").replace("grace: 2h", "grace: soon")
+    assert re.match(r"2: unknown field 'keys'.*\(and 2 more\)$", refusal(path, text))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "flights", "- name: flights"])
+def test_what_is_no_mapping_is_refused(path: Path, text: str) -> None:
+    assert refusal(path, text).startswith("1: a collection file is a mapping")
+
+
+def test_bytes_that_are_not_text_are_refused_with_their_line(path: Path) -> None:
+    path.write_bytes(b"name: x\nkey: [\xff]\n")
+    with pytest.raises(InvalidUsage, match=r"flights\.yaml:2: not UTF-8"):
+        load(path)
+
+
+def test_an_alias_that_holds_itself_is_refused(path: Path) -> None:
+    assert "refers to something around itself" in refusal(path, "name: &a [*a]\n")
+
+
+def test_a_missing_file_is_named(path: Path) -> None:
+    with pytest.raises(InvalidUsage, match="there is no such file"):
+        load(path)
+
+
+def test_load_all_keeps_good_files_beside_wrong_ones(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(MINIMAL)
+    (tmp_path / "b.yml").write_text(FLIGHTS)
+    (tmp_path / "c.yaml").write_text("nam: x")
+    (tmp_path / "d.yaml").write_text(MINIMAL)
+    (tmp_path / "notes.txt").write_text("not one of them")
+    found = load_all(tmp_path)
+    assert list(found) == ["counts", "flights", "c.yaml", "d.yaml"] or set(found) == {
+        "counts",
+        "flights",
+        "c.yaml",
+        "d.yaml",
+    }
+    assert isinstance(found["counts"], Collection)
+    assert isinstance(found["flights"], Collection)
+    assert "unknown field 'nam'" in str(found["c.yaml"])
+    assert "another file declares a collection counts" in str(found["d.yaml"])
+
+
+def test_load_all_refuses_a_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(InvalidUsage, match="not a folder"):
+        load_all(tmp_path / "none")
+
+
+UNDECLARED = """\
+name: events
+key: [id]
+value: [amount, day, note, ok]
+start: 2013-01-01
+time: {column: at}
+source: {path: "/data/*", format: %s, envelope: upsert, order_by: seq, delete_when: "op = 'd'"}
+"""
+INFERRED = {
+    "id": ColumnType.INT,
+    "amount": ColumnType.FLOAT,
+    "day": ColumnType.DATE,
+    "note": ColumnType.STRING,
+    "ok": ColumnType.BOOL,
+    "at": ColumnType.TIMESTAMP,
+    "seq": ColumnType.INT,
+    "op": ColumnType.STRING,
+}
+
+
+def test_types_are_inferred_once_from_a_first_file(path: Path, tmp_path: Path) -> None:
+    csv, parquet = tmp_path / "a.csv", tmp_path / "a.parquet"
+    csv.write_text("id,amount,day,note,ok,at,seq,op\n1,1.5,2013-01-01,x,true,2013-01-01T00:00:00Z,1,u\n")
+    row = {"id": [1], "amount": [1.5], "note": ["x"], "ok": [True], "seq": [1], "op": ["u"]}
+    times = {"day": pa.array([0], pa.date32()), "at": pa.array([0], pa.timestamp("ns"))}
+    pq.write_table(pa.table(row | times), parquet)
+    for file, file_format in ((csv, "csv"), (parquet, "parquet")):
+        path.write_text(UNDECLARED % file_format)
+        types = infer_types(path, str(file))
+        assert types == INFERRED
+        assert load(path, types=types).type_of("seq") is ColumnType.INT
+    with pytest.raises(InvalidUsage, match="no type for column id"):
+        load(path)
+
+
+def test_types_of_json_are_inferred_from_its_values(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(
+        '{"id":1,"amount":1.5,"day":"x","note":"x","ok":true,"at":"2013-01-01 00:00:00","seq":1,"op":"u"}\n'
+    )
+    path.write_text(UNDECLARED % "jsonl")
+    assert infer_types(path, str(file)) == INFERRED | {"day": ColumnType.STRING}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('{"id":1}', "no column amount to infer a type from; it has id"),
+        ('{"id":null,"amount":1,"day":1,"note":1,"ok":1,"at":1,"seq":1,"op":1}', "column id of .* holds only nulls"),
+        ('{"id":[1],"amount":1,"day":1,"note":1,"ok":1,"at":1,"seq":1,"op":1}', "column id of .* is of type list"),
+        ("null", "its first line is not a JSON object"),
+        ('{"id":', "cannot be read to infer types from"),
+    ],
+)
+def test_what_cannot_be_inferred_is_refused(path: Path, tmp_path: Path, content: str, says: str) -> None:
+    (tmp_path / "a.jsonl").write_text(content + "\n")
+    path.write_text(UNDECLARED % "jsonl")
+    with pytest.raises(InvalidUsage, match=says):
+        infer_types(path, str(tmp_path / "a.jsonl"))
+
+
+def test_declared_types_win_over_inferred_ones(path: Path) -> None:
+    path.write_text(MINIMAL)
+    assert load(path, types={"id": ColumnType.STRING}).key == (Column("id", ColumnType.INT),)
+    assert parse(path).undeclared == ()

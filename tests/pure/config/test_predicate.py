@@ -1,0 +1,146 @@
+"""The grammar of delete_when, and its evaluation against SQLite's."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.arrow.predicate import holds
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import ColumnType
+from tidemark.model.predicate import And, Compare, In, IsNull, Not, Or, check_types, columns, parse
+
+pytestmark = pytest.mark.pure
+
+
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        ("status = 'DELETED'", Compare("status", "=", "DELETED")),
+        ("a == 1", Compare("a", "=", 1)),
+        ("a <> -1.5", Compare("a", "!=", -1.5)),
+        ("a >= 2e3", Compare("a", ">=", 2000.0)),
+        ("a = 'it''s'", Compare("a", "=", "it's")),
+        ("a = TRUE", Compare("a", "=", True)),
+        ('"order" = false', Compare("order", "=", False)),
+        ("a is null", IsNull("a")),
+        ("a IS NOT NULL", Not(IsNull("a"))),
+        ("a IN (1, 2)", In("a", (1, 2))),
+        ("a not in ('x')", Not(In("a", ("x",)))),
+        ("a=1 OR b=2 AND c=3", Or(Compare("a", "=", 1), And(Compare("b", "=", 2), Compare("c", "=", 3)))),
+        ("(a=1 OR b=2) AND c=3", And(Or(Compare("a", "=", 1), Compare("b", "=", 2)), Compare("c", "=", 3))),
+        ("NOT a=1 AND b=2", And(Not(Compare("a", "=", 1)), Compare("b", "=", 2))),
+        ("NOT NOT a=1", Not(Not(Compare("a", "=", 1)))),
+    ],
+)
+def test_what_a_text_means(text: str, tree: object) -> None:
+    assert parse(text) == tree
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "expected a column name, found the end at position 1"),
+        ("a", "expected a comparison, IS or IN, found the end at position 2"),
+        ("a =", "found the end at position 4"),
+        ("a = b", "expected a text in single quotes, a number, TRUE or FALSE, found 'b' at position 5"),
+        ("a = NULL", "a column is compared with null by IS NULL"),
+        ("a = 'x", "a text that is never closed at position 5"),
+        ("a = 1 b = 2", "expected AND, OR or the end, found 'b' at position 7"),
+        ("(a = 1", "expected ), found the end"),
+        ("a IN ()", "found ')' at position 7"),
+        ("a IN (1", "expected ), found the end"),
+        ("a NOT = 1", "expected IN, found '=' at position 7"),
+        ("a IS 1", "expected NULL, found '1' at position 6"),
+        ("1 = a", "expected a column name, found '1' at position 1"),
+        ("a ; drop", "';' at position 3"),
+        ("AND = 1", "expected a column name, found 'AND'"),
+        ("a = 1e999", "expected a number that fits a double"),
+        ("NOT " * 200 + "a = 1", "nested deeper than 100"),
+        ("(" * 200 + "a = 1" + ")" * 200, "nested deeper than 100"),
+    ],
+)
+def test_what_does_not_parse_is_refused_with_its_position(text: str, says: str) -> None:
+    with pytest.raises(InvalidUsage) as caught:
+        parse(text)
+    assert says in str(caught.value)
+
+
+def test_the_columns_of_a_condition() -> None:
+    assert columns(parse("b = 1 OR a IS NULL OR NOT b IN (2)")) == ("b", "a")
+
+
+@pytest.mark.parametrize(
+    ("text", "column_type", "fits"),
+    [
+        ("a = 1", ColumnType.INT, True),
+        ("a = 1.5", ColumnType.INT, True),
+        ("a = '1'", ColumnType.INT, False),
+        ("a = TRUE", ColumnType.INT, False),
+        ("a = 1", ColumnType.STRING, False),
+        ("a = FALSE", ColumnType.BOOL, True),
+        ("a < FALSE", ColumnType.BOOL, False),
+        ("a < '2013-01-01'", ColumnType.DATE, True),
+        ("a < '2013-01-01T00:00:00Z'", ColumnType.TIMESTAMP, True),
+        ("a < 'soon'", ColumnType.TIMESTAMP, False),
+        ("a IN (1, 'x')", ColumnType.INT, False),
+        ("a IS NULL", ColumnType.BOOL, True),
+    ],
+)
+def test_literals_must_fit_their_column(text: str, column_type: ColumnType, fits: bool) -> None:
+    if fits:
+        check_types(parse(text), lambda _: column_type)
+    else:
+        with pytest.raises(InvalidUsage, match="column a"):
+            check_types(parse(text), lambda _: column_type)
+
+
+LEAVES = st.sampled_from(
+    [
+        *("i = 1", "i < 2", "i >= 1", "i <> 0", "i > 0.5", "i IS NULL", "i IN (0, 2)", "i NOT IN (1)"),
+        *("s = 'x'", "s <> 'y'", "s <= 'x'", "s IS NOT NULL", "s IN ('x', 'it''s')", "s NOT IN ('y', 'x')"),
+        *("f > 0.5", "f = 1"),
+    ]
+)
+CONDITIONS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.builds("({}) AND ({})".format, inner, inner),
+        st.builds("({}) OR ({})".format, inner, inner),
+        st.builds("NOT ({})".format, inner),
+    ),
+    max_leaves=6,
+)
+ROWS = [(i, s, f) for i in (None, 0, 1, 2) for s in (None, "x", "y", "it's") for f in (None, 0.0, 1.0)]
+
+
+@given(CONDITIONS)
+def test_three_valued_logic_is_that_of_sql(text: str) -> None:
+    with sqlite3.connect(":memory:") as database:
+        database.execute("create table t (i integer, s text, f real)")
+        database.executemany("insert into t values (?, ?, ?)", ROWS)
+        expected = [bool(row[0]) for row in database.execute(f"select {text} from t order by rowid")]
+    i, s, f = zip(*ROWS, strict=True)
+    batch = pa.record_batch({"i": pa.array(i, pa.int64()), "s": pa.array(s), "f": pa.array(f)})
+    assert holds(parse(text), batch).to_pylist() == expected
+
+
+def test_dates_times_and_bools_are_compared() -> None:
+    batch = pa.record_batch(
+        {
+            "t": pa.array([0, 86_400_000_000, None], pa.timestamp("us", "UTC")),
+            "d": pa.array([0, 1, None], pa.date32()),
+            "b": pa.array([True, False, None]),
+            "n": pa.array([2**63 - 1, 0, None]),
+        }
+    )
+    assert holds(parse("t < '1970-01-02'"), batch).to_pylist() == [True, False, False]
+    assert holds(parse("t = '1970-01-02T01:00:00+01:00'"), batch).to_pylist() == [False, True, False]
+    assert holds(parse("d >= '1970-01-02'"), batch).to_pylist() == [False, True, False]
+    assert holds(parse("b = FALSE OR NOT b <> TRUE"), batch).to_pylist() == [True, True, False]
+    assert holds(parse("n = 9223372036854775807"), batch).to_pylist() == [True, False, False]
+    assert holds(parse("n < 99999999999999999999"), batch).to_pylist() == [True, True, False]

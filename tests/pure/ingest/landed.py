@@ -1,0 +1,97 @@
+"""Delta files for tests, in each format, and a task to ingest them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidemark.arrow.decode import Content, decode, fetch, source_columns
+from tidemark.arrow.schema import ARROW_TYPES
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Late, Source
+from tidemark.model.interval import Interval
+from tidemark.model.ledger import SourceFile
+from tidemark.plan.tasks import IngestTask
+from tidemark.storage.landing import list_sources
+
+Rows = Sequence[dict[str, Any]]
+FORMATS = list(Format)
+ALL_TYPES = tuple(Column(f"a_{column_type}", column_type) for column_type in ColumnType)
+
+
+def collection(
+    *value: Column,
+    file_format: Format = Format.PARQUET,
+    envelope: Envelope = Envelope.APPEND,
+    time: str | None = "t",
+    event_time: str | None = None,
+    order_by: str | None = None,
+    delete_when: str | None = None,
+    late: Late | None = None,
+    inputs: tuple[Column, ...] = (),
+) -> Collection:
+    """A collection with the key column `k`, an int, and int times."""
+    times = tuple(Column(name, ColumnType.INT) for name in (time, event_time) if name)
+    source = Source("/landing/*", file_format, envelope, order_by, "diff", delete_when)
+    return Collection(
+        "things",
+        (Column("k", ColumnType.INT),),
+        value,
+        source,
+        time=time,
+        event_time=event_time,
+        late=late or Late(),
+        inputs=(*times, *inputs),
+    )
+
+
+def write(path: Path, rows: Rows, declared: Collection) -> SourceFile:
+    """Write rows, as Python values, in the collection's format."""
+    columns = source_columns(declared)
+    match declared.source.format:
+        case Format.PARQUET:
+            arrays = [pa.array([row.get(c.name) for row in rows], ARROW_TYPES[c.type]) for c in columns]
+            pq.write_table(pa.table(arrays, [c.name for c in columns]), path, row_group_size=3)
+        case Format.JSONL:
+            path.write_text("".join(json.dumps(row, default=_text) + "\n" for row in rows))
+        case Format.CSV:
+            text = io.StringIO()
+            writer = csv.writer(text)
+            writer.writerow([c.name for c in columns])
+            writer.writerows([[_text(row.get(c.name)) for c in columns] for row in rows])
+            path.write_text(text.getvalue(), newline="")
+    return listed(path)
+
+
+def listed(path: Path) -> SourceFile:
+    """A file as the landing lists it."""
+    return list_sources(str(path))[0]
+
+
+def decoded(file: SourceFile | Path, declared: Collection) -> pa.Table:
+    """All rows of a file; a table without columns if there are none."""
+    batches = list(decode(fetch(file if isinstance(file, SourceFile) else listed(file)), declared))
+    return pa.Table.from_batches(batches) if batches else pa.table({})
+
+
+def content_of(path: Path) -> Content:
+    return fetch(listed(path))
+
+
+def task(
+    declared: Collection, files: Sequence[SourceFile], *, seal: int = 0, since: int = 0, upper: int = 1000
+) -> IngestTask:
+    return IngestTask(declared, Interval(0, upper), tuple(files), seal, since, "b1", "data/b1")
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.isoformat() if isinstance(value, date | datetime) else value
