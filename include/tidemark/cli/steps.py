@@ -12,7 +12,6 @@ from tidemark.cli import output
 from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, UsageError, register
 from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, chosen
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.history import SHORT_ID
 from tidemark.model.collection import Gate
 from tidemark.model.interval import Interval
 
@@ -207,6 +206,8 @@ def _line(result: dict[str, Any]) -> str:
 
 def _word(value: Any) -> str:
     if isinstance(value, str) and _IDENTITY.fullmatch(value):
+        from tidemark.jobs.history import SHORT_ID
+
         return value[:SHORT_ID]
     if isinstance(value, int):
         return f"{value:,}"
