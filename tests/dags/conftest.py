@@ -6,7 +6,6 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +56,11 @@ def collections(places: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def database() -> Iterator[None]:
+def database() -> None:
     """A migrated database."""
     from airflow.utils.db import initdb
 
     initdb()
-    yield
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ def scheduled(collections: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         last = DataInterval(*map(pendulum.parse, after)) if after else None
         runs: list[Run] = []
         while len(runs) < limit:
-            monkeypatch.setattr("airflow.timetables.interval.utcnow", lambda: clock)
+            monkeypatch.setattr("airflow.timetables.interval.utcnow", lambda moment=clock: moment)
             info = dag.timetable.next_dagrun_info(last_automated_data_interval=last, restriction=dag._time_restriction)
             if info is None:
                 break

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
+import pendulum
 import pytest
 
 from tidemark.airflow import asset_of, window_of
@@ -18,8 +18,9 @@ def interval(lower: str, upper: str) -> Interval:
     return Interval(parse_instant(lower), parse_instant(upper))
 
 
-def day(number: int, hour: int = 0) -> datetime:
-    return datetime(2024, 1, number, hour, tzinfo=UTC)
+def day(number: int, hour: int = 0, month: int = 1) -> pendulum.DateTime:
+    """As Airflow gives it: no plain datetime."""
+    return pendulum.datetime(2024, month, number, hour)
 
 
 CLASSIC = {"data_interval_start": day(2), "data_interval_end": day(3), "params": {"lower": None, "upper": None}}
@@ -53,7 +54,7 @@ def test_params_that_are_no_interval_are_refused(params: dict[str, Any]) -> None
 
 
 def test_a_partition_reaches_to_the_next_boundary_of_the_schedule() -> None:
-    run = {"partition_key": "2024-02-01", "partition_date": datetime(2024, 2, 1, tzinfo=UTC), "params": {}}
+    run = {"partition_key": "2024-02-01", "partition_date": day(1, month=2), "params": {}}
     assert window_of(run, schedule="@monthly") == interval("2024-02-01", "2024-03-01")
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 from tidemark.airflow.place import no_data
 from tidemark.errors import TidemarkError
 from tidemark.jobs.app import open_job
-from tidemark.jobs.history import history
+from tidemark.jobs.history import Entry, history
 from tidemark.jobs.job import Job
 from tidemark.jobs.status import status
 from tidemark.model.arrangement import Arrangement
@@ -44,8 +45,13 @@ def _described(job: Job) -> dict[str, Any] | None:
         "start": head.state.collection.start,
         "end": head.state.collection.end,
         "batches": _batches(head.state),
-        "changes": [entry.as_dict() for entry in history(job.log, limit=CHANGES)],
+        "changes": [entry.as_dict() for entry in islice(_changes(job), CHANGES)],
     }
+
+
+def _changes(job: Job) -> Iterator[Entry]:
+    """What became of attempts, newest first; that they started says little."""
+    return (entry for entry in history(job.log, limit=3 * CHANGES) if entry.kind != "attempted")
 
 
 def _batches(state: Arrangement) -> list[dict[str, Any]]:

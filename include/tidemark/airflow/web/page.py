@@ -109,15 +109,19 @@ def _card(entry: Mapping[str, Any]) -> Markup:
         tag(
             "div",
             tag("div", tag("h3", "Frontiers"), _frontiers(entry)),
-            tag("div", tag("h3", "Rows"), table(("", "rows"), _figures(entry))),
+            tag("div", tag("h3", "Rows"), table(("", ""), _figures(entry))),
             class_="columns",
         ),
         tag("h3", "Last changes"),
         table(
             ("version", "when", "what"),
-            [(str(change["version"]), change["written_at_text"], change["change"]) for change in entry["changes"]],
+            [(str(change["version"]), _seconds(change["written_at"]), change["change"]) for change in entry["changes"]],
         ),
     )
+
+
+def _seconds(time: int) -> str:
+    return format_instant(time // 1_000_000 * 1_000_000)
 
 
 def _verdict(entry: Mapping[str, Any]) -> Markup:
