@@ -91,7 +91,9 @@ def rows_at(
     for part in parts:
         for table in _tables(store, part):
             kept = table.filter(held(collection))
-            found.append(kept.take([at - start for at in wanted if start <= at < start + kept.num_rows]))
+            # Arrow refuses to take by an empty list, which has no type.
+            if here := [at - start for at in wanted if start <= at < start + kept.num_rows]:
+                found.append(kept.take(here))
             start += kept.num_rows
     return _first_rows(found)
 
