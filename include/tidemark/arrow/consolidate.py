@@ -17,11 +17,15 @@ from tidemark.model.instant import MAX_TIME
 
 def forwarded(updates: pa.RecordBatch, since: int) -> pa.RecordBatch:
     """The updates with both coordinates moved up to `since` where they are below."""
-    for name in (TIME, EVENT_TIME):
-        times = integers(updates, name)
-        if len(times) and times.min() < since:
-            updates = replaced(updates, name, np.maximum(times, since))
-    return updates
+    return raised(raised(updates, TIME, since), EVENT_TIME, since)
+
+
+def raised(updates: pa.RecordBatch, name: str, since: int) -> pa.RecordBatch:
+    """The updates with one coordinate moved up to `since` where it is below."""
+    times = integers(updates, name)
+    if len(times) == 0 or times.min() >= since:
+        return updates
+    return replaced(updates, name, np.maximum(times, since))
 
 
 def consolidated(updates: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:

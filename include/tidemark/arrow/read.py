@@ -8,19 +8,20 @@ does not matter.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.columns import Bools, Ints, integers
-from tidemark.arrow.consolidate import consolidated
+from tidemark.arrow.consolidate import consolidated, raised
 from tidemark.arrow.merge import BUFFERED_ROWS, Run, Tally, chained, rounds, within
 from tidemark.arrow.order import ranks, sort
 from tidemark.arrow.parts import read_groups
 from tidemark.arrow.resolve import updates_from
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, updates_schema
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import Part
+from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection
 from tidemark.model.instant import MAX_TIME
 from tidemark.plan.ranges import groups_within, overlaps
@@ -63,7 +64,7 @@ def as_of_batches(
     request = plan_as_of(state, time, event_time)
     schema = _as_of_schema(state.collection)
     columns = [column.name for column in state.collection.columns]
-    runs = _runs(store, state.collection, request, keys, together=columns, names=[*columns, DIFF])
+    runs = _runs(store, _Question(state, request, keys, [*columns, DIFF]), columns)
 
     def summed(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         return consolidated(_in_order(batches, columns), columns)
@@ -81,8 +82,9 @@ def changes(
 
     One row per consolidated update: key and value columns, `_change_type` (insert or delete by the sign;
     update_preimage and update_postimage where one value of a unique key replaces one other), `_commit_version` (its
-    time, µs), `_commit_timestamp`, `_event_time` (µs), `diff` (its multiplicity). `net` sums over the whole interval
-    and leaves the times out. Raises InvalidUsage outside `[since, seal)`.
+    time, µs), `_commit_timestamp`, `_event_time` (µs), `diff` (its multiplicity). Event times below `since` are told as
+    `since`, whether or not a compaction has come by yet. `net` sums over the whole interval and leaves the times out.
+    Raises InvalidUsage outside `[since, seal)`.
     """
     batches = changes_batches(store, state, after=after, upto=upto, net=net)
     return pa.Table.from_batches(batches, schema=_changes_schema(state.collection, net))
@@ -99,7 +101,7 @@ def changes_batches(
     key_columns = [column.name for column in collection.key]
     # An update's two images stand at different values: a keyed collection's keys must not be cut.
     together = key_columns if collection.keyed else columns
-    runs = _runs(store, collection, request, ALL_KEYS, together=together, names=[*columns, DIFF])
+    runs = _runs(store, _Question(state, request, ALL_KEYS, [*columns, DIFF]), together)
 
     def shrunk(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
         return [consolidated(_in_order(batches, columns), columns)]
@@ -110,84 +112,78 @@ def changes_batches(
             yield _as_changes(rows, collection, [*key_columns, *times], _changes_schema(collection, net))
 
 
-def _runs(
-    store: ObjectStore,
-    collection: Collection,
-    request: ReadRequest,
-    keys: KeyRange,
-    *,
-    together: Sequence[str],
-    names: Sequence[str],
-) -> list[Run]:
-    """The updates of a request as runs in order of `together`, each with the columns `names`."""
-    trace = _needed(parts_table.parts_of(store, request.trace), request, keys)
-    sources = [(chain, request.after) for chain in chained(trace)]
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of a state: the updates of a request within a key range, in the columns `names`."""
+
+    state: Arrangement
+    request: ReadRequest
+    keys: KeyRange
+    names: Sequence[str]
+
+    def of_parts(
+        self, store: ObjectStore, parts: Sequence[Part], after: int, capacity: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The updates of a chain of parts learned after `after`. A time column is read only where it can matter."""
+        key_columns = [column.name for column in self.state.collection.key]
+        for part in parts:
+            by_time = part.first_time <= after or part.last_time > self.request.upto
+            by_event_time = part.last_event_time > self.request.event_upto
+            columns = {*self.names, *([TIME] if by_time else []), *([EVENT_TIME] if by_event_time else [])}
+            groups = groups_within(part, self.keys)
+            at_once = max(1, capacity // part.groups[0][1])
+            for batch in read_groups(store, part, groups, sorted(columns), groups_at_once=at_once):
+                rows = within(batch, self.keys, key_columns)
+                inside = np.ones(rows.num_rows, bool)
+                if by_time:
+                    inside &= _between(integers(rows, TIME), after, self.request.upto)
+                if by_event_time:
+                    inside &= integers(rows, EVENT_TIME) <= self.request.event_upto
+                yield self._answered(rows, inside)
+
+    def of_facts(self, store: ObjectStore) -> Iterator[pa.RecordBatch]:
+        """What the facts beyond the trace resolve to, by the law the drain will apply."""
+        request = self.request
+        task = ResolveTask(
+            self.state.collection,
+            parts_table.parts_of(store, request.remembered),
+            parts_table.parts_of(store, request.trace_before),
+            self.keys,
+            request.trace_upper,
+            request.upto + 1,
+            request.horizon,
+            "",
+        )
+        for rows in updates_from(store, task, Tally()):
+            inside = _between(integers(rows, TIME), request.after, request.upto)
+            inside &= integers(rows, EVENT_TIME) <= request.event_upto
+            yield self._answered(rows, inside)
+
+    def _answered(self, rows: pa.RecordBatch, inside: Bools) -> pa.RecordBatch:
+        """The rows inside, event times told as a compaction would leave them: it may or may not have come by yet."""
+        rows = rows.select(list(self.names))
+        rows = rows if inside.all() else rows.filter(pa.array(inside))
+        return raised(rows, EVENT_TIME, self.state.since) if EVENT_TIME in self.names else rows
+
+
+def _runs(store: ObjectStore, asked: _Question, together: Sequence[str]) -> list[Run]:
+    """The updates asked for as runs in order of `together`."""
+    request, collection = asked.request, asked.state.collection
+    sources = [(chain, request.after) for chain in chained(_needed(store, request.trace, asked))]
     if not collection.keyed:
-        unsealed = _needed(parts_table.parts_of(store, request.unsealed), request, keys)
-        sources += [(chain, max(request.after, request.trace_upper - 1)) for chain in chained(unsealed)]
-    count = len(sources) + (1 if collection.keyed and request.unsealed else 0)
-    capacity = BUFFERED_ROWS // max(1, count)
-    runs = [
-        Run(_rows(store, chain, collection, request, after, keys, names, capacity), together, capacity)
-        for chain, after in sources
-    ]
-    if len(runs) < count:
-        runs.append(Run(_resolved_rows(store, collection, request, keys, names), together, capacity))
-    return runs
+        beyond = max(request.after, request.trace_upper - 1)
+        sources += [(chain, beyond) for chain in chained(_needed(store, request.unsealed, asked))]
+    resolves = collection.keyed and bool(request.unsealed)
+    capacity = BUFFERED_ROWS // max(1, len(sources) + resolves)
+    batches = [asked.of_parts(store, chain, after, capacity) for chain, after in sources]
+    if resolves:
+        batches.append(asked.of_facts(store))
+    return [Run(each, together, capacity) for each in batches]
 
 
-def _needed(parts: Sequence[Part], request: ReadRequest, keys: KeyRange) -> list[Part]:
-    return [part for part in parts if request.needs(part) and overlaps(part, keys)]
-
-
-def _rows(
-    store: ObjectStore,
-    chain: Sequence[Part],
-    collection: Collection,
-    request: ReadRequest,
-    after: int,
-    keys: KeyRange,
-    names: Sequence[str],
-    capacity: int,
-) -> Iterator[pa.RecordBatch]:
-    """The updates of a chain of parts in the request's bounds; a time column is read only where it can matter."""
-    key_columns = [column.name for column in collection.key]
-    for part in chain:
-        by_time = part.first_time <= after or part.last_time > request.upto
-        by_event_time = part.last_event_time > request.event_upto
-        extra = [
-            name for name, needed in ((TIME, by_time), (EVENT_TIME, by_event_time)) if needed and name not in names
-        ]
-        at_once = max(1, capacity // part.groups[0][1])
-        for batch in read_groups(store, part, groups_within(part, keys), [*names, *extra], groups_at_once=at_once):
-            rows = within(batch, keys, key_columns)
-            inside = np.ones(rows.num_rows, bool)
-            if by_time:
-                inside &= _between(integers(rows, TIME), after, request.upto)
-            if by_event_time:
-                inside &= integers(rows, EVENT_TIME) <= request.event_upto
-            rows = rows.select(names)
-            yield rows if inside.all() else rows.filter(pa.array(inside))
-
-
-def _resolved_rows(
-    store: ObjectStore, collection: Collection, request: ReadRequest, keys: KeyRange, names: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    """What the facts beyond the trace resolve to, by the law the drain will apply."""
-    task = ResolveTask(
-        collection,
-        parts_table.parts_of(store, request.remembered),
-        parts_table.parts_of(store, request.trace_before),
-        keys,
-        request.trace_upper,
-        request.upto + 1,
-        request.horizon,
-        "",
-    )
-    for rows in updates_from(store, task, Tally()):
-        inside = _between(integers(rows, TIME), request.after, request.upto)
-        inside &= integers(rows, EVENT_TIME) <= request.event_upto
-        yield rows.select(names).filter(pa.array(inside))
+def _needed(store: ObjectStore, batches: Sequence[TraceBatch | UnsealedBatch], asked: _Question) -> list[Part]:
+    parts = parts_table.parts_of(store, batches)
+    return [part for part in parts if asked.request.needs(part) and overlaps(part, asked.keys)]
 
 
 def _between(times: Ints, after: int, upto: int) -> Bools:

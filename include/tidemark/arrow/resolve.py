@@ -3,10 +3,10 @@
 New facts are merged by key from their parts, in blocks that hold all new facts of their keys. For a block, the facts
 known before and the value held before the oldest of them are looked up: only of its keys, only where they can be.
 
-The value held before the oldest fact of a key is the sum of the key's updates that happened at or before the
-horizon, for no fact below the horizon is remembered, and history below `since` (which the horizon may equal) was moved
-up to it. Where a known fact happened at the horizon itself the value before it is not needed: whatever a new fact
-changes between two places of one event time cancels out.
+The value held before the oldest fact of a key is the sum of the key's updates that happened up to and at the horizon:
+older facts are not remembered, and their updates may have been moved up to `since`, which the horizon may equal. The
+sum also holds what known facts at the horizon itself changed, and that does not matter: a new fact before one of them
+happened at the horizon too, and whatever it changes between two places of one event time cancels out.
 """
 
 from __future__ import annotations
@@ -184,10 +184,8 @@ class _Past:
     def _before(self, facts: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
         """The updates up to the horizon of the keys whose history may begin with a new fact."""
         begins = starts(facts, self._key_columns)
-        numbers = np.cumsum(begins) - 1
         new = integers(facts, TIME) >= self._task.lower
         asked = new[begins]
-        asked[numbers[~new & (integers(facts, EVENT_TIME) == self._task.horizon)]] = False
         if not asked.any():
             return self._nothing
         return pa.concat_batches([self._nothing, *self._trace.rows_of(keys.filter(pa.array(asked)))])

@@ -43,8 +43,11 @@ def streamed(store: MemoryStore, task: MergeTask, buffered: int) -> tuple[list[U
     return as_updates(task.collection, merged(store, task, tally, buffered_rows=buffered)), tally
 
 
+words: st.SearchStrategy[Row] = st.tuples(st.sampled_from([None, "a"]))
+time = st.integers(0, 6)
 # Few keys and values, so that groups straddle row groups, parts and buffers.
-dense = st.lists(updates(SMALL, most=14, times=5), max_size=4)
+close = st.builds(Update, keys(SMALL, 1), words, time, time, st.integers(-2, 2))
+dense = st.lists(st.lists(close, max_size=14), max_size=4)
 
 
 @laws
@@ -117,10 +120,11 @@ def test_a_group_whose_halves_lie_in_two_row_groups_leaves_as_one() -> None:
     assert found == [Update((1,), ("a",), 9, 9, 7), Update((2,), ("b",), 9, 9, 1)]
 
 
-def test_forwarding_that_changes_the_order_by_event_time_is_sorted_again() -> None:
+@pytest.mark.parametrize("buffered", [1, 2, 3, 100])
+def test_forwarding_that_changes_the_order_by_event_time_is_sorted_again(buffered: int) -> None:
     store = MemoryStore()
     some = [Update((1,), ("a",), t, e, 1) for t, e in ((1, 20), (2, 10), (3, 20), (4, 5))]
-    found, _ = streamed(store, task_of(SMALL, written(SMALL, store, [some], 1), since=6), 1)
+    found, _ = streamed(store, task_of(SMALL, written(SMALL, store, [some], 1), since=6), buffered)
     assert found == [Update((1,), ("a",), 6, 6, 1), Update((1,), ("a",), 6, 10, 1), Update((1,), ("a",), 6, 20, 2)]
 
 

@@ -160,19 +160,21 @@ def test_history_moved_up_to_the_horizon_is_what_was_held_before() -> None:
 
 
 def test_history_half_moved_up_is_not_mistaken_for_damage() -> None:
-    """A key known at the horizon; the older batch was moved up to it, the correction in the younger one was not."""
+    """The older batch was moved up to the horizon, the younger one, which corrects it, was not: below the horizon
+    alone the two do not add up to one value."""
     trace = [
         Update((1,), ("a", 0.5), 10, 10, 1),
         Update((1,), ("a", 0.5), 11, 4, -1),
         Update((1,), ("b", 0.5), 11, 4, 1),
         Update((1,), ("b", 0.5), 11, 10, -1),
-        Update((1,), ("a", 0.5), 11, 10, 1),
+        Update((1,), ("c", 0.5), 11, 10, 1),
     ]
-    known, late = fact(1, "a", 11, 10), fact(1, "c", 12, 10)
-    assert resolve([known, late], trace, lower=12) == [
-        Update((1,), ("a", 0.5), 12, 10, -1),
-        Update((1,), ("c", 0.5), 12, 10, 1),
+    known = fact(1, "c", 11, 10, row=7)
+    assert resolve([known, fact(1, "d", 12, 10)], trace, lower=12) == [
+        Update((1,), ("c", 0.5), 12, 10, -1),
+        Update((1,), ("d", 0.5), 12, 10, 1),
     ]
+    assert resolve([known, replace(fact(1, "d", 12, 10), order=(None, "10", 0))], trace, lower=12) == []
 
 
 @pytest.mark.parametrize(
