@@ -52,7 +52,8 @@ def tidemark_dag(
         **dag_options,
     }
     options["tags"] = sorted({OWNER, str(declared.source.envelope), *tags})
-    schedule = options.pop("schedule", None) or Schedule(declared.schedule).timetable()
+    # None is a schedule too: a DAG that is only ever triggered.
+    schedule = options.pop("schedule") if "schedule" in options else Schedule(declared.schedule).timetable()
     with DAG(place.name, schedule=schedule, default_args={"owner": OWNER, **(default_args or {})}, **options) as dag:
         tasks = [task for step in GATE_AFTER for task in step_and_gate(place, step)]
         chain(*tasks, PublishOperator(place=place))
