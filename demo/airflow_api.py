@@ -90,6 +90,6 @@ class AirflowApi:
 
     def tasks(self, dag: str, run: str) -> list[dict[str, Any]]:
         """The task instances of a run."""
-        path = f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe="")}/taskInstances"
+        path = f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe='')}/taskInstances"
         found: list[dict[str, Any]] = self.call("GET", path)["task_instances"]
         return found

@@ -89,9 +89,7 @@ def reports(flight: Mapping[str, str]) -> Iterator[Row]:
     def report(status: str, happened_at: datetime, delay: str | None = None) -> Row:
         minutes = None if delay is None else number(flight[delay])
         value = Value(status, flight["origin"], flight["dest"], scheduled_at, minutes)
-        held_back = (
-            timedelta(hours=4) if status == "arrived" and happened_at.hour in (22, 23) else timedelta(0)
-        )
+        held_back = timedelta(hours=4) if status == "arrived" and happened_at.hour in (22, 23) else timedelta(0)
         return Row(key, value, happened_at + held_back, happened_at)
 
     yield report("scheduled", start_of(scheduled_at.date()) - DAY)

@@ -142,9 +142,7 @@ def _day(instants: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.floor_temporal(instants, unit="day")
 
 
-def _status(
-    status: str, rank: int, flights: pa.Table, happened_at: pa.ChunkedArray, delay: str | None
-) -> pa.Table:
+def _status(status: str, rank: int, flights: pa.Table, happened_at: pa.ChunkedArray, delay: str | None) -> pa.Table:
     rows = flights.num_rows
     reported_at = happened_at
     if status == "arrived":

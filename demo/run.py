@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import time
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ RUN_LIMIT_SECONDS = 1200
 MARKS = {"success": "[green]●[/]", "running": "[yellow]◐[/]", "failed": "[red]✗[/]", "up_for_retry": "[red]↻[/]"}
 TASKS = "ingest gate seal gate drain gate compact gate publish"
 
-console = Console(highlight=False)
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def main() -> int:
@@ -78,22 +78,33 @@ def backfill(api: AirflowApi) -> None:
     """Run the days and show every task until all are done; RuntimeError if a run fails."""
     api.wait_for_dag(COLLECTION, seconds=120)
     api.unpause(COLLECTION)
-    # A run of before may still stand as successful until the scheduler takes it up again, so the backfill is watched.
-    number = api.backfill(COLLECTION, START.isoformat(), LAST.isoformat())
-    deadline = time.monotonic() + RUN_LIMIT_SECONDS
-    with Live(console=console, refresh_per_second=4, transient=False) as live:
+    api.backfill(COLLECTION, START.isoformat(), LAST.isoformat())
+    began = time.monotonic()
+    days = (LAST - START).days + 1
+    finished: set[str] = set()
+    # Where no terminal is, Live shows its last picture only; a line a day tells the log how far it is.
+    with Live(console=console, refresh_per_second=4, transient=not console.is_terminal) as live:
         while True:
             runs = [run for run in api.runs(COLLECTION) if run["run_type"] == "backfill"]
-            live.update(progress(api, runs))
+            live.update(progress(api, runs) if console.is_terminal else Text(""))
             if any(run["state"] == "failed" for run in runs):
                 raise RuntimeError(f"a run failed: see {api.address}/dags/{COLLECTION}")
-            done = api.call("GET", f"/api/v2/backfills/{number}")["completed_at"] is not None
-            days = (LAST - START).days + 1
-            if len(runs) >= days and all(run["state"] == "success" for run in runs) and done:
+            for run in runs:
+                if run["state"] == "success" and run["dag_run_id"] not in finished:
+                    finished.add(run["dag_run_id"])
+                    took = seconds(run)
+                    live.console.print(f"  {run['data_interval_start'][:10]}  {len(finished)}/{days} done in {took:.0f} s")
+            if len(finished) >= days and all(run["state"] == "success" for run in runs):
                 return
-            if time.monotonic() > deadline:
+            if time.monotonic() - began > RUN_LIMIT_SECONDS:
                 raise RuntimeError(f"the backfill did not finish within {RUN_LIMIT_SECONDS} s")
-            time.sleep(2)
+            time.sleep(1)
+
+
+def seconds(run: dict[str, Any]) -> float:
+    """How long a run took, in the scheduler's account."""
+    started, ended = (datetime.fromisoformat(run[name]) for name in ("start_date", "end_date"))
+    return (ended - started).total_seconds()
 
 
 def progress(api: AirflowApi, runs: list[dict[str, Any]]) -> Table:
@@ -103,7 +114,7 @@ def progress(api: AirflowApi, runs: list[dict[str, Any]]) -> Table:
         table.add_column(heading)
     for run in runs:
         marks = ""
-        if run["state"] != "queued":
+        if run["state"] in ("running", "failed"):
             tasks = sorted(api.tasks(COLLECTION, run["dag_run_id"]), key=lambda task: task["start_date"] or "9")
             marks = " ".join(MARKS.get(task["state"], "·") for task in tasks)
         table.add_row(run["data_interval_start"][:10], run["state"], Text.from_markup(marks))

@@ -26,6 +26,7 @@ from tidemark.config.document import Document, Loc
 from tidemark.errors import InvalidUsage
 from tidemark.model import predicate
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late, Source
+from tidemark.quality.expectations import check_owner_expectations
 
 NOT_YET = {
     "windows": "windows are",
@@ -180,7 +181,7 @@ class _Builder:
             collection = replace(collection, timelines=tuple(declared.timelines))
         with self._at("name"):
             collection = replace(collection, name=declared.name)
-        return replace(
+        built = replace(
             collection,
             schedule=declared.schedule,
             grace=declared.grace,
@@ -188,6 +189,9 @@ class _Builder:
             quality=tuple(_canonical(expectation) for expectation in declared.quality),
             compact_ahead=declared.compact_ahead,
         )
+        with self._at("quality"):
+            check_owner_expectations(built)
+        return built
 
     def _source(self) -> Source:
         declared = self._declared.source
