@@ -93,7 +93,9 @@ def backfill(api: AirflowApi) -> None:
                 if run["state"] == "success" and run["dag_run_id"] not in finished:
                     finished.add(run["dag_run_id"])
                     took = seconds(run)
-                    live.console.print(f"  {run['data_interval_start'][:10]}  {len(finished)}/{days} done in {took:.0f} s")
+                    live.console.print(
+                        f"  {run['data_interval_start'][:10]}  {len(finished)}/{days} done in {took:.0f} s"
+                    )
             if len(finished) >= days and all(run["state"] == "success" for run in runs):
                 return
             if time.monotonic() - began > RUN_LIMIT_SECONDS:

@@ -119,9 +119,7 @@ def prepare_packages() -> None:
     INSTALLED.unlink(missing_ok=True)
     run("making .venv", [sys.executable, "-m", "venv", "--clear", VENV])
     # Without the second of two pins for other Pythons, and without what only Windows needs.
-    wanted = len(
-        {line.split("==")[0] for line in pins().splitlines() if "==" in line and "win32" not in line}
-    )
+    wanted = len({line.split("==")[0] for line in pins().splitlines() if "==" in line and "win32" not in line})
     run(
         f"installing {wanted} packages into .venv (one to three minutes)",
         [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]

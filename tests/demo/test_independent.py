@@ -190,11 +190,7 @@ def test_changes_add_up_to_what_is_held_at_every_pair_of_instants():
             if change.event_time <= event_time:
                 total[change.key, change.value] += change.diff
         held = {entry: n for entry, n in total.items() if n}
-        assert (
-            held
-            == independent.as_of(known, time=time, event_time=event_time)
-            == brute(known, time, event_time)
-        )
+        assert held == independent.as_of(known, time=time, event_time=event_time) == brute(known, time, event_time)
 
 
 def test_changes_are_those_of_inserting_one_row_at_a_time():
@@ -203,12 +199,8 @@ def test_changes_are_those_of_inserting_one_row_at_a_time():
     for history in known.histories.values():
         placed: list[Row] = []
         for new in sorted(history, key=lambda r: r.time):
-            before = max(
-                (r for r in placed if r.event_time < new.event_time), key=lambda r: r.event_time, default=None
-            )
-            after = min(
-                (r for r in placed if r.event_time > new.event_time), key=lambda r: r.event_time, default=None
-            )
+            before = max((r for r in placed if r.event_time < new.event_time), key=lambda r: r.event_time, default=None)
+            after = min((r for r in placed if r.event_time > new.event_time), key=lambda r: r.event_time, default=None)
             for end, sign in ((new, +1), (after, -1)):
                 if end is not None:
                     total[new.key, new.value, new.time, end.event_time] += sign

@@ -49,18 +49,14 @@ def flight(**changed: object) -> dict[str, object]:
 
 def table(*flights: dict[str, object]) -> pa.Table:
     types = dict.fromkeys(["minute", "flight", "dep_time", "dep_delay", "air_time", "arr_delay"], pa.int64())
-    types |= dict.fromkeys(["carrier", "tailnum", "origin", "dest"], pa.string()) | {
-        "time_hour": layout.INSTANT
-    }
+    types |= dict.fromkeys(["carrier", "tailnum", "origin", "dest"], pa.string()) | {"time_hour": layout.INSTANT}
     return pa.Table.from_pylist(list(flights), schema=pa.schema(list(types.items())))
 
 
 def test_every_day_holds_one_file_per_airport(landing):
     days = [FIRST + timedelta(days=n) for n in range(4)]
     airports = ["EWR", "JFK", "LGA"]
-    assert sorted(contents(landing)) == [
-        f"flights/{day}/{airport}.parquet" for day in days for airport in airports
-    ]
+    assert sorted(contents(landing)) == [f"flights/{day}/{airport}.parquet" for day in days for airport in airports]
 
 
 def test_the_columns_and_their_types(landing):
@@ -97,9 +93,7 @@ def test_only_nightly_arrivals_of_the_day_before_are_late(landing):
         below = rows.filter(pc.less(rows["happened_at"], pa.scalar(start, layout.INSTANT)))
         late[str(day)] = below.num_rows
         assert set(below["status"].to_pylist()) <= {"arrived"}
-        for happened, reported in zip(
-            below["happened_at"].to_pylist(), below["reported_at"].to_pylist(), strict=True
-        ):
+        for happened, reported in zip(below["happened_at"].to_pylist(), below["reported_at"].to_pylist(), strict=True):
             assert start - timedelta(hours=2) <= happened < start
             assert reported == happened + timedelta(hours=4)
     assert late == {"2012-12-31": 0, "2013-01-01": 0, "2013-01-02": 113, "2013-01-03": 115}
@@ -169,9 +163,7 @@ def test_a_flight_without_a_carrier_is_refused():
         layout.events(table(flight(carrier=None)))
 
 
-@pytest.mark.parametrize(
-    "changed", [{"air_time": 0}, {"dep_delay": -3000}], ids=["no flight time", "a day early"]
-)
+@pytest.mark.parametrize("changed", [{"air_time": 0}, {"dep_delay": -3000}], ids=["no flight time", "a day early"])
 def test_events_that_do_not_follow_one_another_are_refused(changed):
     with pytest.raises(ValueError, match="1 events do not happen after"):
         layout.events(table(flight(**changed)))

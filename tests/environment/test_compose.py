@@ -40,9 +40,7 @@ def test_the_package_can_be_imported(name: str) -> None:
 @pytest.mark.parametrize("name", AIRFLOW)
 def test_tasks_reach_the_api_server_with_the_shared_secret(name: str) -> None:
     environment = SERVICES[name]["environment"]
-    assert (
-        environment["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://airflow-apiserver:8080/execution/"
-    )
+    assert environment["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://airflow-apiserver:8080/execution/"
     assert environment["AIRFLOW__API_AUTH__JWT_SECRET"].startswith("${AIRFLOW_JWT_SECRET:?")
     assert environment["AIRFLOW__CORE__FERNET_KEY"].startswith("${AIRFLOW_FERNET_KEY:?")
 
@@ -92,9 +90,7 @@ def test_what_is_waited_for_can_say_that_it_is_ready() -> None:
     for name, service in SERVICES.items():
         for other, wanted in service.get("depends_on", {}).items():
             if wanted["condition"] == "service_healthy":
-                assert "healthcheck" in SERVICES[other], (
-                    f"{name} waits for {other}, which has no health check"
-                )
+                assert "healthcheck" in SERVICES[other], f"{name} waits for {other}, which has no health check"
             else:
                 assert wanted["condition"] == "service_completed_successfully"
                 assert SERVICES[other].get("restart", "no") == "no", f"{name} waits for the end of {other}"

@@ -55,9 +55,7 @@ def test_pure_code_imports_the_standard_library_and_itself() -> None:
 
 def test_the_name_is_tidemark_never_include_tidemark() -> None:
     # `include` is a source root. Under both names every class would exist twice.
-    wrong = [
-        path for path in tracked("*.py") if any(name.split(".")[0] == "include" for name in imported(path))
-    ]
+    wrong = [path for path in tracked("*.py") if any(name.split(".")[0] == "include" for name in imported(path))]
     assert wrong == []
     assert not (PROJECT / "include" / "__init__.py").exists()
 

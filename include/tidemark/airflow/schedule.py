@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from airflow.sdk import CronDataIntervalTimetable
-from croniter import CroniterBadCronError, CroniterBadDateError, croniter  # type: ignore[import-untyped]
+from croniter import CroniterBadCronError, CroniterBadDateError, croniter
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection

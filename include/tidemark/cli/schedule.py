@@ -31,7 +31,7 @@ def intervals(schedule: str, first: str, last: str) -> list[Interval]:
 
 def _times(schedule: str, starts: datetime, ends: datetime) -> list[int]:
     """The schedule's times in `[starts, ends)` and the one after them, ascending."""
-    from croniter import CroniterError, croniter  # type: ignore[import-untyped]
+    from croniter import CroniterError, croniter
 
     try:
         ticks = croniter(_QUARTERLY if schedule == "@quarterly" else schedule, starts - MICROSECOND, ret_type=datetime)
