@@ -66,9 +66,9 @@ def group_files(files: Sequence[SourceFile], tasks: int) -> list[tuple[SourceFil
     total = sum(file.bytes for file in files)
     target = min(TASK_BYTES, max(1, -(-total // max(1, tasks))))
     groups: list[list[SourceFile]] = []
-    size = target
+    size = 0
     for file in files:
-        if size + file.bytes > target:
+        if not groups or size + file.bytes > target:
             groups.append([])
             size = 0
         groups[-1].append(file)
