@@ -1,28 +1,25 @@
 """The law of model/fact.py on arrays: from the facts of many keys to the updates by which new ones change history.
 
-Keys and values are numbers that order as they do. Facts that come after all known ones of their key, learned in the
-order they happened (nearly all), are resolved in one sweep; keys with others go through the model's law one by one.
+Keys are numbers in order; a value is the number of a row that holds it. Facts that come after all known ones of their
+key, learned in the order they happened (nearly all), are resolved in one sweep; keys with others go through the
+model's law one by one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from tidemark.arrow.columns import Bools, Ints
-from tidemark.arrow.consolidate import consolidated
-from tidemark.arrow.order import sort
-from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME
 from tidemark.model.fact import Fact, resolve
 
-KEY = "key"
-VALUE = "value"
 NOTHING = -1
 """The number of no value: a tombstone, or nothing held."""
 
-_COLUMNS = (KEY, VALUE, TIME, EVENT_TIME)
+Equal = Callable[[Ints], Ints]
+"""For numbers of rows: numbers that are equal where the rows hold equal values."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +33,32 @@ class Facts:
     new: Bools
 
 
-def updates_of(facts: Facts, base: Ints) -> pa.RecordBatch:
-    """The consolidated updates, in order, as columns `key`, `value` (numbers), `_time`, `_event_time`, `_diff`.
+@dataclass(frozen=True)
+class Changes:
+    """Updates in no order, not consolidated."""
+
+    key: Ints
+    value: Ints
+    time: Ints
+    event_time: Ints
+    diff: Ints
+
+
+def changes_of(facts: Facts, base: Ints, equal: Equal) -> Changes:
+    """How new facts change the history of their keys.
 
     `base` gives for each key the value held before its oldest fact, or NOTHING.
     """
     slow = _out_of_order(facts, len(base))
-    rows = pa.concat_batches([_sweep(facts, base, slow), _one_by_one(facts, base, slow)])
-    return consolidated(sort(rows, _COLUMNS), _COLUMNS)
+    swept = _sweep(facts, base, slow)
+    if not slow.any():
+        return swept
+    others = _one_by_one(facts, base, slow, equal)
+    return Changes(*(np.concatenate(pair) for pair in zip(_columns(swept), _columns(others), strict=True)))
+
+
+def _columns(changes: Changes) -> tuple[Ints, ...]:
+    return changes.key, changes.value, changes.time, changes.event_time, changes.diff
 
 
 def _out_of_order(facts: Facts, keys: int) -> Bools:
@@ -55,21 +70,21 @@ def _out_of_order(facts: Facts, keys: int) -> Bools:
     return slow
 
 
-def _sweep(facts: Facts, base: Ints, slow: Bools) -> pa.RecordBatch:
+def _sweep(facts: Facts, base: Ints, slow: Bools) -> Changes:
     """Each new fact replaces the value of the fact before it."""
     before = np.empty_like(facts.value)
     before[1:] = facts.value[:-1]
     first = np.ones(len(before), bool)
     first[1:] = facts.key[1:] != facts.key[:-1]
     before[first] = base[facts.key[first]]
-    changed = facts.new & ~slow[facts.key] & (before != facts.value)
-    minus, plus = changed & (before != NOTHING), changed & (facts.value != NOTHING)
+    swept = facts.new & ~slow[facts.key]
+    minus, plus = swept & (before != NOTHING), swept & (facts.value != NOTHING)
 
     def both(less: Ints, more: Ints) -> Ints:
         return np.concatenate([less[minus], more[plus]])
 
     ones = np.ones(len(before), np.int64)
-    return _rows(
+    return Changes(
         both(facts.key, facts.key),
         both(before, facts.value),
         both(facts.time, facts.time),
@@ -78,31 +93,30 @@ def _sweep(facts: Facts, base: Ints, slow: Bools) -> pa.RecordBatch:
     )
 
 
-def _one_by_one(facts: Facts, base: Ints, slow: Bools) -> pa.RecordBatch:
+def _one_by_one(facts: Facts, base: Ints, slow: Bools, equal: Equal) -> Changes:
+    told = np.flatnonzero(slow[facts.key])
+    value = _unified(np.concatenate([facts.value[told], base[slow]]), equal)
+    columns = (facts.key[told], value[: len(told)], facts.time[told], facts.event_time[told])
+    cells = zip(*(column.tolist() for column in columns), strict=True)
+    each = [Fact((key,), _value(row), t, e, (place,)) for place, (key, row, t, e) in enumerate(cells)]
+    new, before = facts.new[told].tolist(), value[len(told) :].tolist()
+    bounds = np.flatnonzero(np.append(True, np.diff(columns[0]) != 0)).tolist()
     updates = []
-    for key in np.flatnonzero(slow).tolist():
-        start, end = np.searchsorted(facts.key, [key, key + 1]).tolist()
-        told = [_fact(facts, row) for row in range(start, end)]
-        new = facts.new[start:end].tolist()
-        updates += resolve(
-            _value(int(base[key])),
-            [fact for fact, is_new in zip(told, new, strict=True) if not is_new],
-            [fact for fact, is_new in zip(told, new, strict=True) if is_new],
-        )
+    for start, end, held in zip(bounds, [*bounds[1:], len(each)], before, strict=True):
+        known = [each[at] for at in range(start, end) if not new[at]]
+        updates += resolve(_value(held), known, [each[at] for at in range(start, end) if new[at]])
     flat = np.array([(u.key[0], u.value[0], u.time, u.event_time, u.diff) for u in updates], np.int64)
-    return _rows(*flat.reshape(-1, 5).T)
+    return Changes(*flat.reshape(-1, 5).T)
 
 
-def _fact(facts: Facts, row: int) -> Fact:
-    """A fact as the model has it; its row number orders it among those of one event time."""
-    value = _value(int(facts.value[row]))
-    return Fact((int(facts.key[row]),), value, int(facts.time[row]), int(facts.event_time[row]), (row,))
+def _unified(rows: Ints, equal: Equal) -> Ints:
+    """Row numbers, one and the same for rows of equal values."""
+    held = rows != NOTHING
+    unified = rows.copy()
+    _, first, number = np.unique(equal(rows[held]), return_index=True, return_inverse=True)
+    unified[held] = rows[held][first[number]]
+    return unified
 
 
-def _value(number: int) -> tuple[int] | None:
-    return None if number == NOTHING else (number,)
-
-
-def _rows(key: Ints, value: Ints, time: Ints, event_time: Ints, diff: Ints) -> pa.RecordBatch:
-    columns = [np.ascontiguousarray(column) for column in (key, value, time, event_time, diff)]
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=[*_COLUMNS, DIFF])
+def _value(row: int) -> tuple[int] | None:
+    return None if row == NOTHING else (row,)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.columns import Bools
-from tidemark.arrow.order import ranks
+from tidemark.arrow.order import place_of, ranks, rows_before, rows_up_to
 from tidemark.arrow.parts import Fetched, OpenedPart
 from tidemark.arrow.schema import keys_of
 from tidemark.model.batch import Part
@@ -50,9 +50,9 @@ class Lookup:
 
     def rows_of(self, touched: pa.RecordBatch) -> list[pa.RecordBatch]:
         """The wanted rows whose key is among `touched`, distinct keys in order; in order within each batch."""
-        keys = keys_of(touched, range(touched.num_rows), touched.num_columns)
-        self._leave_behind(keys[0])
-        return [rows for part in self._parts for rows in self._rows_in(part, keys, touched) if rows.num_rows]
+        first, last = keys_of(touched, [0, touched.num_rows - 1], touched.num_columns)
+        self._leave_behind(first)
+        return [rows for part in self._parts for rows in self._rows_in(part, first, last, touched) if rows.num_rows]
 
     def _leave_behind(self, key: Row) -> None:
         """Forget the parts that end before a key: the sets of keys to come are not below it."""
@@ -61,12 +61,13 @@ class Lookup:
                 self._open.pop(part.file.key).part.close()
         self._parts = [part for part in self._parts if not part.last_key < key]
 
-    def _rows_in(self, part: Part, keys: Sequence[Row], touched: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        firsts = [first for first, _ in part.groups]
-        for group in range(max(0, bisect_left(firsts, keys[0]) - 1), bisect_right(firsts, keys[-1])):
+    def _rows_in(self, part: Part, first: Row, last: Row, touched: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        firsts = [key for key, _ in part.groups]
+        for group in range(max(0, bisect_left(firsts, first) - 1), bisect_right(firsts, last)):
             # A group may end with the key the next one begins with.
-            last = firsts[group + 1] if group + 1 < len(firsts) else part.last_key
-            start, end = bisect_left(keys, firsts[group]), bisect_right(keys, last)
+            end_key = firsts[group + 1] if group + 1 < len(firsts) else part.last_key
+            start = rows_before(touched, place_of(firsts[group]), self._key_columns)
+            end = rows_up_to(touched, place_of(end_key), self._key_columns)
             if start < end:
                 yield self._rows_of_group(part, group, touched.slice(start, end - start))
 

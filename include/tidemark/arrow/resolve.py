@@ -21,7 +21,7 @@ import pyarrow as pa
 from tidemark.arrow.columns import Bools, Ints, contiguous, integers, values
 from tidemark.arrow.consolidate import consolidated
 from tidemark.arrow.digest import digest
-from tidemark.arrow.history import KEY, NOTHING, VALUE, Facts, updates_of
+from tidemark.arrow.history import NOTHING, Facts, changes_of
 from tidemark.arrow.lookup import Lookup
 from tidemark.arrow.merge import BUFFERED_ROWS, Run, Tally, chained, rounds, within
 from tidemark.arrow.order import ranks, sort, starts
@@ -192,46 +192,45 @@ class _Past:
 
 
 def _updates(block: _Block, task: ResolveTask) -> pa.RecordBatch:
-    """The law over a block: keys and values as numbers, resolved, and as columns again."""
+    """The law over a block: keys as numbers, values as the rows that hold them; and as columns again."""
     key_columns = [column.name for column in task.collection.key]
     value_columns = [column.name for column in task.collection.value]
-    facts, before = block.facts, block.before
-    cells = pa.concat_batches([rows.select(value_columns) for rows in (facts, before)]) if value_columns else None
-    numbers = ranks(cells, value_columns) if cells else np.zeros(facts.num_rows + before.num_rows, np.int64)
+    facts = block.facts
+    held, rows_held = _held(block, key_columns, value_columns)
     deleted = np.asarray(values(contiguous(facts.column(DELETED))), bool)
     told = Facts(
         key=np.cumsum(starts(facts, key_columns)) - 1,
-        value=np.where(deleted, NOTHING, numbers[: facts.num_rows]),
+        value=np.where(deleted, NOTHING, np.arange(facts.num_rows)),
         time=integers(facts, TIME),
         event_time=integers(facts, EVENT_TIME),
         new=integers(facts, TIME) >= task.lower,
     )
-    base = _held(block, numbers[facts.num_rows :], key_columns)
-    updates = updates_of(told, base)
-    example = np.zeros(int(numbers.max(initial=0)) + 1, np.int64)
-    example[numbers] = np.arange(len(numbers))
-    key_rows = block.keys.take(updates.column(KEY))
-    columns = key_rows.columns
-    if cells:
-        columns += cells.take(pa.array(example[integers(updates, VALUE)])).columns
-    columns += [updates.column(name) for name in (TIME, EVENT_TIME, DIFF)]
-    return pa.RecordBatch.from_arrays(columns, schema=updates_schema(task.collection))
+    base = np.where(held == NOTHING, NOTHING, held + facts.num_rows)
+    both = [facts.select(value_columns), rows_held.select(value_columns)]
+    cells = pa.concat_batches(both) if value_columns else None
+
+    def equal(rows: Ints) -> Ints:
+        return np.zeros_like(rows) if cells is None else ranks(cells.take(pa.array(rows)), value_columns)
+
+    changed = changes_of(told, base, equal)
+    columns = block.keys.take(pa.array(changed.key)).columns
+    if cells is not None:
+        columns += cells.take(pa.array(changed.value)).columns
+    columns += [pa.array(column) for column in (changed.time, changed.event_time, changed.diff)]
+    updates = pa.RecordBatch.from_arrays(columns, schema=updates_schema(task.collection))
+    order = sort_columns(task.collection, facts=False)
+    return consolidated(sort(updates, order), order)
 
 
-def _held(block: _Block, numbers: Ints, key_columns: Sequence[str]) -> Ints:
-    """For each key the number of the one value held before its facts, or NOTHING."""
+def _held(block: _Block, key_columns: list[str], value_columns: list[str]) -> tuple[Ints, pa.RecordBatch]:
+    """For each key the row that holds the one value held before its facts, or NOTHING; and these rows."""
     held = np.full(block.keys.num_rows, NOTHING)
-    if block.before.num_rows == 0:
-        return held
-    both = pa.concat_batches([block.keys, block.before.select(key_columns).cast(block.keys.schema)])
-    columns = {
-        KEY: ranks(both, key_columns)[block.keys.num_rows :],
-        VALUE: numbers,
-        DIFF: integers(block.before, DIFF),
-    }
-    rows = pa.RecordBatch.from_pydict(columns)
-    sums = consolidated(sort(rows, (KEY, VALUE)), (KEY, VALUE))
-    keys, diffs = integers(sums, KEY), integers(sums, DIFF)
+    columns = [*key_columns, *value_columns]
+    sums = consolidated(sort(block.before, columns), columns)
+    if sums.num_rows == 0:
+        return held, sums
+    both = pa.concat_batches([block.keys, sums.select(key_columns)])
+    keys, diffs = ranks(both, key_columns)[block.keys.num_rows :], integers(sums, DIFF)
     wrong = diffs != 1
     wrong[1:] |= keys[1:] == keys[:-1]
     if wrong.any():
@@ -240,8 +239,8 @@ def _held(block: _Block, numbers: Ints, key_columns: Sequence[str]) -> Ints:
             f"the trace holds for key {_named(block.keys, key)} not one value before its facts, "
             f"but multiplicities {diffs[keys == key].tolist()}"
         )
-    held[keys] = integers(sums, VALUE)
-    return held
+    held[keys] = np.arange(sums.num_rows)
+    return held, sums
 
 
 def _named(keys: pa.RecordBatch, row: int) -> Row:
