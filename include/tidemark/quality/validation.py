@@ -103,7 +103,7 @@ class Validator:
                 batch_parameters={"dataframe": frame},
                 expectation_parameters=dict(parameters),
                 result_format={"result_format": "COMPLETE" if _is_pandas(frame) else "SUMMARY"},
-                run_id=RunIdentifier(run_name=self.run),
+                run_id=RunIdentifier(run_name=_as_file_name(self.run)),
             )
         # Results come in an order of their own, and those that could not be evaluated first: match them by id.
         by_id = {result.expectation_config.id: result for result in done.results}
@@ -150,6 +150,11 @@ def _expectation(name: str, arguments: Mapping[str, Any], rule: str) -> Any:
     except (TypeError, ValueError) as error:
         said = " ".join(str(error).split())
         raise InvalidUsage(f"{rule} is refused by Great Expectations: {said}") from None
+
+
+def _as_file_name(run: str) -> str:
+    """The run's name as part of a page's path: an attempt's token may hold separators of folders."""
+    return run.replace("/", " ").replace("\\", " ")
 
 
 def _verdict(result: Any) -> Verdict:
