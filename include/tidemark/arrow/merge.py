@@ -34,6 +34,8 @@ BUFFERED_ROWS = 2**17
 
 
 Shrink = Callable[[list[pa.RecordBatch]], list[pa.RecordBatch]]
+Piece = tuple[pa.RecordBatch, bool]
+"""Some rows of a run, and whether more may follow them."""
 
 
 @dataclass
@@ -43,6 +45,11 @@ class Tally:
     rows: int = 0
     digest: int = 0
     fetched: Fetched = field(default_factory=Fetched)
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Count rows that were read and belong to the task."""
+        self.rows += rows.num_rows
+        self.digest = (self.digest + digest(rows)) % DIGEST_MODULUS
 
 
 def merge_range(store: ObjectStore, task: MergeTask) -> WriteAnswer:
@@ -67,7 +74,7 @@ def merged(
     together = order[:-1] if forwards else order
     chains = chained([part for part in task.parts if overlaps(part, task.keys)])
     capacity = buffered_rows // max(1, len(chains))
-    runs = [Run(_prepared(store, chain, task, tally, capacity), together, capacity) for chain in chains]
+    runs = [Run(_pieces(store, chain, task, tally, capacity), together, capacity) for chain in chains]
 
     def combined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         if len(batches) == 1 and not forwards:
@@ -113,24 +120,22 @@ def chained(parts: Iterable[Part]) -> list[list[Part]]:
 class Run:
     """Rows in order of `columns`, of which the next few are in memory."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch], columns: Sequence[str], capacity: int) -> None:
-        self._batches, self._columns, self._capacity = batches, columns, capacity
+    def __init__(self, pieces: Iterator[Piece], columns: Sequence[str], capacity: int) -> None:
+        self._pieces, self._columns, self._capacity = pieces, columns, capacity
         self._rows: pa.RecordBatch = None  # until the first fill
         self.more = True
 
     def fill(self) -> bool:
         """Read on if few rows are left in memory; False if none are left at all."""
-        pieces = [self._rows] if self._rows else []
-        held = sum(piece.num_rows for piece in pieces)
+        batches = [self._rows] if self._rows else []
+        held = sum(rows.num_rows for rows in batches)
         if held == 0 or held < self._capacity // 2:
             while self.more and held < max(1, self._capacity):
-                batch = next(self._batches, None)
-                if batch is None:
-                    self.more = False
-                elif batch.num_rows:
-                    pieces.append(batch)
-                    held += batch.num_rows
-            self._rows = pa.concat_batches(pieces) if pieces else None
+                rows, self.more = next(self._pieces, (None, False))
+                if rows:
+                    batches.append(rows)
+                    held += rows.num_rows
+            self._rows = pa.concat_batches(batches) if batches else None
         return bool(held)
 
     @property
@@ -169,18 +174,45 @@ def between(batch: pa.RecordBatch, lower: int, upper: int) -> pa.RecordBatch:
     return batch if inside.all() else batch.filter(pa.array(inside))
 
 
-def _prepared(
-    store: ObjectStore, chain: Sequence[Part], task: MergeTask, tally: Tally, capacity: int
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a chain of parts that belong to the task, forwarded and tallied."""
-    key_columns = [column.name for column in task.collection.key]
-    names = updates_schema(task.collection).names
-    for part in chain:
-        groups = groups_within(part, task.keys)
+def pieces_of(
+    store: ObjectStore,
+    parts: Sequence[Part],
+    keys: KeyRange,
+    capacity: int,
+    *,
+    columns: Callable[[Part], Sequence[str]],
+    prepare: Callable[[Part, pa.RecordBatch], pa.RecordBatch],
+    key_columns: Sequence[str],
+    fetched: Fetched | None = None,
+) -> Iterator[Piece]:
+    """The rows of a chain of parts within a range of keys, about `capacity` at a time, each batch prepared."""
+    spans = [(part, groups_within(part, keys)) for part in parts]
+    spans = [(part, groups) for part, groups in spans if groups]
+    for at, (part, groups) in enumerate(spans):
         at_once = max(1, capacity // part.groups[0][1])
-        for batch in read_groups(store, part, groups, names, fetched=tally.fetched, groups_at_once=at_once):
-            rows = within(batch, task.keys, key_columns)
-            rows = forwarded(between(rows, task.lower, task.upper), task.since)
-            tally.rows += rows.num_rows
-            tally.digest = (tally.digest + digest(rows)) % DIGEST_MODULUS
-            yield rows
+        left = len(groups)
+        names = columns(part)
+        for batch in read_groups(store, part, groups, names, fetched=fetched, groups_at_once=at_once):
+            left -= at_once
+            yield prepare(part, within(batch, keys, key_columns)), left > 0 or at + 1 < len(spans)
+
+
+def _pieces(store: ObjectStore, chain: Sequence[Part], task: MergeTask, tally: Tally, capacity: int) -> Iterator[Piece]:
+    """The rows of a chain of parts that belong to the task, forwarded and tallied."""
+    names = updates_schema(task.collection).names
+
+    def prepare(_: Part, batch: pa.RecordBatch) -> pa.RecordBatch:
+        rows = forwarded(between(batch, task.lower, task.upper), task.since)
+        tally.add(rows)
+        return rows
+
+    return pieces_of(
+        store,
+        chain,
+        task.keys,
+        capacity,
+        columns=lambda _: names,
+        prepare=prepare,
+        key_columns=[column.name for column in task.collection.key],
+        fetched=tally.fetched,
+    )

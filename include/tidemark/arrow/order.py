@@ -7,7 +7,7 @@ equal to 0.0), and Python compares str by code point as Arrow compares UTF-8 byt
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -69,7 +69,7 @@ def ranks(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Ints:
 
 def place(batch: pa.RecordBatch, row: int, columns: Sequence[str]) -> Place:
     """A row's place in the order as a value that Python compares alike."""
-    return place_of(tuple(_cell(batch.column(name)[row]) for name in columns))
+    return _places(batch, columns)(row)
 
 
 def place_of(row: Row) -> Place:
@@ -79,12 +79,17 @@ def place_of(row: Row) -> Place:
 
 def rows_before(batch: pa.RecordBatch, bound: Place, columns: Sequence[str]) -> int:
     """How many rows of a sorted batch are before the place."""
-    return bisect_left(range(batch.num_rows), bound, key=lambda row: place(batch, row, columns))
+    return bisect_left(range(batch.num_rows), bound, key=_places(batch, columns))
 
 
 def rows_up_to(batch: pa.RecordBatch, bound: Place, columns: Sequence[str]) -> int:
     """How many rows of a sorted batch are before the place or at it."""
-    return bisect_right(range(batch.num_rows), bound, key=lambda row: place(batch, row, columns))
+    return bisect_right(range(batch.num_rows), bound, key=_places(batch, columns))
+
+
+def _places(batch: pa.RecordBatch, columns: Sequence[str]) -> Callable[[int], Place]:
+    arrays = [batch.column(name) for name in columns]
+    return lambda row: place_of(tuple(_cell(array[row]) for array in arrays))
 
 
 def _cell(cell: pa.Scalar) -> Scalar:

@@ -15,16 +15,15 @@ import pyarrow as pa
 
 from tidemark.arrow.columns import Bools, Ints, integers
 from tidemark.arrow.consolidate import consolidated, raised
-from tidemark.arrow.merge import BUFFERED_ROWS, Run, Tally, chained, rounds, within
+from tidemark.arrow.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds
 from tidemark.arrow.order import ranks, sort
-from tidemark.arrow.parts import read_groups
 from tidemark.arrow.resolve import updates_from
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, updates_schema
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection
 from tidemark.model.instant import MAX_TIME
-from tidemark.plan.ranges import groups_within, overlaps
+from tidemark.plan.ranges import overlaps
 from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes
 from tidemark.plan.tasks import KeyRange, ResolveTask
 from tidemark.storage import parts_table
@@ -121,27 +120,32 @@ class _Question:
     keys: KeyRange
     names: Sequence[str]
 
-    def of_parts(
-        self, store: ObjectStore, parts: Sequence[Part], after: int, capacity: int
-    ) -> Iterator[pa.RecordBatch]:
+    def of_parts(self, store: ObjectStore, parts: Sequence[Part], after: int, capacity: int) -> Iterator[Piece]:
         """The updates of a chain of parts learned after `after`. A time column is read only where it can matter."""
-        key_columns = [column.name for column in self.state.collection.key]
-        for part in parts:
-            by_time = part.first_time <= after or part.last_time > self.request.upto
-            by_event_time = part.last_event_time > self.request.event_upto
-            columns = {*self.names, *([TIME] if by_time else []), *([EVENT_TIME] if by_event_time else [])}
-            groups = groups_within(part, self.keys)
-            at_once = max(1, capacity // part.groups[0][1])
-            for batch in read_groups(store, part, groups, sorted(columns), groups_at_once=at_once):
-                rows = within(batch, self.keys, key_columns)
-                inside = np.ones(rows.num_rows, bool)
-                if by_time:
-                    inside &= _between(integers(rows, TIME), after, self.request.upto)
-                if by_event_time:
-                    inside &= integers(rows, EVENT_TIME) <= self.request.event_upto
-                yield self._answered(rows, inside)
+        upto, event_upto = self.request.upto, self.request.event_upto
 
-    def of_facts(self, store: ObjectStore) -> Iterator[pa.RecordBatch]:
+        def tested(part: Part) -> list[str]:
+            by_time = part.first_time <= after or part.last_time > upto
+            return [*([TIME] if by_time else []), *([EVENT_TIME] if part.last_event_time > event_upto else [])]
+
+        def prepare(part: Part, rows: pa.RecordBatch) -> pa.RecordBatch:
+            inside = np.ones(rows.num_rows, bool)
+            for name in tested(part):
+                low, high = (after, upto) if name == TIME else (-1, event_upto)
+                inside &= _between(integers(rows, name), low, high)
+            return self._answered(rows, inside)
+
+        return pieces_of(
+            store,
+            parts,
+            self.keys,
+            capacity,
+            columns=lambda part: sorted({*self.names, *tested(part)}),
+            prepare=prepare,
+            key_columns=[column.name for column in self.state.collection.key],
+        )
+
+    def of_facts(self, store: ObjectStore) -> Iterator[Piece]:
         """What the facts beyond the trace resolve to, by the law the drain will apply."""
         request = self.request
         task = ResolveTask(
@@ -157,7 +161,7 @@ class _Question:
         for rows in updates_from(store, task, Tally()):
             inside = _between(integers(rows, TIME), request.after, request.upto)
             inside &= integers(rows, EVENT_TIME) <= request.event_upto
-            yield self._answered(rows, inside)
+            yield self._answered(rows, inside), True
 
     def _answered(self, rows: pa.RecordBatch, inside: Bools) -> pa.RecordBatch:
         """The rows inside, event times told as a compaction would leave them: it may or may not have come by yet."""
@@ -175,10 +179,10 @@ def _runs(store: ObjectStore, asked: _Question, together: Sequence[str]) -> list
         sources += [(chain, beyond) for chain in chained(_needed(store, request.unsealed, asked))]
     resolves = collection.keyed and bool(request.unsealed)
     capacity = BUFFERED_ROWS // max(1, len(sources) + resolves)
-    batches = [asked.of_parts(store, chain, after, capacity) for chain, after in sources]
+    pieces = [asked.of_parts(store, chain, after, capacity) for chain, after in sources]
     if resolves:
-        batches.append(asked.of_facts(store))
-    return [Run(each, together, capacity) for each in batches]
+        pieces.append(asked.of_facts(store))
+    return [Run(each, together, capacity) for each in pieces]
 
 
 def _needed(store: ObjectStore, batches: Sequence[TraceBatch | UnsealedBatch], asked: _Question) -> list[Part]:

@@ -20,12 +20,11 @@ import pyarrow as pa
 
 from tidemark.arrow.columns import Bools, Ints, contiguous, integers, values
 from tidemark.arrow.consolidate import consolidated
-from tidemark.arrow.digest import digest
 from tidemark.arrow.history import NOTHING, Facts, changes_of
 from tidemark.arrow.lookup import Lookup
-from tidemark.arrow.merge import BUFFERED_ROWS, Run, Tally, chained, rounds, within
+from tidemark.arrow.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds
 from tidemark.arrow.order import ranks, sort, starts
-from tidemark.arrow.parts import PartWriter, read_groups
+from tidemark.arrow.parts import PartWriter
 from tidemark.arrow.schema import (
     DELETED,
     DIFF,
@@ -37,9 +36,9 @@ from tidemark.arrow.schema import (
     updates_schema,
 )
 from tidemark.errors import Corruption
-from tidemark.model.batch import DIGEST_MODULUS, Part
+from tidemark.model.batch import Part
 from tidemark.model.update import Row
-from tidemark.plan.ranges import groups_within, overlaps
+from tidemark.plan.ranges import overlaps
 from tidemark.plan.tasks import ResolveTask, WriteAnswer
 from tidemark.storage.store import ObjectStore
 
@@ -81,25 +80,31 @@ def updates_from(
                 yield rows
 
 
-def _told(
-    store: ObjectStore, chain: Sequence[Part], task: ResolveTask, tally: Tally, capacity: int
-) -> Iterator[pa.RecordBatch]:
+def _told(store: ObjectStore, chain: Sequence[Part], task: ResolveTask, tally: Tally, capacity: int) -> Iterator[Piece]:
     """The facts of a chain of parts, new ones and remembered ones; the new ones are tallied."""
-    key_columns = [column.name for column in task.collection.key]
     names = facts_schema(task.collection).names
-    for part in chain:
-        groups = groups_within(part, task.keys)
-        at_once = max(1, capacity // part.groups[0][1])
-        for batch in read_groups(store, part, groups, names, fetched=tally.fetched, groups_at_once=at_once):
-            rows = within(batch, task.keys, key_columns)
-            times, event_times = integers(rows, TIME), integers(rows, EVENT_TIME)
-            new = (times >= task.lower) & (times < task.upper)
-            _check_horizon(part, event_times[new], task.horizon)
-            counted = rows if new.all() else rows.filter(pa.array(new))
-            tally.rows += counted.num_rows
-            tally.digest = (tally.digest + digest(counted)) % DIGEST_MODULUS
-            relevant = new | _is_remembered(rows, task)
-            yield rows if relevant.all() else rows.filter(pa.array(relevant))
+
+    def prepare(part: Part, rows: pa.RecordBatch) -> pa.RecordBatch:
+        times, event_times = integers(rows, TIME), integers(rows, EVENT_TIME)
+        new = (times >= task.lower) & (times < task.upper)
+        _check_horizon(part, event_times[new], task.horizon)
+        tally.add(_filtered(rows, new))
+        return _filtered(rows, new | _is_remembered(rows, task))
+
+    return pieces_of(
+        store,
+        chain,
+        task.keys,
+        capacity,
+        columns=lambda _: names,
+        prepare=prepare,
+        key_columns=[column.name for column in task.collection.key],
+        fetched=tally.fetched,
+    )
+
+
+def _filtered(rows: pa.RecordBatch, kept: Bools) -> pa.RecordBatch:
+    return rows if kept.all() else rows.filter(pa.array(kept))
 
 
 def _check_horizon(part: Part, event_times: Ints, horizon: int) -> None:

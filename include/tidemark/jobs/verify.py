@@ -110,7 +110,7 @@ def judge(batch: Batch, part: Part, answer: InspectAnswer) -> Iterator[Finding]:
             yield Finding(rule, subject, f"recorded {recorded}, the rows give {found}")
     counts = {"null key": answer.null_keys, "order": answer.unsorted}
     if isinstance(batch, TraceBatch):
-        counts["consolidated"] = answer.zero_diffs
+        counts["consolidated"] = answer.zero_diffs + answer.repeated
     for rule, count in counts.items():
         if count:
             yield Finding(rule, subject, f"{count} of {answer.rows} rows break it")

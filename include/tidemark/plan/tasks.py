@@ -63,7 +63,7 @@ class ResolveTask:
     """Resolve facts within a key range: the new ones have times in `[lower, upper)`, those below `lower` are known.
 
     `facts` are parts of unsealed batches; `trace` are parts of the trace, of which only rows of touched keys that
-    happened below `horizon` matter: they give the value each key held before its oldest remembered fact.
+    happened at `horizon` or below matter: they give the value each key held before its oldest remembered fact.
     """
 
     collection: Collection

@@ -133,7 +133,7 @@ def test_equal_rows_beyond_memory_shrink_as_they_are_read() -> None:
     table = of_updates(SMALL, [Update((1,), ("a",), 1, 1, 1)] * 5000)
 
     def run() -> Run:
-        return Run(iter([table.slice(at, 10) for at in range(0, 5000, 10)]), ORDER, 10)
+        return Run(iter([(table.slice(at, 10), at < 4990) for at in range(0, 5000, 10)]), ORDER, 10)
 
     seen: list[int] = []
 
@@ -158,6 +158,13 @@ def test_rounds_keep_little_in_memory() -> None:
     batches = list(merged(store, task_of(SMALL, parts), Tally(), buffered_rows=30))
     assert sum(rows.num_rows for rows in batches) == 1800
     assert max(rows.num_rows for rows in batches) <= 60
+
+
+def test_many_small_inputs_make_one_round() -> None:
+    """What is known to be the end of its run bounds nothing: rounds do not multiply with inputs."""
+    store = MemoryStore()
+    parts = written(SMALL, store, [[Update((n,), ("w",), n, n, 1)] for n in range(50)])
+    assert len(list(merged(store, task_of(SMALL, parts[::-1]), Tally()))) == 1
 
 
 def test_sums_beyond_64_bits_are_refused_and_never_wrap() -> None:
