@@ -12,7 +12,7 @@ from tidemark.model.batch import Part
 from tidemark.model.collection import Collection, ColumnType
 from tidemark.model.instant import format_instant
 from tidemark.quality.suites import Clause, Term
-from tidemark.storage.store import ObjectStore, open_store
+from tidemark.storage import ObjectStore, open_store
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""The small protocol every object store meets, and the one way to open one by its address."""
+"""The small protocol every object store meets, and the errors it answers with."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol
-
-from tidemark.errors import InvalidUsage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,25 +83,3 @@ class ObjectStore(Protocol):
         The key must be fresh (attempt-unique): no check against an existing object is made.
         """
         ...
-
-
-def open_store(url: str) -> ObjectStore:
-    """Open the store at `url`: a local path, `s3://bucket/prefix` or, for tests, `memory://name`.
-
-    S3 takes its credentials and endpoint from the usual AWS environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, …).
-    Raises InvalidUsage for an address of another kind. Nothing is created or contacted yet.
-    """
-    scheme, separator, _ = url.partition("://")
-    if not separator or scheme == "file":
-        from tidemark.storage.local import LocalStore
-
-        return LocalStore(url.removeprefix("file://"))
-    if scheme == "s3":
-        from tidemark.storage.s3 import S3Store
-
-        return S3Store(url)
-    if scheme == "memory":
-        from tidemark.storage.memory import MemoryStore
-
-        return MemoryStore.named(url)
-    raise InvalidUsage(f"cannot open {url!r}: write a local path or s3://bucket/prefix")
