@@ -30,8 +30,6 @@ def start(settings: Settings, place: Place) -> subprocess.Popen[bytes]:
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         **settings.spark_conf(),
     }
-    if settings.master.startswith("local"):
-        conf.setdefault("spark.python.daemon.module", "tidemark.resident.workers")
     home = spark_home()
     command = [str(home / "bin" / "spark-submit")]
     command += [arg for key, value in conf.items() if value for arg in ("--conf", f"{key}={value}")]

@@ -33,7 +33,8 @@ DEFAULT_CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
+    # A JVM out of memory must not linger half dead; the serial collector starts with less ado and serves a small heap.
+    "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError -XX:+UseSerialGC",
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
