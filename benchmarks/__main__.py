@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from benchmarks.machine import commit, machine
+from benchmarks.machine import commit, machine, sources
 from benchmarks.report import markdown, show, tables
 
 HERE = Path(__file__).resolve().parent
@@ -55,6 +55,7 @@ def main(
 def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[str]) -> dict[str, Any]:
     from benchmarks.throughput import settings
 
+    before = sources()
     report: dict[str, Any] = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
@@ -70,6 +71,9 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
             report["results"][name] = fixed_cost(launchers, say)
         else:
             report["results"][name] = work[name](cases)
+    report["sources_changed"] = sources() != before
+    if report["sources_changed"]:
+        say("[red]the sources changed meanwhile: these figures are of no one commit[/]")
     return report
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
@@ -36,6 +37,16 @@ def commit() -> str:
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", "include", "spark_apps", "dags", "benchmarks")
     changed = "\n".join(line for line in changed.splitlines() if "benchmarks/R" not in line)
     return short + ("+" if changed else "") if short else "unknown"
+
+
+def sources() -> str:
+    """A fingerprint of what is measured. If it is another one at the end, the figures are of no one commit, and the
+    resident Spark was started anew in between."""
+    sha = hashlib.sha256()
+    for folder in ("include", "spark_apps", "benchmarks"):
+        for path in sorted((HOME / folder).rglob("*.py")):
+            sha.update(f"{path}\0".encode() + path.read_bytes())
+    return sha.hexdigest()
 
 
 def _git(*arguments: str) -> str:

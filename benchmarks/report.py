@@ -43,7 +43,8 @@ def markdown(report: dict[str, Any]) -> str:
         "",
         "Made by `make bench`; do not edit. What is measured and how is said in each module of this folder.",
         "",
-        f"- commit {report['commit']}, {report['date']}",
+        f"- commit {report['commit']}, {report['date']}"
+        + (" (**the sources changed meanwhile**)" if report["sources_changed"] else ""),
         f"- {machine['cores']} cores of {machine['cpu']}, {machine['memory_bytes'] / 2**30:.0f} GiB",
         f"- Python {machine['python']}, {machine['java']}, {packages}, {machine['system']}",
         f"- Spark settings: {', '.join(f'{k}={v}' for k, v in report['spark_settings'].items())}",
