@@ -7,7 +7,6 @@ model's law one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +16,6 @@ from tidemark.model.fact import Fact, resolve
 
 NOTHING = -1
 """The number of no value: a tombstone, or nothing held."""
-
-Equal = Callable[[Ints], Ints]
-"""For numbers of rows: numbers that are equal where the rows hold equal values."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Changes:
-    """Updates in no order, not consolidated."""
+    """Updates in no order, not consolidated: rows of equal values still count as different values."""
 
     key: Ints
     value: Ints
@@ -44,7 +40,7 @@ class Changes:
     diff: Ints
 
 
-def changes_of(facts: Facts, base: Ints, equal: Equal) -> Changes:
+def changes_of(facts: Facts, base: Ints) -> Changes:
     """How new facts change the history of their keys.
 
     `base` gives for each key the value held before its oldest fact, or NOTHING.
@@ -53,7 +49,7 @@ def changes_of(facts: Facts, base: Ints, equal: Equal) -> Changes:
     swept = _sweep(facts, base, slow)
     if not slow.any():
         return swept
-    others = _one_by_one(facts, base, slow, equal)
+    others = _one_by_one(facts, base, slow)
     return Changes(*(np.concatenate(pair) for pair in zip(_columns(swept), _columns(others), strict=True)))
 
 
@@ -93,13 +89,12 @@ def _sweep(facts: Facts, base: Ints, slow: Bools) -> Changes:
     )
 
 
-def _one_by_one(facts: Facts, base: Ints, slow: Bools, equal: Equal) -> Changes:
+def _one_by_one(facts: Facts, base: Ints, slow: Bools) -> Changes:
     told = np.flatnonzero(slow[facts.key])
-    value = _unified(np.concatenate([facts.value[told], base[slow]]), equal)
-    columns = (facts.key[told], value[: len(told)], facts.time[told], facts.event_time[told])
+    columns = (facts.key[told], facts.value[told], facts.time[told], facts.event_time[told])
     cells = zip(*(column.tolist() for column in columns), strict=True)
     each = [Fact((key,), _value(row), t, e, (place,)) for place, (key, row, t, e) in enumerate(cells)]
-    new, before = facts.new[told].tolist(), value[len(told) :].tolist()
+    new, before = facts.new[told].tolist(), base[slow].tolist()
     bounds = np.flatnonzero(np.append(True, np.diff(columns[0]) != 0)).tolist()
     updates = []
     for start, end, held in zip(bounds, [*bounds[1:], len(each)], before, strict=True):
@@ -107,15 +102,6 @@ def _one_by_one(facts: Facts, base: Ints, slow: Bools, equal: Equal) -> Changes:
         updates += resolve(_value(held), known, [each[at] for at in range(start, end) if new[at]])
     flat = np.array([(u.key[0], u.value[0], u.time, u.event_time, u.diff) for u in updates], np.int64)
     return Changes(*flat.reshape(-1, 5).T)
-
-
-def _unified(rows: Ints, equal: Equal) -> Ints:
-    """Row numbers, one and the same for rows of equal values."""
-    held = rows != NOTHING
-    unified = rows.copy()
-    _, first, number = np.unique(equal(rows[held]), return_index=True, return_inverse=True)
-    unified[held] = rows[held][first[number]]
-    return unified
 
 
 def _value(row: int) -> tuple[int] | None:

@@ -213,11 +213,7 @@ def _updates(block: _Block, task: ResolveTask) -> pa.RecordBatch:
     base = np.where(held == NOTHING, NOTHING, held + facts.num_rows)
     both = [facts.select(value_columns), rows_held.select(value_columns)]
     cells = pa.concat_batches(both) if value_columns else None
-
-    def equal(rows: Ints) -> Ints:
-        return np.zeros_like(rows) if cells is None else ranks(cells.take(pa.array(rows)), value_columns)
-
-    changed = changes_of(told, base, equal)
+    changed = changes_of(told, base)
     columns = block.keys.take(pa.array(changed.key)).columns
     if cells is not None:
         columns += cells.take(pa.array(changed.value)).columns
