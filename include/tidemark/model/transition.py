@@ -94,12 +94,17 @@ def apply(state: Arrangement | None, change: Change) -> Outcome:
 def conflict(mine: Change, theirs: Change) -> str | None:
     """Why `mine`, planned before `theirs` was committed, must be planned anew; None if the two commute.
 
-    What a state cannot show is checked here: source files taken meanwhile by another ingest.
+    What a state cannot show is checked here: source files taken meanwhile by another ingest, rows read by a drain and
+    then quarantined, and another declaration than the one a result was made under.
     """
     if isinstance(mine, Ingested | Released) and isinstance(theirs, Ingested | Released):
         shared = set(mine.sources) & set(theirs.sources)
         if shared:
             return f"{len(shared)} of the source files were ingested by another run meanwhile"
+    if isinstance(mine, Drained) and isinstance(theirs, Quarantined):
+        return f"batch {theirs.batch} was quarantined meanwhile"
+    if isinstance(mine, Ingested | Drained | Compacted) and isinstance(theirs, Redefined):
+        return f"collection {theirs.collection.name} was redefined meanwhile"
     return None
 
 

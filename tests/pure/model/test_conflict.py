@@ -1,0 +1,68 @@
+"""Which changes do not commute although the state alone would let both pass."""
+
+from __future__ import annotations
+
+import pytest
+from support.world import collection, interval
+from tidemark.model.arrangement import Fence, LedgerRun
+from tidemark.model.batch import Description, ObjectRef, TraceBatch
+from tidemark.model.change import (
+    Attempted,
+    Change,
+    Compacted,
+    Drained,
+    Ingested,
+    LedgerMerged,
+    Quarantined,
+    Redefined,
+    Released,
+    Sealed,
+)
+from tidemark.model.transition import conflict
+
+FENCE = Fence("step", interval(0), "t")
+RUN = LedgerRun(ObjectRef("ledger/1.json", 1, "0"), 1, "a", "a")
+DRAINED = Drained(FENCE, TraceBatch("x", Description(0, 10), 0, 0, 0, 0))
+COMPACTED = Compacted(FENCE, ("x",), TraceBatch("y", Description(0, 10), 0, 0, 0, 0))
+REDEFINED = Redefined(collection())
+
+
+def ingested(*sources: int) -> Ingested:
+    return Ingested(FENCE, None, RUN, sources)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (ingested(1, 2), ingested(2, 3)),
+        (ingested(1), Released("b", RUN, (1,))),
+        (Released("b", RUN, (1,)), ingested(1)),
+        # Its rows may be among those the drain has read.
+        (DRAINED, Quarantined("b", RUN)),
+        # What it touched may be vouched for no longer; its rows may be judged otherwise now.
+        (DRAINED, REDEFINED),
+        (COMPACTED, REDEFINED),
+        (ingested(1), REDEFINED),
+    ],
+)
+def test_planned_anew(mine: Change, theirs: Change):
+    assert conflict(mine, theirs)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (ingested(1), ingested(2)),
+        (ingested(1), Quarantined("b", RUN)),
+        (ingested(1), COMPACTED),
+        (DRAINED, ingested(1)),
+        (DRAINED, COMPACTED),
+        (COMPACTED, DRAINED),
+        (COMPACTED, Quarantined("b", RUN)),
+        (Attempted(FENCE), REDEFINED),
+        (Sealed(1, 1), ingested(1)),
+        (LedgerMerged(("a",), RUN), ingested(1)),
+    ],
+)
+def test_commute(mine: Change, theirs: Change):
+    assert conflict(mine, theirs) is None
