@@ -1,0 +1,454 @@
+"""The state machine: real jobs in any order, interrupted anywhere, against the oracle.
+
+Work is also started (planned and executed) and finished (committed) apart, so that others commit in between. What was
+committed is read from the log itself and told to the oracle, which then says what every read must answer.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from itertools import pairwise, takewhile
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from hypothesis import event
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, precondition, rule
+from model.oracle import Oracle, Row
+from support.faulty import Fault, FaultyStore
+from support.world import DAY, World, collection, interval, vouch
+from tidemark.arrow.read import as_of, changes
+from tidemark.errors import Fenced, InvalidUsage
+from tidemark.jobs.compact import compact
+from tidemark.jobs.drain import drain
+from tidemark.jobs.ingest import ingest
+from tidemark.jobs.quarantine import quarantine, release
+from tidemark.jobs.seal import seal
+from tidemark.model.change import (
+    Change,
+    Compacted,
+    CompactionAllowed,
+    Drained,
+    Ingested,
+    Quarantined,
+    Redefined,
+    Released,
+    Sealed,
+)
+from tidemark.model.collection import Envelope, Gate, Late
+from tidemark.model.ledger import path_hash
+from tidemark.model.transition import Stale
+from tidemark.storage import parts_table
+from tidemark.storage.log import Committed, Head, StateLog
+from tidemark.storage.memory import MemoryStore
+
+REACHED: Counter[str] = Counter()
+"""How often each depth was reached, over all examples of this process."""
+
+
+def reached(depth: str) -> None:
+    REACHED[depth] += 1
+    event(depth)
+
+
+def compare(found: Counter[Any], expected: Counter[Any], what: str) -> None:
+    wrong = {at: (found[at], expected[at]) for at in {*found, *expected} if found[at] != expected[at]}
+    assert not wrong, f"{what}: (found, expected) {wrong}"
+
+
+class Held(Exception):
+    """A change that is ready to be committed, and is not."""
+
+    def __init__(self, head: Head, change: Change) -> None:
+        self.head, self.change, self.day = head, change, 0
+
+
+class HoldingLog(StateLog):
+    """Stops where the result of an execution would be committed."""
+
+    def commit(self, base: Head, change: Change) -> Committed | Stale:
+        if isinstance(change, Ingested | Drained | Compacted):
+            raise Held(base, change)
+        return super().commit(base, change)
+
+
+rows = st.lists(
+    st.fixed_dictionaries(
+        {
+            "k": st.integers(0, 3),
+            "v": st.sampled_from(["a", "b", None]),
+            "dt": st.integers(0, DAY - 1),
+            "lag": st.sampled_from([0, 0, 0, 1, 3, 3, 8, 15, 30, -2, -12]),
+            "o": st.sampled_from([0, 1, None]),
+            "gone": st.sampled_from([False, False, False, True]),
+            "d": st.integers(-2, 2),
+        }
+    ),
+    max_size=5,
+)
+files = st.lists(rows, min_size=0, max_size=2)
+steps = st.sampled_from(["ingest", "drain", "compact"])
+
+
+class Machine(RuleBasedStateMachine):
+    work = Bundle("work")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.files: dict[str, list[Row]] = {}
+        self.owner: dict[str, str] = {}
+        self.accepted: dict[str, list[Row]] = {}
+        self.seen = 1
+        self.wanted = 0
+        self.checked: set[str] = set()
+
+    @initialize(
+        envelope=st.sampled_from([Envelope.UPSERT, Envelope.UPSERT, Envelope.APPEND, Envelope.UPDATES]),
+        late=st.sampled_from([Late("discard"), Late("reemit"), Late("reemit", 3), Late("reemit", 14)]),
+        grace=st.sampled_from([0, 0, 4]),
+        event_time=st.sampled_from([True, True, True, False]),
+        order_by=st.booleans(),
+        ahead=st.sampled_from([True, True, False]),
+        past=st.lists(files, max_size=5),
+    )
+    def declare(self, envelope, late, grace, event_time, order_by, ahead, past):
+        declared = collection(
+            envelope, late=late, grace=grace, event_time=event_time, order_by=order_by, compact_ahead=ahead
+        )
+        self.world = World(Path(self.folder.name), declared, MemoryStore())
+        self.world.store = FaultyStore(self.world.truth)
+        reach = 0 if late.policy == "discard" else late.max_lateness
+        self.oracle = Oracle(keyed=declared.keyed, reach=reach, applies_late=late.policy == "reemit", two_times=event_time)
+        event(f"{envelope} {late.policy}")
+        for landed in past:
+            self.quiet_day(landed)
+
+    def teardown(self) -> None:
+        self.folder.cleanup()
+
+    # What a data engineer or Airflow does.
+
+    @rule(ahead=st.sampled_from([0, 0, 0, 1, 2, -1, -2, -4]), landed=files)
+    def ingest(self, ahead, landed):
+        day = self.day(ahead)
+        self.land(day, landed)
+        self.run_ingest(day)
+
+    @precondition(lambda self: any(self.owner.values()))
+    @rule(data=st.data())
+    def rerun_finished_interval(self, data):
+        days = sorted({int(name.split("/")[0]) // DAY for name, batch in self.owner.items() if batch})
+        day = data.draw(st.sampled_from(days))
+        new = [name for name in self.files_of(day) if not self.owner.get(name)]
+        result = self.run_ingest(day)
+        assert new or result["outcome"] == "nothing to do"
+
+    @rule(gate=st.sampled_from(list(Gate)))
+    def gate(self, gate):
+        self.run(lambda job: vouch(job, gate))
+
+    @rule(ahead=st.sampled_from([-1, -1, 0, 1, -3]))
+    def seal(self, ahead):
+        day = self.day(ahead)
+        before = self.world.state
+        self.run(lambda job: seal(job, interval(day)))
+        self.wanted = max(self.wanted, (day + 1) * DAY)
+        ingested = {at for member in self.world.state.ingested for at in range(member.lower, member.upper)}
+        complete = next(at for at in range(10**6) if at not in ingested)
+        grace = before.collection.grace
+        assert self.oracle.seal == max(before.seal, min(self.wanted, complete) - grace)
+
+    @rule(day=st.integers(0, 2))
+    def drain(self, day):
+        self.run(lambda job: drain(job, interval(day)))
+        state = self.world.state
+        assert state.trace_upper == state.seal
+
+    @rule(day=st.integers(0, 2))
+    def compact(self, day):
+        self.run(lambda job: compact(job, interval(day)))
+        state = self.world.state
+        if state.collection.compact_ahead:
+            levels = [batch.level for batch in state.trace]
+            assert levels == sorted(set(levels), reverse=True), "neighbours share a level after a compaction"
+
+    @rule(landed=files)
+    def quiet_day(self, landed):
+        day = self.day(0)
+        self.land(day, landed)
+        self.run_ingest(day)
+        self.seal(-1)
+        self.drain(0)
+        self.compact(0)
+
+    @rule(data=st.data())
+    def quarantine(self, data):
+        state = self.world.state
+        batches = [batch.id for batch in state.unsealed if batch.first_time >= state.seal]
+        if batches:
+            self.run(lambda job: quarantine(job, data.draw(st.sampled_from(batches))))
+
+    @rule(data=st.data(), mended=st.none() | rows)
+    def lead_out_of_quarantine(self, data, mended):
+        """Release the batch, or mend one of its files and ingest again."""
+        quarantined = self.world.state.quarantined
+        if not quarantined:
+            return
+        batch = data.draw(st.sampled_from(quarantined))
+        if mended is None:
+            try:
+                self.run(lambda job: release(job, batch.id))
+                reached("released")
+            except InvalidUsage:
+                event("release refused")
+            return
+        day = batch.interval.lower // DAY
+        freed = [name for name in self.files_of(day) if not self.owner.get(name)]
+        if freed:
+            self.write(freed[0], day, mended)
+            reached("mended file")
+        self.run_ingest(day)
+
+    @rule()
+    def redefine_quality(self):
+        head = self.world.head
+        quality = json.dumps({"row_count": len(head.state.collection.quality), "version": head.version})
+        declared = {**vars(head.state.collection), "quality": (quality,)}
+        if any(not b.first_time < head.state.trace_upper and head.state.is_vouched(b) for b in head.state.pending):
+            reached("certificates lapse")
+        self.world.log().commit(head, Redefined(type(head.state.collection)(**declared)))
+        self.observe()
+
+    @rule(back=st.integers(0, 25))
+    def allow_compaction(self, back):
+        head = self.world.head
+        since = max(head.state.since, head.state.seal - back)
+        self.world.log().commit(head, CompactionAllowed(since))
+        self.observe()
+
+    # What goes wrong.
+
+    @rule(nth=st.integers(1, 40), after=st.booleans(), dies=st.booleans())
+    def crash_soon(self, nth, after, dies):
+        self.world.store.arm(Fault(nth, after, dies))
+
+    @rule(target=work, step=steps, ahead=st.sampled_from([0, 0, 1, -2]), landed=files)
+    def start(self, step, ahead, landed):
+        """Plan and execute a step, and keep its result."""
+        held = self.start_work(step, self.day(ahead), landed)
+        return multiple() if held is None else held
+
+    @rule(step=steps, landed=files, meanwhile=st.sampled_from(["quiet day", "same step", "quarantine"]))
+    def overtaken(self, step, landed, meanwhile):
+        """While a step's result waits to be committed, others go on."""
+        held = self.start_work(step, self.day(0), landed)
+        if held is None:
+            return
+        reached(f"{step} waits through a {meanwhile}")
+        if meanwhile == "quiet day":
+            self.quiet_day([])
+        elif meanwhile == "quarantine":
+            state = self.world.state
+            pending = [b.id for b in state.unsealed if b.first_time >= state.trace_upper]
+            if pending:
+                self.run(lambda job: quarantine(job, pending[0]))
+        else:
+            {"ingest": lambda: self.run_ingest(held.day), "drain": lambda: self.drain(0), "compact": lambda: self.compact(0)}[
+                step
+            ]()
+        self.finish(held)
+
+    @rule(held=consumes(work))
+    def finish(self, held):
+        kind = held.change.kind
+        try:
+            outcome = self.world.log().commit(held.head, held.change)
+            reached(f"{kind}: {type(outcome).__name__.lower()}")
+        except Fenced:
+            reached(f"{kind}: fenced")
+        self.observe()
+
+    # Behind the rules.
+
+    def day(self, ahead: int) -> int:
+        """A day, counted from the first one not ingested."""
+        ingested = self.world.state.ingested
+        first = next(day for day in range(10**6) if not ingested.covers(interval(day)))
+        return max(0, first + ahead)
+
+    def start_work(self, step: str, day: int, landed: list[list[dict[str, Any]]]) -> Held | None:
+        log = HoldingLog(self.world.store, self.world.new_id, monotonic=self.world.clock, pause=self.world.clock.pause)
+        self.land(day, landed)
+        if step != "ingest":
+            self.run_ingest(day)
+            self.seal(-1)
+        if step == "compact":
+            self.drain(0)
+        called = {
+            "ingest": lambda job: ingest(job, interval(day), landing_root=self.folder.name),
+            "drain": lambda job: drain(job, interval(0)),
+            "compact": lambda job: compact(job, interval(0)),
+        }[step]
+        fault = self.world.store.fault
+        self.world.store.arm(None)
+        try:
+            self.world.run(called, log=log)
+            return None
+        except Held as held:
+            held.day = day
+            return held
+        finally:
+            self.world.store.arm(fault)
+            self.observe()
+
+    def run(self, step: Any) -> Any:
+        version = self.world.log().newest_version()
+        result = self.world.run(step)
+        if self.world.store.fired:
+            reached("crash" if self.world.log().newest_version() > version else "crash without effect")
+            self.world.store.arm(None)
+        self.observe()
+        return result
+
+    def run_ingest(self, day: int) -> dict[str, Any]:
+        result = self.run(lambda job: ingest(job, interval(day), landing_root=self.folder.name))
+        missing = [name for name in self.files_of(day) if not self.owner.get(name)]
+        assert not missing, f"{missing} not ingested"
+        return result
+
+    def land(self, day: int, landed: list[list[dict[str, Any]]]) -> None:
+        for content in landed:
+            # Names do not ascend with arrival: ties are broken by name, whatever came first.
+            name = f"{day * DAY}/{7 * len(self.files) % 10}-{len(self.files)}.jsonl"
+            self.write(name, day, content)
+
+    def write(self, name: str, day: int, content: list[dict[str, Any]]) -> None:
+        told = []
+        for number, row in enumerate(content):
+            time = day * DAY + row["dt"]
+            happened = max(0, time - row["lag"]) if self.world.collection.event_time else time
+            told.append({**row, "t": time, "e": happened})
+        self.world.land(day, name.split("/")[1].removesuffix(".jsonl"), told)
+        self.files[name] = [self.as_row(name, number, row) for number, row in enumerate(told)]
+
+    def as_row(self, name: str, number: int, row: dict[str, Any]) -> Row:
+        declared = self.world.collection
+        order = row["o"] if declared.source.order_by and row["o"] is not None else -1
+        value = None if declared.keyed and row["gone"] else (row["v"],)
+        diff = row["d"] if declared.source.envelope is Envelope.UPDATES else 1
+        return Row(row["k"], value, row["t"], row["e"], (order, name, number), diff)
+
+    def files_of(self, day: int) -> list[str]:
+        return [name for name in self.files if name.startswith(f"{day * DAY}/")]
+
+    def observe(self) -> None:
+        """Tell the oracle what was committed since it last heard."""
+        log = self.world.log()
+        newest = log.newest_version()
+        if newest == self.seen:
+            return
+        for record in reversed([*takewhile(lambda record: record.version > self.seen, log.history())]):
+            self.tell(record.change, log.load(record.version - 1).state)
+        self.seen = newest
+
+    def tell(self, change: Change, before: Any) -> None:
+        oracle = self.oracle
+        if isinstance(change, Ingested):
+            self.tell_ingested(change, before)
+        elif isinstance(change, Sealed):
+            assert change.upper >= oracle.seal
+            oracle.seal = change.upper
+        elif isinstance(change, CompactionAllowed):
+            oracle.since = change.since
+        elif isinstance(change, Quarantined):
+            gone = self.accepted[change.batch]
+            oracle.rows = [row for row in oracle.rows if row not in gone]
+            for name, batch in self.owner.items():
+                if batch == change.batch:
+                    self.owner[name] = ""
+        elif isinstance(change, Released):
+            oracle.rows += self.accepted[change.batch]
+            for name in self.named(change.sources):
+                assert not self.owner[name]
+                self.owner[name] = change.batch
+        elif isinstance(change, Compacted):
+            if len(change.inputs) >= 3:
+                reached("merge of three and more")
+
+    def named(self, sources: tuple[int, ...]) -> list[str]:
+        return [name for name in self.files if path_hash(name) in sources]
+
+    def tell_ingested(self, change: Ingested, before: Any) -> None:
+        oracle = self.oracle
+        names = self.named(change.sources)
+        assert len(names) == len(change.sources)
+        for name in names:
+            assert not self.owner.get(name), f"{name} is counted twice"
+            self.owner[name] = change.batch.id if change.batch else "none"
+        came = [row for name in names for row in self.files[name]]
+        taken = oracle.judge(came)
+        late = [row for row in taken if row.order in {r.order for r in came if r.event_time < oracle.seal}]
+        assert change.rows_late_applied == len(late)
+        assert change.rows_late_discarded == len(came) - len(taken)
+        if change.batch:
+            self.accepted[change.batch.id] = taken
+        if late:
+            reached("late and applied")
+        if len(came) > len(taken):
+            reached("late and discarded")
+        if oracle.keyed:
+            for row in late:
+                deep = [b.description for b in before.trace if b.level > 0]
+                if any(
+                    r.key == row.key and r.event_time > row.event_time and any(d.lower <= r.time < d.upper for d in deep)
+                    for r in oracle.rows
+                ):
+                    reached("late fact before a compacted one")
+        oracle.rows += taken
+
+    @invariant()
+    def answers_are_the_oracle_s(self):
+        if not hasattr(self, "world"):
+            return
+        head = self.world.head
+        state, oracle = head.state, self.oracle
+        assert (state.seal, state.since) == (oracle.seal, oracle.since)
+        if state.seal == 0 or state.since >= state.seal or getattr(self, "answered", 0) == head.version:
+            return
+        self.answered = head.version
+        first = -1 if state.since == 0 else state.since
+        told = changes(self.world.truth, state, after=first, upto=state.seal - 1).to_pylist()
+        found = Counter({(r["k"], (r["v"],), r["_commit_version"], r["_event_time"]): r["diff"] for r in told})
+        compare(found, oracle.changes(first, state.seal - 1), f"changes after {first}")
+        times = {state.since, state.seal - 1, max(state.since, min(state.trace_upper, state.seal - 1))}
+        happened = {state.since, max(state.since, state.trace_upper - 2), 10**9}
+        for time in times:
+            for event_time in happened:
+                told = as_of(self.world.truth, state, time=time, event_time=event_time).to_pylist()
+                held = Counter({(r["k"], (r["v"],)): r["_multiplicity"] for r in told})
+                compare(held, oracle.as_of(time, event_time), f"as_of({time}, {event_time})")
+
+    @invariant()
+    def the_trace_keeps_its_descriptions(self):
+        if not hasattr(self, "world"):
+            return
+        state = self.world.state
+        for batch in state.trace:
+            if batch.id in self.checked or not batch.rows:
+                continue
+            self.checked.add(batch.id)
+            found = [
+                row
+                for part in parts_table.load(self.world.truth, batch.parts)
+                for row in pq.read_table(self.world.truth.open_input(part.file.key)).to_pylist()
+            ]
+            lower, upper, since = batch.description.lower, batch.description.upper, batch.description.since
+            assert len(found) == batch.rows
+            assert all(row["_diff"] for row in found)
+            assert all(lower <= row["_time"] and row["_time"] < max(upper, since + 1) for row in found)
+            places = [(r["k"], (r["v"] is not None, r["v"] or ""), r["_time"], r["_event_time"]) for r in found]
+            assert all(a < b for a, b in pairwise(places))

@@ -1,0 +1,67 @@
+"""What a collection must answer, by brute force over a plain list. It shares no code with the library, on purpose."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """A source row: `time` and `event_time` as the source says, and after acceptance as they were judged."""
+
+    key: object
+    value: object  # None: the key was deleted
+    time: int
+    event_time: int
+    order: tuple
+    diff: int = 1
+
+
+class Oracle:
+    """The rows accepted and the seal.
+
+    Where late rows apply at all, `reach` is how far below the seal (None: however far). Without `two_times` the
+    source tells one time only, which a late row loses.
+    """
+
+    def __init__(self, *, keyed: bool, reach: int | None, applies_late: bool, two_times: bool) -> None:
+        self.keyed, self.reach, self.applies_late, self.two_times = keyed, reach, applies_late, two_times
+        self.seal = self.since = 0
+        self.rows: list[Row] = []
+
+    def judge(self, rows: list[Row]) -> list[Row]:
+        """The rows that count, each with the time the collection learned it."""
+        late = [r for r in rows if r.event_time < self.seal and self.applies_late]
+        kept = [r for r in late if self.reach is None or self.seal - r.event_time <= self.reach]
+        on_time = [r for r in rows if r.event_time >= self.seal]
+        judged = [r._replace(time=self.seal) for r in kept if r.event_time >= self.since]
+        judged += [r._replace(time=max(r.time, self.seal)) for r in on_time]
+        return judged if self.two_times else [r._replace(event_time=r.time) for r in judged]
+
+    def as_of(self, time: int, event_time: int) -> Counter:
+        """Multiplicity of each (key, value) as known at a time, as of an event time."""
+        return self._held(self.rows, time, event_time)
+
+    def _held(self, rows: list[Row], time: int, event_time: int) -> Counter:
+        known = [r for r in rows if r.time <= time and r.event_time <= event_time]
+        if self.keyed:
+            last = {r.key: r for r in sorted(known, key=lambda r: (r.event_time, r.order))}
+            known = [r for r in last.values() if r.value is not None]
+        held: Counter = Counter()
+        for r in known:
+            held[r.key, r.value] += r.diff
+        return Counter({at: n for at, n in held.items() if n})
+
+    def changes(self, after: int, upto: int) -> Counter:
+        """Diff of each (key, value, time, event_time) learned in (after, upto]: what changes as_of from grid to grid."""
+        found: Counter = Counter()
+        for key in {r.key for r in self.rows}:
+            rows = [r for r in self.rows if r.key == key]
+            times = sorted({r.time for r in rows if after < r.time <= upto})
+            events = sorted({max(r.event_time, self.since) for r in rows})
+            for t, t0 in zip(times, [after, *times], strict=False):
+                for e, e0 in zip(events, [-1, *events], strict=False):
+                    for at, sign in (((t, e), 1), ((t0, e), -1), ((t, e0), -1), ((t0, e0), 1)):
+                        for row, n in self._held(rows, *at).items():
+                            found[(*row, t, e)] += sign * n
+        return Counter({at: n for at, n in found.items() if n})

@@ -1,0 +1,150 @@
+"""One collection in a store, its landing on disk, and the real jobs upon them, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+from support.faulty import Clock, Died
+from support.inprocess import InProcessRunner
+from tidemark.errors import RETRY_SAFE, TidemarkError, Unvouched
+from tidemark.jobs.job import Job
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.change import Certified, Created
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Late, Source
+from tidemark.model.interval import Interval
+from tidemark.plan.gate import plan_gate
+from tidemark.storage.log import Committed, Head, StateLog
+from tidemark.storage.memory import MemoryStore
+from tidemark.storage.store import AlreadyExists, Indeterminate, ObjectStore, Unavailable
+
+DAY = 10
+"""Times in one interval: few, so that ties are many."""
+T = TypeVar("T")
+
+
+def collection(
+    envelope: Envelope = Envelope.APPEND,
+    *,
+    format: Format = Format.JSONL,
+    event_time: bool = True,
+    order_by: bool = True,
+    **changes: Any,
+) -> Collection:
+    """Key `k`, value `v`, read with a time `t`, an event time `e`, an order `o` and, by envelope, `gone` or `d`."""
+    keyed = envelope is Envelope.UPSERT
+    inputs = {"t": ColumnType.INT}
+    inputs |= {"e": ColumnType.INT} if event_time else {}
+    inputs |= {"o": ColumnType.INT} if keyed and order_by else {}
+    inputs |= {"gone": ColumnType.BOOL} if keyed else {}
+    source = Source(
+        f"{{{{ landing }}}}/{{{{ lower }}}}/*.{format}",
+        format,
+        envelope,
+        order_by="o" if "o" in inputs else None,
+        diff="d",
+        delete_when="gone = TRUE" if keyed else None,
+        ready="always",
+    )
+    declared: dict[str, Any] = {
+        "name": "tides",
+        "key": (Column("k", ColumnType.INT),),
+        "value": (Column("v", ColumnType.STRING),),
+        "source": source,
+        "time": "t",
+        "event_time": "e" if event_time else None,
+        "late": Late("reemit"),
+        "inputs": tuple(Column(name, of) for name, of in inputs.items()),
+    }
+    return Collection(**(declared | changes))
+
+
+def interval(day: int) -> Interval:
+    return Interval(day * DAY, (day + 1) * DAY)
+
+
+@dataclass
+class World:
+    """`store` is what jobs see, and may be faulty; `truth` is what it holds."""
+
+    landing: Path
+    collection: Collection
+    truth: ObjectStore = field(default_factory=MemoryStore)
+    store: ObjectStore | None = None
+    clock: Clock = field(default_factory=Clock)
+    ids: Any = field(default_factory=lambda: count(1))
+    _head: Head | None = None
+
+    def __post_init__(self) -> None:
+        self.store = self.store or self.truth
+        log = self.log(self.truth)
+        log.commit(log.load(), Created(self.collection))
+
+    def new_id(self) -> str:
+        return f"id{next(self.ids):05}"
+
+    def log(self, store: ObjectStore | None = None) -> StateLog:
+        return StateLog(
+            store or self.truth, self.new_id, wall=lambda: 0.0, monotonic=self.clock, pause=self.clock.pause
+        )
+
+    def job(self, attempt: str | None = None, log: StateLog | None = None) -> Job:
+        assert self.store is not None
+        runner = InProcessRunner(self.store)
+        return Job(self.store, log or self.log(self.store), lambda: runner, attempt or self.new_id(), self.new_id)
+
+    @property
+    def head(self) -> Head:
+        log = self.log()
+        if self._head is None or self._head.version != log.newest_version():
+            self._head = log.load()
+        return self._head
+
+    @property
+    def state(self) -> Arrangement:
+        return self.head.state
+
+    def land(self, day: int, name: str, rows: Sequence[dict[str, Any]]) -> str:
+        """Put a file of JSON lines into a day's folder; returns its identity."""
+        folder = self.landing / str(day * DAY)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return f"{day * DAY}/{name}.jsonl"
+
+    def run(self, step: Callable[[Job], T], *, attempts: int = 8, log: StateLog | None = None) -> T:
+        """A step as a DAG runs it: gated before, and tried again by a new attempt after all that a retry may help."""
+        for left in reversed(range(attempts)):
+            job = self.job(log=log)
+            try:
+                return gated(job, step)
+            except (Died, Unavailable, Indeterminate, AlreadyExists):
+                if not left:
+                    raise
+            except TidemarkError as error:
+                if error.exit_code != RETRY_SAFE or not left:
+                    raise
+        raise AssertionError("unreachable")
+
+
+def gated(job: Job, step: Callable[[Job], T]) -> T:
+    """What a step finds unvouched is vouched for, and it goes on; as jobs.app.gated, without Great Expectations."""
+    for _ in range(5):
+        try:
+            return step(job)
+        except Unvouched as missing:
+            vouch(job, Gate(missing.gate))
+    return step(job)
+
+
+def vouch(job: Job, gate: Gate) -> bool:
+    """Commit the certificate the gate would leave if all was well; False if it had nothing to look at."""
+    head = job.log.load()
+    request = plan_gate(head.state, gate)
+    if request is None:
+        return False
+    batches = tuple(batch.id for batch in (*request.unsealed, *request.trace))
+    return isinstance(job.log.commit(head, Certified(gate, request.suite, batches, request.upper)), Committed)
