@@ -1,4 +1,4 @@
-"""What Airflow shows of Tidemark beside the DAGs: a page in the navigation, a tab on DAGs, buttons on gate tasks."""
+"""What Airflow shows of Tidemark beside the DAGs: a page in the navigation, a tab on DAGs, a button on gate tasks."""
 
 from airflow.plugins_manager import AirflowPlugin
 
@@ -10,13 +10,14 @@ class TidemarkPlugin(AirflowPlugin):
     """Read-only: whatever changes a collection is a task of a DAG."""
 
     name = "tidemark"
-    fastapi_apps = [{"app": LazyApp(), "url_prefix": PREFIX, "name": "Tidemark"}]  # noqa: RUF012
+    fastapi_apps = [{"name": "Tidemark", "app": LazyApp(), "url_prefix": PREFIX}]  # noqa: RUF012
     external_views = [  # noqa: RUF012
+        {"name": "Tidemark", "href": f"{PREFIX}/", "destination": "nav", "url_route": "tidemark"},
         {
             "name": "Tidemark",
-            "href": f"{PREFIX}/",
-            "destination": "nav",
-            "url_route": "tidemark",
+            "href": f"{PREFIX}/collections/{{DAG_ID}}",
+            "destination": "dag",
+            "url_route": "tidemark-collection",
         },
     ]
     operator_extra_links = [DataDocsLink()]  # noqa: RUF012

@@ -23,6 +23,7 @@ ENVIRONMENT = {
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(HOME / "passwords.json"),
+    "AIRFLOW__API_AUTH__JWT_SECRET": "of no use outside this session " * 3,
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME}/airflow.db",
     "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(HOME / "logs"),
     "AIRFLOW__LOGGING__NAMESPACE_LEVELS": "great_expectations=WARNING",

@@ -57,7 +57,7 @@ def _from_partition(context: Mapping[str, Any], schedule: str | None) -> Interva
     if start is None or cron is None:
         lacks = "date" if start is None else "known length"
         raise InvalidUsage(f"partition {key!r} has no {lacks}; pass params lower and upper, or window_of(schedule=…)")
-    return Schedule(cron).interval_from(_micros(start))
+    return Schedule(cron).interval_from(from_datetime(start))
 
 
 def _from_bounds(lower: datetime, upper: datetime) -> Interval:
@@ -66,12 +66,7 @@ def _from_bounds(lower: datetime, upper: datetime) -> Interval:
             f"the data interval of this run is empty, [{lower.isoformat()}, {upper.isoformat()}): a bare cron string "
             "gives such intervals; use CronDataIntervalTimetable, or pass the params lower and upper"
         )
-    return Interval(_micros(lower), _micros(upper))
-
-
-def _micros(moment: datetime) -> int:
-    # Airflow gives pendulum's DateTime, whose arithmetic is not that of datetime.
-    return from_datetime(datetime.fromisoformat(moment.isoformat()))
+    return Interval(from_datetime(lower), from_datetime(upper))
 
 
 def _from_events(events: Mapping[Any, Any]) -> Interval | None:

@@ -13,12 +13,14 @@ from fastapi.responses import HTMLResponse
 
 from tidemark.airflow import settings
 from tidemark.airflow.web.gates import docs_file, folder_of, gate_page
-from tidemark.airflow.web.overview import overview
-from tidemark.airflow.web.page import overview_page
+from tidemark.airflow.web.overview import describe, overview
+from tidemark.airflow.web.page import collection_page, overview_page
+from tidemark.model.collection import NAME
 
 OURS = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
-DATA_DOCS = "default-src 'self'; style-src 'self' 'unsafe-inline'; script-src 'none'; object-src 'none'"
-"""Data Docs show values of source files, which anyone may have written: no script runs on a page of this origin."""
+DATA_DOCS = "default-src 'self'; style-src 'self' 'unsafe-inline' https:; font-src https:; script-src 'none'"
+"""Data Docs show values of source files, which anyone may have written: no script runs on a page of this origin. Their
+styles come from elsewhere; without a way there they are plain, and readable."""
 
 Entry = dict[str, Any]
 
@@ -34,6 +36,7 @@ def create_app() -> FastAPI:
     )
     app.get("/")(page)
     app.get("/collections.json")(collections)
+    app.get("/collections/{dag_id}", dependencies=[Depends(requires_access_dag("GET"))])(collection)
     # What failed is shown row by row, as in the task's log: who may not read that may not read this.
     may_read_logs = [Depends(requires_access_dag("GET", DagAccessEntity.TASK_LOGS))]
     app.get("/gates/{dag_id}/{gate}", dependencies=may_read_logs)(gate_report)
@@ -59,6 +62,11 @@ def collections(entries: Annotated[list[Entry], Depends(readable)]) -> list[Entr
     return entries
 
 
+def collection(dag_id: str) -> HTMLResponse:
+    entry = describe(settings.root(), dag_id) if NAME.fullmatch(dag_id) else None
+    return _html(collection_page(dag_id, entry))
+
+
 def gate_report(dag_id: str, gate: str) -> HTMLResponse:
     if folder_of(dag_id, gate) is None:
         raise HTTPException(404, f"there is no gate {gate} of {dag_id}")
@@ -78,4 +86,4 @@ def _html(text: str) -> HTMLResponse:
 
 
 def _headers(policy: str) -> dict[str, str]:
-    return {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+    return {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}

@@ -70,9 +70,17 @@ def document(title: str, *content: str, refresh: bool = False) -> str:
 def overview_page(root: str, entries: Sequence[Mapping[str, Any]]) -> str:
     """The page of all collections."""
     nothing = tag("p", "No collection here yet: backfill a DAG, or say ", tag("code", "tidemark init"), ".")
-    cards = [_broken(entry) if "error" in entry else _card(entry) for entry in entries] or [nothing]
+    cards = [_broken(entry) if "error" in entry else _card(entry, up="../") for entry in entries] or [nothing]
     title = tag("h1", "Tidemark ", tag("span", f"collections in {root}", class_="quiet"))
     return document("Tidemark", title, *cards, refresh=True)
+
+
+def collection_page(name: str, entry: Mapping[str, Any] | None) -> str:
+    """The page of one collection, or that there is none."""
+    if entry is None:
+        nothing = tag("p", f"There is no collection {name}: no run of its has begun, or the DAG is of another kind.")
+        return document(name, nothing, refresh=True)
+    return document(name, _broken(entry) if "error" in entry else _card(entry, up="../../"), refresh=True)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
@@ -99,11 +107,11 @@ def _broken(entry: Mapping[str, Any]) -> Markup:
     return tag("section", tag("h2", entry["collection"]), tag("p", entry["error"], class_="bad"))
 
 
-def _card(entry: Mapping[str, Any]) -> Markup:
+def _card(entry: Mapping[str, Any], *, up: str) -> Markup:
     name = entry["collection"]
     return tag(
         "section",
-        tag("header", tag("h2", tag("a", name, href=f"../dags/{name}", target="_top")), _verdict(entry)),
+        tag("header", tag("h2", tag("a", name, href=f"{up}dags/{name}", target="_top")), _verdict(entry)),
         tag("h3", "Live batches, by level"),
         _lanes(entry),
         tag(

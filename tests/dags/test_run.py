@@ -1,0 +1,122 @@
+"""Whole runs in process, with real Spark behind them; what they did is read from the state log."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidemark.airflow import tidemark_dag
+from tidemark.airflow.place import place_of
+
+DAYS = {
+    "2024-01-01": ["1,open,10,2024-01-01T09:00:00Z", "2,open,20,2024-01-01T10:00:00Z"],
+    "2024-01-02": ["1,paid,10,2024-01-02T09:00:00Z", "3,open,30,2023-12-31T10:00:00Z"],
+    "2024-01-03": ["4,lost,40,2024-01-03T09:00:00Z"],
+}
+"""The second day brings a row that is late, the third one that the collection's own expectation refuses."""
+
+
+@pytest.fixture(scope="module")
+def resident() -> Iterator[Path]:
+    """A warm Spark of this module's own; its socket's path must be short."""
+    from tidemark.resident.client import Resident
+    from tidemark.resident.place import Place, Settings
+
+    folder = Path(tempfile.mkdtemp(prefix="tm-"))
+    os.environ["TIDEMARK_RESIDENT_DIR"] = str(folder)
+    yield folder
+    Resident(Settings.from_environ(os.environ, master="local[2]"), Place.default(os.environ)).stop(now=True)
+    del os.environ["TIDEMARK_RESIDENT_DIR"]
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def orders(collections: Path, places: Path, resident: Path, database: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The collection's file, with three days landed; apps run by the resident launcher."""
+    monkeypatch.setenv("TIDEMARK_LAUNCHER", "resident")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    for day, rows in DAYS.items():
+        folder = places / "landing" / "orders" / day
+        folder.mkdir(parents=True)
+        for number, row in enumerate(rows):
+            (folder / f"{number}.csv").write_text(f"id,status,amount,happened_at\n{row}\n")
+    return collections / "orders.yaml"
+
+
+def run(file: Path, day: str, upper: str) -> tuple[str, dict[str, str]]:
+    """A manual run over `[day, upper)`: its state, and its tasks' states."""
+    dag = tidemark_dag(file, default_args={"retries": 0})
+    conf = {"lower": f"{day}T00:00:00Z", "upper": f"{upper}T00:00:00Z"}
+    done = dag.test(logical_date=datetime.fromisoformat(day).replace(tzinfo=UTC), run_conf=conf)
+    return str(done.state), {ti.task_id: str(ti.state) for ti in done.get_task_instances()}
+
+
+def head(file: Path) -> Any:
+    return place_of(file).job().log.load()
+
+
+def events() -> list[dict[str, str]]:
+    """What the collection's asset has told, oldest first."""
+    from airflow.models.asset import AssetEvent
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        return [event.extra for event in session.scalars(select(AssetEvent).order_by(AssetEvent.id))]
+
+
+@pytest.mark.timeout(600)
+def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> None:
+    state, tasks = run(orders, "2024-01-01", "2024-01-02")
+    assert (state, set(tasks.values())) == ("success", {"success"})
+    assert len(tasks) == 9
+    first = head(orders).state
+    assert (first.seal, first.trace_upper) == (first.ingested.complete_from(first.collection.start),) * 2
+    assert [batch.rows for batch in first.trace] == [2]
+    assert all(first.is_vouched(batch) for batch in first.trace)
+
+    # The same day again: nothing new is written, nothing is told twice.
+    version = head(orders).version
+    state, tasks = run(orders, "2024-01-01", "2024-01-02")
+    assert (state, tasks.pop("published"), set(tasks.values())) == ("success", "skipped", {"success"})
+    assert head(orders).version == version
+
+    state, tasks = run(orders, "2024-01-02", "2024-01-03")
+    assert (state, set(tasks.values())) == ("success", {"success"})
+    assert head(orders).state.totals.rows_late_discarded == 1
+    told = [(event["lower"], event["upper"]) for event in events()]
+    assert told == [
+        ("1970-01-01T00:00:00Z", "2024-01-02T00:00:00Z"),
+        ("2024-01-02T00:00:00Z", "2024-01-03T00:00:00Z"),
+    ]
+
+    # A bad row: the gate stops the run, shows why, and a quarantine with a mended file leads out of it.
+    state, tasks = run(orders, "2024-01-03", "2024-01-04")
+    assert (state, tasks["gate_unsealed"], tasks["seal"]) == ("failed", "failed", "upstream_failed")
+    stopped = head(orders).state
+    assert stopped.seal == parse("2024-01-03")
+    report = Path(os.environ["TIDEMARK_DOCS"]) / "orders" / "unsealed" / "report.json"
+    assert "lost" in report.read_text()
+
+    from tidemark.jobs.quarantine import quarantine
+
+    quarantine(place_of(orders).job(), stopped.pending[0].id)
+    bad = Path(os.environ["TIDEMARK_LANDING"]) / "orders" / "2024-01-03" / "0.csv"
+    bad.write_text(bad.read_text().replace("lost", "open"))
+    state, tasks = run(orders, "2024-01-03", "2024-01-04")
+    assert (state, set(tasks.values())) == ("success", {"success"})
+    assert head(orders).state.seal == parse("2024-01-04")
+
+
+def parse(day: str) -> int:
+    from tidemark.model.instant import parse_instant
+
+    return parse_instant(day)

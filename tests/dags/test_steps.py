@@ -1,0 +1,132 @@
+"""Groups for DAGs of one's own, the arguments of a run, and where a gate runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from tidemark.airflow import compact_group, drain_group, gate_here, ingest_group, place, seal_group, steps, tidemark_dag
+from tidemark.errors import CommitUnknown, Contention, Corruption, GateFailed, InvalidUsage, NotReady
+from tidemark.jobs import app
+from tidemark.model.collection import Gate
+
+BOUNDS = {"lower": "2024-01-01T00:00:00Z", "upper": "2024-01-02T00:00:00Z"}
+INTERVAL = ["--lower", BOUNDS["lower"], "--upper", BOUNDS["upper"]]
+
+
+@pytest.fixture
+def declared(collections: Path) -> place.Place:
+    return place.place_of(collections / "orders.yaml")
+
+
+@pytest.fixture
+def ingested(declared: place.Place, places: Path) -> place.Place:
+    """One day of two rows, ingested here and now."""
+    folder = places / "landing" / "orders" / "2024-01-01"
+    folder.mkdir(parents=True)
+    (folder / "a.csv").write_text(
+        "id,status,amount,happened_at\n1,open,1,2024-01-01T01:00:00Z\n2,paid,2,2024-01-01T02:00:00Z\n"
+    )
+    declared.declare()
+    argv = [*common(declared), "--landing", str(places / "landing")]
+    job = declared.job()
+    app.run("ingest", app.parser("ingest").parse_args(argv), lambda: gate_here.InProcess(job.store))
+    return declared
+
+
+def common(of: place.Place) -> list[str]:
+    return ["--root", of.store_root, "--collection", of.name, *INTERVAL]
+
+
+def gate_args(of: place.Place, gate: Gate = Gate.UNSEALED) -> list[str]:
+    return [*common(of), "--gate", str(gate)]
+
+
+def test_groups_chain_in_a_dag_of_ones_own(collections: Path) -> None:
+    file = collections / "orders.yaml"
+    with DAG("own", schedule=None, start_date=datetime(2024, 1, 1)) as dag:  # noqa: DTZ001 airflow makes it UTC
+        (
+            ingest_group(file)
+            >> seal_group(file, group_id="promise", retries=1)
+            >> drain_group(file)
+            >> compact_group(file)
+        )
+    edges = [f"{task.task_id} >> {next(iter(task.downstream_task_ids), '')}" for task in dag.topological_sort()]
+    assert edges == [
+        "ingest.ingest >> ingest.gate_unsealed",
+        "ingest.gate_unsealed >> promise.seal",
+        "promise.seal >> promise.gate_frontier",
+        "promise.gate_frontier >> drain.drain",
+        "drain.drain >> drain.gate_trace",
+        "drain.gate_trace >> compact.compact",
+        "compact.compact >> compact.gate_compaction",
+        "compact.gate_compaction >> ",
+    ]
+    assert (dag.get_task("promise.seal").retries, dag.get_task("drain.drain").retries) == (1, 5)
+
+
+def test_an_ingest_gets_the_interval_and_the_landing_of_its_run(declared: place.Place, places: Path) -> None:
+    ingest = tidemark_dag(declared).get_task("ingest")
+    assert ingest.args_of_run({"params": BOUNDS}) == [*INTERVAL, "--landing", str(places / "landing")]
+    assert ingest.args_of_run({"params": BOUNDS | {"landing": "/elsewhere"}})[-1] == "/elsewhere"
+
+
+def test_a_collection_declared_in_python_is_created_by_its_ingest(declared: place.Place) -> None:
+    ingest = tidemark_dag(declared.collection).get_task("ingest")
+    assert "--file" not in ingest.fixed_args
+    ingest.args_of_run({"params": BOUNDS})
+    assert declared.job().log.load().state.collection == declared.collection
+
+
+def test_a_run_without_an_interval_fails_and_is_not_retried(declared: place.Place) -> None:
+    with pytest.raises(AirflowFailException, match="no data interval"):
+        tidemark_dag(declared).get_task("seal").execute({"params": {}})
+
+
+@pytest.mark.parametrize(
+    ("error", "retried"),
+    [
+        (InvalidUsage, False),
+        (GateFailed, False),
+        (Corruption, False),
+        (Contention, True),
+        (NotReady, True),
+        (CommitUnknown, True),
+    ],
+)
+def test_only_what_a_retry_can_help_is_retried(error: Callable[[str], Any], retried: bool) -> None:
+    failure = steps.task_failure(error("why"))
+    assert isinstance(failure, AirflowException)
+    assert isinstance(failure, AirflowFailException) is not retried
+    assert "why" in str(failure)
+
+
+def test_a_small_gate_is_run_in_the_task_itself(ingested: place.Place) -> None:
+    result = gate_here.gate_here(gate_args(ingested), resident=False)
+    assert result is not None
+    assert result["outcome"] == "applied"
+    state = ingested.job().log.load().state
+    assert [state.is_vouched(batch) for batch in state.unsealed] == [True]
+
+
+def test_the_warm_process_serves_what_great_expectations_must_judge(ingested: place.Place) -> None:
+    assert gate_here.gate_here(gate_args(ingested), resident=True) is None
+    assert not any(ingested.job().log.load().state.certificates)
+
+
+def test_a_large_gate_is_left_to_spark(ingested: place.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate_here, "ROWS_HERE", 1)
+    assert gate_here.gate_here(gate_args(ingested), resident=False) is None
+
+
+@pytest.mark.parametrize("resident", [True, False])
+def test_a_gate_with_nothing_to_look_at_launches_nothing(ingested: place.Place, resident: bool) -> None:
+    result = gate_here.gate_here(gate_args(ingested, Gate.TRACE), resident=resident)
+    assert result is not None
+    assert result["outcome"] == "nothing to do"
