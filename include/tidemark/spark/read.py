@@ -67,7 +67,9 @@ def changes(
     if net:
         summed = frames.net_changes(updates, _columns(collection), after=request.after, upto=request.upto)
         return _labelled(summed, collection, ()).withColumnRenamed("_diff", "diff")
-    rows = frames.changes(updates, _columns(collection), after=request.after, upto=request.upto)
+    # Event times below since are told as since, whether or not a compaction has moved them there by now.
+    forwarded = frames.advance(updates, state.since)
+    rows = frames.changes(forwarded, _columns(collection), after=request.after, upto=request.upto)
     labelled = _labelled(rows, collection, frames.TIMES)
     return labelled.select(
         *_columns(collection),
