@@ -79,7 +79,9 @@ def _local_airflow(command: str) -> None:
 def stop_resident() -> None:
     """End the resident Spark of this Airflow, so that the next run finds none."""
     client = [sys.executable, "-m", "tidemark.resident.client", "stop", "--now"]
-    subprocess.run(client, check=True, stdout=subprocess.DEVNULL)
+    said = subprocess.run(client, check=True, capture_output=True, text=True).stdout.strip()
+    if said != "stopped":
+        raise RuntimeError(f"the next run would not be cold: {said}")
 
 
 def run_dag(api: AirflowApi, dag: str, name: str, interval: Interval) -> dict[str, Any]:
