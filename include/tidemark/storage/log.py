@@ -11,7 +11,7 @@ import hashlib
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage
@@ -35,9 +35,17 @@ STALL_LIMIT = COLLECTION_GRACE / 2
 created, superseded and collected meanwhile."""
 
 
+def uptime() -> float:
+    """Seconds that never go back, those asleep included: a writer on a machine that was suspended has stalled too."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 @dataclass(frozen=True)
 class Head:
-    """A version and the state at it. Version 0 has no state: the collection was never created."""
+    """A version and the state at it. Version 0 has no state: the collection was never created.
+
+    `seen_at` is when storage was last asked for it or for what follows it: never later than the answer.
+    """
 
     version: int
     sha256: str
@@ -72,29 +80,31 @@ class StateLog:
     new_id: Callable[[], str]
     writer: str = ""
     wall: Callable[[], float] = time.time
-    monotonic: Callable[[], float] = time.monotonic
+    monotonic: Callable[[], float] = uptime
     pause: Callable[[float], None] = time.sleep
     _dice: random.Random = field(default_factory=random.Random)
 
     def load(self, version: int | None = None) -> Head:
         """The newest state, or the one at `version`. InvalidUsage if that version is not there."""
+        looked = self.monotonic()
         newest = self.newest_version()
         if version is not None and not 0 < version <= newest:
             raise InvalidUsage(f"there is no version {version}; the newest is {newest}")
         wanted = newest if version is None else version
-        head = Head(0, "", None, self.monotonic())
+        head = Head(0, "", None, looked)
         if wanted >= CHECKPOINT_EVERY:
-            data = self._read(wanted // CHECKPOINT_EVERY * CHECKPOINT_EVERY)
-            if data is None:
-                raise Corruption(f"version {wanted // CHECKPOINT_EVERY * CHECKPOINT_EVERY} is missing below {wanted}")
-            record = _decoded(data, wanted // CHECKPOINT_EVERY * CHECKPOINT_EVERY)
-            head = Head(record.version, hashlib.sha256(data).hexdigest(), record.checkpoint, self.monotonic())
-        while head.version < wanted:
-            data = self._read(head.version + 1)
-            if data is None:
-                raise Corruption(f"version {head.version + 1} is missing below {wanted}")
-            head = self._folded(head, _decoded(data, head.version + 1), data)
-        return head
+            data, record = self._present(wanted // CHECKPOINT_EVERY * CHECKPOINT_EVERY, wanted)
+            head = Head(record.version, hashlib.sha256(data).hexdigest(), record.checkpoint, looked)
+        return self._folded_to(head, wanted)
+
+    def replay(self) -> Head:
+        """The newest state folded from the first version on, trusting no checkpoint.
+
+        Raises Corruption where a version does not follow its predecessor, or a checkpoint is not the fold of the
+        changes before it.
+        """
+        looked = self.monotonic()
+        return self._folded_to(Head(0, "", None, looked), self.newest_version())
 
     def newest_version(self) -> int:
         """The number of the newest version; 0 if there is none."""
@@ -114,8 +124,9 @@ class StateLog:
         head, unknown = base, False
         for attempt in range(ATTEMPTS):
             try:
-                for data, record in self._after(head):
-                    head = self._folded(head, record, data)
+                head, newest = self._looked_anew(head)
+                for data, record, seen_at in self._after(head, newest):
+                    head = _folded(head, record, data, seen_at)
                     if record.id == identity:
                         return Committed(head, True)
                     if reason := conflict(change, record.change):
@@ -160,41 +171,61 @@ class StateLog:
         checkpoint = outcome.state if version % CHECKPOINT_EVERY == 0 else None
         now = int(self.wall() * 1_000_000)
         record = VersionRecord(FORMAT, version, head.sha256, identity, now, self.writer, change, checkpoint)
-        data = encode(record)
+        data, seen_at = encode(record), self.monotonic()
         self.store.create(_key(version), data)
-        return Head(version, hashlib.sha256(data).hexdigest(), outcome.state, self.monotonic())
+        return Head(version, hashlib.sha256(data).hexdigest(), outcome.state, seen_at)
 
-    def _after(self, head: Head) -> Iterator[tuple[bytes, VersionRecord]]:
-        """Versions newer than `head`. After a stall a missing next one proves nothing, so the newest is looked up."""
-        if self.monotonic() - head.seen_at > STALL_LIMIT:
-            newest = self.newest_version()
-            if newest > head.version and self._read(head.version + 1) is None:
-                raise Contention(f"version {head.version + 1} was collected during a stall; run the step again")
-            if newest < head.version:
-                raise Corruption(f"the newest version is {newest}, but {head.version} was seen before")
-        version = head.version + 1
+    def _looked_anew(self, head: Head) -> tuple[Head, int]:
+        """The head and a version known to exist. After a stall a missing next version proves nothing, as it may have
+        been created and collected meanwhile: so the newest is looked up, and the head is known anew if it is that."""
+        looked = self.monotonic()
+        if looked - head.seen_at <= STALL_LIMIT:
+            return head, head.version
+        newest = self.newest_version()
+        if newest < head.version:
+            raise Corruption(f"the newest version is {newest}, but {head.version} was seen before")
+        return replace(head, seen_at=looked), newest
+
+    def _after(self, head: Head, newest: int) -> Iterator[tuple[bytes, VersionRecord, float]]:
+        """Versions newer than `head`, at least up to `newest`, each with when it was asked for."""
+        version, asked = head.version + 1, self.monotonic()
         while (data := self._read(version)) is not None:
-            yield data, _decoded(data, version)
-            version += 1
+            yield data, _decoded(data, version), asked
+            version, asked = version + 1, self.monotonic()
+        if version <= newest:
+            raise Contention(f"version {version} was collected during a stall; run the step again")
 
-    def _folded(self, head: Head, record: VersionRecord, data: bytes) -> Head:
-        if record.previous != head.sha256:
-            raise Corruption(
-                f"version {record.version} follows {record.previous[:12]}, but {head.version} is {head.sha256[:12]}"
-            )
-        outcome = apply(head.arrangement, record.change)
-        state = outcome.state if isinstance(outcome, Applied) else head.arrangement
-        if not isinstance(outcome, Applied | AlreadyApplied):
-            raise Corruption(f"version {record.version} does not apply: {outcome.reason}")
-        if record.checkpoint is not None and record.checkpoint != state:
-            raise Corruption(f"the checkpoint of version {record.version} is not the fold of its changes")
-        return Head(record.version, hashlib.sha256(data).hexdigest(), state, self.monotonic())
+    def _folded_to(self, head: Head, wanted: int) -> Head:
+        for version in range(head.version + 1, wanted + 1):
+            data, record = self._present(version, wanted)
+            head = _folded(head, record, data, head.seen_at)
+        return head
+
+    def _present(self, version: int, below: int) -> tuple[bytes, VersionRecord]:
+        data = self._read(version)
+        if data is None:
+            raise Corruption(f"version {version} is missing below {below}")
+        return data, _decoded(data, version)
 
     def _read(self, version: int) -> bytes | None:
         try:
             return _retried(lambda: self.store.read(_key(version)), self.pause)
         except Missing:
             return None
+
+
+def _folded(head: Head, record: VersionRecord, data: bytes, seen_at: float) -> Head:
+    if record.previous != head.sha256:
+        raise Corruption(
+            f"version {record.version} follows {record.previous[:12]}, but {head.version} is {head.sha256[:12]}"
+        )
+    outcome = apply(head.arrangement, record.change)
+    state = outcome.state if isinstance(outcome, Applied) else head.arrangement
+    if not isinstance(outcome, Applied | AlreadyApplied):
+        raise Corruption(f"version {record.version} does not apply: {outcome.reason}")
+    if record.checkpoint is not None and record.checkpoint != state:
+        raise Corruption(f"the checkpoint of version {record.version} is not the fold of its changes")
+    return Head(record.version, hashlib.sha256(data).hexdigest(), state, seen_at)
 
 
 def _key(version: int) -> str:

@@ -1,0 +1,323 @@
+"""The state log: races, lost replies, stalls (SlateDB's RFC 0026), and a history that proves itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.faulty import Clock, Fault, FaultyStore, InterruptedStore, LostAckStore
+from support.world import collection, interval
+from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage
+from tidemark.model.arrangement import Fence
+from tidemark.model.change import Attempted, Created, Sealed
+from tidemark.model.transition import Stale
+from tidemark.storage.log import ATTEMPTS, CHECKPOINT_EVERY, COLLECTION_GRACE, STALL_LIMIT, Committed, Head, StateLog
+from tidemark.storage.memory import MemoryStore
+from tidemark.storage.store import AlreadyExists, Indeterminate, ObjectStore
+from tidemark.storage.verify import verify_history
+
+
+class Ids:
+    def __init__(self, prefix: str) -> None:
+        self.prefix, self.given = prefix, 0
+
+    def __call__(self) -> str:
+        self.given += 1
+        return f"{self.prefix}{self.given}"
+
+
+def log_of(store: ObjectStore, writer: str = "a", clock: Clock | None = None) -> StateLog:
+    clock = clock or Clock()
+    return StateLog(store, Ids(writer), writer, wall=lambda: 0.0, monotonic=clock, pause=clock.pause)
+
+
+def attempted(number: int) -> Attempted:
+    return Attempted(Fence("drain", interval(number), "token"))
+
+
+def created(store: ObjectStore, versions: int = 1, writer: str = "setup") -> StateLog:
+    log = log_of(store, writer)
+    log.commit(log.load(), Created(collection()))
+    for number in range(versions - 1):
+        log.commit(log.load(), attempted(number))
+    return log
+
+
+def remove_up_to(store: MemoryStore, version: int) -> None:
+    """As the collector will: oldest first, never the head."""
+    for key in [info.key for info in store.list("versions/")]:
+        if int(key.rpartition("/")[2].removesuffix(".json")) <= version:
+            store.delete(key)
+
+
+def fences(store: ObjectStore) -> list[int]:
+    return [fence.interval.lower // 10 for fence in log_of(store).load().state.fences]
+
+
+def test_every_commit_is_one_version_and_every_version_can_be_loaded():
+    log = created(MemoryStore(), 40)
+    assert [len(log.load(version).state.fences) for version in range(1, 41)] == list(range(40))
+    assert [record.version for record in log.history()] == list(range(40, 0, -1))
+
+
+@pytest.mark.parametrize("version", [-1, 0, 4])
+def test_a_version_that_is_not_there_is_refused(version: int):
+    with pytest.raises(InvalidUsage, match=f"no version {version}; the newest is 3"):
+        created(MemoryStore(), 3).load(version)
+
+
+def test_the_loser_of_a_race_folds_what_the_winner_did_and_commits_after_it():
+    store = MemoryStore()
+    base = created(store).load()
+    one, two = log_of(store, "one"), log_of(store, "two")
+    assert isinstance(one.commit(base, attempted(1)), Committed)
+    committed = two.commit(base, attempted(2))
+    assert isinstance(committed, Committed)
+    assert committed.head.version == 3
+    assert fences(store) == [1, 2]
+
+
+def test_the_same_change_again_is_no_new_version():
+    log = created(MemoryStore())
+    base = log.load()
+    first, second = log.commit(base, attempted(1)), log.commit(base, attempted(1))
+    assert isinstance(first, Committed)
+    assert isinstance(second, Committed)
+    assert (first.fresh, second.fresh, second.head.version) == (True, False, 2)
+
+
+@pytest.mark.parametrize("error", [AlreadyExists, Indeterminate])
+def test_a_lost_reply_is_found_to_be_one_s_own(error: type[Exception]):
+    store = MemoryStore()
+    created(store)
+    lossy = LostAckStore(store, error)
+    log = log_of(lossy)
+    committed = log.commit(log.load(), attempted(1))
+    assert isinstance(committed, Committed)
+    assert committed.fresh
+    assert (lossy.lost, log.newest_version()) == (1, 2)
+
+
+class SilentStore(LostAckStore):
+    """Creates neither land nor fail."""
+
+    def create(self, key: str, data: bytes) -> None:
+        raise Indeterminate(key)
+
+
+def test_a_store_that_never_says_gives_commit_unknown():
+    store = MemoryStore()
+    created(store)
+    log = log_of(SilentStore(store))
+    with pytest.raises(CommitUnknown, match="version 2"):
+        log.commit(log.load(), attempted(1))
+
+
+def test_too_many_lost_races_give_contention():
+    store = MemoryStore()
+    created(store)
+
+    class Unlucky(FaultyStore):
+        def create(self, key: str, data: bytes) -> None:
+            created_by_other = log_of(store, f"other{self.calls}")
+            created_by_other.commit(created_by_other.load(), attempted(100 + self.calls))
+            super().create(key, data)
+
+    log = log_of(Unlucky(store))
+    with pytest.raises(Contention, match=f"lost {ATTEMPTS} races"):
+        log.commit(log.load(), Sealed(1, 1))
+
+
+def test_a_newer_attempt_fences_the_older_off():
+    store = MemoryStore()
+    log = created(store)
+    drain = Fence("drain", interval(0), "old")
+    log.commit(log.load(), Attempted(drain))
+    log.commit(log.load(), Attempted(Fence("drain", interval(0), "new")))
+    from tidemark.model.batch import Description, TraceBatch
+    from tidemark.model.change import Drained
+
+    with pytest.raises(Fenced, match="new"):
+        log.commit(log.load(), Drained(drain, TraceBatch("x", Description(0, 10), 0, 0, 0, 0)))
+
+
+# Stalls. A writer stands still; meanwhile others commit and a collector removes old versions, so that the number it is
+# about to create is free again. It must not take it.
+
+
+def others(store: MemoryStore, clock: Clock, seconds: float = 2 * COLLECTION_GRACE) -> None:
+    clock.now += seconds
+    log = log_of(store, "others")
+    for number in range(50, 60):
+        log.commit(log.load(), attempted(number))
+    remove_up_to(store, log.newest_version() - 1 if log.newest_version() % CHECKPOINT_EVERY == 0 else 5)
+
+
+def refused(store: MemoryStore, stalled: StateLog, base: Head) -> None:
+    before = written_by_a(store)
+    with pytest.raises((Contention, Corruption)):
+        stalled.commit(base, attempted(9))
+    assert written_by_a(store) <= before
+
+
+def written_by_a(store: MemoryStore) -> set[str]:
+    return {key for key, data in store.objects.items() if b'"writer":"a"' in data}
+
+
+def test_stalled_between_load_and_commit():
+    store, clock = MemoryStore(), Clock()
+    created(store, 3)
+    log = log_of(store, clock=clock)
+    base = log.load()
+    others(store, clock)
+    refused(store, log, base)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_stalled_while_loading(after: bool):
+    """Between the listing that found the newest version and the reading of it, or just after the reading."""
+    store, clock = MemoryStore(), Clock()
+    created(store, 3)
+    log = log_of(InterruptedStore(store, "list", lambda: others(store, clock), after=True), clock=clock)
+    try:
+        base = log.load()
+    except Corruption:
+        return
+    refused(store, log, base)
+
+
+def test_stalled_after_reading_the_head():
+    store, clock = MemoryStore(), Clock()
+    created(store, 1)
+    log = log_of(InterruptedStore(store, "read", lambda: others(store, clock), after=True), clock=clock)
+    refused(store, log, log.load())
+
+
+def test_stalled_after_folding_what_others_did():
+    store, clock = MemoryStore(), Clock()
+    setup = created(store, 1)
+    log = log_of(store, clock=clock)
+    base = log.load()
+    setup.commit(setup.load(), attempted(7))
+    interrupted = InterruptedStore(store, "read", lambda: others(store, clock), after=True)
+    refused(store, log_of(interrupted, clock=clock), base)
+
+
+def test_stalled_after_a_create_of_one_s_own():
+    store, clock = MemoryStore(), Clock()
+    created(store, 1)
+    interrupted = InterruptedStore(store, "create", lambda: others(store, clock), after=True)
+    log = log_of(interrupted, clock=clock)
+    committed = log.commit(log.load(), attempted(7))
+    assert isinstance(committed, Committed)
+    refused(store, log, committed.head)
+
+
+def test_a_long_step_on_a_quiet_collection_commits():
+    """Nobody else wrote for hours: having looked anew, the writer knows so."""
+    store, clock = MemoryStore(), Clock()
+    created(store, 3)
+    log = log_of(store, clock=clock)
+    base = log.load()
+    clock.now += 3 * STALL_LIMIT
+    committed = log.commit(base, attempted(9))
+    assert isinstance(committed, Committed)
+    assert committed.fresh
+
+
+def test_a_long_step_on_a_busy_collection_commits_after_what_others_did():
+    store, clock = MemoryStore(), Clock()
+    setup = created(store, 3)
+    log = log_of(store, clock=clock)
+    base = log.load()
+    clock.now += 3 * STALL_LIMIT
+    setup.commit(setup.load(), attempted(5))
+    assert isinstance(log.commit(base, attempted(9)), Committed)
+    assert fences(store) == [0, 1, 5, 9]
+
+
+def test_collected_while_catching_up_after_a_stall():
+    """The next version is still there, the one after it is collected between two reads."""
+    store, clock = MemoryStore(), Clock()
+    created(store, 1)
+    log = log_of(store, clock=clock)
+    base = log.load()
+    clock.now += 2 * STALL_LIMIT
+    others_log = log_of(store, "others")
+    for number in range(50, 60):
+        others_log.commit(others_log.load(), attempted(number))
+    collecting = InterruptedStore(store, "read", lambda: remove_up_to(store, 5), after=True)
+    refused(store, log_of(collecting, clock=clock), base)
+
+
+# Faults of single calls.
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_any_refused_or_unanswered_call_of_a_commit_is_tried_again(after: bool):
+    nth = 0
+    while True:
+        nth += 1
+        store = MemoryStore()
+        created(store, 20)
+        faulty = FaultyStore(store, Fault(nth, after, dies=False))
+        log = log_of(faulty)
+        committed = log.commit(log.load(), attempted(77))
+        assert isinstance(committed, Committed)
+        assert committed.fresh
+        assert log.newest_version() == 21
+        if faulty.fired is None:
+            break
+    assert nth > 5
+
+
+# Storage that does not hold what was written.
+
+
+def test_a_tampered_version_is_found_wherever_it_is():
+    for version in range(1, 41):
+        store = MemoryStore()
+        log = created(store, 41)
+        key = f"versions/00000000/{version:012d}.json"
+        store.objects[key] = store.objects[key].replace(b'"written_at":0', b'"written_at":1')
+        assert [finding.rule for finding in verify_history(log)] == ["history"], f"version {version}"
+
+
+def test_a_tampered_checkpoint_is_found():
+    store = MemoryStore()
+    log = created(store, CHECKPOINT_EVERY)
+    key = f"versions/00000000/{CHECKPOINT_EVERY:012d}.json"
+    assert b'"seal":0' in store.objects[key]
+    store.objects[key] = store.objects[key].replace(b'"seal":0', b'"seal":7')
+    assert list(verify_history(log))
+
+
+def test_a_sound_history_verifies():
+    assert list(verify_history(created(MemoryStore(), 50))) == []
+
+
+def test_a_gap_is_corruption():
+    store = MemoryStore()
+    log = created(store, 5)
+    store.delete("versions/00000000/000000000003.json")
+    with pytest.raises(Corruption, match="version 3 is missing below 5"):
+        log.load()
+
+
+def test_a_newer_format_is_refused_by_name():
+    store = MemoryStore()
+    log = created(store, 1)
+    key = "versions/00000000/000000000001.json"
+    store.objects[key] = store.objects[key].replace(b'"format":1', b'"format":2')
+    with pytest.raises(InvalidUsage, match="format 2, this code reads up to 1"):
+        log.load()
+
+
+def test_stale_is_an_answer():
+    store = MemoryStore()
+    log = created(store)
+    from tidemark.model.arrangement import LedgerRun
+    from tidemark.model.batch import ObjectRef
+    from tidemark.model.change import LedgerMerged
+
+    run = LedgerRun(ObjectRef("ledger/1.json", 1, "0"), 1, "a", "a")
+    assert isinstance(log.commit(log.load(), LedgerMerged(("ledger/0.json",), run)), Stale)
