@@ -74,7 +74,11 @@ def _validations(collection: str, gate: str) -> Markup:
     folder = settings.docs_folder() / collection / gate
     pages = sorted(page.relative_to(folder).as_posix() for page in (folder / "validations").rglob("*.html"))
     links = [
-        tag("li", tag("a", Path(page).stem, href=f"../../docs/{collection}/{gate}/{quote(page)}")) for page in pages
+        tag(
+            "li",
+            tag("a", Path(page).parts[1].removesuffix(".html"), href=f"../../docs/{collection}/{gate}/{quote(page)}"),
+        )
+        for page in pages
     ]
     return joined([tag("h3", "Data Docs of Great Expectations"), tag("ul", joined(links))] if links else [])
 

@@ -27,7 +27,7 @@ a { color: var(--trace) } p { margin: .3rem 0 }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 1rem 1.2rem;
   margin: 0 0 1.2rem }
 header { display: flex; gap: 1rem; align-items: baseline; flex-wrap: wrap }
-code { font: 12.5px ui-monospace, monospace }
+code { font: 12.5px ui-monospace, monospace } time, td code { white-space: nowrap }
 table { border-collapse: collapse; width: 100% }
 td, th { text-align: left; padding: .22rem .9rem .22rem 0; vertical-align: top; border-bottom: 1px solid var(--soft) }
 th { color: var(--quiet); font-weight: 500 }
@@ -37,8 +37,8 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums }
 .lane { display: grid; grid-template-columns: 6.5rem 1fr; align-items: center; margin: 3px 0 }
 .track { position: relative; height: 22px; background: var(--soft); border-radius: 3px }
 .bar { position: absolute; top: 0; bottom: 0; min-width: 5px; padding-left: 5px; background: var(--trace);
-  border-right: 2px solid var(--card); border-radius: 3px; color: #fff; font-size: 11px; line-height: 22px;
-  overflow: hidden; white-space: nowrap }
+  border-right: 2px solid var(--card); border-radius: 3px; color: light-dark(#fff, #0d1620); font-size: 11px;
+  line-height: 22px; overflow: hidden; white-space: nowrap }
 .bar.unsealed { background: var(--unsealed) } .bar.unvouched { outline: 2px dashed var(--bad); outline-offset: -2px }
 .bar.empty { opacity: .35 }
 .axis { display: flex; justify-content: space-between; margin-left: 6.5rem; font-size: 12px; color: var(--quiet) }
@@ -128,8 +128,8 @@ def _card(entry: Mapping[str, Any], *, up: str) -> Markup:
     )
 
 
-def _seconds(time: int) -> str:
-    return format_instant(time // 1_000_000 * 1_000_000)
+def _seconds(time: int) -> Markup:
+    return tag("time", format_instant(time // 1_000_000 * 1_000_000))
 
 
 def _verdict(entry: Mapping[str, Any]) -> Markup:
@@ -138,7 +138,7 @@ def _verdict(entry: Mapping[str, Any]) -> Markup:
     if entry["quarantined"]:
         return tag("span", f"{len(entry['quarantined'])} batches in quarantine", class_="bad")
     if entry["trace_upper"] < entry["seal"] or entry["unvouched"]:
-        return tag("span", "a run is under way; next ", tag("code", entry["next_step"]), class_="quiet")
+        return tag("span", "not finished; next is ", tag("code", entry["next_step"]), class_="quiet")
     if not entry["seal"]:
         return tag("span", "nothing is sealed yet", class_="quiet")
     return tag("span", f"complete below {entry['seal_text']}", class_="good")
