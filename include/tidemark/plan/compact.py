@@ -40,7 +40,8 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
 
     From the oldest, two neighbours of one level merge; what they would become may meet its neighbour's level in turn,
     and so on: the whole run of batches is merged once, which halves the bytes a pairwise cascade writes. Batches ahead
-    of `since` keep their times; a collection with `compact_ahead` off waits until `since` has passed them.
+    of `since` keep their times; a collection with `compact_ahead` off waits until `since` has passed them. The trace of
+    a keyed collection is forwarded to its horizon at most: facts to come are resolved against what it held there.
 
     Raises Unvouched if an input is not vouched for under the current trace suite.
     """
@@ -50,7 +51,8 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
         return None
     if unvouched := [batch.id for batch in due if not state.is_vouched(batch)]:
         raise Unvouched(f"trace batch {unvouched[0]} is not vouched for; run the trace gate", Gate.TRACE)
-    description = Description(due[0].description.lower, due[-1].description.upper, state.since)
+    since = min(state.since, state.horizon) if state.collection.keyed else state.since
+    description = Description(due[0].description.lower, due[-1].description.upper, since)
     return CompactionRequest(due, description)
 
 
