@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from tidemark.config.template import render
-from tidemark.errors import Corruption, GateFailed, NotReady
+from tidemark.errors import Contention, Corruption, GateFailed, NotReady
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, Part, UnsealedBatch
 from tidemark.model.change import Ingested, Refused
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash
+from tidemark.model.transition import Stale
 from tidemark.plan.ingest import IngestRequest, group_files, plan_ingest
 from tidemark.plan.tasks import IngestAnswer, IngestTask
 from tidemark.storage import landing, ledger, parts_table
@@ -37,7 +38,7 @@ def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]
         batch = job.new_id()
         read.extend(_execute(job, head.state, request, batch))
         entries = [entry for answer in read for entry in answer.entries]
-        _stop_on_bad_files(job, head, entries)
+        _stop_on_bad_files(job, head, fence, entries)
         return _change(job, fence, request, read, batch)
 
     head, change, fresh = job.commit_until_fit(change_for)
@@ -98,12 +99,17 @@ def _execute(job: Job, state: Arrangement, request: IngestRequest, batch: str) -
     return answers
 
 
-def _stop_on_bad_files(job: Job, head: Head, entries: Sequence[LedgerEntry]) -> None:
-    """Where the collection says so, a file that cannot be taken stops the interval; the ledger remembers why."""
+def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[LedgerEntry]) -> None:
+    """Where the collection says so, a file that cannot be taken stops the interval; the ledger remembers why.
+
+    Raises GateFailed, or Contention if another run has taken the file meanwhile.
+    """
     bad = [entry for entry in entries if entry.status is Status.QUARANTINED]
     if not bad or head.state.collection.source.bad_files != "stop":
         return
-    job.log.commit(head, Refused(_run(job, bad)))
+    outcome = job.log.commit(head, Refused(_run(job, bad), fence, _sources(bad)))
+    if isinstance(outcome, Stale):
+        raise Contention(f"{outcome.reason}; run the step again")
     more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
     raise GateFailed(f"{bad[0].path}: {bad[0].reason}{more}; mend the file and run again, or set bad_files: quarantine")
 
@@ -116,12 +122,16 @@ def _change(job: Job, fence: Fence, request: IngestRequest, answers: Sequence[In
         fence,
         _batch(job, batch, request.interval, parts) if parts else None,
         _run(job, entries) if entries else None,
-        sources=tuple(sorted(path_hash(entry.path) for entry in entries)),
+        sources=_sources(entries),
         first_on_time=min(on_time, default=None),
         rows_late_applied=sum(entry.rows_late_applied for entry in entries),
         rows_late_discarded=sum(entry.rows_late_discarded for entry in entries),
         bad_files=sum(entry.status is Status.QUARANTINED for entry in entries),
     )
+
+
+def _sources(entries: Sequence[LedgerEntry]) -> tuple[int, ...]:
+    return tuple(sorted(path_hash(entry.path) for entry in entries))
 
 
 def _run(job: Job, entries: Sequence[LedgerEntry]) -> LedgerRun:

@@ -73,6 +73,7 @@ class Arrangement:
     seal: int = 0
     wanted: int = 0
     since: int = 0
+    forgotten: int = 0
     unsealed: tuple[UnsealedBatch, ...] = ()
     trace: tuple[TraceBatch, ...] = ()
     quarantined: tuple[UnsealedBatch, ...] = ()
@@ -125,11 +126,12 @@ class Arrangement:
     def horizon(self) -> int:
         """No fact that may still be resolved happened below here, so older facts need not be remembered.
 
-        Rows ingested later happened at or above seal - reach (or are discarded); rows ingested already and not yet
-        drained have recorded bounds. Non-decreasing.
+        Rows ingested later happened at or above seal - reach and since, or at the seal (or are discarded); rows
+        ingested already and not yet drained have recorded bounds. Non-decreasing: where more lateness is allowed than
+        before, what was forgotten at an earlier horizon stays so.
         """
-        floor = max(0, self.since, self.seal - self.collection.late.reach)
-        return min([floor, *(batch.first_event_time for batch in self.pending)])
+        floor = max(min(self.since, self.seal), self.seal - self.collection.late.reach)
+        return max(self.forgotten, min([floor, *(batch.first_event_time for batch in self.pending)]))
 
     def is_vouched(self, batch: UnsealedBatch | TraceBatch) -> bool:
         """Whether a certificate under the current suite covers the batch."""
@@ -170,14 +172,17 @@ class Arrangement:
 
 def evicted(state: Arrangement) -> Arrangement:
     """Forget unsealed batches the trace covers: those wholly below the trace upper. A keyed collection keeps a batch
-    until all it says happened below the horizon, because later facts are placed among the facts it holds."""
+    until all it says happened below the horizon, because later facts are placed among the facts it holds; `forgotten`
+    records how far that was."""
+    horizon = state.horizon
 
     def lingers(batch: UnsealedBatch) -> bool:
         if batch.last_time >= state.trace_upper:
             return True
-        return state.collection.keyed and batch.last_event_time >= state.horizon
+        return state.collection.keyed and batch.last_event_time >= horizon
 
     kept = tuple(batch for batch in state.unsealed if lingers(batch))
     alive = {batch.id for batch in kept + state.trace + state.quarantined}
     certificates = tuple(c for c in state.certificates if c.batch in alive)
-    return replace(state, unsealed=kept, certificates=certificates)
+    forgotten = horizon if state.collection.keyed else 0
+    return replace(state, unsealed=kept, certificates=certificates, forgotten=forgotten)

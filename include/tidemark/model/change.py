@@ -55,9 +55,14 @@ class Ingested:
 
 @dataclass(frozen=True)
 class Refused:
-    """Source files that could not be taken stopped their interval; `run` remembers which and why."""
+    """Source files that could not be taken stopped their interval; `run` remembers which and why.
+
+    `fence` and `sources` as in Ingested: the last word on a file must not be an older attempt's.
+    """
 
     run: LedgerRun
+    fence: Fence
+    sources: tuple[int, ...] = ()
     kind: Literal["refused"] = "refused"
 
 

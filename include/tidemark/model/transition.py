@@ -97,7 +97,7 @@ def conflict(mine: Change, theirs: Change) -> str | None:
     What a state cannot show is checked here: source files taken meanwhile by another ingest, rows read by a drain and
     then quarantined, and another declaration than the one a result was made under.
     """
-    if isinstance(mine, Ingested | Released) and isinstance(theirs, Ingested | Released):
+    if isinstance(mine, Ingested | Released | Refused) and isinstance(theirs, Ingested | Released | Refused):
         shared = set(mine.sources) & set(theirs.sources)
         if shared:
             return f"{len(shared)} of the source files were ingested by another run meanwhile"
@@ -158,6 +158,9 @@ def _ingested(state: Arrangement, change: Ingested) -> Outcome:
         return Stale(f"the seal {state.seal} has passed the batch's first time {batch.first_time}")
     if change.first_on_time is not None and change.first_on_time < state.seal:
         return Stale(f"the seal {state.seal} has passed {change.first_on_time}, judged on time before")
+    merged = max(min(state.since, state.seal), state.forgotten)
+    if batch and batch.first_event_time < merged:
+        return Stale(f"the batch tells of {batch.first_event_time}, and history below {merged} was merged")
     placed = () if batch is None else (replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1)),)
     totals = replace(
         state.totals,
@@ -181,7 +184,10 @@ def _ingested(state: Arrangement, change: Ingested) -> Outcome:
 def _refused(state: Arrangement, change: Refused) -> Outcome:
     if any(run.object == change.run.object for run in state.ledger):
         return AlreadyApplied()
-    return Applied(replace(state, ledger=(*state.ledger, change.run)))
+    if off := _fenced_off(state, change.fence):
+        return off
+    fences = _unfenced(state, change.fence)
+    return Applied(replace(state, ledger=(*state.ledger, change.run), fences=fences))
 
 
 def _certified(state: Arrangement, change: Certified) -> Outcome:

@@ -17,7 +17,10 @@ TASK_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class IngestRequest:
-    """Read these files of the interval, judging lateness against the seal. No files: record that it was read."""
+    """Read these files of the interval, judging lateness against the seal. No files: record that it was read.
+
+    Late rows that happened below `since` are discarded: their history was merged, or its facts are forgotten.
+    """
 
     interval: Interval
     files: tuple[SourceFile, ...]
@@ -44,7 +47,7 @@ def plan_ingest(
     new = tuple(file for file in files if _is_new(file, known.get(file.identity), retry_bad=stops))
     if not new and state.ingested.covers(interval):
         return None
-    return IngestRequest(interval, new, state.seal, state.since)
+    return IngestRequest(interval, new, state.seal, max(state.since, state.forgotten))
 
 
 def _is_new(file: SourceFile, entry: LedgerEntry | None, *, retry_bad: bool) -> bool:
