@@ -77,13 +77,15 @@ def _throughput(results: Sequence[dict[str, Any]]) -> Iterator[Figures]:
         cases.setdefault((result["envelope"], result["updates"]), []).append(result)
     for (envelope, updates), runs in cases.items():
         first, written = runs[0], runs[0]["bytes"]
+        spark, gx = ([run[name]["seconds"] for run in runs] for name in ("start_spark", "import_great_expectations"))
         parts = ", ".join(f"{name} {amount / MIB:.1f}" for name, amount in written["written"].items())
         yield Figures(
             f"{updates:,} updates, {envelope}",
             f"{first['days']} days, {first['keys']:,} keys; {_seeds(runs)}. Bytes written per byte of change files: "
             f"{_spread([run['bytes']['written_per_byte'] for run in runs], '.2f')} "
             f"({written['change_files'] / MIB:.1f} MiB in; MiB out: {parts}; {written['objects']} objects). "
-            f"Starting Spark took {_spread([run['start_spark']['seconds'] for run in runs], '.1f')} s, in no step. "
+            f"In no step: starting Spark, {_spread(spark, '.1f')} s, and importing Great Expectations, "
+            f"{_spread(gx, '.1f')} s. "
             "Peak memory adds up driver, JVM and executors; in a session that has run other steps before.",
             ("step", "seconds", "rows/s", "CPU s", "driver", "JVM", "executors", "peak MiB", "of it executors"),
             tuple(_step_row(name, [run["steps"][name] for run in runs]) for name in first["steps"]),
@@ -94,7 +96,7 @@ def _step_row(name: str, costs: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     return (
         name,
         _spread([cost["seconds"] for cost in costs], ".2f"),
-        f"{median(cost['rows_per_second'] for cost in costs):,.0f}",
+        f"{median(cost['rows_per_second'] for cost in costs):,.0f}" if costs[0]["rows"] else "-",
         _spread([cost["cpu_seconds_total"] for cost in costs], ".2f"),
         *(f"{median(cost['cpu_seconds'][role] for cost in costs):.2f}" for role in ("driver", "jvm", "executors")),
         f"{max(cost['peak_rss']['total'] for cost in costs) / MIB:,.0f}",
