@@ -1,7 +1,7 @@
 """What compaction writes: 64 days of equal size, compacted after each, against the pairwise cascade and the optimum.
 
-It is about what is written, not about seconds, so the kernels run in this process. The unit is a day's rows. Bytes
-are reported beside it; a row of a large batch takes a few more of them than of a small one, because its times spread.
+It is about what is written, not about seconds, so the kernels run in this process. The unit is a day's rows; bytes
+are reported beside it.
 """
 
 from __future__ import annotations
