@@ -39,13 +39,14 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
     """The cascade due now, as one merge; None if no two neighbours share a level.
 
     From the oldest, two neighbours of one level merge; what they would become may meet its neighbour's level in turn,
-    and so on: the whole run of batches is merged once, which halves the bytes a pairwise cascade writes. Batches ahead
-    of `since` keep their times; a collection with `compact_ahead` off waits until `since` has passed them. The trace of
-    a keyed collection is forwarded to its horizon at most: facts to come are resolved against what it held there.
+    and so on until no two neighbours share a level. Of the runs of batches that would end up as one, the oldest is
+    merged now, in one go, which halves the bytes a pairwise cascade writes. Batches ahead of `since` keep their times;
+    a collection with `compact_ahead` off waits until `since` has passed them. The trace of a keyed collection is
+    forwarded to its horizon at most: facts to come are resolved against what it held there.
 
     Raises Unvouched if an input is not vouched for under the current trace suite.
     """
-    groups = _cascade([(batch,) for batch in state.trace], state)
+    groups = _cascaded([(batch,) for batch in state.trace], state)
     due = next((group for group in groups if len(group) > 1), None)
     if due is None:
         return None
@@ -56,20 +57,17 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
     return CompactionRequest(due, description)
 
 
-def _cascade(groups: list[tuple[TraceBatch, ...]], state: Arrangement) -> list[tuple[TraceBatch, ...]]:
-    """Merge the oldest pair of equal expected level until none is left, following one cascade only."""
-    merged_at: int | None = None
-    while (at := _oldest_pair(groups, state, merged_at)) is not None:
+def _cascaded(groups: list[tuple[TraceBatch, ...]], state: Arrangement) -> list[tuple[TraceBatch, ...]]:
+    """Join the oldest two neighbouring groups of one expected level until there are none."""
+    while (at := _oldest_pair(groups, state)) is not None:
         groups = [*groups[: at - 1], groups[at - 1] + groups[at], *groups[at + 1 :]]
-        merged_at = at - 1
     return groups
 
 
-def _oldest_pair(groups: Sequence[tuple[TraceBatch, ...]], state: Arrangement, merged_at: int | None) -> int | None:
+def _oldest_pair(groups: Sequence[tuple[TraceBatch, ...]], state: Arrangement) -> int | None:
     for at in range(1, len(groups)):
-        part_of_cascade = merged_at is None or merged_at in (at - 1, at)
         behind = state.collection.compact_ahead or groups[at][-1].description.upper <= state.since
-        if part_of_cascade and behind and _expected_level(groups[at - 1]) == _expected_level(groups[at]):
+        if behind and _expected_level(groups[at - 1]) == _expected_level(groups[at]):
             return at
     return None
 
