@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from support.world import collection
 from tidemark.errors import Unvouched
 from tidemark.model.arrangement import Arrangement, Certificate

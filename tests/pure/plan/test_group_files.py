@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tidemark.model.ledger import SourceFile
 from tidemark.plan.ingest import group_files
 
