@@ -30,6 +30,11 @@ def release(job: Job, batch: str) -> dict[str, Any]:
     head = job.log.load()
     batch = _identified([held.id for held in (*head.state.quarantined, *head.state.unsealed)], batch)
     entries = _entries(job, head, batch)
+    held = [b.rows for b in head.state.quarantined if b.id == batch]
+    if held and sum(entry.rows for entry in entries) != held[0]:
+        raise InvalidUsage(
+            f"the files of batch {batch} were taken by others since, and the ledger knows it no more; ingest them again"
+        )
     last = ledger.known(job.store, head.state.ledger, [entry.path for entry in entries])
     for entry in entries:
         newer = last[entry.path]

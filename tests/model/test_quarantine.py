@@ -1,0 +1,62 @@
+"""The way out of a failing gate: a batch taken out, its files mended, or the batch put back."""
+
+from __future__ import annotations
+
+import pytest
+from support.world import World, collection, gated, interval
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.compact import compact
+from tidemark.jobs.ingest import ingest
+from tidemark.jobs.job import Job
+from tidemark.jobs.quarantine import quarantine, release
+from tidemark.storage.ledger import FAN_IN
+
+pytestmark = pytest.mark.model
+ROW = {"k": 1, "v": "a", "t": 3, "e": 3}
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path, collection())
+
+
+def take(world: World, day: int = 0):
+    return world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing)))
+
+
+def test_a_file_is_counted_once_whichever_way_its_batch_comes_back(world: World):
+    world.land(0, "a", [ROW])
+    batch = take(world)["batch"]
+    world.run(lambda job: quarantine(job, batch))
+    assert world.run(lambda job: release(job, batch))["outcome"] == "applied"
+    assert take(world)["outcome"] == "nothing to do"
+    world.run(lambda job: quarantine(job, batch))
+    again = take(world)["batch"]
+    assert again != batch
+    with pytest.raises(InvalidUsage, match=f"ingested again as batch {again}"):
+        world.run(lambda job: release(job, batch))
+
+
+def test_a_batch_whose_files_the_ledger_no_longer_tells_of_is_not_put_back(world: World):
+    """Taken, freed, taken again, freed again; a merge of the ledger keeps the last word on each file only."""
+    world.land(0, "a", [ROW])
+    first = take(world)["batch"]
+    world.run(lambda job: quarantine(job, first))
+    second = take(world)["batch"]
+    world.run(lambda job: quarantine(job, second))
+    for day in range(1, FAN_IN):
+        world.land(day, "a", [{**ROW, "t": day * 10, "e": day * 10}])
+        take(world, day)
+    world.run(lambda job: compact(job, interval(0)))
+    assert len(world.state.ledger) < FAN_IN
+    with pytest.raises(InvalidUsage, match="ingest them"):
+        release_of(world, first)
+    assert world.run(lambda job: release(job, second))["outcome"] == "applied"
+    assert take(world)["outcome"] == "nothing to do"
+
+
+def release_of(world: World, batch: str):
+    def step(job: Job):
+        return release(job, batch)
+
+    return gated(world.job(), step)
