@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,17 @@ from typing import Any
 import pyarrow.parquet as pq
 from hypothesis import event
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, precondition, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+)
+
 from model.oracle import Oracle, Row
 from support.faulty import Fault, FaultyStore
 from support.world import DAY, World, collection, interval, vouch
@@ -75,21 +86,22 @@ class HoldingLog(StateLog):
         return super().commit(base, change)
 
 
-rows = st.lists(
-    st.fixed_dictionaries(
-        {
-            "k": st.integers(0, 3),
-            "v": st.sampled_from(["a", "b", None]),
-            "dt": st.integers(0, DAY - 1),
-            "lag": st.sampled_from([0, 0, 0, 1, 3, 3, 8, 15, 30, -2, -12]),
-            "o": st.sampled_from([0, 1, None]),
-            "gone": st.sampled_from([False, False, False, True]),
-            "d": st.integers(-2, 2),
-        }
-    ),
-    max_size=5,
+row = st.fixed_dictionaries(
+    {
+        "k": st.integers(0, 3),
+        "v": st.sampled_from(["a", "b", None]),
+        "dt": st.integers(0, DAY - 1),
+        "lag": st.sampled_from([0, 0, 0, 1, 3, 3, 8, 15, 30, -2, -12]),
+        "o": st.sampled_from([0, 1, None]),
+        "gone": st.sampled_from([False, False, False, True]),
+        "d": st.integers(-2, 2),
+    }
 )
+rows = st.lists(row, max_size=5)
 files = st.lists(rows, min_size=0, max_size=2)
+lateness = st.sampled_from([Late("discard"), Late("reemit"), Late("reemit", 3), Late("reemit", 14)])
+runs = st.integers(0, 1)
+"""Which run drains or compacts: work that waits belongs to run 0, so 0 fences it off, and 1 makes it stale."""
 steps = st.sampled_from(["ingest", "drain", "compact"])
 
 
@@ -108,12 +120,12 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(
         envelope=st.sampled_from([Envelope.UPSERT, Envelope.UPSERT, Envelope.APPEND, Envelope.UPDATES]),
-        late=st.sampled_from([Late("discard"), Late("reemit"), Late("reemit", 3), Late("reemit", 14)]),
+        late=lateness,
         grace=st.sampled_from([0, 0, 4]),
         event_time=st.sampled_from([True, True, True, False]),
         order_by=st.booleans(),
         ahead=st.sampled_from([True, True, False]),
-        past=st.lists(files, max_size=5),
+        past=st.lists(files, min_size=2, max_size=5),
     )
     def declare(self, envelope, late, grace, event_time, order_by, ahead, past):
         declared = collection(
@@ -121,8 +133,8 @@ class Machine(RuleBasedStateMachine):
         )
         self.world = World(Path(self.folder.name), declared, MemoryStore())
         self.world.store = FaultyStore(self.world.truth)
-        reach = 0 if late.policy == "discard" else late.max_lateness
-        self.oracle = Oracle(keyed=declared.keyed, reach=reach, applies_late=late.policy == "reemit", two_times=event_time)
+        self.oracle = Oracle(keyed=declared.keyed, two_times=event_time)
+        self.oracle.allow(late.policy == "reemit", late.max_lateness)
         event(f"{envelope} {late.policy}")
         for landed in past:
             self.quiet_day(landed)
@@ -147,6 +159,15 @@ class Machine(RuleBasedStateMachine):
         result = self.run_ingest(day)
         assert new or result["outcome"] == "nothing to do"
 
+    @rule(told=st.lists(row, min_size=1, max_size=3), happened=st.integers(0, 20), landed=files)
+    def late_rows(self, told, happened, landed):
+        """Days later comes what happened at the very start, among keys that were drained and merged since."""
+        self.quiet_day(landed)
+        day = self.day(-1)
+        self.land(day, [[{**row, "lag": day * DAY + row["dt"] - happened} for row in told]])
+        self.run_ingest(day)
+        self.quiet_day([])
+
     @rule(gate=st.sampled_from(list(Gate)))
     def gate(self, gate):
         self.run(lambda job: vouch(job, gate))
@@ -162,13 +183,13 @@ class Machine(RuleBasedStateMachine):
         grace = before.collection.grace
         assert self.oracle.seal == max(before.seal, min(self.wanted, complete) - grace)
 
-    @rule(day=st.integers(0, 2))
+    @rule(day=runs)
     def drain(self, day):
         self.run(lambda job: drain(job, interval(day)))
         state = self.world.state
         assert state.trace_upper == state.seal
 
-    @rule(day=st.integers(0, 2))
+    @rule(day=runs)
     def compact(self, day):
         self.run(lambda job: compact(job, interval(day)))
         state = self.world.state
@@ -185,20 +206,28 @@ class Machine(RuleBasedStateMachine):
         self.drain(0)
         self.compact(0)
 
-    @rule(data=st.data())
-    def quarantine(self, data):
+    @rule(newest=st.booleans(), mended=st.none() | rows, landed=files)
+    def quarantine(self, newest, mended, landed):
+        """A batch is taken out before the seal, life goes on, and it is led out of quarantine or not."""
         state = self.world.state
         batches = [batch.id for batch in state.unsealed if batch.first_time >= state.seal]
+        if not batches:
+            self.land(self.day(0), landed)
+            self.run_ingest(self.day(0))
+            state = self.world.state
+            batches = [batch.id for batch in state.unsealed if batch.first_time >= state.seal]
         if batches:
-            self.run(lambda job: quarantine(job, data.draw(st.sampled_from(batches))))
+            self.run(lambda job: quarantine(job, batches[-1 if newest else 0]))
+            if newest:
+                self.lead_out(mended)
 
-    @rule(data=st.data(), mended=st.none() | rows)
-    def lead_out_of_quarantine(self, data, mended):
-        """Release the batch, or mend one of its files and ingest again."""
+    @rule(mended=st.none() | rows)
+    def lead_out(self, mended):
+        """Release a quarantined batch, or mend one of its files and ingest again."""
         quarantined = self.world.state.quarantined
         if not quarantined:
             return
-        batch = data.draw(st.sampled_from(quarantined))
+        batch = quarantined[0]
         if mended is None:
             try:
                 self.run(lambda job: release(job, batch.id))
@@ -213,14 +242,22 @@ class Machine(RuleBasedStateMachine):
             reached("mended file")
         self.run_ingest(day)
 
+    @rule(late=lateness)
+    def redefine_lateness(self, late):
+        head = self.world.head
+        if head.state.forgotten and late.reach > head.state.collection.late.reach:
+            reached("more lateness than is remembered")
+        self.world.log().commit(head, Redefined(replace(head.state.collection, late=late)))
+        self.observe()
+
     @rule()
     def redefine_quality(self):
         head = self.world.head
         quality = json.dumps({"row_count": len(head.state.collection.quality), "version": head.version})
-        declared = {**vars(head.state.collection), "quality": (quality,)}
+        declared = replace(head.state.collection, quality=(quality,))
         if any(not b.first_time < head.state.trace_upper and head.state.is_vouched(b) for b in head.state.pending):
             reached("certificates lapse")
-        self.world.log().commit(head, Redefined(type(head.state.collection)(**declared)))
+        self.world.log().commit(head, Redefined(declared))
         self.observe()
 
     @rule(back=st.integers(0, 25))
@@ -242,8 +279,8 @@ class Machine(RuleBasedStateMachine):
         held = self.start_work(step, self.day(ahead), landed)
         return multiple() if held is None else held
 
-    @rule(step=steps, landed=files, meanwhile=st.sampled_from(["quiet day", "same step", "quarantine"]))
-    def overtaken(self, step, landed, meanwhile):
+    @rule(step=steps, landed=files, meanwhile=st.sampled_from(["quiet day", "same step", "quarantine"]), run=runs)
+    def overtaken(self, step, landed, meanwhile, run):
         """While a step's result waits to be committed, others go on."""
         held = self.start_work(step, self.day(0), landed)
         if held is None:
@@ -257,9 +294,8 @@ class Machine(RuleBasedStateMachine):
             if pending:
                 self.run(lambda job: quarantine(job, pending[0]))
         else:
-            {"ingest": lambda: self.run_ingest(held.day), "drain": lambda: self.drain(0), "compact": lambda: self.compact(0)}[
-                step
-            ]()
+            again = {"ingest": lambda: self.run_ingest(held.day), "drain": lambda: self.drain(run)}
+            again.get(step, lambda: self.compact(run))()
         self.finish(held)
 
     @rule(held=consumes(work))
@@ -328,7 +364,7 @@ class Machine(RuleBasedStateMachine):
 
     def write(self, name: str, day: int, content: list[dict[str, Any]]) -> None:
         told = []
-        for number, row in enumerate(content):
+        for row in content:
             time = day * DAY + row["dt"]
             happened = max(0, time - row["lag"]) if self.world.collection.event_time else time
             told.append({**row, "t": time, "e": happened})
@@ -375,15 +411,17 @@ class Machine(RuleBasedStateMachine):
             for name in self.named(change.sources):
                 assert not self.owner[name]
                 self.owner[name] = change.batch
-        elif isinstance(change, Compacted):
-            if len(change.inputs) >= 3:
-                reached("merge of three and more")
+        elif isinstance(change, Compacted) and len(change.inputs) >= 3:
+            reached("merge of three and more")
+        elif isinstance(change, Redefined):
+            oracle.allow(change.collection.late.policy == "reemit", change.collection.late.max_lateness)
 
     def named(self, sources: tuple[int, ...]) -> list[str]:
         return [name for name in self.files if path_hash(name) in sources]
 
     def tell_ingested(self, change: Ingested, before: Any) -> None:
         oracle = self.oracle
+        oracle.forgotten = before.forgotten
         names = self.named(change.sources)
         assert len(names) == len(change.sources)
         for name in names:
@@ -403,10 +441,8 @@ class Machine(RuleBasedStateMachine):
         if oracle.keyed:
             for row in late:
                 deep = [b.description for b in before.trace if b.level > 0]
-                if any(
-                    r.key == row.key and r.event_time > row.event_time and any(d.lower <= r.time < d.upper for d in deep)
-                    for r in oracle.rows
-                ):
+                later = [r for r in oracle.rows if r.key == row.key and r.event_time > row.event_time]
+                if any(d.lower <= r.time < d.upper for d in deep for r in later):
                     reached("late fact before a compacted one")
         oracle.rows += taken
 

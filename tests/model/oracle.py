@@ -20,21 +20,25 @@ class Row(NamedTuple):
 class Oracle:
     """The rows accepted and the seal.
 
-    Where late rows apply at all, `reach` is how far below the seal (None: however far). Without `two_times` the
-    source tells one time only, which a late row loses.
+    Late rows from below `since`, or below what the collection has `forgotten`, do not count. Where they apply at all,
+    `reach` is how far below the seal (None: however far). Without `two_times` the source tells one time only, which a
+    late row loses.
     """
 
-    def __init__(self, *, keyed: bool, reach: int | None, applies_late: bool, two_times: bool) -> None:
-        self.keyed, self.reach, self.applies_late, self.two_times = keyed, reach, applies_late, two_times
-        self.seal = self.since = 0
+    def __init__(self, *, keyed: bool, two_times: bool) -> None:
+        self.keyed, self.two_times = keyed, two_times
+        self.seal = self.since = self.forgotten = 0
         self.rows: list[Row] = []
+
+    def allow(self, late: bool, reach: int | None) -> None:
+        self.applies_late, self.reach = late, reach
 
     def judge(self, rows: list[Row]) -> list[Row]:
         """The rows that count, each with the time the collection learned it."""
         late = [r for r in rows if r.event_time < self.seal and self.applies_late]
         kept = [r for r in late if self.reach is None or self.seal - r.event_time <= self.reach]
         on_time = [r for r in rows if r.event_time >= self.seal]
-        judged = [r._replace(time=self.seal) for r in kept if r.event_time >= self.since]
+        judged = [r._replace(time=self.seal) for r in kept if r.event_time >= max(self.since, self.forgotten)]
         judged += [r._replace(time=max(r.time, self.seal)) for r in on_time]
         return judged if self.two_times else [r._replace(event_time=r.time) for r in judged]
 
@@ -53,7 +57,7 @@ class Oracle:
         return Counter({at: n for at, n in held.items() if n})
 
     def changes(self, after: int, upto: int) -> Counter:
-        """Diff of each (key, value, time, event_time) learned in (after, upto]: what changes as_of from grid to grid."""
+        """Diff of each (key, value, time, event_time) learned in (after, upto]: what changes from grid to grid."""
         found: Counter = Counter()
         for key in {r.key for r in self.rows}:
             rows = [r for r in self.rows if r.key == key]

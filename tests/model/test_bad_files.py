@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from support.faulty import InterruptedStore
 from support.world import World, collection, interval
 from tidemark.errors import Contention, GateFailed
