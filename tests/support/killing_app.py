@@ -8,7 +8,7 @@ TIDEMARK_KILLING names a folder. If it holds `plan.json`, {"step", "point", "act
     uncommitted   everything is written, the commit's create is next
     committed     the create took effect, nobody was told
 
-by `kill` (SIGKILL of the driver), `stop` (SIGSTOP of the driver) or `wait` (until `go` is there). Whoever hits the driver
+by `kill` (SIGKILL of the driver), `stop` (SIGSTOP of it) or `wait` (until `go` is there). Whoever hits the driver
 takes the plan away first and leaves `hit` with the driver's pid: one plan is one hit. Without a plan it is the ordinary
 app. What executors run is defined here, in `__main__`, so that it travels to them by value.
 """

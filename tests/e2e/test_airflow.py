@@ -1,0 +1,261 @@
+"""Days through a real Airflow scheduler: in order, again, out of order, with a killed worker, with a gate that fails.
+
+One instance for all. The tests run in the order they are written, and each brings a collection of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import psutil
+import pytest
+
+from demo import answers, independent, layout
+from tests.e2e.instance import PROJECT, Airflow, running
+from tests.launch.support import is_dead
+from tidemark.arrow.read import as_of
+from tidemark.jobs.job import Job, fresh_id
+from tidemark.jobs.verify import verify
+from tidemark.model.instant import format_instant
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+FIRST, LAST = date(2012, 12, 31), date(2013, 1, 1)
+STEPS = ("ingest", "seal", "drain", "compact")
+GATES = ("gate_unsealed", "gate_frontier", "gate_trace", "gate_compaction")
+TASKS = {*STEPS, *GATES, "published"}
+
+ORDERS = """\
+name: {name}
+key: [id]
+value: [amount]
+columns: {{id: int, amount: int, at: timestamp}}
+start: {start}
+end: {end}
+time: {{column: at}}
+source: {{path: "{{{{ landing }}}}/{name}/{{{{ ds }}}}/*.csv", format: csv, envelope: upsert}}
+quality:
+  - expect_column_values_to_be_between: {{column: amount, min_value: 0}}
+"""
+HEADER = ("id", "amount", "at")
+
+
+@pytest.fixture(scope="module")
+def airflow() -> Iterator[Airflow]:
+    with running() as instance:
+        yield instance
+
+
+def orders(name: str, start: str, end: str) -> str:
+    return ORDERS.format(name=name, start=start, end=end)
+
+
+def held(airflow: Airflow, name: str) -> dict[int, int]:
+    """The newest complete answer of an orders collection: amount by id."""
+    table = as_of(airflow.store(name), airflow.log(name).load().state)
+    assert set(table["_multiplicity"].to_pylist()) <= {1}
+    return dict(zip(table["id"].to_pylist(), table["amount"].to_pylist(), strict=True))
+
+
+def seal_of(airflow: Airflow, name: str) -> str:
+    return format_instant(airflow.log(name).load().state.seal)
+
+
+def sound(airflow: Airflow, name: str) -> bool:
+    log = airflow.log(name)
+
+    def no_runner() -> Any:
+        raise AssertionError("only metadata is read")
+
+    report = verify(Job(airflow.store(name), log, no_runner, fresh_id()))
+    return report.sound
+
+
+def content(airflow: Airflow, name: str) -> Any:
+    """What a no-op leaves as it is: batches, frontiers, ledger."""
+    state = airflow.log(name).load().state
+    return state.unsealed, state.trace, state.quarantined, state.ledger, state.seal, state.since, state.ingested
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+@pytest.fixture(scope="module")
+def backfilled(airflow: Airflow) -> list[dict[str, Any]]:
+    """The demo's first two days, by date range: both runs, ended."""
+    layout.lay_out(airflow.landing, first=FIRST, last=LAST)
+    flights = airflow.declare((PROJECT / "include/collections/flights.yaml").read_text())
+    airflow.api.unpause(flights)
+    airflow.api.backfill(flights, FIRST.isoformat(), LAST.isoformat())
+
+    def ended() -> list[dict[str, Any]] | None:
+        found = airflow.api.runs(flights)
+        return found if len(found) == 2 and all(run["state"] in ("success", "failed") for run in found) else None
+
+    return airflow.until("both days are run", ended)
+
+
+class TestBackfill:
+    def test_days_run_in_order_and_each_is_sealed_to_its_end(
+        self, airflow: Airflow, backfilled: list[dict[str, Any]]
+    ) -> None:
+        runs = backfilled
+        assert [(run["state"], run["data_interval_start"][:10]) for run in runs] == [
+            ("success", FIRST.isoformat()),
+            ("success", LAST.isoformat()),
+        ]
+        assert moment(runs[0]["end_date"]) <= moment(runs[1]["start_date"])
+        for run in runs:
+            states = airflow.states("flights", run["dag_run_id"])
+            assert states == dict.fromkeys(TASKS, "success")
+        state = airflow.log("flights").load().state
+        assert format_instant(state.seal) == format_instant(state.trace_upper) == "2013-01-02T00:00:00Z"
+        seals = [r.change.upper for r in airflow.log("flights").history() if r.change.kind == "sealed"]
+        assert [format_instant(seal) for seal in seals] == ["2013-01-02T00:00:00Z", "2013-01-01T00:00:00Z"]
+        assert sound(airflow, "flights")
+
+    def test_figures_are_those_of_the_independent_calculation(
+        self, airflow: Airflow, backfilled: list[dict[str, Any]]
+    ) -> None:
+        ours = answers.figures(airflow.store("flights"), airflow.log("flights"), first=LAST, days=1)
+        theirs = independent.figures(first=LAST, days=1)
+        assert ours == theirs
+        assert theirs[0]["now"]["flights"] > 800, "too few flights to mean anything"
+
+    def test_a_cleared_day_is_a_no_op(self, airflow: Airflow, backfilled: list[dict[str, Any]]) -> None:
+        run = backfilled[-1]["dag_run_id"]
+        before, version = content(airflow, "flights"), airflow.log("flights").newest_version()
+        airflow.clear("flights", run)
+        airflow.ended("flights", run)
+        states = airflow.states("flights", run)
+        assert states == {**dict.fromkeys(TASKS, "success"), "published": "skipped"}, "nothing new, so no event"
+        assert content(airflow, "flights") == before
+        assert airflow.log("flights").newest_version() == version, "a no-op commits nothing"
+
+
+class TestOutOfOrder:
+    """Day 2 by hand first, then day 1 by a backfill."""
+
+    def test_day_two_waits_and_day_one_passes_both(self, airflow: Airflow) -> None:
+        first_day = [(1, 10, "2024-03-01T10:00:00Z"), (2, 20, "2024-03-01T11:00:00Z")]
+        second_day = [(1, 11, "2024-03-02T10:00:00Z"), (3, 30, "2024-03-02T11:00:00Z")]
+        airflow.land("mixed/2024-03-01/a.csv", HEADER, *first_day)
+        airflow.land("mixed/2024-03-02/a.csv", HEADER, *second_day)
+        name = airflow.declare(orders("mixed", "2024-03-01", "2024-03-03"))
+        airflow.api.unpause(name)
+        second = airflow.trigger(name, "2024-03-02T00:00:00Z", "2024-03-03T00:00:00Z")
+        airflow.ended(name, second)
+        assert airflow.states(name, second)["published"] == "skipped"
+        state = airflow.log(name).load().state
+        assert format_instant(state.seal) <= "2024-03-01T00:00:00Z", "the seal has passed the missing day"
+        assert sum(batch.rows for batch in state.unsealed) == 2
+        airflow.api.backfill(name, "2024-03-01", "2024-03-01")
+        (first,) = airflow.until(
+            "the run of day 1", lambda: [run for run in airflow.api.runs(name) if run["run_type"] == "backfill"]
+        )
+        airflow.ended(name, first["dag_run_id"])
+        assert seal_of(airflow, name) == "2024-03-03T00:00:00Z"
+        assert held(airflow, name) == {1: 11, 2: 20, 3: 30}
+        assert airflow.states(name, first["dag_run_id"])["published"] == "success"
+        assert sound(airflow, name)
+
+
+class TestFailingGate:
+    """A row that breaks the owner's expectation stops the run; quarantine, a mended file and *Clear* lead out of it."""
+
+    def test_the_way_in_and_the_way_out(self, airflow: Airflow) -> None:
+        rows = [(1, 10, "2024-03-01T10:00:00Z"), (2, -7, "2024-03-01T11:00:00Z")]
+        bad = airflow.land("bad/2024-03-01/a.csv", HEADER, *rows)
+        name = airflow.declare(orders("bad", "2024-03-01", "2024-03-02"))
+        airflow.api.unpause(name)
+        run = airflow.trigger(name, "2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z")
+        airflow.ended(name, run, state="failed")
+        tasks = airflow.tasks(name, run)
+        assert (tasks["ingest"]["state"], tasks["gate_unsealed"]["state"]) == ("success", "failed")
+        assert tasks["gate_unsealed"]["try_number"] == 1, "wrong data was retried"
+        assert {tasks[later]["state"] for later in TASKS - {"ingest", "gate_unsealed"}} == {"upstream_failed"}
+        said = airflow.log_of(name, run, "gate_unsealed", 1)
+        assert "-7" in said, "the failing row is not shown"
+        assert "GateFailed" in said
+        state = airflow.log(name).load().state
+        assert (state.seal, state.trace) == (0, ()) or state.seal <= state.collection.start, "it went on"
+
+        airflow.tidemark("quarantine", name, state.unsealed[0].id[:8])
+        bad.write_text(bad.read_text().replace("-7", "7"))
+        airflow.clear(name, run)
+        airflow.ended(name, run)
+        assert airflow.states(name, run) == dict.fromkeys(TASKS, "success")
+        assert held(airflow, name) == {1: 10, 2: 7}
+        assert seal_of(airflow, name) == "2024-03-02T00:00:00Z"
+        assert sound(airflow, name)
+
+
+class TestKilledWorker:
+    """The process of a task dies in the middle of a step, with everything: what a machine that goes away looks like."""
+
+    def test_it_is_noticed_within_a_minute_and_the_run_ends_right(self, airflow: Airflow) -> None:
+        airflow.land("killed/2024-03-01/a.csv", HEADER, *((n, n, "2024-03-01T10:00:00Z") for n in range(50)))
+        airflow.killing.plan("drain", "first file", "wait", collection="killed")
+        name = airflow.declare(orders("killed", "2024-03-01", "2024-03-02"))
+        airflow.api.unpause(name)
+        run = airflow.trigger(name, "2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z")
+        driver = airflow.killing.hit(within=150)
+        task = airflow.tasks(name, run)["drain"]
+        assert (task["state"], task["try_number"]) == ("running", 1)
+        versions = airflow.log(name).newest_version()
+        began = time.monotonic()
+        kill_worker(task["pid"])
+        airflow.until("the app of the killed task is dead", lambda: is_dead(driver), within=10)
+
+        def noticed() -> bool:
+            now = airflow.tasks(name, run)["drain"]
+            return now["state"] != "running" or now["try_number"] > 1
+
+        airflow.until("the scheduler notices", noticed, within=60)
+        print(f"noticed after {time.monotonic() - began:.0f} s")
+        assert airflow.log(name).newest_version() == versions, "the dead attempt has committed something"
+        airflow.ended(name, run)
+        assert airflow.tasks(name, run)["drain"]["try_number"] == 2
+        assert airflow.states(name, run) == dict.fromkeys(TASKS, "success")
+        assert held(airflow, name) == {n: n for n in range(50)}
+        assert len(airflow.log(name).load().state.trace) == 1
+        assert sound(airflow, name)
+
+
+def kill_worker(pid: int) -> None:
+    """SIGKILL the process of a task and the executor's worker above it, the worker first: nobody is left to report."""
+    task = psutil.Process(pid)
+    worker = task.parent()
+    assert worker is not None
+    for process in (worker, task):
+        os.kill(process.pid, signal.SIGKILL)
+
+
+def test_unpausing_starts_no_run_outside_start_and_end_and_of_the_past_the_last_interval_only(
+    airflow: Airflow,
+) -> None:
+    """The collections above ended long ago; one begins the day after tomorrow, one began three days ago."""
+    today = datetime.now(UTC).date()
+    soon, before = today + timedelta(days=2), today - timedelta(days=3)
+    later = airflow.declare(orders("later", soon.isoformat(), (soon + timedelta(days=5)).isoformat()))
+    current = airflow.declare(orders("current", before.isoformat(), (today + timedelta(days=5)).isoformat()))
+    for name in (later, current):
+        airflow.api.unpause(name)
+    (run,) = airflow.until("the run of the last whole day", lambda: airflow.api.runs(current), within=60)
+    bounds = (run["data_interval_start"][:10], run["data_interval_end"][:10])
+    assert bounds == ((today - timedelta(days=1)).isoformat(), today.isoformat())
+    assert airflow.api.runs(later) == []
+    scheduled = [
+        (name, run["data_interval_start"])
+        for name in ("flights", "mixed", "bad", "killed")
+        for run in airflow.api.runs(name)
+        if run["run_type"] == "scheduled"
+    ]
+    assert scheduled == []
+    assert len(airflow.api.runs(current)) == 1

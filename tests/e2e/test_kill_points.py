@@ -1,0 +1,334 @@
+"""A step that dies at any point is run again, and nothing is lost or counted twice.
+
+The points are enumerated and not slept for: tests/support/killing_app.py names them. A driver is killed there, or its
+client, or the resident server; or it is stopped there and goes on when a newer attempt has finished. Then the ordinary
+app runs again, and everything must be as in a run that nothing happened to.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pytest
+
+from tests.e2e.conftest import PROJECT
+from tests.launch.support import context, eventually, is_dead
+from tests.spark.support import DAY, HOUR, START, UPSERT, Made, day_of
+from tests.support.killing import Killing
+from tidemark.arrow.read import as_of, changes
+from tidemark.jobs.verify import verify
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.instant import format_instant
+from tidemark.resident.client import Resident
+from tidemark.resident.place import Settings
+from tidemark.storage import ledger, parts_table
+
+pytestmark = pytest.mark.e2e
+
+TASKS = ("ingest", "unsealed", "seal", "frontier", "drain", "trace", "compact", "compaction")
+"""A run's tasks in order; those that are no step are gates."""
+FINAL = {"ingest": "ingested", "seal": "sealed", "drain": "drained", "compact": "compacted"}
+DATA_POINTS = ("planned", "first file", "last file", "uncommitted", "committed")
+ALL_POINTS = [
+    (task, point)
+    for task in TASKS
+    for point in (DATA_POINTS if task in ("ingest", "drain", "compact") else ("uncommitted", "committed"))
+]
+ROWS, KEYS = 40_000, 15_000
+"""Enough for several row groups, hence several tasks and files, of every step."""
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """The store of a collection before each task of its second day, and how everything is at the end."""
+
+    before: dict[str, Path]
+    landing: Path
+    end: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    made = Made(folder, UPSERT)
+    for day in (1, 2):
+        made.land(day, ROWS, keys=KEYS)
+    for task in TASKS:
+        made.step(task, 1)
+    before = {}
+    for task in TASKS:
+        before[task] = folder / "before" / task
+        shutil.copytree(made.root, before[task])
+        made.step(task, 2)
+    assert len([batch for batch in made.log.load().state.trace if batch.rows]) == 1, "nothing was compacted"
+    return Undisturbed(before, made.landing, everything(made))
+
+
+def everything(made: Made) -> dict[str, Any]:
+    """All that must not depend on what died: answers, totals, frontiers, and that the store is sound."""
+    state = made.log.load().state
+    store, last = made.store, START + 2 * DAY - 1
+    entries = sorted((e.path, e.rows, e.rows_late_applied, e.rows_late_discarded) for e in _entries(made, state))
+    ingested = [record.change for record in made.log.history() if record.change.kind == "ingested"]
+    return {
+        "now": _plain(as_of(store, state)),
+        "then": _plain(as_of(store, state, time=START + DAY - 1, event_time=START + DAY - HOUR)),
+        "at the seal": _plain(as_of(store, state, time=last, event_time=last - DAY)),
+        "changes": _plain(changes(store, state, after=-1)),
+        "frontiers": (state.seal, state.trace_upper, state.since, state.ingested),
+        "trace": [(batch.rows, batch.digest, batch.description, batch.level) for batch in state.trace],
+        "unsealed": [(batch.rows, batch.digest) for batch in state.unsealed],
+        "files": entries,
+        "ingests": sorted((change.batch.rows, change.rows_late_applied) for change in ingested),
+        "vouched": all(state.is_vouched(batch) for batch in state.batches),
+        "findings": verify(made.job(), data=True).findings,
+    }
+
+
+def _entries(made: Made, state: Arrangement) -> list[Any]:
+    return list(ledger.entries(made.store, state.ledger))
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """With floats as text: no NaN equals another."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_floating(field.type):
+            table = table.set_column(at, field.name, table.column(at).cast(pa.string()))
+    return table
+
+
+def assert_as_undisturbed(made: Made, undisturbed: Undisturbed) -> None:
+    found = everything(made)
+    assert found.keys() == undisturbed.end.keys()
+    for name, value in undisturbed.end.items():
+        assert found[name] == value, f"{name} is not as in an undisturbed run"
+
+
+def before(undisturbed: Undisturbed, task: str, folder: Path) -> Made:
+    shutil.copytree(undisturbed.before[task], folder / "root")
+    return Made(folder, UPSERT)
+
+
+def objects(made: Made) -> set[str]:
+    return {info.key for info in made.store.list("")}
+
+
+def named(made: Made) -> set[str]:
+    """The objects the newest state names, and all versions."""
+    state = made.log.load().state
+    tables = {batch.parts.key for batch in state.batches if batch.parts}
+    parts = {part.file.key for part in parts_table.parts_of(made.store, state.batches)}
+    runs = {run.object.key for run in state.ledger}
+    late = {entry.late.key for entry in _entries(made, state) if entry.late}
+    return tables | parts | runs | late | {key for key in objects(made) if key.startswith("versions/")}
+
+
+def is_step(task: str) -> bool:
+    return task in FINAL
+
+
+def arguments(made: Made, undisturbed: Undisturbed, task: str) -> list[str]:
+    interval = day_of(2)
+    words = ["--root", str(made.root), "--collection", made.name]
+    words += ["--lower", format_instant(interval.lower), "--upper", format_instant(interval.upper)]
+    if task == "ingest":
+        words += ["--landing", str(undisturbed.landing)]
+    return words if is_step(task) else [*words, "--gate", task]
+
+
+def run(made: Made, undisturbed: Undisturbed, task: str, *, launcher: str, ordinary: bool = True) -> dict[str, Any]:
+    """One try of a task, as Airflow would make it. `ordinary` takes the project's app, else the one that can be hit."""
+    from tidemark.airflow.app_operator import AppOperator
+
+    app = task if is_step(task) else "gate"
+    application = str(PROJECT / "spark_apps" / f"{app}.py") if ordinary else None
+    words = arguments(made, undisturbed, task)
+    operator = AppOperator(task_id=task, app=app, application=application, app_args=words, launcher=launcher)
+    result: dict[str, Any] = operator.execute(context())
+    return result
+
+
+def finished(made: Made, undisturbed: Undisturbed, task: str) -> None:
+    """The rest of the day."""
+    for left in TASKS[TASKS.index(task) + 1 :]:
+        made_with_landing(made, undisturbed).step(left, 2)
+
+
+def made_with_landing(made: Made, undisturbed: Undisturbed) -> Made:
+    if not made.landing.exists():
+        made.landing.symlink_to(undisturbed.landing)
+    return made
+
+
+def new_changes(made: Made, version: int) -> list[str]:
+    return [record.change.kind for record in made.log.history() if record.version > version][::-1]
+
+
+def check_leftovers(made: Made, held: set[str], task: str, point: str) -> None:
+    """What the dead driver left is either named by the state or an orphan of the kind this point leaves."""
+    orphans = objects(made) - held - named(made)
+    files = {key for key in orphans if key.endswith(".parquet")}
+    tables = {key for key in orphans if "/parts-" in key}
+    runs = {key for key in orphans if key.startswith("ledger/")}
+    assert orphans == files | tables | runs
+    if point in ("planned", "committed") or task not in ("ingest", "drain", "compact"):
+        assert not orphans
+    elif point == "first file":
+        assert (len(files), len(tables), len(runs)) == (1, 0, 0)
+    else:
+        assert len(files) > 1, "the step wrote one file: first and last are the same"
+        assert len(tables) == (1 if point == "uncommitted" else 0)
+    assert list(made.root.rglob(".tmp-*")) == []
+
+
+def resident() -> Resident:
+    return Resident(Settings.from_environ(os.environ, master="local[2]"))
+
+
+def warm() -> int:
+    """Have the resident Spark up, so that a step is not first tried in this process; the server's pid."""
+    server = resident()
+    pid: int = server.start()["pid"]
+    eventually("the resident Spark is up", server.is_warm, within=90)
+    return pid
+
+
+def killed(killing: Killing, made: Made, undisturbed: Undisturbed, task: str, point: str, *, launcher: str) -> None:
+    """Run a task that is killed at a point, and look at what it left."""
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+    if launcher == "resident":
+        warm()
+    held, version = objects(made), made.log.newest_version()
+    killing.plan(task if is_step(task) else "gate", point)
+    with pytest.raises(AirflowException) as raised:
+        run(made, undisturbed, task, launcher=launcher, ordinary=False)
+    assert not isinstance(raised.value, AirflowFailException), "a killed step must be run again"
+    assert is_dead(killing.hit(within=1)), "the driver was hit at no point"
+    assert launcher == "submit" or "signal 9" in str(raised.value)
+    fence = ["attempted"] if task in ("ingest", "drain", "compact") else []
+    final = [FINAL.get(task, "certified")] if point == "committed" else []
+    assert new_changes(made, version) == fence + final
+    check_leftovers(made, held, task, point)
+
+
+@pytest.mark.parametrize(("task", "point"), ALL_POINTS, ids=[" ".join(pair) for pair in ALL_POINTS])
+def test_a_killed_child_of_the_resident_server(
+    killing: Killing, undisturbed: Undisturbed, tmp_path: Path, task: str, point: str
+) -> None:
+    made = before(undisturbed, task, tmp_path)
+    killed(killing, made, undisturbed, task, point, launcher="resident")
+    again = run(made, undisturbed, task, launcher="resident")
+    assert again["outcome"] == ("nothing to do" if point == "committed" else "applied")
+    finished(made, undisturbed, task)
+    assert_as_undisturbed(made, undisturbed)
+
+
+@pytest.mark.parametrize(
+    ("task", "point"), [("ingest", "first file"), ("drain", "uncommitted"), ("compact", "committed")]
+)
+def test_a_killed_driver_of_spark_submit(
+    killing: Killing, undisturbed: Undisturbed, tmp_path: Path, task: str, point: str
+) -> None:
+    made = before(undisturbed, task, tmp_path)
+    killed(killing, made, undisturbed, task, point, launcher="submit")
+    run(made, undisturbed, task, launcher="resident")  # the other launcher may finish it
+    finished(made, undisturbed, task)
+    assert_as_undisturbed(made, undisturbed)
+
+
+def waiting_client(
+    killing: Killing,
+    made: Made,
+    undisturbed: Undisturbed,
+    task: str,
+    point: str,
+    processes: list[subprocess.Popen[str]],
+) -> tuple[subprocess.Popen[str], int]:
+    """A client in a process of its own, and the pid of its driver, which waits at the point."""
+    killing.plan(task, point, "wait")
+    app = killing.home / "spark_apps" / f"{task}.py"
+    command: Sequence[str] = [sys.executable, "-m", "tidemark.resident.client", "run", str(app)]
+    client = subprocess.Popen([*command, *arguments(made, undisturbed, task)], text=True, stderr=subprocess.DEVNULL)
+    processes.append(client)
+    return client, killing.hit()
+
+
+@pytest.mark.parametrize("victim", ["client", "server"])
+@pytest.mark.parametrize(("task", "point"), [("drain", "first file"), ("ingest", "uncommitted")])
+def test_a_killed_client_or_server_takes_the_driver_along_at_any_point(
+    killing: Killing,
+    undisturbed: Undisturbed,
+    tmp_path: Path,
+    processes: list[subprocess.Popen[str]],
+    victim: str,
+    task: str,
+    point: str,
+) -> None:
+    made = before(undisturbed, task, tmp_path)
+    version = made.log.newest_version()
+    server = warm()
+    client, driver = waiting_client(killing, made, undisturbed, task, point, processes)
+    if victim == "client":
+        client.kill()
+    else:
+        os.kill(server, signal.SIGKILL)
+    eventually("the driver is dead", lambda: is_dead(driver), within=5)
+    killing.go()
+    assert client.wait(10) != 0
+    assert new_changes(made, version) == ["attempted"]
+    run(made, undisturbed, task, launcher="resident")
+    finished(made, undisturbed, task)
+    assert_as_undisturbed(made, undisturbed)
+
+
+@pytest.mark.parametrize(
+    ("launcher", "task", "point"),
+    [
+        ("resident", "ingest", "first file"),
+        ("resident", "ingest", "uncommitted"),
+        ("resident", "drain", "last file"),
+        ("resident", "compact", "uncommitted"),
+        ("submit", "drain", "uncommitted"),
+    ],
+)
+def test_a_stopped_driver_that_goes_on_after_a_newer_attempt_is_fenced(
+    killing: Killing, undisturbed: Undisturbed, tmp_path: Path, launcher: str, task: str, point: str
+) -> None:
+    made = before(undisturbed, task, tmp_path)
+    ends: list[BaseException | dict[str, Any]] = []
+
+    def first_attempt() -> None:
+        try:
+            ends.append(run(made, undisturbed, task, launcher=launcher, ordinary=False))
+        except Exception as error:
+            ends.append(error)
+
+    killing.plan(task, point, "stop")
+    thread = threading.Thread(target=first_attempt)
+    thread.start()
+    driver = killing.hit()
+    try:
+        stopped = psutil.Process(driver)
+        eventually("the driver has stopped", lambda: stopped.status() == psutil.STATUS_STOPPED)
+        assert run(made, undisturbed, task, launcher="resident")["outcome"] == "applied"
+        version = made.log.newest_version()
+        assert not ends
+    finally:
+        os.kill(driver, signal.SIGCONT)
+    thread.join(60)
+    assert "Fenced" in str(ends[0]), f"the stale attempt ended with {ends[0]!r}"
+    assert new_changes(made, version) == [], "the stale attempt has committed something"
+    finished(made, undisturbed, task)
+    assert_as_undisturbed(made, undisturbed)

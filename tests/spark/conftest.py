@@ -1,0 +1,34 @@
+"""One Spark for all tests of this folder: two cores, and a task may fail twice before its job does."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    before = dict(os.environ)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Workers find the package and the tests' own kernels as this process does: by its path.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(PROJECT / "include"), str(PROJECT)])
+    os.environ.pop("SPARK_HOME", None)
+    os.environ["PYSPARK_SUBMIT_ARGS"] = "--master local[2,3] pyspark-shell"
+    from tidemark.spark.session import session
+
+    running = session("tidemark tests")
+    running.sparkContext.setLogLevel("ERROR")
+    running.conf.set("spark.sql.shuffle.partitions", "2")  # the tests' rows are few: a task costs more than its rows
+    running.conf.set("spark.sql.adaptive.enabled", "false")
+    assert running.sparkContext.master == "local[2,3]"
+    yield running
+    running.stop()
+    os.environ.clear()
+    os.environ.update(before)

@@ -1,0 +1,100 @@
+"""Reads at scale give the answers of reads without a JVM, whatever shape the collection is in."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.support import ALL, DAY, HOUR, START, Made
+from tidemark.arrow import read as arrow_read
+from tidemark.errors import InvalidUsage
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=list(ALL), scope="module")
+def made(request: pytest.FixtureRequest, spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    from tidemark.spark.runner import SparkRunner
+
+    folder: Path = tmp_path_factory.mktemp(request.param)
+    made = Made(folder, ALL[request.param], lambda store: SparkRunner(spark, store.url))
+    for day in (1, 2, 3):
+        made.land(day, 400, keys=40)
+    return made
+
+
+def rows_of_table(table: Any) -> list[tuple[Any, ...]]:
+    return sorted((tuple(map(_plain, row.values())) for row in table.to_pylist()), key=repr)
+
+
+def rows_of_frame(frame: Any, columns: list[str]) -> list[tuple[Any, ...]]:
+    return sorted((tuple(map(_plain, row.values())) for row in frame.select(columns).toArrow().to_pylist()), key=repr)
+
+
+def _plain(value: Any) -> Any:
+    return "nan" if isinstance(value, float) and math.isnan(value) else value
+
+
+def same_answers(spark: Any, made: Made) -> int:
+    """Every read of the newest state answers alike in both; how many rows were compared."""
+    from tidemark.spark import read as spark_read
+
+    state = made.log.load().state
+    store, last = made.store, state.seal - 1
+    compared = 0
+    for time, event_time in [(None, None), (last, last - DAY // 2), (START + DAY // 3, None)]:
+        table = arrow_read.as_of(store, state, time=time, event_time=event_time)
+        frame = spark_read.as_of(spark, store, state, time=time, event_time=event_time)
+        assert rows_of_frame(frame, table.column_names) == rows_of_table(table), (time, event_time)
+        compared += table.num_rows
+    for after, upto, net in [(-1, None, False), (START + 5 * HOUR, last - HOUR, True)]:
+        table = arrow_read.changes(store, state, after=after, upto=upto, net=net)
+        frame = spark_read.changes(spark, store, state, after=after, upto=upto, net=net)
+        assert rows_of_frame(frame, table.column_names) == rows_of_table(table), (after, upto, net)
+        compared += table.num_rows
+    return compared
+
+
+def test_answers_are_those_of_the_arrow_reader(spark: Any, made: Made) -> None:
+    """Sealed and not drained; drained beside a day that is only sealed; compacted, with a day unsealed."""
+    made.moved(1, "ingest", "seal")
+    assert same_answers(spark, made) > 500, "pending rows only"
+    made.moved(1, "drain")
+    made.moved(2, "ingest", "seal")
+    state = made.log.load().state
+    assert state.trace_upper < state.seal
+    before = same_answers(spark, made)
+    assert before > 500, "trace and pending rows"
+    made.moved(2, "drain")
+    assert len([batch for batch in made.log.load().state.trace if batch.rows]) == 2
+    made.moved(2, "compact")
+    assert len([batch for batch in made.log.load().state.trace if batch.rows]) == 1
+    made.moved(3, "ingest")
+    assert same_answers(spark, made) == before, "draining, compaction or unsealed rows changed an answer"
+
+
+def test_a_read_outside_what_is_complete_is_refused(spark: Any, made: Made) -> None:
+    from tidemark.spark import read as spark_read
+
+    state = made.log.load().state
+    with pytest.raises(InvalidUsage, match="outside the readable"):
+        spark_read.as_of(spark, made.store, state, time=state.seal)
+    with pytest.raises(InvalidUsage, match="outside the readable"):
+        spark_read.changes(spark, made.store, state, after=0, upto=state.seal)
+
+
+def test_a_read_is_stable_while_a_writer_goes_on(spark: Any, tmp_path: Path) -> None:
+    from tidemark.spark import read as spark_read
+
+    made = Made(tmp_path, ALL["append"])
+    made.land(1, 50, keys=5)
+    made.land(2, 50, keys=5)
+    made.moved(1)
+    state = made.log.load().state
+    frame = spark_read.as_of(spark, made.store, state)  # lazy: read only when asked
+    table = arrow_read.as_of(made.store, state)
+    made.moved(2)
+    assert rows_of_frame(frame, table.column_names) == rows_of_table(table)

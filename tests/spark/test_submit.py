@@ -1,0 +1,157 @@
+"""The apps as spark-submit runs them, from the project's zip alone, and executors that are processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+
+from tests.spark.support import ALL, Made, day_of
+from tidemark import __version__
+from tidemark.jobs.verify import verify
+from tidemark.storage import parts_table
+from tools.build_zip import build
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+MARK = "-from-the-zip"
+
+
+@pytest.fixture(scope="module")
+def zipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project's zip as tools/build_zip.py makes it, of sources whose version tells them from the project's own."""
+    folder = tmp_path_factory.mktemp("zip")
+    sources = shutil.copytree(PROJECT / "include" / "tidemark", folder / "source" / "tidemark")
+    about = sources / "__init__.py"
+    about.write_text(about.read_text().replace(f'"{__version__}"', f'"{__version__}{MARK}"'))
+    build(source_root=folder / "source", target=folder / "tidemark.zip")
+    return folder / "tidemark.zip"
+
+
+def submit(zipped: Path, app: Path, *words: str, conf: tuple[str, ...] = ("spark.master=local[2]",)) -> dict[str, Any]:
+    """The app's last line of standard output; nothing but the zip can give it the package."""
+    hidden = {"PYTHONPATH", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "TIDEMARK_HOME"}
+    env = {name: value for name, value in os.environ.items() if name not in hidden}
+    env |= {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "TIDEMARK_DOCS": str(zipped.parent / "docs"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    flags = [flag for pair in (*conf, "spark.ui.enabled=false") for flag in ("--conf", pair)]
+    done = subprocess.run(
+        ["spark-submit", *flags, "--py-files", str(zipped), str(app), *words],
+        env=env,
+        cwd=zipped.parent,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    said = done.stdout + done.stderr  # Spark merges the two streams of a Python driver
+    assert "step" not in answer or f"tidemark {__version__}{MARK} {answer['step']} " in said, (
+        "the package is not the zip's"
+    )
+    return answer
+
+
+def totals(made: Made) -> Any:
+    state = made.log.load().state
+    trace = [(batch.rows, batch.digest, batch.description, batch.level) for batch in state.trace]
+    return state.seal, trace, [(batch.rows, batch.digest) for batch in state.unsealed]
+
+
+def test_every_app_runs_from_the_zip(zipped: Path, tmp_path: Path) -> None:
+    here, there = Made(tmp_path / "here", ALL["upsert"]), Made(tmp_path / "there", ALL["upsert"])
+    for made in (here, there):
+        for day in (1, 2):
+            made.land(day, 200, keys=30)
+        made.moved(1)
+    here.moved(2)
+    here.step("compaction", 2)
+    interval = day_of(2)
+    words = ["--root", str(there.root), "--collection", there.name]
+    words += ["--lower", str(interval.lower), "--upper", str(interval.upper)]
+    more = {"ingest": ["--landing", str(there.landing)], "gate": ["--gate", "compaction"]}
+    for step in ("ingest", "seal", "drain", "compact", "gate"):
+        result = submit(zipped, PROJECT / "spark_apps" / f"{step}.py", *words, *more.get(step, []))
+        assert (result["step"], result["collection"], result["outcome"]) == (step, there.name, "applied")
+    assert totals(there) == totals(here)
+    assert verify(there.job(), data=True).findings == ()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[str]:
+    """A standalone cluster of two workers with an address each: Spark runs no second attempt on the host of the first,
+    and knows no speculation on local masters."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    address = f"spark://127.0.0.1:{port}"
+    home = Path(pyspark.__file__).parent
+    env = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+    env.pop("PYTHONPATH", None)
+    deploy = "org.apache.spark.deploy"
+    commands = [[f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", "0"]]
+    for host in ("127.0.0.2", "127.0.0.3"):
+        place = ["--webui-port", "0", "-c", "1", "-m", "1G", "-d", str(tmp_path / host)]
+        commands.append([f"{deploy}.worker.Worker", "--host", host, *place, address])
+    running = []
+    with (tmp_path / "cluster.log").open("w") as log:
+        for command in commands:
+            spark_class = [str(home / "bin" / "spark-class"), *command]
+            running.append(subprocess.Popen(spark_class, env=env, stdout=log, stderr=log, start_new_session=True))
+    yield address
+    for process in reversed(running):
+        process.terminate()
+    for process in running:
+        process.wait(30)
+
+
+def test_a_lagging_task_is_run_twice_and_counts_once_and_executors_use_the_zip(
+    zipped: Path, tmp_path: Path, cluster: str
+) -> None:
+    made, marks = Made(tmp_path, ALL["append"]), tmp_path / "marks"
+    marks.mkdir()
+    made.land(1, 300, keys=40)
+    made.land(2, 300, keys=40)
+    made.moved(1, "ingest")
+    interval = day_of(2)
+    conf = (
+        f"spark.master={cluster}",
+        "spark.driver.host=127.0.0.1",
+        "spark.executor.memory=512m",
+        "spark.speculation=true",
+        "spark.speculation.interval=100ms",
+        "spark.speculation.quantile=0.5",
+        "spark.speculation.multiplier=1.1",
+        "spark.speculation.minTaskRuntime=100ms",
+    )
+    words = (str(made.root), made.name, str(made.landing), str(interval.lower), str(interval.upper), str(marks))
+    found = submit(zipped, PROJECT / "tests/spark/apps/cluster.py", *words, conf=conf)
+    assert found["attempts"] == 2, "Spark did not speculate: nothing was tested"
+    assert found["result"]["outcome"] == "applied"
+    assert found["result"]["rows"] + found["result"]["late_discarded"] == 300
+    batch = made.log.load().state.unsealed[-1]
+    named = {part.file.key for part in parts_table.parts_of(made.store, [batch])}
+    written = {info.key for info in made.store.list(f"data/{batch.id}/") if info.key.endswith(".parquet")}
+    assert len(named) == 2
+    assert len(written - named) == 1, "the attempt that lost left an orphan, and only that"
+    assert verify(made.job(), data=True).findings == ()
+    assert found["origins"]
+    assert all(f"/{zipped.name}/tidemark/" in origin for origin in found["origins"]), found["origins"]
