@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from support.world import collection, interval
 from tidemark.model.arrangement import Fence, LedgerRun
 from tidemark.model.batch import Description, ObjectRef, TraceBatch
