@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from support.world import World, collection, gated, interval
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.compact import compact

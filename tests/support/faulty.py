@@ -70,7 +70,8 @@ class WrappedStore:
 
 @dataclass(frozen=True)
 class Fault:
-    """The `nth` call (from 1) fails, before or after its effect: by death, or by an answer a store may give."""
+    """The `nth` call (from 1) fails before its effect, or the `nth` that has one after it: by death, or by an answer a
+    store may give."""
 
     nth: int
     after: bool = False
@@ -97,16 +98,17 @@ class FaultyStore(WrappedStore):
         self.fault, self.calls, self.fired = fault, 0, None
 
     def _call(self, name: str, key: str, action: Callable[[], T], *, writes: bool) -> T:
-        self.calls += 1
         fault = self.fault
+        # A call that only looks has no effect to come after.
+        if fault is not None and fault.after and not writes:
+            return action()
+        self.calls += 1
         if fault is None or self.calls != fault.nth:
             return action()
         self.fired = f"{name} {key}"
-        if fault.after and writes:
+        if fault.after:
             action()
-            raise fault.error
-        # A call that only looks has no effect to come before or after.
-        raise Died(f"call {fault.nth}") if fault.dies else Unavailable(f"call {fault.nth}")
+        raise fault.error
 
 
 class LostAckStore(WrappedStore):

@@ -97,6 +97,10 @@ class World:
         runner = InProcessRunner(self.store)
         return Job(self.store, log or self.log(self.store), lambda: runner, attempt or self.new_id(), self.new_id)
 
+    def forget(self) -> None:
+        """The store was changed behind the log's back."""
+        self._head = None
+
     @property
     def head(self) -> Head:
         log = self.log()
