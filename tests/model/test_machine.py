@@ -22,7 +22,7 @@ PROFILES = {
 }
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 SEEDS = {"ci": (1, 2, 3, 4)}
-"""Several short searches go wider than a long one, which tries variations of what it knows; CI repeats the same ones."""
+"""Several short searches go wider than a long one, which tries variations of what it knows. CI repeats the same."""
 DEPTHS = (
     "late and applied",
     "late and discarded",
