@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import builtins
+import io
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tidemark.errors import InvalidUsage
-from tidemark.storage.store import AlreadyExists, Missing, ObjectInfo, Unavailable
+from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, Unavailable, checked_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,22 +33,17 @@ class LocalStore:
 
     def create(self, key: str, data: bytes) -> None:
         path = self._path(key)
-        with _translated(key):
-            _make_folders(path.parent)
-            temporary = _temporary(path.parent)
-            try:
-                with os.fdopen(temporary[0], "wb") as file:
+        with _temporary(path, key) as (handle, temporary):
+            with _translated(key):
+                with os.fdopen(handle, "wb") as file:
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
                 try:
-                    os.link(temporary[1], path)
+                    os.link(temporary, path)
                 except FileExistsError:
                     raise AlreadyExists(key) from None
-                _sync_folder(path.parent)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary[1])
+            _sync_name(path, key)
 
     def read(self, key: str) -> bytes:
         with _translated(key):
@@ -62,19 +58,20 @@ class LocalStore:
         return ObjectInfo(key, status.st_size, f"{status.st_mtime_ns}-{status.st_ino}")
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        folder = self.root / prefix.rpartition("/")[0]
+        folder = self.root / checked_key(prefix).rpartition("/")[0]
         keys: builtins.list[str] = []
-        for parent, _, names in os.walk(folder):
-            relative = Path(parent).relative_to(self.root).as_posix()
-            lead = "" if relative == "." else relative + "/"
-            keys += [lead + name for name in names if not name.startswith(TEMPORARY)]
+        with _translated(prefix):
+            for parent, _, names in os.walk(folder, onerror=_raised):
+                relative = Path(parent).relative_to(self.root).as_posix()
+                lead = "" if relative == "." else relative + "/"
+                keys += [lead + name for name in names if not name.startswith(TEMPORARY)]
         for key in sorted(key for key in keys if key.startswith(prefix)):
             if info := self.stat(key):
                 yield info
 
     def folders(self, prefix: str) -> builtins.list[str]:
         try:
-            with _translated(prefix), os.scandir(self.root / prefix) as entries:
+            with _translated(prefix), os.scandir(self._path(prefix)) as entries:
                 return sorted(entry.name for entry in entries if entry.is_dir())
         except Missing:
             return []
@@ -92,30 +89,48 @@ class LocalStore:
     @contextmanager
     def open_output(self, key: str) -> Iterator[BinaryIO]:
         path = self._path(key)
-        with _translated(key):
-            _make_folders(path.parent)
-            temporary = _temporary(path.parent)
+        with _temporary(path, key) as (handle, temporary):
+            file = _Output(handle, key)
             try:
-                with os.fdopen(temporary[0], "wb") as file:
-                    yield cast(BinaryIO, file)
+                yield cast(BinaryIO, file)
+                with _translated(key):
                     file.flush()
                     os.fsync(file.fileno())
-                os.replace(temporary[1], path)
-                _sync_folder(path.parent)
             finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary[1])
+                with suppress(OSError):
+                    file.close()
+            with _translated(key):
+                os.replace(temporary, path)
+            _sync_name(path, key)
 
     def _path(self, key: str) -> Path:
-        if key.startswith("/") or ".." in key.split("/"):
-            raise InvalidUsage(f"object key {key!r} leaves the store")
-        return self.root / key
+        return self.root / checked_key(key)
 
 
-def _temporary(folder: Path) -> tuple[int, str]:
-    handle, name = tempfile.mkstemp(prefix=TEMPORARY, dir=folder)
-    os.chmod(name, 0o644)
-    return handle, name
+class _Output(io.BufferedWriter):
+    """A file being written, whose own failures are the store's; those of whoever writes to it are not."""
+
+    def __init__(self, handle: int, key: str) -> None:
+        super().__init__(io.FileIO(handle, "wb"))
+        self._key = key
+
+    def write(self, data: Any, /) -> int:
+        with _translated(self._key):
+            return super().write(data)
+
+
+@contextmanager
+def _temporary(path: Path, key: str) -> Iterator[tuple[int, str]]:
+    """An open file beside `path`, which is gone afterwards unless it was renamed."""
+    with _translated(key):
+        _make_folders(path.parent)
+        handle, name = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)
+        os.chmod(name, 0o644)
+    try:
+        yield handle, name
+    finally:
+        with suppress(OSError):
+            os.unlink(name)
 
 
 def _make_folders(folder: Path) -> None:
@@ -136,9 +151,23 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def _sync_name(path: Path, key: str) -> None:
+    """Make an object's name durable. If that fails it is there, and may not be after a power cut."""
+    try:
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise Indeterminate(f"{key}: {error.strerror or error}") from error
+
+
+def _raised(error: OSError) -> None:
+    """What a listing makes of a folder it cannot read: an error, not an empty folder. One that is gone is empty."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
+
+
 @contextmanager
 def _translated(key: str) -> Iterator[None]:
-    """Errors of the operating system as errors of a store. Nothing local is indeterminate: a failed link is absent."""
+    """Errors of the operating system as errors of a store."""
     try:
         yield
     except FileNotFoundError:

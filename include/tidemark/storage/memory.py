@@ -5,12 +5,12 @@ from __future__ import annotations
 import builtins
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
-from tidemark.storage.store import AlreadyExists, Missing, ObjectInfo
+from tidemark.storage.store import AlreadyExists, Missing, ObjectInfo, checked_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +31,13 @@ class MemoryStore:
         """The store at an address of this process, made on first use."""
         return cls._named.setdefault(url, cls(url))
 
+    def __reduce__(self) -> tuple[Callable[[str], MemoryStore], tuple[str]]:
+        if self._named.get(self.url) is not self:
+            raise TypeError("a memory store is found again by its name only: open it as memory://name")
+        return MemoryStore.named, (self.url,)
+
     def create(self, key: str, data: bytes) -> None:
+        checked_key(key)
         with self._lock:
             if key in self.objects:
                 raise AlreadyExists(key)
@@ -39,25 +45,27 @@ class MemoryStore:
 
     def read(self, key: str) -> bytes:
         try:
-            return self.objects[key]
+            return self.objects[checked_key(key)]
         except KeyError:
             raise Missing(key) from None
 
     def stat(self, key: str) -> ObjectInfo | None:
-        data = self.objects.get(key)
+        data = self.objects.get(checked_key(key))
         return None if data is None else ObjectInfo(key, len(data), hashlib.sha256(data).hexdigest())
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        for key in sorted(key for key in self.objects if key.startswith(prefix)):
+        checked_key(prefix)
+        for key in sorted(key for key in [*self.objects] if key.startswith(prefix)):
             if info := self.stat(key):
                 yield info
 
     def folders(self, prefix: str) -> builtins.list[str]:
-        below = (key.removeprefix(prefix) for key in self.objects if key.startswith(prefix))
+        checked_key(prefix)
+        below = (key.removeprefix(prefix) for key in [*self.objects] if key.startswith(prefix))
         return sorted({rest.split("/", 1)[0] for rest in below if "/" in rest})
 
     def delete(self, key: str) -> None:
-        self.objects.pop(key, None)
+        self.objects.pop(checked_key(key), None)
 
     def open_input(self, key: str) -> pa.NativeFile:
         import pyarrow as pa
@@ -66,6 +74,7 @@ class MemoryStore:
 
     @contextmanager
     def open_output(self, key: str) -> Iterator[BinaryIO]:
+        checked_key(key)
         buffer = BytesIO()
         yield buffer
         with self._lock:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
 from tidemark.errors import InvalidUsage
-from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, Unavailable
+from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, Unavailable, checked_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -140,9 +140,7 @@ class S3Store:
             raise Indeterminate(f"{key}: {error}") from error
 
     def _key(self, key: str) -> str:
-        if ".." in key.split("/"):
-            raise InvalidUsage(f"object key {key!r} leaves the store")
-        return f"{self.prefix}/{key}" if self.prefix else key
+        return f"{self.prefix}/{checked_key(key)}" if self.prefix else checked_key(key)
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
+from tidemark.errors import InvalidUsage
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -35,6 +37,13 @@ class ObjectInfo:
     key: str
     bytes: int
     token: str
+
+
+def checked_key(key: str) -> str:
+    """The key (or prefix); InvalidUsage if it would lead out of the store."""
+    if key.startswith("/") or ".." in key.split("/"):
+        raise InvalidUsage(f"object key {key!r} leaves the store")
+    return key
 
 
 class ObjectStore(Protocol):

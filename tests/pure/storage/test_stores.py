@@ -1,0 +1,136 @@
+"""The laws of stores in memory and on a file system, and what the latter promises beyond."""
+
+from __future__ import annotations
+
+import errno
+import os
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from support.store_laws import StoreLaws, keys
+from tidemark.errors import InvalidUsage
+from tidemark.storage import open_store
+from tidemark.storage.local import TEMPORARY, LocalStore
+from tidemark.storage.memory import MemoryStore
+from tidemark.storage.store import Indeterminate, ObjectStore, Unavailable
+
+NAMES = count()
+
+
+class TestMemoryStore(StoreLaws):
+    @pytest.fixture
+    def store(self) -> ObjectStore:
+        return open_store(f"memory://laws-{next(NAMES)}")
+
+    def test_a_nameless_store_does_not_travel(self):
+        with pytest.raises(TypeError, match="memory://name"):
+            MemoryStore().__reduce__()
+
+
+class TestLocalStore(StoreLaws):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> ObjectStore:
+        return LocalStore(str(tmp_path / "root"))
+
+    def test_a_file_being_written_or_left_by_a_crash_is_no_object(self, store: LocalStore):
+        store.create("a/b", b"1")
+        (store.root / "a" / f"{TEMPORARY}x").write_bytes(b"half")
+        assert keys(store) == ["a/b"]
+        assert store.folders("") == ["a"]
+
+    def test_no_temporary_file_stays(self, store: LocalStore):
+        store.create("a/b", b"1")
+        with pytest.raises(Exception, match="a/b"):
+            store.create("a/b", b"2")
+        with store.open_output("a/c") as sink:
+            sink.write(b"1")
+        with pytest.raises(ZeroDivisionError), store.open_output("a/d"):
+            raise ZeroDivisionError
+        assert sorted(path.name for path in store.root.rglob("*")) == ["a", "b", "c"]
+
+    def test_file_and_folders_are_synced_before_a_write_returns(self, store: LocalStore, monkeypatch):
+        synced: list[str] = []
+        real = os.fsync
+
+        def noting(handle: int) -> None:
+            synced.append(str(Path(f"/proc/self/fd/{handle}").readlink()))
+            real(handle)
+
+        monkeypatch.setattr(os, "fsync", noting)
+        store.root.mkdir()
+        store.create("a/b/c", b"1")
+        root = str(store.root)
+        assert synced[:2] == [root, f"{root}/a"], "new folders, each in its parent"
+        assert TEMPORARY in synced[2], "the file, before it gets its name"
+        assert synced[3:] == [f"{root}/a/b"], "its name"
+        synced.clear()
+        with store.open_output("a/b/d") as sink:
+            sink.write(b"1")
+        assert TEMPORARY in synced[0]
+        assert synced[1:] == [f"{root}/a/b"]
+
+    def test_a_full_disk_is_unavailable_and_leaves_nothing(self, store: LocalStore, monkeypatch):
+        def full(handle: int) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        store.create("a/x", b"1")
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(Unavailable, match="No space left"):
+            store.create("a/b", b"1")
+        with pytest.raises(Unavailable, match="No space left"), store.open_output("a/c") as sink:
+            sink.write(b"1")
+        assert sorted(path.name for path in store.root.rglob("*")) == ["a", "x"]
+
+    @pytest.mark.parametrize("how", ["create", "output"])
+    def test_a_name_that_may_not_last_is_indeterminate(self, store: LocalStore, monkeypatch, how: str):
+        """The object is there, and nobody can say whether it survives a power cut."""
+        store.create("a/x", b"1")
+        real = os.fsync
+
+        def no_folders(handle: int) -> None:
+            if Path(f"/proc/self/fd/{handle}").is_dir():
+                raise OSError(errno.EIO, "Input/output error")
+            real(handle)
+
+        monkeypatch.setattr(os, "fsync", no_folders)
+        if how == "create":
+            with pytest.raises(Indeterminate, match="Input/output error"):
+                store.create("a/b", b"1")
+        else:
+            with pytest.raises(Indeterminate, match="Input/output error"), store.open_output("a/b") as sink:
+                sink.write(b"1")
+
+    def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(self, store: LocalStore, monkeypatch):
+        """Versions that cannot be seen must not look like a collection that was never created."""
+        store.create("versions/0/1", b"1")
+        real = os.scandir
+
+        def broken(path: object) -> object:
+            if str(path).endswith("versions/0"):
+                raise OSError(errno.EIO, "Input/output error", str(path))
+            return real(path)
+
+        monkeypatch.setattr(os, "scandir", broken)
+        with pytest.raises(Unavailable, match="Input/output error"):
+            list(store.list("versions/0/"))
+
+    def test_a_file_in_the_way_of_a_folder_is_named(self, store: LocalStore):
+        store.create("a", b"1")
+        with pytest.raises(InvalidUsage, match="is not a folder"):
+            store.create("a/b", b"1")
+
+    def test_an_absolute_key_is_refused(self, store: LocalStore):
+        with pytest.raises(InvalidUsage, match="leaves the store"):
+            store.create("/etc/x", b"1")
+
+
+@pytest.mark.parametrize("url", ["ftp://x/y", "gs://bucket", "s3:///prefix"])
+def test_an_address_of_another_kind_is_refused(url: str):
+    with pytest.raises(InvalidUsage):
+        open_store(url)
+
+
+def test_a_file_address_is_a_local_path(tmp_path: Path):
+    assert open_store(f"file://{tmp_path}").url == str(tmp_path)
