@@ -1,0 +1,109 @@
+"""Writers at once on a real file system, in threads and in processes: nothing is lost and nothing repeated."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from uuid import uuid4
+
+import pytest
+from support.world import World, collection, interval, vouch
+from tidemark.jobs.compact import compact
+from tidemark.jobs.drain import drain
+from tidemark.jobs.ingest import ingest
+from tidemark.jobs.seal import seal
+from tidemark.model.arrangement import Fence
+from tidemark.model.change import Attempted, Created
+from tidemark.model.collection import Gate
+from tidemark.storage.local import LocalStore
+from tidemark.storage.log import Committed, StateLog
+from tidemark.storage.memory import MemoryStore
+from tidemark.storage.store import ObjectStore
+from tidemark.storage.verify import verify_history
+
+pytestmark = pytest.mark.model
+WRITERS, ROUNDS = 8, 6
+
+
+def commit_all(store: ObjectStore, writer: int, start: Callable[[], object]) -> int:
+    """Commit ROUNDS changes as one of many; the number of them that were new."""
+    log = StateLog(store, lambda: uuid4().hex, str(writer))
+    start()
+    fresh = 0
+    for number in range(ROUNDS):
+        change = Attempted(Fence("drain", interval(writer * ROUNDS + number), "token"))
+        outcome = log.commit(log.load(), change)
+        fresh += isinstance(outcome, Committed) and outcome.fresh
+    return fresh
+
+
+def commit_in_process(root: str, writer: int, barrier: Barrier) -> None:
+    assert commit_all(LocalStore(root), writer, barrier.wait) == ROUNDS
+
+
+def created(store: ObjectStore) -> ObjectStore:
+    log = StateLog(store, lambda: uuid4().hex)
+    log.commit(log.load(), Created(collection()))
+    return store
+
+
+def nothing_lost_or_repeated(store: ObjectStore, writers: int) -> None:
+    log = StateLog(store, lambda: uuid4().hex)
+    fences = [fence.interval for fence in log.load().state.fences]
+    assert sorted(fences) == [interval(number) for number in range(writers * ROUNDS)]
+    assert log.newest_version() == writers * ROUNDS + 1
+    assert list(verify_history(log)) == []
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_threads_that_commit_at_once(tmp_path: Path, kind: str):
+    store = created(MemoryStore() if kind == "memory" else LocalStore(str(tmp_path)))
+    barrier = Barrier(WRITERS)
+    with ThreadPoolExecutor(WRITERS) as pool:
+        results = list(pool.map(lambda writer: commit_all(store, writer, barrier.wait), range(WRITERS)))
+    assert results == [ROUNDS] * WRITERS
+    nothing_lost_or_repeated(store, WRITERS)
+
+
+def test_processes_that_commit_at_once(tmp_path: Path):
+    created(LocalStore(str(tmp_path)))
+    context = multiprocessing.get_context("fork")
+    barrier = context.Barrier(4)
+    processes = [
+        context.Process(target=commit_in_process, args=(str(tmp_path), writer, barrier)) for writer in range(4)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0] * 4
+    nothing_lost_or_repeated(LocalStore(str(tmp_path)), 4)
+
+
+def test_whole_runs_at_once_count_every_row_once(tmp_path: Path):
+    """Eight days ingested at once, twice each, while others gate, seal, drain and compact."""
+    world = World(tmp_path / "landing", collection(), LocalStore(str(tmp_path / "root")))
+    world.clock.pause = lambda seconds: None  # type: ignore[method-assign]
+    for day in range(WRITERS):
+        world.land(day, "a", [{"k": key, "v": "a", "t": day * 10 + key, "e": day * 10} for key in range(3)])
+
+    def one(number: int) -> None:
+        day = number % WRITERS
+        world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing)), attempts=20)
+        world.run(lambda job: vouch(job, Gate.UNSEALED), attempts=20)
+        world.run(lambda job: seal(job, interval(day)), attempts=20)
+        world.run(lambda job: drain(job, interval(day)), attempts=20)
+        world.run(lambda job: compact(job, interval(day)), attempts=20)
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(one, range(2 * WRITERS)))
+    state = world.state
+    assert state.totals.rows_ingested == 3 * WRITERS
+    assert state.seal == WRITERS * 10
+    world.run(lambda job: drain(job, interval(0)))
+    assert world.state.trace_upper == WRITERS * 10
+    assert sum(batch.rows for batch in world.state.trace) == 3 * WRITERS
+    assert list(verify_history(world.log())) == []
