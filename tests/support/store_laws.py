@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -94,6 +95,7 @@ class StoreLaws:
         for error in (Interrupted("midway"), KeyboardInterrupt()):
             with pytest.raises(type(error)), writing():
                 raise error
+        gc.collect()
         assert keys(store) == []
 
     def test_what_fails_within_an_output_is_told_as_it_is(self, store: ObjectStore):

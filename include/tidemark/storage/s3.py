@@ -6,12 +6,13 @@ import builtins
 import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
 from tidemark.errors import InvalidUsage
+from tidemark.storage.s3_output import S3Output
 from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, Unavailable, checked_key
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ _BUSY = {"SlowDown", "503", "Throttling", "RequestLimitExceeded", "TooManyReques
 class S3Store:
     """Objects below `s3://bucket/prefix`. Credentials, region and endpoint come from the AWS environment.
 
-    Small objects go through boto3, which can create conditionally; Parquet is read and written through Arrow's own
-    S3 file system, in parts, without further jars.
+    Objects are written through boto3, which can create conditionally and give up an upload; Parquet is read through
+    Arrow's own S3 file system, in ranges, without further jars.
     """
 
     def __init__(self, url: str) -> None:
@@ -125,22 +126,27 @@ class S3Store:
 
     @contextmanager
     def open_output(self, key: str) -> Iterator[BinaryIO]:
-        stream = self.files.open_output_stream(f"{self.bucket}/{self._key(key)}")
+        output = _Sink(self.client, self.bucket, self._key(key))
         try:
-            yield cast(BinaryIO, stream)
+            yield cast(BinaryIO, output)
         except BaseException:
-            # Closing would publish half an object; an Arrow stream that is dropped aborts its multipart upload.
-            abort = getattr(stream, "abort", None)
-            if abort:
-                abort()
+            # What cannot be given up stays an unfinished upload, which a bucket's lifecycle rule removes.
+            with suppress(Exception):
+                output.abort()
             raise
-        try:
-            stream.close()
-        except OSError as error:
-            raise Indeterminate(f"{key}: {error}") from error
+        with _translated(key, writing=True):
+            output.complete()
 
     def _key(self, key: str) -> str:
         return f"{self.prefix}/{checked_key(key)}" if self.prefix else checked_key(key)
+
+
+class _Sink(S3Output):
+    """An output whose failures midway are a store's: nothing has appeared yet."""
+
+    def write(self, data: Any) -> int:
+        with _translated(str(self._target["Key"])):
+            return super().write(data)
 
 
 @contextmanager
