@@ -10,6 +10,7 @@ from threading import Barrier
 from uuid import uuid4
 
 import pytest
+
 from support.world import World, collection, interval, vouch
 from tidemark.jobs.compact import compact
 from tidemark.jobs.drain import drain
