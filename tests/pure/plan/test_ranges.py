@@ -1,0 +1,63 @@
+"""Key ranges: cutting a merge into tasks loses no row, and skipping row groups skips none that matters."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.model.batch import ObjectRef, Part
+from tidemark.plan.ranges import groups_holding, groups_within, overlaps, split_keys
+from tidemark.plan.tasks import KeyRange
+
+keys = st.tuples(st.integers(0, 6), st.sampled_from(["a", "b"]))
+files = st.lists(keys, min_size=1, max_size=20).map(sorted)
+
+
+def part_of(rows: list[tuple], group_rows: int) -> Part:
+    """A part of these keys, its sparse index as a writer makes it."""
+    groups = tuple((rows[at], len(rows[at : at + group_rows])) for at in range(0, len(rows), group_rows))
+    return Part(ObjectRef("x", 1, "0"), len(rows), 0, groups, rows[-1], 0, 0, 0, 0)
+
+
+def groups_of(rows: list[tuple], group_rows: int) -> list[list[tuple]]:
+    return [rows[at : at + group_rows] for at in range(0, len(rows), group_rows)]
+
+
+def inside(key: tuple, wanted: KeyRange) -> bool:
+    return (wanted.lower is None or key >= wanted.lower) and (wanted.upper is None or key < wanted.upper)
+
+
+@given(st.lists(files, max_size=4), st.integers(1, 5), st.integers(1, 30))
+def test_ranges_follow_one_another_and_hold_every_key_once(several, group_rows, target):
+    parts = [part_of(rows, group_rows) for rows in several]
+    ranges = split_keys(parts, target_rows=target)
+    assert (ranges[0].lower, ranges[-1].upper) == (None, None)
+    assert all(left.upper == right.lower for left, right in pairwise(ranges))
+    assert all(r.lower is None or r.upper is None or r.lower < r.upper for r in ranges)
+    for rows, part in zip(several, parts, strict=True):
+        for key in rows:
+            holding = [wanted for wanted in ranges if inside(key, wanted)]
+            assert len(holding) == 1
+            assert overlaps(part, holding[0])
+
+
+@given(files, st.integers(1, 5), st.none() | keys, st.none() | keys)
+def test_no_row_group_of_a_range_is_skipped_and_few_others_are_read(rows, group_rows, lower, upper):
+    part, wanted = part_of(rows, group_rows), KeyRange(lower, upper)
+    read = groups_within(part, wanted)
+    needed = [at for at, group in enumerate(groups_of(rows, group_rows)) if any(inside(key, wanted) for key in group)]
+    assert set(needed) <= set(read)
+    assert len(read) <= len(needed) + 1
+    if needed:
+        assert overlaps(part, wanted)
+
+
+@given(files, st.integers(1, 5), st.sets(keys).map(sorted))
+def test_every_row_group_that_holds_a_key_is_found(rows, group_rows, touched):
+    part = part_of(rows, group_rows)
+    needed = {at for at, group in enumerate(groups_of(rows, group_rows)) if set(group) & set(touched)}
+    found = groups_holding(part, touched)
+    assert needed <= set(found)
+    assert found == sorted(set(found))
