@@ -37,8 +37,10 @@ down: ## Stop the local Airflow and everything it started
 status: setup ## Say whether the local Airflow is up, and where
 	@$(RUN) python tools/local_airflow.py status
 
+# A process has one JVM with one master, and tests/spark wants a JVM of its own.
 test: setup ## All tests, as CI runs them
-	@$(RUN) python -m pytest tests
+	@$(RUN) python -m pytest tests --ignore=tests/spark
+	@$(RUN) python -m pytest tests/spark
 
 test-%: setup ## One ring: test-pure, -model, -spark, -s3, -dags, -e2e, -environment
 	@$(RUN) python -m pytest tests/$*
