@@ -21,7 +21,7 @@ PROFILES = {
     "nightly": settings(DEV, max_examples=2000, stateful_step_count=50),
 }
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
-SEEDS = {"ci": (1, 2, 3, 4)}
+SEEDS = {"ci": (1, 2, 3, 4, 5, 6)}
 """Several short searches go wider than a long one, which tries variations of what it knows. CI repeats the same."""
 DEPTHS = (
     "late and applied",
@@ -38,6 +38,8 @@ DEPTHS = (
     "compacted: stale",
     "compacted: fenced",
     "drain waits through a quarantine",
+    "ingest waits through a release",
+    "since beyond the horizon",
     "mended file",
     "released",
     "certificates lapse",
