@@ -109,6 +109,7 @@ def as_cells(number: int) -> dict[str, Any]:
 
 row = st.integers(0, prod(len(choices) for choices in CELLS.values()) - 1).map(as_cells)
 rows = st.lists(row, max_size=5)
+some_rows = st.lists(row, min_size=1, max_size=3)
 files = st.lists(rows, min_size=0, max_size=2)
 others = st.sampled_from(["quiet day", "same step", "quarantine", "release"])
 lateness = st.sampled_from([Late("discard"), Late("reemit"), Late("reemit", 3), Late("reemit", 14)])
@@ -172,14 +173,33 @@ class Machine(RuleBasedStateMachine):
         result = self.run_ingest(day)
         assert new or result["outcome"] == "nothing to do"
 
-    @rule(told=st.lists(row, min_size=1, max_size=3), happened=st.integers(0, 20), landed=files)
-    def late_rows(self, told, happened, landed):
-        """Days later comes what happened at the very start, among keys that were drained and merged since."""
-        self.quiet_day(landed)
-        day = self.day(-1)
-        self.land(day, [[{**row, "lag": day * DAY + row["dt"] - happened} for row in told]])
-        self.run_ingest(day)
+    @rule(told=some_rows, happened=st.integers(0, 20), landed=files, merge=st.none() | st.integers(0, 12))
+    def late_rows(self, told, happened, landed, merge):
+        """Days later comes what happened at the very start, among keys that were drained and merged since; perhaps
+        since moves, and a merge is done, while it waits to be drained."""
+        if merge is None:
+            self.quiet_day(landed)
+        else:
+            self.land(self.day(0), landed)
+            self.run_ingest(self.day(0))
+            self.seal(-1)
+            self.drain(0)
+        self.land_late(told, happened)
+        self.run_ingest(self.day(-1))
+        if merge is not None:
+            self.allow_compaction(merge)
+            self.compact(0)
         self.quiet_day([])
+
+    @rule(told=some_rows, happened=st.integers(0, 20))
+    def late_rows_wait(self, told, happened):
+        """Late rows are judged, and before that is committed the seal moves on."""
+        self.land_late(told, happened)
+        held = self.start_work("ingest", self.day(-1), [])
+        if held is not None:
+            self.quiet_day([])
+            self.finish(held)
+            self.run_ingest(held.day)
 
     @rule(gate=st.sampled_from(list(Gate)))
     def gate(self, gate):
@@ -276,16 +296,14 @@ class Machine(RuleBasedStateMachine):
         self.world.log().commit(head, Redefined(declared))
         self.observe()
 
-    @rule(back=st.integers(0, 25), merge=st.booleans())
-    def allow_compaction(self, back, merge):
+    @rule(back=st.integers(0, 25))
+    def allow_compaction(self, back):
         head = self.world.head
         since = max(head.state.since, head.state.seal - back)
+        if head.state.collection.keyed and head.state.horizon < since:
+            reached("since beyond the horizon")
         self.world.log().commit(head, CompactionAllowed(since))
         self.observe()
-        if head.state.horizon < since and head.state.collection.keyed:
-            reached("since beyond the horizon")
-        if merge:
-            self.quiet_day([])
 
     # What goes wrong.
 
@@ -390,6 +408,11 @@ class Machine(RuleBasedStateMachine):
             # Names do not ascend with arrival: ties are broken by name, whatever came first.
             name = f"{day * DAY}/{7 * len(self.files) % 10}-{len(self.files)}.jsonl"
             self.write(name, day, content)
+
+    def land_late(self, told: list[dict[str, Any]], happened: int) -> None:
+        """A file of the newest day that tells of long ago."""
+        day = self.day(-1)
+        self.land(day, [[{**row, "lag": day * DAY + row["dt"] - happened} for row in told]])
 
     def write(self, name: str, day: int, content: list[dict[str, Any]]) -> None:
         told = []
@@ -515,6 +538,7 @@ class Machine(RuleBasedStateMachine):
             lower, upper, since = batch.description.lower, batch.description.upper, batch.description.since
             assert len(found) == batch.rows
             assert all(row["_diff"] for row in found)
-            assert all(lower <= row["_time"] and row["_time"] < max(upper, since + 1) for row in found)
+            assert all(lower <= row["_time"] < max(upper, since + 1) for row in found)
+            assert all(min(row["_time"], row["_event_time"]) >= since for row in found), "not forwarded"
             places = [(r["k"], (r["v"] is not None, r["v"] or ""), r["_time"], r["_event_time"]) for r in found]
             assert all(a < b for a, b in pairwise(places))
