@@ -1,7 +1,7 @@
 """The state log: version N+1 is created if absent, and that is the only mutation there is.
 
 A version object records one change; every CHECKPOINT_EVERY-th holds the whole state beside it, so a reader folds a few
-small objects whatever the age of the collection. Versions lie in folders of a thousand, so that finding the newest one
+small objects whatever the age of the collection. Versions lie in folders of a hundred, so that finding the newest one
 lists two short folders.
 """
 
@@ -25,7 +25,9 @@ T = TypeVar("T")
 
 CHECKPOINT_EVERY = 16
 """A checkpoint costs a state, a load folds at most this many changes: few reads on S3, few bytes a commit."""
-FOLDER_SIZE = 1000
+FOLDER_SIZE = 100
+"""Versions in a folder. A load lists the folders and the newest one: so neither list is long before the ten-thousandth
+version, and a list is one request up to the hundred-thousandth (what a collector removed is in no list)."""
 ATTEMPTS = 100
 """Lost races before a commit gives up. 16 writers at once lose about 16 in a row at worst; this leaves room."""
 COLLECTION_GRACE = 3600.0
