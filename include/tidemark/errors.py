@@ -54,7 +54,17 @@ class GateFailed(TidemarkError):
 
 
 class Corruption(TidemarkError):
-    """Storage does not hold what was written, or a state breaks an invariant: stop, and run `tidemark verify`."""
+    """Storage does not hold what was written, or a state breaks an invariant: stop, and run `tidemark verify`.
+
+    `rule` names the invariant (model/invariants.py) where it is one, `params` the values that break it.
+    """
+
+    def __init__(self, message: str, rule: str = "", params: tuple[tuple[str, int | str], ...] = ()) -> None:
+        super().__init__(message)
+        self.rule, self.params = rule, params
+
+    def __reduce__(self) -> tuple[type[Corruption], tuple[object, ...]]:
+        return type(self), (str(self), self.rule, self.params)
 
 
 class Contention(TidemarkError):
