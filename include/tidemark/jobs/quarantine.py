@@ -58,7 +58,7 @@ def _identified(batches: list[str], asked: str) -> str:
 
 def _entries(job: Job, head: Head, batch: str) -> list[LedgerEntry]:
     """What the ledger says of the files of a batch, the last word each batch had on them."""
-    runs = (ledger.load_run(job.store, run) for run in head.state.ledger)
+    runs = (ledger.scan(job.store, run) for run in head.state.ledger)
     return list({e.path: e for run in runs for e in run if e.batch == batch}.values())
 
 
