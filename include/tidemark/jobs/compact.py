@@ -14,7 +14,6 @@ from tidemark.model.batch import DIGEST_MODULUS, TraceBatch
 from tidemark.model.change import Compacted, LedgerMerged
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.interval import Interval
-from tidemark.model.ledger import newest
 from tidemark.plan.compact import CompactionRequest, plan_compaction
 from tidemark.plan.ranges import overlaps, split_keys
 from tidemark.plan.tasks import MergeTask, WriteAnswer
@@ -112,8 +111,7 @@ def _merge_ledger_once(job: Job) -> bool:
         due: tuple[LedgerRun, ...] = ledger.due_for_merge(head.state.ledger)
         if not due:
             return None
-        entries = newest(ledger.load_run(job.store, run) for run in due).values()
-        run = ledger.save_run(job.store, f"ledger/{job.new_id()}.json", entries, level=due[0].level + 1)
+        run = ledger.merge_runs(job.store, f"ledger/{job.new_id()}.json", due)
         return LedgerMerged(tuple(held.object.key for held in due), run)
 
     _, change, _ = job.commit_until_fit(change_for)
