@@ -12,20 +12,32 @@ from tidemark.arrow.columns import Ints, integers, replaced
 from tidemark.arrow.order import starts
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME
 from tidemark.errors import InvalidUsage
+from tidemark.model.frontier import CompactionFunction
 from tidemark.model.instant import MAX_TIME
 
 
-def forwarded(updates: pa.RecordBatch, since: int) -> pa.RecordBatch:
-    """The updates with both coordinates moved up to `since` where they are below."""
-    return raised(raised(updates, TIME, since), EVENT_TIME, since)
+def forwarded(
+    updates: pa.RecordBatch, function: CompactionFunction, names: Sequence[str] = (TIME, EVENT_TIME)
+) -> pa.RecordBatch:
+    """The updates with the coordinates called `names` forwarded by a compaction function."""
+    for name in names:
+        times = integers(updates, name)
+        if len(times) and times.min() < function.since and not function.changes_nothing:
+            updates = replaced(updates, name, _forwarded(times, function))
+    return updates
 
 
-def raised(updates: pa.RecordBatch, name: str, since: int) -> pa.RecordBatch:
-    """The updates with one coordinate moved up to `since` where it is below."""
-    times = integers(updates, name)
-    if len(times) == 0 or times.min() >= since:
-        return updates
-    return replaced(updates, name, np.maximum(times, since))
+def _forwarded(times: Ints, function: CompactionFunction) -> Ints:
+    """The function over an array: rung by rung, the times in it."""
+    if not function.rungs:
+        return np.maximum(times, function.since)
+    upper, raised = function.since, np.maximum(times, function.floor)
+    moved = raised.copy()
+    for rung in function.rungs:
+        inside = (raised >= rung.lower) & (raised < upper)
+        moved[inside] = raised[inside] // rung.interval * rung.interval + rung.interval - 1
+        upper = rung.lower
+    return moved
 
 
 def consolidated(updates: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:

@@ -13,6 +13,7 @@ from tidemark.plan.tasks import (
     InspectTask,
     MergeTask,
     ResolveTask,
+    TrimTask,
     WriteAnswer,
 )
 from tidemark.storage import ObjectStore
@@ -42,6 +43,10 @@ def kernel(name: str) -> Kernel:
         from tidemark.arrow.resolve import resolve_range
 
         return Kernel(resolve_range, ResolveTask, WriteAnswer)
+    if name == "trim":
+        from tidemark.arrow.trim import trim_part
+
+        return Kernel(trim_part, TrimTask, WriteAnswer)
     if name == "inspect":
         from tidemark.arrow.inspect import inspect_part
 

@@ -53,7 +53,7 @@ class Tally:
 
 
 def merge_range(store: ObjectStore, task: MergeTask) -> WriteAnswer:
-    """Write the consolidated updates of the task's key range and time bounds, forwarded to its `since`.
+    """Write the consolidated updates of the task's key range and time bounds, forwarded by its function.
 
     Raises Corruption if a part is not what was recorded, InvalidUsage if diffs add up beyond 64 bits.
     """
@@ -70,7 +70,9 @@ def merged(
 ) -> Iterator[pa.RecordBatch]:
     """The consolidated updates of a merge, in order."""
     order = sort_columns(task.collection, facts=False)
-    forwards = any(min(part.first_time, part.first_event_time) < task.since for part in task.parts)
+    function = task.function
+    first = min((min(part.first_time, part.first_event_time) for part in task.parts), default=function.since)
+    forwards = first < function.since and not function.changes_nothing
     together = order[:-1] if forwards else order
     chains = chained([part for part in task.parts if overlaps(part, task.keys)])
     capacity = buffered_rows // max(1, len(chains))
@@ -202,7 +204,7 @@ def _pieces(store: ObjectStore, chain: Sequence[Part], task: MergeTask, tally: T
     names = updates_schema(task.collection).names
 
     def prepare(_: Part, batch: pa.RecordBatch) -> pa.RecordBatch:
-        rows = forwarded(between(batch, task.lower, task.upper), task.since)
+        rows = forwarded(between(batch, task.lower, task.upper), task.function)
         tally.add(rows)
         return rows
 

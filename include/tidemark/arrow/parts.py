@@ -14,11 +14,12 @@ from types import TracebackType
 from typing import Any, BinaryIO
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidemark.arrow.columns import one_batch
+from tidemark.arrow.columns import integers, one_batch
 from tidemark.arrow.digest import digest
 from tidemark.arrow.order import unsorted
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, keys_of
@@ -150,7 +151,7 @@ class _OpenPart:
         self._key, self._group_rows = key, group_rows
         self._groups: list[tuple[Row, int]] = []
         self._last_key: Row = ()
-        self._digest = 0
+        self._digest = self._retractions = 0
         self._times: list[int] = []
         self._event_times: list[int] = []
         self.rows = 0
@@ -163,6 +164,8 @@ class _OpenPart:
         self._groups += groups
         self._last_key = last_key
         self._digest = (self._digest + digest(batch)) % DIGEST_MODULUS
+        if DIFF in batch.schema.names:
+            self._retractions += int(np.count_nonzero(integers(batch, DIFF) < 0))
         for name, bounds in ((TIME, self._times), (EVENT_TIME, self._event_times)):
             bounds += pc.min_max(batch.column(name)).as_py().values()
         self.rows += batch.num_rows
@@ -185,6 +188,7 @@ class _OpenPart:
             last_time=max(self._times),
             first_event_time=min(self._event_times),
             last_event_time=max(self._event_times),
+            retractions=self._retractions,
         )
 
     def abandon(self, error: BaseException | None) -> None:

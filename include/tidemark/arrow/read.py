@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.columns import Bools, Ints, integers
-from tidemark.arrow.consolidate import consolidated, raised
+from tidemark.arrow.consolidate import consolidated, forwarded
 from tidemark.arrow.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds
 from tidemark.arrow.order import ranks, sort
 from tidemark.arrow.resolve import updates_from
@@ -98,12 +98,13 @@ def changes_batches(
     times = [] if net else [TIME, EVENT_TIME]
     columns = [*(column.name for column in collection.columns), *times]
     key_columns = [column.name for column in collection.key]
-    # An update's two images stand at different values: a keyed collection's keys must not be cut.
-    together = key_columns if collection.keyed else columns
+    # An update's two images stand at different values: a keyed collection's keys must not be cut. Times forwarded
+    # together leave the event times of a group in no order.
+    together = key_columns if collection.keyed else columns if net else columns[:-1]
     runs = _runs(store, _Question(state, request, ALL_KEYS, [*columns, DIFF]), together)
 
     def shrunk(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        return [consolidated(_in_order(batches, columns), columns)]
+        return [consolidated(sort(pa.concat_batches(batches), columns), columns)]
 
     for batches in rounds(runs, shrunk):
         rows = consolidated(sort(pa.concat_batches(batches), columns), columns)
@@ -164,10 +165,10 @@ class _Question:
             yield self._answered(rows, inside), True
 
     def _answered(self, rows: pa.RecordBatch, inside: Bools) -> pa.RecordBatch:
-        """The rows inside, event times told as a compaction would leave them: it may or may not have come by yet."""
+        """The rows inside, times told as a compaction would leave them: it may or may not have come by yet."""
         rows = rows.select(list(self.names))
         rows = rows if inside.all() else rows.filter(pa.array(inside))
-        return raised(rows, EVENT_TIME, self.state.since) if EVENT_TIME in self.names else rows
+        return forwarded(rows, self.state.function, [name for name in (TIME, EVENT_TIME) if name in self.names])
 
 
 def _runs(store: ObjectStore, asked: _Question, together: Sequence[str]) -> list[Run]:

@@ -64,7 +64,7 @@ def _execute(job: Job, state: Arrangement, request: CompactionRequest) -> TraceB
     if request.moves_no_data:
         return _taken_over(request, identity)
     parts = parts_table.parts_of(job.store, request.with_data)
-    since = request.description.since
+    function = request.description.function
     tasks = [
         MergeTask(
             state.collection,
@@ -72,7 +72,7 @@ def _execute(job: Job, state: Arrangement, request: CompactionRequest) -> TraceB
             keys,
             0,
             MAX_TIME,
-            since,
+            function,
             f"data/{identity}",
         )
         for keys in split_keys(parts, target_rows=TASK_ROWS)
@@ -100,7 +100,7 @@ def _check(request: CompactionRequest, answers: Sequence[WriteAnswer]) -> None:
     read, held = sum(answer.rows_read for answer in answers), sum(batch.rows for batch in request.inputs)
     if read != held:
         raise Corruption(f"the compaction read {read} rows, its inputs hold {held}; refused")
-    if all(batch.description.since == request.description.since for batch in request.with_data):
+    if all(batch.description.function == request.description.function for batch in request.with_data):
         recorded = sum(batch.digest for batch in request.inputs) % DIGEST_MODULUS
         if total != recorded:
             raise Corruption(f"the inputs' recorded sums give {recorded:016x}, the merge read {total:016x}; refused")

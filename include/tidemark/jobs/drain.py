@@ -7,10 +7,12 @@ from typing import Any
 
 from tidemark.errors import Corruption
 from tidemark.jobs.job import Job
+from tidemark.jobs.trim import trim
 from tidemark.jobs.write import check_sums, trace_batch
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.model.change import Drained
+from tidemark.model.frontier import IDENTITY
 from tidemark.model.interval import Interval
 from tidemark.plan.drain import DrainRequest, plan_drain
 from tidemark.plan.ranges import overlaps, split_keys
@@ -41,6 +43,7 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
         return Drained(fence, trace_batch(job, batch, request.description, 0, parts))
 
     head, change, fresh = job.commit_until_fit(change_for)
+    trimmed = trim(job, interval)
     result: dict[str, Any] = {
         "outcome": "nothing to do",
         "version": head.version,
@@ -55,6 +58,8 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
             "bytes_read": sum(answer.bytes_read for answer in read),
             "bytes_written": change.batch.bytes,
         }
+    if trimmed:
+        result |= {"trimmed": trimmed, "version": job.log.load().version}
     return result
 
 
@@ -84,7 +89,7 @@ def _merge_tasks(job: Job, state: Arrangement, request: DrainRequest, batch: str
             keys,
             description.lower,
             description.upper,
-            0,
+            IDENTITY,
             f"data/{batch}",
         )
         for keys in split_keys(parts, target_rows=TASK_ROWS)

@@ -16,6 +16,8 @@ from tidemark.model.change import (
     CompactionAllowed,
     Created,
     Drained,
+    HoldDropped,
+    HoldPlaced,
     Ingested,
     LedgerMerged,
     Quarantined,
@@ -23,7 +25,9 @@ from tidemark.model.change import (
     Refused,
     Released,
     Sealed,
+    Trimmed,
 )
+from tidemark.model.frontier import CompactionFunction
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.storage.log import StateLog
@@ -83,8 +87,15 @@ def in_words(change: Change) -> str:
             return f"quarantined {name[:SHORT_ID]}, which frees {_counted(run.entries, 'source file')}"
         case Released(name, run):
             return f"released {name[:SHORT_ID]} with {_counted(run.entries, 'source file')}"
-        case CompactionAllowed(since):
-            return f"allowed compaction up to {format_instant(since)}"
+        case CompactionAllowed():
+            return f"allowed compaction: readable are {CompactionFunction(change.since, change.rungs)}"
+        case HoldPlaced(hold):
+            until = "" if hold.expires is None else f" until {format_instant(hold.expires)}"
+            return f"placed hold {hold.name} at {format_instant(hold.since)}{until}"
+        case HoldDropped(name):
+            return f"let hold {name} go"
+        case Trimmed(_, batch):
+            return f"trimmed {batch.id[:SHORT_ID]} to {_counted(batch.rows, 'row')}"
 
 
 def _ingested(change: Ingested) -> str:

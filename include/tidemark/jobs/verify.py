@@ -143,7 +143,7 @@ def _promised(batch: Batch) -> tuple[int, int]:
     """The first and last time a batch may hold: a trace batch's last is since where that has passed its upper."""
     if isinstance(batch, UnsealedBatch):
         return batch.first_time, batch.last_time
-    return batch.description.lower, max(batch.description.upper - 1, batch.description.since)
+    return batch.description.first_possible, batch.description.last_possible
 
 
 def _at(time: int) -> str:

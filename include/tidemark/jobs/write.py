@@ -36,4 +36,5 @@ def trace_batch(job: Job, batch: str, description: Description, level: int, part
         sum(part.digest for part in parts) % DIGEST_MODULUS,
         parts_table.save(job.store, f"data/{batch}/parts-{job.new_id()}.json", parts),
         len(parts),
+        sum(part.retractions for part in parts),
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
-from tidemark.errors import Corruption
+from tidemark.model import invariants
 from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Gate
+from tidemark.model.frontier import CompactionFunction, Rung
 from tidemark.model.interval import Interval, IntervalSet
 
 
@@ -49,15 +49,30 @@ class LedgerRun:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """Somebody reads at `since` and later: times from there on are not forwarded, until it is let go or `expires`
+    (wall-clock microseconds; None: durable)."""
+
+    name: str
+    since: int
+    expires: int | None = None
+
+
+@dataclass(frozen=True)
 class Totals:
-    """Counters over the life of the collection; bytes are those of data files."""
+    """Counters over the life of the collection; bytes and rows are those of data files written."""
 
     rows_ingested: int = 0
     rows_late_applied: int = 0
     rows_late_discarded: int = 0
+    rows_late_moved: int = 0
+    rows_replayed: int = 0
     bytes_ingested: int = 0
     bytes_drained: int = 0
     bytes_compacted: int = 0
+    drains: int = 0
+    rows_drained: int = 0
+    rows_compacted: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,6 +88,9 @@ class Arrangement:
     seal: int = 0
     wanted: int = 0
     since: int = 0
+    rungs: tuple[Rung, ...] = ()
+    holds: tuple[Hold, ...] = ()
+    seals: tuple[int, ...] = ()
     forgotten: int = 0
     unsealed: tuple[UnsealedBatch, ...] = ()
     trace: tuple[TraceBatch, ...] = ()
@@ -85,27 +103,12 @@ class Arrangement:
     totals: Totals = field(default_factory=Totals)
 
     def __post_init__(self) -> None:
-        ids = [batch.id for batch in self.batches]
-        if len(ids) != len(set(ids)):
-            raise Corruption(f"a batch is named twice: {sorted(i for i in set(ids) if ids.count(i) > 1)[0]}")
-        for left, right in pairwise(self.unsealed):
-            if left.sequence[1] > right.sequence[0]:
-                raise Corruption(f"unsealed sequence intervals overlap: {left.sequence} and {right.sequence}")
-        self._check_trace()
+        invariants.check(invariants.of_state(self))
 
-    def _check_trace(self) -> None:
-        for batch in self.trace:
-            if batch.description.since > self.since:
-                raise Corruption(f"trace batch {batch} has since beyond the collection's {self.since}")
-            if batch.description.upper > self.seal:
-                raise Corruption(f"trace batch {batch} reaches beyond the seal {self.seal}")
-        if self.trace and self.trace[0].description.lower != 0:
-            raise Corruption(f"the trace starts at {self.trace[0].description.lower}, not at 0")
-        for older, newer in pairwise(self.trace):
-            if older.description.upper != newer.description.lower:
-                raise Corruption(f"trace has a gap or overlap at {older.description.upper}: {newer.description}")
-            if older.level < newer.level:
-                raise Corruption(f"trace level rises from {older} to {newer}")
+    @property
+    def function(self) -> CompactionFunction:
+        """What compaction may forward, and which times below `since` can still be read."""
+        return CompactionFunction(self.since, self.rungs)
 
     @property
     def trace_upper(self) -> int:

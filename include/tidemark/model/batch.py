@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidemark.errors import Corruption
+from tidemark.model import invariants
+from tidemark.model.frontier import CompactionFunction, Rung
 from tidemark.model.interval import Interval
 from tidemark.model.update import Row
 
@@ -25,7 +26,7 @@ class Part:
     """One Parquet file of a batch, sorted by key.
 
     `groups` holds (first key, rows) of each row group, in order: the sparse index by which readers skip. `digest` is
-    the sum of the row hashes times diff, modulo 2^64 (docs/format.md).
+    the sum of the row hashes times diff, modulo 2^64 (docs/format.md). `retractions` counts rows with a negative diff.
     """
 
     file: ObjectRef
@@ -37,6 +38,7 @@ class Part:
     last_time: int
     first_event_time: int
     last_event_time: int
+    retractions: int = 0
 
     @property
     def first_key(self) -> Row:
@@ -45,20 +47,38 @@ class Part:
 
 @dataclass(frozen=True)
 class Description:
-    """What a trace batch promises: `[lower, upper)` and `since`.
+    """What a trace batch promises: `[lower, upper)`, and the compaction function f of `since` and `rungs`.
 
-    For every time t >= since, summing the batch's diffs at times <= t gives what summing the original updates of
-    `[lower, upper)` at times <= t gives. Below since it promises nothing. So every time of the batch is >= lower, and
-    < upper, or <= since where since has passed the upper.
+    For every time t that f keeps, summing the batch's diffs at times <= t gives what summing the original updates of
+    `[lower, upper)` at times <= t gives. Of other times it promises nothing. So every time of the batch is within
+    `first_possible` and `last_possible`: f of the first and the last time of the interval.
     """
 
     lower: int
     upper: int
     since: int = 0
+    rungs: tuple[Rung, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 0 <= self.lower < self.upper:
-            raise Corruption(f"batch interval [{self.lower}, {self.upper}) must satisfy 0 <= lower < upper")
+        invariants.check(invariants.of_interval("batch interval", self.lower, self.upper))
+
+    @property
+    def function(self) -> CompactionFunction:
+        """By which times were forwarded."""
+        return CompactionFunction(self.since, self.rungs)
+
+    @property
+    def first_possible(self) -> int:
+        return self.function(self.lower)
+
+    @property
+    def last_possible(self) -> int:
+        return self.function(self.upper - 1)
+
+    @property
+    def is_one_instant(self) -> bool:
+        """Whether all times were forwarded to one."""
+        return self.upper <= self.function.floor and not self.function.changes_nothing
 
     def __str__(self) -> str:
         return f"[{self.lower}][{self.upper}][{self.since}]"
@@ -69,7 +89,7 @@ class UnsealedBatch:
     """What one ingest committed, as it arrived. Bounds are closed and present in the data.
 
     `id` identifies the batch for ever; the sequence interval orders batches and may be reused. `parts` refers to the
-    table of the batch's parts.
+    table of the batch's parts. A `trimmed` batch has lost rows that were drained.
     """
 
     id: str
@@ -84,14 +104,10 @@ class UnsealedBatch:
     first_event_time: int
     last_event_time: int
     sequence: tuple[int, int] = (0, 1)
+    trimmed: bool = False
 
     def __post_init__(self) -> None:
-        if self.sequence[0] >= self.sequence[1]:
-            raise Corruption(f"unsealed batch {self.id} has an empty sequence interval {self.sequence}")
-        if self.first_time > self.last_time or self.first_event_time > self.last_event_time:
-            raise Corruption(f"unsealed batch {self.id} has its time bounds reversed")
-        if self.rows < 1:
-            raise Corruption(f"unsealed batch {self.id} has {self.rows} rows; an empty one is never recorded")
+        invariants.check(invariants.of_unsealed_batch(self))
 
 
 @dataclass(frozen=True)
@@ -106,10 +122,10 @@ class TraceBatch:
     digest: int
     parts: ObjectRef | None = None
     part_count: int = 0
+    retractions: int = 0
 
     def __post_init__(self) -> None:
-        if (self.rows == 0) != (self.parts is None):
-            raise Corruption(f"trace batch {self.id} has {self.rows} rows and parts {self.parts}")
+        invariants.check(invariants.of_trace_batch(self))
 
     def __str__(self) -> str:
         return f"{self.description} {self.rows} level={self.level}"

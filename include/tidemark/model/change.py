@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tidemark.model.arrangement import Fence, LedgerRun
-from tidemark.model.batch import TraceBatch, UnsealedBatch
+from tidemark.model.arrangement import Fence, Hold, LedgerRun
+from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Gate
+from tidemark.model.frontier import Rung
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Created:
 
 @dataclass(frozen=True)
 class Redefined:
-    """The declaration changed in a part that data at rest does not depend on."""
+    """The declaration changed, in a way that data at rest can follow (evolution.py)."""
 
     collection: Collection
     kind: Literal["redefined"] = "redefined"
@@ -40,6 +41,8 @@ class Ingested:
 
     `sources` are 64-bit hashes of the paths taken: two concurrent ingests that share one conflict. `first_on_time` is
     the smallest lateness coordinate among rows judged not late: a seal beyond it makes the judgement stale.
+    `rows_late_moved` of the late rows applied lost their event time to the seal. A replay of dead letters is an ingest
+    whose sources are late objects and whose step is `replay`: it applies `rows_replayed`, and reads no interval.
     """
 
     fence: Fence
@@ -50,6 +53,8 @@ class Ingested:
     rows_late_applied: int = 0
     rows_late_discarded: int = 0
     bad_files: int = 0
+    rows_late_moved: int = 0
+    rows_replayed: int = 0
     kind: Literal["ingested"] = "ingested"
 
 
@@ -135,10 +140,41 @@ class Released:
 
 @dataclass(frozen=True)
 class CompactionAllowed:
-    """`since` moved: history below it may be merged. Permission, not work."""
+    """`since` moved: history below it may be merged, as far as `rungs` keep no instants of it. Permission, not work.
+
+    Holds that expire at wall-clock `now` or before are gone with it."""
 
     since: int
+    rungs: tuple[Rung, ...] = ()
+    now: int = 0
     kind: Literal["compaction_allowed"] = "compaction_allowed"
+
+
+@dataclass(frozen=True)
+class HoldPlaced:
+    """A named hold on `since`; one of the same name is replaced."""
+
+    hold: Hold
+    kind: Literal["hold_placed"] = "hold_placed"
+
+
+@dataclass(frozen=True)
+class HoldDropped:
+    """A named hold let go."""
+
+    name: str
+    kind: Literal["hold_dropped"] = "hold_dropped"
+
+
+@dataclass(frozen=True)
+class Trimmed:
+    """An unsealed batch rewritten without the rows nobody needs any more: `batch` has its id, `source` is the parts
+    table that was read."""
+
+    fence: Fence
+    batch: UnsealedBatch
+    source: ObjectRef
+    kind: Literal["trimmed"] = "trimmed"
 
 
 Change = (
@@ -155,4 +191,7 @@ Change = (
     | Quarantined
     | Released
     | CompactionAllowed
+    | HoldPlaced
+    | HoldDropped
+    | Trimmed
 )

@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from itertools import count
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import MAX_TIME
+from tidemark.model.retention import KEEP_ALL, Retention
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 """A collection's name: it becomes an object key, a DAG id and an asset name, so it is narrow on purpose."""
 COLUMN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,126}")
 """A column's name. Names that start with an underscore belong to Tidemark."""
+FIELD_NAME = re.compile(rf"{COLUMN_NAME.pattern}(\.[A-Za-z_][A-Za-z0-9_]*)*")
+"""What is read from a source and not kept may be a field within a message: `source.ts_ms`."""
 SUITES_VERSION = 1
 """Raised when a built-in suite changes, so that certificates of the old one no longer count."""
 
@@ -32,11 +35,13 @@ class ColumnType(StrEnum):
 
 
 class Envelope(StrEnum):
-    """What a source row says: `append` +1, `updates` a signed diff, `upsert` what a key's value became."""
+    """What a source row says: `append` +1, `updates` a signed diff, `upsert` what a key's value became, `debezium` a
+    change message (op, before, after)."""
 
     APPEND = "append"
     UPDATES = "updates"
     UPSERT = "upsert"
+    DEBEZIUM = "debezium"
 
 
 class Format(StrEnum):
@@ -58,13 +63,17 @@ class Gate(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """A typed column of the key or the value. Key columns hold no nulls and are never floats."""
+    """A typed column of the key or the value. Key columns hold no nulls and are never floats.
+
+    `id` is its own for ever in its collection, whatever it is called; 0 until a collection numbers it.
+    """
 
     name: str
     type: ColumnType
+    id: int = 0
 
     def __post_init__(self) -> None:
-        if not COLUMN_NAME.fullmatch(self.name):
+        if not FIELD_NAME.fullmatch(self.name):
             raise InvalidUsage(f"column name {self.name!r} must match {COLUMN_NAME.pattern}")
 
 
@@ -74,6 +83,7 @@ class Source:
 
     `path` is a glob with `{{ ds }}` and the like; `ready` is `exists`, `always` or the name of a marker file;
     `bad_files` says whether an unreadable or wrong file stops its interval or is quarantined while the rest goes on.
+    `units` says what the numbers of some columns count since the epoch (debezium; one of UNITS each).
     """
 
     path: str
@@ -84,32 +94,40 @@ class Source:
     delete_when: str | None = None
     ready: str = "exists"
     bad_files: str = "stop"
+    units: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.bad_files not in ("stop", "quarantine"):
             raise InvalidUsage(f"bad_files is {self.bad_files!r}; it must be stop or quarantine")
-        if self.envelope is not Envelope.UPSERT and (self.order_by or self.delete_when):
-            raise InvalidUsage(f"order_by and delete_when belong to the upsert envelope, not to {self.envelope}")
+        if self.order_by and self.envelope not in (Envelope.UPSERT, Envelope.DEBEZIUM):
+            raise InvalidUsage(f"order_by belongs to the envelopes upsert and debezium, not to {self.envelope}")
+        if self.delete_when and self.envelope is not Envelope.UPSERT:
+            raise InvalidUsage(f"delete_when belongs to the upsert envelope, not to {self.envelope}")
+        if self.units and self.envelope is not Envelope.DEBEZIUM:
+            raise InvalidUsage(f"units belong to the debezium envelope, not to {self.envelope}")
+        if self.envelope is Envelope.DEBEZIUM and self.format is Format.CSV:
+            raise InvalidUsage("debezium messages are nested, and csv holds no nested values; use jsonl or parquet")
 
 
 @dataclass(frozen=True)
 class Late:
-    """What happens to source rows below the seal: `discard` keeps them as dead letters, `reemit` applies them as
-    corrections up to `max_lateness` microseconds below the seal and discards the rest (None: however late)."""
+    """What happens to source rows below the seal: `discard` keeps them as dead letters, `next_window` applies them as
+    if they had happened at the seal, `reemit` applies them as corrections up to `max_lateness` microseconds below the
+    seal and discards the rest (None: however late)."""
 
     policy: str = "discard"
     max_lateness: int | None = None
 
     def __post_init__(self) -> None:
-        if self.policy not in ("discard", "reemit"):
-            raise InvalidUsage(f"late policy {self.policy!r} is not one of discard, reemit")
-        if self.policy == "discard" and self.max_lateness is not None:
-            raise InvalidUsage("late: discard takes no max_lateness; write {reemit: {max_lateness: ...}}")
+        if self.policy not in ("discard", "next_window", "reemit"):
+            raise InvalidUsage(f"late policy {self.policy!r} is not one of discard, next_window, reemit")
+        if self.policy != "reemit" and self.max_lateness is not None:
+            raise InvalidUsage(f"late: {self.policy} takes no max_lateness; write {{reemit: {{max_lateness: ...}}}}")
 
     @property
     def reach(self) -> int:
-        """How far below the seal a row may still apply, in microseconds."""
-        if self.policy == "discard":
+        """How far below the seal a row that applies may have happened, in microseconds."""
+        if self.policy != "reemit":
             return 0
         return MAX_TIME if self.max_lateness is None else self.max_lateness
 
@@ -119,7 +137,11 @@ class Collection:
     """One collection's declaration. Times in microseconds; `end` is exclusive, None means it never ends.
 
     `quality` holds the owner's Great Expectations as canonical JSON, one string each. `inputs` types the columns that
-    are read from the source and not kept (`time`, `event_time`, `order_by`, those of `delete_when`).
+    are read from the source and not kept (`time`, `event_time`, `order_by`, those of `delete_when`). `live_batches` is
+    the budget of trace batches: more are merged (plan/compact.py), fewer cost more writing and less reading.
+
+    `value` are the columns users see, `dropped` those they no longer do. `schema` counts how often the columns changed
+    (model/evolution.py). `renames` are pairs (old name, new name) that a file asks for; in a state there are none.
     """
 
     name: str
@@ -136,29 +158,54 @@ class Collection:
     late: Late = Late()
     quality: tuple[str, ...] = ()
     compact_ahead: bool = True
+    live_batches: int = 12
+    retention: Retention = KEEP_ALL
     inputs: tuple[Column, ...] = ()
+    dropped: tuple[Column, ...] = ()
+    schema: int = 0
+    renames: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        self._number_columns()
         if not NAME.fullmatch(self.name):
             raise InvalidUsage(f"collection name {self.name!r} must match {NAME.pattern}")
         if not self.key:
             raise InvalidUsage(f"collection {self.name} has no key column")
         names = [column.name for column in self.columns]
+        if dotted := [name for name in names if not COLUMN_NAME.fullmatch(name)]:
+            raise InvalidUsage(f"column name {dotted[0]!r} must match {COLUMN_NAME.pattern}")
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise InvalidUsage(f"collection {self.name} names columns twice: {', '.join(repeated)}")
+        ids = [column.id for column in (*self.key, *self.stored_value)]
+        if len(set(ids)) < len(ids):
+            raise InvalidUsage(f"collection {self.name} numbers columns twice: {ids}")
         if floats := [column.name for column in self.key if column.type is ColumnType.FLOAT]:
             raise InvalidUsage(
                 f"key column {floats[0]} is a float; equality of floats identifies nothing, use int or string"
             )
         if self.end is not None and self.end <= self.start:
             raise InvalidUsage(f"collection {self.name} ends at {self.end} before it starts at {self.start}")
+        if self.live_batches < 2:
+            raise InvalidUsage(f"live_batches is {self.live_batches}; it must be 2 or more")
         for timeline in self.timelines:
             if timeline not in [c.name for c in self.value if c.type in (ColumnType.TIMESTAMP, ColumnType.INT)]:
                 raise InvalidUsage(f"timeline {timeline} is not a timestamp or int column of the value")
 
+    def _number_columns(self) -> None:
+        """Columns without an id get the next ones: as first declared, 1 and on, the key before the value."""
+        ids = count(max((column.id for column in (*self.columns, *self.dropped)), default=0) + 1)
+        for name in ("key", "value"):
+            numbered = tuple(c if c.id else replace(c, id=next(ids)) for c in getattr(self, name))
+            object.__setattr__(self, name, numbered)
+
     @property
     def columns(self) -> tuple[Column, ...]:
         return (*self.key, *self.value)
+
+    @property
+    def stored_value(self) -> tuple[Column, ...]:
+        """The value columns of rows at rest, by id: also the dropped ones, null in rows written since."""
+        return tuple(sorted((*self.value, *self.dropped), key=lambda column: column.id))
 
     def type_of(self, name: str) -> ColumnType:
         """The type of a source column: as declared, else int for the diff, else timestamp."""
@@ -168,18 +215,10 @@ class Collection:
     @property
     def keyed(self) -> bool:
         """Whether source rows are facts about a key, resolved at the drain, and not updates already."""
-        return self.source.envelope is Envelope.UPSERT
+        return self.source.envelope in (Envelope.UPSERT, Envelope.DEBEZIUM)
 
     def suite(self, gate: Gate) -> str:
         """The fingerprint of the suite a gate runs: another one when the built-in or the owner's checks change."""
         owners = self.quality if gate is Gate.UNSEALED else ()
         text = json.dumps([SUITES_VERSION, gate, owners], separators=(",", ":"))
         return f"{gate}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-
-    def frozen(self) -> dict[str, Any]:
-        """The part of the declaration that data at rest depends on: it cannot change after `init`."""
-        names = ("name", "key", "value", "start", "time", "event_time")
-        frozen = {field.name: getattr(self, field.name) for field in fields(self) if field.name in names}
-        order_by = self.source.order_by
-        order = (order_by, self.type_of(order_by)) if order_by else None
-        return frozen | {"envelope": self.source.envelope, "order_by": order}

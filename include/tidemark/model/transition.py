@@ -5,12 +5,12 @@ Every transition is total, a no-op the second time, and indifferent to the stale
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement, Certificate, Fence, FrontierCertificate, evicted
-from tidemark.model.batch import UnsealedBatch
+from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.change import (
     Attempted,
     Certified,
@@ -19,6 +19,8 @@ from tidemark.model.change import (
     CompactionAllowed,
     Created,
     Drained,
+    HoldDropped,
+    HoldPlaced,
     Ingested,
     LedgerMerged,
     Quarantined,
@@ -26,7 +28,11 @@ from tidemark.model.change import (
     Refused,
     Released,
     Sealed,
+    Trimmed,
 )
+from tidemark.model.collection import Collection
+from tidemark.model.evolution import check_successor
+from tidemark.model.frontier import CompactionFunction
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,12 @@ def apply(state: Arrangement | None, change: Change) -> Outcome:
             return _released(state, change)
         case CompactionAllowed():
             return _compaction_allowed(state, change)
+        case HoldPlaced():
+            return _hold_placed(state, change)
+        case HoldDropped():
+            return _hold_dropped(state, change)
+        case Trimmed():
+            return _trimmed(state, change)
 
 
 def conflict(mine: Change, theirs: Change) -> str | None:
@@ -101,11 +113,22 @@ def conflict(mine: Change, theirs: Change) -> str | None:
         shared = set(mine.sources) & set(theirs.sources)
         if shared:
             return f"{len(shared)} of the source files were ingested by another run meanwhile"
+    if (isinstance(mine, Quarantined | Released) and _is_replay(theirs)) or (
+        isinstance(theirs, Quarantined | Released) and _is_replay(mine)
+    ):
+        return "dead letters were replayed while a batch was taken out or put back: another run changed the ledger"
     if isinstance(mine, Drained) and isinstance(theirs, Quarantined):
         return f"batch {theirs.batch} was quarantined meanwhile"
     if isinstance(mine, Ingested | Drained | Compacted) and isinstance(theirs, Redefined):
         return f"collection {theirs.collection.name} was redefined meanwhile"
+    if isinstance(mine, Redefined) and isinstance(theirs, Redefined | Ingested):
+        # A column's number is not given twice; and what was ingested may not fit a column that gets wider.
+        return f"collection {mine.collection.name} was redefined or ingested into meanwhile"
     return None
+
+
+def _is_replay(change: Change) -> bool:
+    return isinstance(change, Ingested) and change.fence.step == REPLAY
 
 
 def _created(state: Arrangement | None, change: Created) -> Outcome:
@@ -119,13 +142,20 @@ def _created(state: Arrangement | None, change: Created) -> Outcome:
 def _redefined(state: Arrangement, change: Redefined) -> Outcome:
     if state.collection == change.collection:
         return AlreadyApplied()
-    held, asked = state.collection.frozen(), change.collection.frozen()
-    for name, value in held.items():
-        if asked[name] != value:
-            raise InvalidUsage(
-                f"{name} of collection {state.collection.name} cannot change from {value} to {asked[name]}"
-            )
+    check_successor(state.collection, change.collection)
+    _check_intervals(state, change.collection)
     return Applied(replace(state, collection=change.collection))
+
+
+def _check_intervals(state: Arrangement, collection: Collection) -> None:
+    """History kept at the ends of one interval can be kept at those of another only if one divides the other."""
+    for rung in state.rungs:
+        for interval in collection.retention.intervals:
+            if interval % rung.interval and rung.interval % interval:
+                raise InvalidUsage(
+                    f"retention of collection {collection.name} cannot keep every {interval} µs: history is kept at "
+                    f"every {rung.interval} µs already; choose an interval that divides it or is a multiple"
+                )
 
 
 def _attempted(state: Arrangement, change: Attempted) -> Outcome:
@@ -168,12 +198,14 @@ def _ingested(state: Arrangement, change: Ingested) -> Outcome:
         bytes_ingested=state.totals.bytes_ingested + (batch.bytes if batch else 0),
         rows_late_applied=state.totals.rows_late_applied + change.rows_late_applied,
         rows_late_discarded=state.totals.rows_late_discarded + change.rows_late_discarded,
+        rows_late_moved=state.totals.rows_late_moved + change.rows_late_moved,
+        rows_replayed=state.totals.rows_replayed + change.rows_replayed,
     )
     return Applied(
         replace(
             state,
             unsealed=(*state.unsealed, *placed),
-            ingested=state.ingested.add(fence.interval),
+            ingested=state.ingested if fence.step == REPLAY else state.ingested.add(fence.interval),
             ledger=(*state.ledger, change.run) if change.run else state.ledger,
             fences=_unfenced(state, fence),
             totals=totals,
@@ -211,7 +243,9 @@ def _sealed(state: Arrangement, change: Sealed) -> Outcome:
     for batch in state.pending:
         if batch.first_time < seal and not state.is_vouched(batch):
             return Stale(f"batch {batch.id} came below {seal} and no gate has vouched for it")
-    return Applied(replace(state, seal=seal, wanted=wanted))
+    recent = state.collection.retention.recent
+    seals = (*state.seals, seal)[-recent:] if recent and seal > state.seal else state.seals
+    return Applied(replace(state, seal=seal, wanted=wanted, seals=seals))
 
 
 def _drained(state: Arrangement, change: Drained) -> Outcome:
@@ -224,7 +258,12 @@ def _drained(state: Arrangement, change: Drained) -> Outcome:
         return Stale(f"the trace upper moved from {batch.description.lower} to {state.trace_upper}")
     if batch.description.upper > state.seal:
         return Stale(f"the drain reaches {batch.description.upper}, beyond the seal {state.seal}")
-    totals = replace(state.totals, bytes_drained=state.totals.bytes_drained + batch.bytes)
+    totals = replace(
+        state.totals,
+        drains=state.totals.drains + 1,
+        rows_drained=state.totals.rows_drained + batch.rows,
+        bytes_drained=state.totals.bytes_drained + batch.bytes,
+    )
     fences = _unfenced(state, change.fence)
     return Applied(evicted(replace(state, trace=(*state.trace, batch), fences=fences, totals=totals)))
 
@@ -240,12 +279,28 @@ def _compacted(state: Arrangement, change: Compacted) -> Outcome:
     at = ids.index(change.inputs[0])
     if tuple(ids[at : at + len(change.inputs)]) != change.inputs:
         return Stale("the compaction's inputs are no longer neighbours")
-    trace = (*state.trace[:at], change.batch, *state.trace[at + len(change.inputs) :])
-    totals = replace(state.totals, bytes_compacted=state.totals.bytes_compacted + change.batch.bytes)
+    inputs = state.trace[at : at + len(change.inputs)]
+    # What stood apart for its size is on the level of what grew up behind it: levels never rise from old to new.
+    older = tuple(replace(batch, level=max(batch.level, change.batch.level)) for batch in state.trace[:at])
+    trace = (*older, change.batch, *state.trace[at + len(change.inputs) :])
+    rewritten = not any(held.parts == change.batch.parts for held in inputs)
+    totals = replace(
+        state.totals,
+        rows_compacted=state.totals.rows_compacted + change.batch.rows * rewritten,
+        bytes_compacted=state.totals.bytes_compacted + change.batch.bytes * rewritten,
+    )
     gone = set(change.inputs) - {change.batch.id}
     certificates = tuple(c for c in state.certificates if c.batch not in gone)
+    if not rewritten:
+        certificates = (*certificates, *_taken_over(state, change, inputs))
     fences = _unfenced(state, change.fence)
     return Applied(replace(state, trace=trace, fences=fences, certificates=certificates, totals=totals))
+
+
+def _taken_over(state: Arrangement, change: Compacted, inputs: tuple[TraceBatch, ...]) -> Iterator[Certificate]:
+    """The word on the one input with data is good for the output, which has the same parts."""
+    data = next((held.id for held in inputs if held.rows), inputs[0].id)
+    yield from (Certificate(change.batch.id, c.suite) for c in state.certificates if c.batch == data)
 
 
 def _ledger_merged(state: Arrangement, change: LedgerMerged) -> Outcome:
@@ -266,7 +321,7 @@ def _quarantined(state: Arrangement, change: Quarantined) -> Outcome:
     batch = _named(state.unsealed, change.batch)
     if batch is None:
         return Stale(f"no unsealed batch {change.batch}")
-    if batch.first_time < state.trace_upper:
+    if batch.trimmed or batch.first_time < state.trace_upper:
         return Stale(f"batch {batch.id} was drained up to {state.trace_upper}; correct it with a mended file instead")
     kept = tuple(held for held in state.unsealed if held.id != change.batch)
     certificates = tuple(c for c in state.certificates if c.batch != change.batch)
@@ -311,11 +366,43 @@ def _released(state: Arrangement, change: Released) -> Outcome:
 
 
 def _compaction_allowed(state: Arrangement, change: CompactionAllowed) -> Outcome:
-    if change.since == state.since:
+    new, old = CompactionFunction(change.since, change.rungs), state.function
+    holds = tuple(hold for hold in state.holds if hold.expires is None or hold.expires > change.now)
+    if new == old and holds == state.holds:
         return AlreadyApplied()
-    if change.since < state.since:
-        return Stale(f"since cannot move back from {state.since} to {change.since}")
-    return Applied(replace(state, since=change.since))
+    if not new.absorbs(old):
+        return Stale(f"since cannot move back: {old} was allowed, {new} asked for")
+    for hold in holds:
+        if old.then(new.capped(hold.since)) != new:
+            return Stale(f"hold {hold.name} stands at {hold.since}, since would move from {old.since} to {new.since}")
+    return Applied(replace(state, since=new.since, rungs=new.rungs, holds=holds))
+
+
+def _hold_placed(state: Arrangement, change: HoldPlaced) -> Outcome:
+    if change.hold in state.holds:
+        return AlreadyApplied()
+    if change.hold.since < state.since:
+        return Stale(f"since {state.since} has passed {change.hold.since}, where hold {change.hold.name} would stand")
+    others = tuple(hold for hold in state.holds if hold.name != change.hold.name)
+    return Applied(replace(state, holds=(*others, change.hold)))
+
+
+def _hold_dropped(state: Arrangement, change: HoldDropped) -> Outcome:
+    kept = tuple(hold for hold in state.holds if hold.name != change.name)
+    return AlreadyApplied() if kept == state.holds else Applied(replace(state, holds=kept))
+
+
+def _trimmed(state: Arrangement, change: Trimmed) -> Outcome:
+    held = _named(state.unsealed, change.batch.id)
+    if held is not None and held.parts == change.batch.parts:
+        return AlreadyApplied()
+    if off := _fenced_off(state, change.fence):
+        return off
+    if held is None or held.parts != change.source:
+        return Stale(f"unsealed batch {change.batch.id} was evicted, quarantined or trimmed meanwhile")
+    placed = replace(change.batch, sequence=held.sequence)
+    unsealed = tuple(placed if batch.id == held.id else batch for batch in state.unsealed)
+    return Applied(replace(state, unsealed=unsealed, fences=_unfenced(state, change.fence)))
 
 
 def _named(batches: Iterable[UnsealedBatch], identity: str) -> UnsealedBatch | None:

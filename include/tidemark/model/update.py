@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 Scalar = bool | int | float | str | None
@@ -29,9 +29,10 @@ def _ordered(row: Row) -> tuple[object, ...]:
     return tuple((0, 0) if x is None else (1, 0) if x != x else (2, x) for x in row)
 
 
-def advance(updates: Iterable[Update], since: int) -> list[Update]:
-    """Forward both coordinates to `since`: what a reader at or after `since` cannot tell from the original."""
-    return [u._replace(time=max(u.time, since), event_time=max(u.event_time, since)) for u in updates]
+def advance(updates: Iterable[Update], forward: Callable[[int], int]) -> list[Update]:
+    """Forward both coordinates by a compaction function: what a reader at times it keeps cannot tell from the
+    original."""
+    return [u._replace(time=forward(u.time), event_time=forward(u.event_time)) for u in updates]
 
 
 def consolidate(updates: Iterable[Update]) -> list[Update]:

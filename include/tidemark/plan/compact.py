@@ -1,4 +1,11 @@
-"""Leveled compaction: which neighbouring trace batches to replace by one."""
+"""Leveled compaction: which neighbouring trace batches to replace by one.
+
+With at most k batches alive and each row written at most w times one can take in C(k + w, k) batches and not one
+more. The levels of the batches, read from old to new, are a non-increasing sequence; counting through all such
+sequences in order, the last place first, uses every one of them. So: while there are more batches than the budget, the
+youngest batch on a lower level than its older neighbour takes in all that are younger, and rises one level. This writes
+within a tenth of the least possible for as many batches alive (docs/decisions/0012, benchmarks/RESULTS.md).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +16,7 @@ from tidemark.errors import Unvouched
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, TraceBatch
 from tidemark.model.collection import Gate
+from tidemark.model.frontier import CompactionFunction
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,7 @@ class CompactionRequest:
     def moves_no_data(self) -> bool:
         """Whether the output can take over the one input's parts as they are: metadata only."""
         held = self.with_data
-        return not held or (len(held) == 1 and held[0].description.since == self.description.since)
+        return not held or (len(held) == 1 and held[0].description.function == self.description.function)
 
     def level(self, rows: int) -> int:
         """The inputs' highest plus one if the output holds more rows than each input, else their highest: data that
@@ -35,41 +43,97 @@ class CompactionRequest:
         return highest + 1 if rows > max(batch.rows for batch in self.inputs) else highest
 
 
-def plan_compaction(state: Arrangement) -> CompactionRequest | None:
-    """The cascade due now, as one merge; None if no two neighbours share a level.
+def budget(live_batches: int, level: int) -> int:
+    """How many batches may be alive after compaction where the highest level is `level`: O(log n) after n appends."""
+    return max(live_batches, 2 * level + 2)
 
-    From the oldest, two neighbours of one level merge; what they would become may meet its neighbour's level in turn,
-    and so on until no two neighbours share a level. Of the runs of batches that would end up as one, the oldest is
-    merged now, in one go, which halves the bytes a pairwise cascade writes. Batches ahead of `since` keep their times;
-    a collection with `compact_ahead` off waits until `since` has passed them. The trace of a keyed collection is
-    forwarded to its horizon at most: facts to come are resolved against what it held there.
+
+def plan_compaction(state: Arrangement) -> CompactionRequest | None:
+    """The merge due now; None if there is none. Each is one k-way merge, however many batches it takes in.
+
+    First what costs nothing: neighbours of which at most one has data, where there are too many batches. Then what pays
+    for itself: history behind `since` of which half would vanish. Then what the levels ask for. A collection with
+    `compact_ahead` off merges only behind `since`, neighbours of one level, oldest first (spec/arrangement.md 1.3).
+    The trace of a keyed collection is forwarded to its horizon at most: facts to come are resolved against what it
+    held there.
 
     Raises Unvouched if an input is not vouched for under the current trace suite.
     """
-    groups = _cascaded([(batch,) for batch in state.trace], state)
-    due = next((group for group in groups if len(group) > 1), None)
-    if due is None:
+    function = state.function.capped(state.horizon) if state.collection.keyed else state.function
+    due = _shrinking(state, function) or (_over_budget(state) if state.collection.compact_ahead else _cascade(state))
+    if not due:
         return None
     if unvouched := [batch.id for batch in due if not state.is_vouched(batch)]:
         raise Unvouched(f"trace batch {unvouched[0]} is not vouched for; run the trace gate", Gate.TRACE)
-    since = min(state.since, state.horizon) if state.collection.keyed else state.since
-    description = Description(due[0].description.lower, due[-1].description.upper, since)
-    return CompactionRequest(due, description)
+    held = [batch for batch in due if batch.rows]
+    if len(due) > 1 and len(held) == 1:
+        function = held[0].description.function
+    lower, upper = due[0].description.lower, due[-1].description.upper
+    return CompactionRequest(due, Description(lower, upper, function.since, function.rungs))
 
 
-def _cascaded(groups: list[tuple[TraceBatch, ...]], state: Arrangement) -> list[tuple[TraceBatch, ...]]:
-    """Join the oldest two neighbouring groups of one expected level until there are none."""
-    while (at := _oldest_pair(groups, state)) is not None:
-        groups = [*groups[: at - 1], groups[at - 1] + groups[at], *groups[at + 1 :]]
-    return groups
+def _shrinking(state: Arrangement, function: CompactionFunction) -> tuple[TraceBatch, ...]:
+    """The batches whose times are not told apart any more, oldest first, if half of their rows would vanish in a merge.
+
+    A retraction there cancels the row it retracts, which no younger batch holds: two rows less. What retractions the
+    oldest batch kept when it was forwarded that far itself, it keeps.
+    """
+    if function.changes_nothing:
+        return ()
+    behind = [batch for batch in state.trace if batch.description.upper <= function.floor]
+    rows = sum(batch.rows for batch in behind)
+    pending = behind[1:] if behind and behind[0].description.is_one_instant else behind
+    return tuple(behind) if pending and 4 * sum(batch.retractions for batch in pending) >= max(1, rows) else ()
 
 
-def _oldest_pair(groups: Sequence[tuple[TraceBatch, ...]], state: Arrangement) -> int | None:
+def _over_budget(state: Arrangement) -> tuple[TraceBatch, ...]:
+    trace = state.trace
+    if len(trace) <= budget(state.collection.live_batches, max((batch.level for batch in trace), default=0)):
+        return ()
+    return _fusing(trace) or trace[_taking_in(trace) :]
+
+
+def _fusing(trace: Sequence[TraceBatch]) -> tuple[TraceBatch, ...]:
+    """The oldest neighbours of which at most one has data: merging them writes nothing."""
+    for at in range(1, len(trace)):
+        if not (trace[at - 1].rows and trace[at].rows):
+            return (trace[at - 1], trace[at])
+    return ()
+
+
+def _taking_in(trace: Sequence[TraceBatch]) -> int:
+    """The place of the batch that takes in all younger ones.
+
+    A batch larger than all younger ones together stands apart: to rewrite it would cost more than it brings. It does
+    not bound the levels behind it, either.
+    """
+    younger = 0
+    apart = [False] * len(trace)
+    for at in reversed(range(len(trace))):
+        apart[at] = trace[at].rows > younger
+        younger += trace[at].rows
+    for at in reversed(range(len(trace) - 1)):
+        rises = at == 0 or apart[at - 1] or trace[at].level < trace[at - 1].level
+        if rises and not apart[at]:
+            return at
+    return len(trace) - 2
+
+
+def next_pair(groups: Sequence[Sequence[TraceBatch]], since: int) -> int | None:
+    """The oldest place whose group is on the level of its older neighbour and behind `since`, or None."""
     for at in range(1, len(groups)):
-        behind = state.collection.compact_ahead or groups[at][-1].description.upper <= state.since
+        behind = groups[at][-1].description.upper <= since
         if behind and _expected_level(groups[at - 1]) == _expected_level(groups[at]):
             return at
     return None
+
+
+def _cascade(state: Arrangement) -> tuple[TraceBatch, ...]:
+    """The oldest group of batches that merging pair by pair would end up as one."""
+    groups: list[tuple[TraceBatch, ...]] = [(batch,) for batch in state.trace]
+    while (at := next_pair(groups, state.since)) is not None:
+        groups = [*groups[: at - 1], groups[at - 1] + groups[at], *groups[at + 1 :]]
+    return next((group for group in groups if len(group) > 1), ())
 
 
 def _expected_level(group: Sequence[TraceBatch]) -> int:

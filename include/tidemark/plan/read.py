@@ -36,20 +36,24 @@ class ReadRequest:
 def plan_as_of(state: Arrangement, time: int | None = None, event_time: int | None = None) -> ReadRequest:
     """Read the collection as known at `time` (None: the latest complete one, seal - 1), as of `event_time` (None: all).
 
-    Raises InvalidUsage outside `[since, seal)`, with both frontiers: a read is never answered with less.
+    Raises InvalidUsage outside `[since, seal)`, except for what retention keeps below since, with both frontiers and
+    the nearest readable times: a read is never answered with less.
     """
     _check_sealed(state)
     upto = state.seal - 1 if time is None else time
     _check_readable(state, upto)
-    if event_time is not None and event_time < state.since:
-        raise InvalidUsage(f"event time {_at(event_time)} is below since {_at(state.since)}: that history was merged")
+    if event_time is not None and not state.function.keeps(event_time):
+        raise InvalidUsage(
+            f"event time {_at(event_time)} is below since {_at(state.since)}, and that history was merged"
+            + _nearest(state, event_time)
+        )
     return _request(state, -1, upto, MAX_TIME if event_time is None else event_time)
 
 
 def plan_changes(state: Arrangement, after: int, upto: int | None = None) -> ReadRequest:
     """Read the updates with `after < time <= upto` (None: seal - 1). `after` = -1 reads from the beginning.
 
-    Raises InvalidUsage unless `since <= after <= upto < seal` (from the beginning: while nothing was merged).
+    Raises InvalidUsage unless both are readable (as `plan_as_of`; from the beginning: while nothing was merged).
     """
     _check_sealed(state)
     upto = state.seal - 1 if upto is None else upto
@@ -65,9 +69,7 @@ def _request(state: Arrangement, after: int, upto: int, event_upto: int) -> Read
     trace = tuple(
         batch
         for batch in state.trace
-        if batch.rows
-        and batch.description.lower <= upto
-        and max(batch.description.upper, batch.description.since + 1) > after + 1
+        if batch.rows and batch.description.lower <= upto and batch.description.last_possible > after
     )
     unsealed = tuple(batch for batch in state.pending if batch.first_time <= upto)
     keyed = state.collection.keyed and bool(unsealed)
@@ -91,10 +93,20 @@ def _check_sealed(state: Arrangement) -> None:
 
 
 def _check_readable(state: Arrangement, time: int) -> None:
-    if not state.since <= time < state.seal:
+    if time < 0 or time >= state.seal or not state.function.keeps(time):
         raise InvalidUsage(
             f"time {_at(time)} is outside the readable [since {_at(state.since)}, seal {_at(state.seal)})"
+            + _nearest(state, time)
         )
+
+
+def _nearest(state: Arrangement, time: int) -> str:
+    """The readable times on both sides, where there are any."""
+    newest = state.seal - 1
+    if not 0 <= time <= newest:
+        return f"; the newest readable is {_at(newest)}" if time > newest and state.function.keeps(newest) else ""
+    some = [near for near in state.function.nearest(time) if near is not None and near <= newest]
+    return f"; nearest readable: {' and '.join(_at(near) for near in some)}" if some else ""
 
 
 def _at(time: int) -> str:

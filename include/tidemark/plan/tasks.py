@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.collection import Collection
+from tidemark.model.frontier import CompactionFunction
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile
 from tidemark.model.update import Row
@@ -47,14 +48,27 @@ class IngestAnswer:
 
 @dataclass(frozen=True)
 class MergeTask:
-    """Merge sorted parts within a key range: keep times in `[lower, upper)`, forward to `since`, consolidate."""
+    """Merge sorted parts within a key range: keep times in `[lower, upper)`, forward by `function`, consolidate."""
 
     collection: Collection
     parts: tuple[Part, ...]
     keys: KeyRange
     lower: int
     upper: int
-    since: int
+    function: CompactionFunction
+    prefix: str
+
+
+@dataclass(frozen=True)
+class TrimTask:
+    """Rewrite one part of an unsealed batch, in its order, without the rows nobody needs any more: those below `lower`,
+    of facts only if they happened below `horizon` too."""
+
+    collection: Collection
+    part: Part
+    facts: bool
+    lower: int
+    horizon: int
     prefix: str
 
 

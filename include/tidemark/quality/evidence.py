@@ -156,9 +156,9 @@ def _trace_rows(state: Arrangement, request: GateRequest, found: Mapping[str, Fo
             "last_time": max(answer.last_time for answer in answers),
             "first_event_time": min(answer.first_event_time for answer in answers),
             "lower": description.lower,
-            "earliest": max(description.lower, description.since),
+            "earliest": description.first_possible,
             # The corner of a batch's law: where since has passed the upper, forwarded times reach since itself.
-            "latest": description.upper - 1 if description.since < description.upper else description.since,
+            "latest": description.last_possible,
             "since": description.since,
             "since_of_state": state.since,
             "upper": description.upper,

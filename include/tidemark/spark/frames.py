@@ -7,15 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+
+from tidemark.model.frontier import CompactionFunction
 
 TIMES = ("_time", "_event_time")
 
 
-def advance(updates: DataFrame, since: int) -> DataFrame:
-    """Forward both coordinates to `since`."""
-    return updates.withColumns({name: F.greatest(name, F.lit(since)) for name in TIMES})
+def advance(updates: DataFrame, function: CompactionFunction) -> DataFrame:
+    """Forward both coordinates by a compaction function."""
+    if function.changes_nothing:
+        return updates
+    return updates.withColumns({name: _forwarded(F.col(name), function) for name in TIMES})
+
+
+def _forwarded(time: Column, function: CompactionFunction) -> Column:
+    """f(time) as an expression: one branch for each rung, from new to old."""
+    if not function.rungs:
+        return F.greatest(time, F.lit(function.since))
+    raised = F.greatest(time, F.lit(function.floor))
+    moved = F.when(time >= function.since, time)
+    for rung in function.rungs:
+        last = raised - raised % rung.interval + (rung.interval - 1)
+        moved = moved.when(raised >= rung.lower, last)
+    return moved
 
 
 def consolidate(updates: DataFrame, by: Sequence[str]) -> DataFrame:

@@ -67,8 +67,8 @@ def changes(
     if net:
         summed = frames.net_changes(updates, _columns(collection), after=request.after, upto=request.upto)
         return _labelled(summed, collection, ()).withColumnRenamed("_diff", "diff")
-    # Event times below since are told as since, whether or not a compaction has moved them there by now.
-    forwarded = frames.advance(updates, state.since)
+    # Times below since are told as forwarded, whether or not a compaction has moved them there by now.
+    forwarded = frames.advance(updates, state.function)
     rows = frames.changes(forwarded, _columns(collection), after=request.after, upto=request.upto)
     labelled = _labelled(rows, collection, frames.TIMES)
     return labelled.select(

@@ -15,6 +15,7 @@ from tidemark.arrow.digest import BLOCK_ROWS, digest, row_hashes
 from tidemark.arrow.order import sort
 from tidemark.arrow.schema import sort_columns
 from tidemark.model.fact import Fact
+from tidemark.model.frontier import CompactionFunction
 from tidemark.model.update import Scalar, Update
 
 pytestmark = pytest.mark.pure
@@ -64,7 +65,7 @@ def expected(table: pa.RecordBatch, forward: int = 0) -> int:
 def test_updates_hash_as_written_down(some: list[Update], forward: int) -> None:
     table = of_updates(APPEND, some)
     assert digest(table) == expected(table)
-    assert digest(table, forward=forward) == expected(table, forward) == digest(forwarded(table, forward))
+    assert digest(table, forward=forward) == expected(table, forward) == digest(forwarded(table, CompactionFunction(forward)))
 
 
 @laws
@@ -77,7 +78,7 @@ def test_a_slice_hashes_as_its_rows_do(some: list[Update], start: int, length: i
 @laws
 @given(updates(APPEND), st.integers(0, 14))
 def test_consolidation_leaves_the_digest_as_it_was(some: list[Update], since: int) -> None:
-    table = sort(forwarded(of_updates(APPEND, some), since), ORDER)
+    table = sort(forwarded(of_updates(APPEND, some), CompactionFunction(since)), ORDER)
     assert digest(consolidated(table, ORDER)) == digest(table)
 
 

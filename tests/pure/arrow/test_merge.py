@@ -18,6 +18,7 @@ from tidemark.arrow.schema import sort_columns
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
+from tidemark.model.frontier import CompactionFunction
 from tidemark.model.update import Row, Update, advance, consolidate
 from tidemark.plan.tasks import KeyRange, MergeTask
 from tidemark.storage.memory import MemoryStore
@@ -29,7 +30,8 @@ ORDER = sort_columns(SMALL, facts=False)
 
 
 def task_of(of: Collection, parts: tuple[Part, ...], **changes: object) -> MergeTask:
-    asked = {"keys": KeyRange(), "lower": 0, "upper": FOREVER, "since": 0, "prefix": "out"} | changes
+    function = CompactionFunction(changes.pop("since", 0))  # type: ignore[arg-type]
+    asked = {"keys": KeyRange(), "lower": 0, "upper": FOREVER, "function": function, "prefix": "out"} | changes
     return MergeTask(of, parts, **asked)  # type: ignore[arg-type]
 
 
@@ -59,9 +61,13 @@ def test_a_merge_is_advance_and_consolidate(
     parts = written(SMALL, store, inputs, group_rows)
     found, tally = streamed(store, task_of(SMALL, parts, since=since, lower=lower, upper=upper), buffered)
     inside = [u for some in inputs for u in some if lower <= u.time < upper]
-    assert found == consolidate(advance(inside, since))
+    assert found == consolidate(advance(inside, CompactionFunction(since)))
     assert tally.rows == len(inside)
-    assert tally.digest == digest(of_updates(SMALL, found)) == digest(of_updates(SMALL, advance(inside, since)))
+    assert (
+        tally.digest
+        == digest(of_updates(SMALL, found))
+        == digest(of_updates(SMALL, advance(inside, CompactionFunction(since))))
+    )
 
 
 @laws
@@ -70,7 +76,7 @@ def test_all_types_nulls_and_nan_merge(inputs: list[list[Update]], since: int) -
     store = MemoryStore()
     parts = written(APPEND, store, inputs)
     found, _ = streamed(store, task_of(APPEND, parts, since=since), 8)
-    assert found == consolidate(advance([u for some in inputs for u in some], since))
+    assert found == consolidate(advance([u for some in inputs for u in some], CompactionFunction(since)))
 
 
 @laws
@@ -86,7 +92,7 @@ def test_key_ranges_merge_apart(inputs: list[list[Update]], cuts: list[Row], sin
         found += some
         total += tally.rows
     everything = [u for some in inputs for u in some]
-    assert found == consolidate(advance(everything, since))
+    assert found == consolidate(advance(everything, CompactionFunction(since)))
     assert total == len(everything)
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemark.model.fact import Fact, resolve
+from tidemark.model.frontier import CompactionFunction
 from tidemark.model.interval import Interval, IntervalSet
 from tidemark.model.update import Update, advance, as_of, changes, consolidate, sort_key
 
@@ -26,13 +27,15 @@ def test_consolidation_is_idempotent_and_may_be_done_in_any_order(xs, ys):
 
 @given(updates, times, times)
 def test_forwarding_twice_is_forwarding_to_the_later(xs, one, two):
-    assert advance(advance(xs, one), two) == advance(xs, max(one, two))
+    assert advance(advance(xs, CompactionFunction(one)), CompactionFunction(two)) == advance(
+        xs, CompactionFunction(max(one, two))
+    )
 
 
 @given(updates, times, times, times)
 def test_no_reader_at_or_after_since_can_tell_what_was_forwarded(xs, since, time, event_time):
     time, event_time = max(time, since), max(event_time, since)
-    forwarded = consolidate(advance(xs, since))
+    forwarded = consolidate(advance(xs, CompactionFunction(since)))
     assert as_of(forwarded, time=time, event_time=event_time) == as_of(xs, time=time, event_time=event_time)
 
 

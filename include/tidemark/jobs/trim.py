@@ -1,0 +1,83 @@
+"""Trim: rewrite unsealed batches that were partly drained without what the trace holds now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tidemark.errors import Corruption
+from tidemark.jobs.job import Job
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import DIGEST_MODULUS, Part, UnsealedBatch
+from tidemark.model.change import Trimmed
+from tidemark.model.interval import Interval
+from tidemark.plan.tasks import TrimTask, WriteAnswer
+from tidemark.plan.trim import TrimRequest, plan_trim
+from tidemark.storage import parts_table
+from tidemark.storage.log import Head
+
+
+def trim(job: Job, interval: Interval, *, least_share: float = 0.5) -> int:
+    """Trim every unsealed batch of which at least about `least_share` can go; how many were. `interval` names the run.
+
+    A batch keeps its identity, and so its certificates. Parts that stay whole are not rewritten.
+    """
+    trimmed = 0
+    while _trim_once(job, interval, least_share) is not None:
+        trimmed += 1
+    return trimmed
+
+
+def _trim_once(job: Job, interval: Interval, least_share: float) -> Trimmed | None:
+    def change_for(head: Head) -> Trimmed | None:
+        request = plan_trim(head.state, least_share=least_share)
+        if request is None:
+            return None
+        head, fence = job.fenced(head, "trim", interval)
+        batch = _execute(job, head.state, request)
+        return Trimmed(fence, batch, request.batch.parts)
+
+    _, change, _ = job.commit_until_fit(change_for)
+    assert change is None or isinstance(change, Trimmed)
+    return change
+
+
+def _execute(job: Job, state: Arrangement, request: TrimRequest) -> UnsealedBatch:
+    held = request.batch
+    parts = parts_table.parts_of(job.store, [held])
+    cut = [part for part in parts if not request.keeps_all(part) and not request.keeps_none(part)]
+    tasks = [
+        TrimTask(state.collection, part, state.collection.keyed, request.lower, request.horizon, f"data/{held.id}")
+        for part in cut
+    ]
+    answers: list[WriteAnswer] = job.runner().run("trim", tasks) if tasks else []
+    _check_read(cut, answers)
+    written = {part.file.key: answer.parts for part, answer in zip(cut, answers, strict=True)}
+    kept = [new for part in parts if not request.keeps_none(part) for new in written.get(part.file.key, (part,))]
+    return _trimmed(job, held, kept)
+
+
+def _check_read(parts: Sequence[Part], answers: Sequence[WriteAnswer]) -> None:
+    """Each part was read whole: its rows and their sum are those recorded."""
+    for part, answer in zip(parts, answers, strict=True):
+        if (answer.rows_read, answer.digest_read) != (part.rows, part.digest):
+            raise Corruption(
+                f"{part.file.key} gave {answer.rows_read} rows of sum {answer.digest_read:016x}, "
+                f"recorded were {part.rows} of {part.digest:016x}; not trimmed"
+            )
+
+
+def _trimmed(job: Job, held: UnsealedBatch, parts: Sequence[Part]) -> UnsealedBatch:
+    return replace(
+        held,
+        trimmed=True,
+        parts=parts_table.save(job.store, f"data/{held.id}/parts-{job.new_id()}.json", parts),
+        part_count=len(parts),
+        rows=sum(part.rows for part in parts),
+        bytes=sum(part.file.bytes for part in parts),
+        digest=sum(part.digest for part in parts) % DIGEST_MODULUS,
+        first_time=min(part.first_time for part in parts),
+        last_time=max(part.last_time for part in parts),
+        first_event_time=min(part.first_event_time for part in parts),
+        last_event_time=max(part.last_event_time for part in parts),
+    )

@@ -1,0 +1,142 @@
+"""Frontiers, and the functions by which compaction forwards times below one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.instant import MAX_TIME, format_instant
+
+EMPTY = MAX_TIME
+"""The empty frontier, beyond every time. Where `since` is empty nobody will read again, and nothing is forwarded."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """From `lower` up to the next newer rung (or since) the last instant of every `interval` microseconds is kept."""
+
+    lower: int
+    interval: int
+
+
+@dataclass(frozen=True)
+class CompactionFunction:
+    """f, which moves times that need not be told apart any more to one instant: monotone, never back, f(f(t)) = f(t).
+
+    Times at or above `since` stay. Below it, without rungs, f(t) = since. With rungs (newest first) f(t) is the last
+    instant of t's bucket in the rung that holds t, and times below the last rung go where its `lower` goes.
+
+    A time T is *kept* if f(T) = T: then t <= T exactly where f(t) <= T, so what summing diffs at times <= T gives is
+    what it gave before (spec/windows.md 5.6, corrected). The identity is `CompactionFunction()`.
+    """
+
+    since: int = 0
+    rungs: tuple[Rung, ...] = ()
+
+    def __post_init__(self) -> None:
+        upper = self.since
+        if self.since == EMPTY and self.rungs:
+            raise InvalidUsage("where since is empty nothing is forwarded, so there are no rungs")
+        for rung in self.rungs:
+            if not 0 <= rung.lower < upper or rung.interval < 1:
+                raise InvalidUsage(
+                    f"rung {rung} must begin in [0, {upper}) and have an interval of 1 or more"
+                )
+            if upper % rung.interval or rung.lower % rung.interval:
+                raise InvalidUsage(f"rung [{rung.lower}, {upper}) is not made of whole intervals of {rung.interval}")
+            upper = rung.lower
+
+    def __call__(self, time: int) -> int:
+        if time >= self.since or self.since == EMPTY:
+            return time
+        if not self.rungs:
+            return self.since
+        time = max(time, self.floor)
+        rung = next(rung for rung in self.rungs if time >= rung.lower)
+        return time // rung.interval * rung.interval + rung.interval - 1
+
+    @property
+    def floor(self) -> int:
+        """Times below are not told apart at all."""
+        return self.rungs[-1].lower if self.rungs else self.since
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether every time stays where it is."""
+        return self.since in (0, EMPTY)
+
+    def keeps(self, time: int) -> bool:
+        """Whether a read at `time` is exact."""
+        return self.since != EMPTY and self(time) == time
+
+    def nearest(self, time: int) -> tuple[int | None, int | None]:
+        """The kept times on both sides of one that is not kept; None where there is none."""
+        if self.since == EMPTY:
+            return None, None
+        rung = next((rung for rung in self.rungs if time >= rung.lower), None)
+        if rung is None:
+            return None, self(time)
+        before = time // rung.interval * rung.interval - 1
+        return (before if before >= self.floor else None), self(time)
+
+    def capped(self, limit: int) -> CompactionFunction:
+        """The function that leaves times from `limit` on alone, and is as this one below it, as far as whole intervals
+        allow."""
+        if limit >= self.since:
+            return self if self.since != EMPTY else CompactionFunction(limit)
+        for at, rung in enumerate(self.rungs):
+            since = limit // rung.interval * rung.interval
+            if since > rung.lower:
+                return CompactionFunction(since, self.rungs[at:])
+            if limit >= rung.lower:
+                return CompactionFunction(rung.lower, self.rungs[at + 1 :])
+        return CompactionFunction(limit)
+
+    def then(self, later: CompactionFunction) -> CompactionFunction:
+        """The function that has the effect of this one and then of `later`.
+
+        Raises InvalidUsage where buckets of the two overlap and neither interval divides the other.
+        """
+        if EMPTY in (self.since, later.since):
+            return CompactionFunction(EMPTY)
+        since, floor = max(self.since, later.since), max(self.floor, later.floor)
+        bounds = sorted({b for f in (self, later) for b in (f.since, *(rung.lower for rung in f.rungs)) if b >= floor})
+        rungs: list[Rung] = []
+        for lower in reversed([bound for bound in bounds if bound < since]):
+            interval = _coarser(self._interval_at(lower), later._interval_at(lower), lower)
+            if rungs and rungs[-1].interval == interval:
+                rungs[-1] = Rung(lower, interval)
+            else:
+                rungs.append(Rung(lower, interval))
+        return CompactionFunction(since, tuple(rungs))
+
+    def absorbs(self, earlier: CompactionFunction) -> bool:
+        """Whether what was forwarded by `earlier` can be forwarded by this one: f(earlier(t)) = f(t) for every t."""
+        try:
+            return earlier.then(self) == self
+        except InvalidUsage:
+            return False
+
+    def _interval_at(self, time: int) -> int:
+        if time >= self.since:
+            return 1
+        return next((rung.interval for rung in self.rungs if time >= rung.lower), 1)
+
+    def __str__(self) -> str:
+        if self.since == EMPTY:
+            return "empty"
+        steps = [f"{rung.interval} µs from {format_instant(rung.lower)}" for rung in self.rungs]
+        return ", ".join([f"all from {format_instant(self.since)}", *steps])
+
+
+IDENTITY = CompactionFunction()
+
+
+def _coarser(one: int, other: int, at: int) -> int:
+    small, large = sorted((one, other))
+    if large % small:
+        raise InvalidUsage(
+            f"intervals of {one} and {other} µs meet at {format_instant(at)} and neither divides the other; "
+            "keep intervals that divide those already applied"
+        )
+    return large
