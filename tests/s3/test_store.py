@@ -55,6 +55,18 @@ class TestS3Store(StoreLaws):
     pass
 
 
+def test_what_a_killed_writer_left_is_told_and_can_be_discarded(store: S3Store):
+    store.create("data/whole", b"1")
+    output = store.open_output("data/part")
+    output.__enter__().write(b"1" * (PART_BYTES + 1))
+    [left] = store.unfinished()
+    assert left.key == "data/part"
+    store.discard(left)
+    store.discard(left)
+    assert list(store.unfinished()) == []
+    assert keys(store) == ["data/whole"]
+
+
 class Replies:
     """Stands between the client and the wire: `answer` sees each request and may send it, answer it, or fail."""
 

@@ -45,6 +45,12 @@ class WrappedStore:
     def delete(self, key: str) -> None:
         self._call("delete", key, lambda: self.inner.delete(key), writes=True)
 
+    def unfinished(self) -> Iterator[ObjectInfo]:
+        yield from self._call("unfinished", "", lambda: [*self.inner.unfinished()], writes=False)
+
+    def discard(self, unfinished: ObjectInfo) -> None:
+        self._call("discard", unfinished.key, lambda: self.inner.discard(unfinished), writes=True)
+
     def open_input(self, key: str) -> Any:
         return self._call("open_input", key, lambda: self.inner.open_input(key), writes=False)
 

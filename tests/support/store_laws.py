@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -57,6 +58,22 @@ class StoreLaws:
         assert before is not None
         assert after is not None
         assert before.token != after.token
+
+    def test_an_object_says_when_it_appeared_by_the_store_s_clock(self, store: ObjectStore):
+        store.create("a/1", b"1")
+        with store.open_output("a/2") as sink:
+            sink.write(b"1")
+        listed = {info.key: info.modified for info in store.list("a/")}
+        assert abs(listed["a/1"] - time.time()) < 60
+        assert listed["a/1"] <= listed["a/2"] < listed["a/1"] + 60
+        info = store.stat("a/1")
+        assert info is not None
+        assert abs(info.modified - listed["a/1"]) < 1, "S3 tells whole seconds in one of them"
+
+    def test_nothing_is_unfinished_after_an_output(self, store: ObjectStore):
+        with store.open_output("data/part") as sink:
+            sink.write(b"1" * 100)
+        assert list(store.unfinished()) == []
 
     def test_a_listing_is_by_prefix_at_any_depth_ascending(self, store: ObjectStore):
         for key in ("b/2", "b/10", "a/x/y", "a/x-y", "ab", "a/x/y.json"):

@@ -88,6 +88,15 @@ class LocalStore:
         with suppress(Missing), _translated(key):
             self._path(key).unlink()
 
+    def unfinished(self) -> Iterator[ObjectInfo]:
+        for parent, _, names in os.walk(self.root, onerror=_raised):
+            for name in names:
+                if name.startswith(TEMPORARY) and (info := self.stat(f"{os.path.relpath(parent, self.root)}/{name}")):
+                    yield info
+
+    def discard(self, unfinished: ObjectInfo) -> None:
+        self.delete(unfinished.key)
+
     def open_input(self, key: str) -> pa.NativeFile:
         import pyarrow as pa
 
@@ -116,7 +125,7 @@ class LocalStore:
 
 
 def _info(key: str, status: os.stat_result) -> ObjectInfo:
-    return ObjectInfo(key, status.st_size, f"{status.st_mtime_ns}-{status.st_ino}")
+    return ObjectInfo(key, status.st_size, f"{status.st_mtime_ns}-{status.st_ino}", status.st_mtime)
 
 
 class _Output(io.BufferedWriter):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -21,9 +22,11 @@ class MemoryStore:
 
     _named: ClassVar[dict[str, MemoryStore]] = {}
 
-    def __init__(self, url: str = "memory://") -> None:
+    def __init__(self, url: str = "memory://", clock: Callable[[], float] = time.time) -> None:
         self.url = url
         self.objects: dict[str, bytes] = {}
+        self.modified: dict[str, float] = {}
+        self.clock = clock
         self._lock = threading.Lock()
 
     @classmethod
@@ -41,6 +44,7 @@ class MemoryStore:
         with self._lock:
             if key in self.objects:
                 raise AlreadyExists(key)
+            self.modified[key] = self.clock()
             self.objects[key] = data
 
     def read(self, key: str) -> bytes:
@@ -51,7 +55,9 @@ class MemoryStore:
 
     def stat(self, key: str) -> ObjectInfo | None:
         data = self.objects.get(checked_key(key))
-        return None if data is None else ObjectInfo(key, len(data), hashlib.sha256(data).hexdigest())
+        if data is None:
+            return None
+        return ObjectInfo(key, len(data), hashlib.sha256(data).hexdigest(), self.modified.get(key, 0.0))
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         checked_key(prefix)
@@ -67,6 +73,12 @@ class MemoryStore:
     def delete(self, key: str) -> None:
         self.objects.pop(checked_key(key), None)
 
+    def unfinished(self) -> Iterator[ObjectInfo]:
+        return iter(())
+
+    def discard(self, unfinished: ObjectInfo) -> None:
+        """Nothing is ever left unfinished here."""
+
     def open_input(self, key: str) -> pa.NativeFile:
         import pyarrow as pa
 
@@ -78,4 +90,5 @@ class MemoryStore:
         buffer = BytesIO()
         yield buffer
         with self._lock:
+            self.modified[key] = self.clock()
             self.objects[key] = buffer.getvalue()

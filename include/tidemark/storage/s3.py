@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _TAKEN = {"PreconditionFailed", "412"}
 _RACING = {"ConditionalRequestConflict", "409", "OperationAborted"}
-_ABSENT = {"NoSuchKey", "404", "NotFound"}
+_ABSENT = {"NoSuchKey", "NoSuchUpload", "404", "NotFound"}
 _WRONG = {"NoSuchBucket", "AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch", "401"}
 _BUSY = {"SlowDown", "503", "Throttling", "RequestLimitExceeded", "TooManyRequests", "429"}
 
@@ -93,7 +93,7 @@ class S3Store:
                 answer = self.client.head_object(Bucket=self.bucket, Key=self._key(key))
         except Missing:
             return None
-        return ObjectInfo(key, answer["ContentLength"], answer["ETag"].strip('"'))
+        return ObjectInfo(key, answer["ContentLength"], answer["ETag"].strip('"'), answer["LastModified"].timestamp())
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         lead = len(self.prefix) + 1 if self.prefix else 0
@@ -101,7 +101,8 @@ class S3Store:
             pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self._key(prefix))
             for page in pages:
                 for item in page.get("Contents", ()):
-                    yield ObjectInfo(item["Key"][lead:], item["Size"], item["ETag"].strip('"'))
+                    modified = item["LastModified"].timestamp()
+                    yield ObjectInfo(item["Key"][lead:], item["Size"], item["ETag"].strip('"'), modified)
 
     def folders(self, prefix: str) -> builtins.list[str]:
         full = self._key(prefix)
@@ -115,6 +116,22 @@ class S3Store:
     def delete(self, key: str) -> None:
         with _translated(key):
             self.client.delete_object(Bucket=self.bucket, Key=self._key(key))
+
+    def unfinished(self) -> Iterator[ObjectInfo]:
+        lead = len(self.prefix) + 1 if self.prefix else 0
+        with _translated("uploads"):
+            pages = self.client.get_paginator("list_multipart_uploads").paginate(
+                Bucket=self.bucket, Prefix=self.prefix + "/" if self.prefix else ""
+            )
+            for page in pages:
+                for item in page.get("Uploads", ()):
+                    yield ObjectInfo(item["Key"][lead:], 0, item["UploadId"], item["Initiated"].timestamp())
+
+    def discard(self, unfinished: ObjectInfo) -> None:
+        with suppress(Missing), _translated(unfinished.key):
+            self.client.abort_multipart_upload(
+                Bucket=self.bucket, Key=self._key(unfinished.key), UploadId=unfinished.token
+            )
 
     def open_input(self, key: str) -> pa.NativeFile:
         try:

@@ -32,11 +32,16 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """A listed object: key below the store's root, size in bytes, change token (differs if content may differ)."""
+    """A listed object: key below the store's root, size in bytes, change token (differs if content may differ).
+
+    `modified` is when it appeared, in seconds since the epoch by the store's own clock: of two objects of one store it
+    says which is older, whatever the clocks of the machines that wrote them.
+    """
 
     key: str
     bytes: int
     token: str
+    modified: float = 0.0
 
 
 def checked_key(key: str) -> str:
@@ -80,6 +85,14 @@ class ObjectStore(Protocol):
 
     def delete(self, key: str) -> None:
         """Delete an object; deleting a missing one is success."""
+        ...
+
+    def unfinished(self) -> Iterator[ObjectInfo]:
+        """What is being written and is no object yet, or never will be because its writer was killed."""
+        ...
+
+    def discard(self, unfinished: ObjectInfo) -> None:
+        """Remove something unfinished; one that is gone is success. A writer that still works on it fails."""
         ...
 
     def open_input(self, key: str) -> pa.NativeFile:

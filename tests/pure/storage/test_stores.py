@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from itertools import count
 from pathlib import Path
 
@@ -39,6 +40,17 @@ class TestLocalStore(StoreLaws):
         (store.root / "a" / f"{TEMPORARY}x").write_bytes(b"half")
         assert keys(store) == ["a/b"]
         assert store.folders("") == ["a"]
+
+    def test_what_a_killed_writer_left_is_told_and_can_be_discarded(self, store: LocalStore):
+        store.create("a/b", b"1")
+        (store.root / "a" / f"{TEMPORARY}x").write_bytes(b"half")
+        [left] = store.unfinished()
+        assert (left.key, left.bytes) == (f"a/{TEMPORARY}x", 4)
+        assert abs(left.modified - time.time()) < 60
+        store.discard(left)
+        store.discard(left)
+        assert list(store.unfinished()) == []
+        assert keys(store) == ["a/b"]
 
     def test_no_temporary_file_stays(self, store: LocalStore):
         store.create("a/b", b"1")
