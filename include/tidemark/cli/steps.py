@@ -35,7 +35,6 @@ def add_to(app: typer.Typer) -> None:
     register(app, "drain", panel=PANEL)(drain)
     register(app, "compact", panel=PANEL)(compact)
     register(app, "quarantine", panel=PANEL)(quarantine)
-    register(app, "release", panel=PANEL)(release)
 
 
 def ingest(
@@ -74,7 +73,7 @@ def gate(
     job = call.job(collection, spark=spark, step="gate")
     with output.working(f"{gate} gate of {collection}"):
         result = step(job, gate)
-    _show(call, job, {"step": "gate", "collection": collection, **result}, [result])
+    show(call, job, {"step": "gate", "collection": collection, **result}, [result])
 
 
 def seal(
@@ -139,16 +138,7 @@ def quarantine(call: Call, collection: CollectionArgument, batch: BatchArgument)
 
     job = call.job(collection, step="quarantine")
     result = step(job, batch)
-    _show(call, job, {"step": "quarantine", "collection": collection, **result}, [result])
-
-
-def release(call: Call, collection: CollectionArgument, batch: BatchArgument) -> None:
-    """Put a quarantined batch back."""
-    from tidemark.jobs.quarantine import release as step
-
-    job = call.job(collection, step="release")
-    result = step(job, batch)
-    _show(call, job, {"step": "release", "collection": collection, **result}, [result])
+    show(call, job, {"step": "quarantine", "collection": collection, **result}, [result])
 
 
 def _complete(state: Arrangement) -> Interval:
@@ -185,10 +175,11 @@ def _run(call: Call, job: Job, name: str, intervals: Sequence[Interval], step: S
     finally:
         if failed and call.done and not call.settings.as_json:
             call.emit({}, *(_line(result) for result in call.done))
-    _show(call, job, {"step": name, "collection": call.collection, "results": call.done}, call.done)
+    show(call, job, {"step": name, "collection": call.collection, "results": call.done}, call.done)
 
 
-def _show(call: Call, job: Job, document: dict[str, Any], results: Sequence[dict[str, Any]]) -> None:
+def show(call: Call, job: Job, document: dict[str, Any], results: Sequence[dict[str, Any]]) -> None:
+    """A step's results, one line each, and the step that is due next."""
     following = _next(job.log.load().state)
     call.emit({**document, "next_step": following}, *(_line(result) for result in results), f"next: {following}")
 

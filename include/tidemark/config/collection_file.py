@@ -30,7 +30,6 @@ from tidemark.quality.expectations import check_owner_expectations
 
 NOT_YET = {
     "windows": "windows are",
-    "retention": "retention is",
     "reprocess_for": "re-reading past files is",
     "valid_for": "temporal filters are",
     "batching": "batching windows are",
@@ -188,6 +187,8 @@ class _Builder:
             late=late,
             quality=tuple(_canonical(expectation) for expectation in declared.quality),
             compact_ahead=declared.compact_ahead,
+            live_batches=declared.live_batches,
+            retention=declared.retention,
         )
         with self._at("quality"):
             check_owner_expectations(built)

@@ -10,9 +10,11 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from tidemark.config import template
+from tidemark.config.retention import retention_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import COLUMN_NAME, NAME, Format
 from tidemark.model.instant import from_datetime, parse_duration, parse_instant
+from tidemark.model.retention import KEEP_ALL
 
 PRESETS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@quarterly", "@yearly", "@annually")
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,#?-]+")
@@ -83,11 +85,9 @@ def _envelope(value: Any) -> Any:
 
 
 def _late(value: Any) -> Any:
-    if value == "next_window" or (isinstance(value, dict) and "next_window" in value):
-        raise InvalidUsage("next_window is not supported by this version; discard and reemit are")
     if value is None or isinstance(value, str):
-        if value not in ("discard", "reemit"):
-            _choose(value, ["discard", "{reemit: {max_lateness: 3d}}"])
+        if value not in ("discard", "next_window", "reemit"):
+            _choose(value, ["discard", "next_window", "{reemit: {max_lateness: 3d}}"])
         return {value: {}}
     return value
 
@@ -147,12 +147,13 @@ class LatePolicy(_Section):
     """Exactly one policy."""
 
     discard: Nothing | None = None
+    next_window: Nothing | None = None
     reemit: Reemit | None = None
 
     @model_validator(mode="after")
     def _one(self) -> LatePolicy:
         if len(self.model_fields_set) != 1:
-            raise InvalidUsage("write one policy: discard, or {reemit: {max_lateness: 3d}}")
+            raise InvalidUsage("write one policy: discard, next_window, or {reemit: {max_lateness: 3d}}")
         return self
 
 
@@ -197,6 +198,8 @@ class Declaration(_Section):
     late: Annotated[LatePolicy, _checked(_late)] = LatePolicy(discard=Nothing())
     quality: list[Annotated[dict[str, Any], Field(min_length=1, max_length=1)]] = []
     compact_ahead: bool = True
+    live_batches: Annotated[int, Field(ge=2, le=1000)] = 12
+    retention: Annotated[Any, _checked(retention_of)] = KEEP_ALL
 
     @property
     def time_column(self) -> str | None:
@@ -208,8 +211,8 @@ class Declaration(_Section):
 
     @property
     def late_policy(self) -> tuple[str, int | None]:
-        reemit = self.late.reemit
-        return ("discard", None) if reemit is None else ("reemit", reemit.max_lateness)
+        (policy,) = self.late.model_fields_set
+        return policy, self.late.reemit.max_lateness if self.late.reemit else None
 
 
 _SECTIONS: dict[str, type[BaseModel]] = {
@@ -219,6 +222,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "late": LatePolicy,
     "reemit": Reemit,
     "discard": Nothing,
+    "next_window": Nothing,
     "ready": Marker,
 }
 

@@ -8,11 +8,12 @@ from typing import Any
 
 from tidemark.errors import Corruption
 from tidemark.jobs.job import Job
+from tidemark.jobs.retain import retain
 from tidemark.jobs.write import check_sums, trace_batch
 from tidemark.model.arrangement import Arrangement, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, TraceBatch
 from tidemark.model.change import Compacted, LedgerMerged
-from tidemark.model.instant import MAX_TIME
+from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.model.interval import Interval
 from tidemark.plan.compact import CompactionRequest, plan_compaction
 from tidemark.plan.ranges import overlaps, split_keys
@@ -24,10 +25,10 @@ TASK_ROWS = 1_000_000
 
 
 def compact(job: Job, interval: Interval) -> dict[str, Any]:
-    """Run every compaction that is due, each cascade as one streaming merge; also merges the ledger's runs.
-
-    `interval` names the run. Raises Unvouched if the trace gate has not vouched for an input.
+    """Move `since` by the retention, then run every compaction that is due, each as one streaming merge; also merge the
+    ledger's runs. `interval` names the run. Raises Unvouched if the trace gate has not vouched for an input.
     """
+    moved = retain(job)
     merges = rows = written = 0
     while (change := _compact_once(job, interval)) is not None:
         merges += 1
@@ -37,12 +38,13 @@ def compact(job: Job, interval: Interval) -> dict[str, Any]:
         pass
     head = job.log.load()
     return {
-        "outcome": "applied" if merges else "nothing to do",
+        "outcome": "applied" if merges or moved else "nothing to do",
         "version": head.version,
         "merges": merges,
         "rows": rows,
         "bytes_written": written,
         "live_batches": len(head.state.trace),
+        **({"since": head.state.since, "since_text": format_instant(head.state.since)} if moved else {}),
     }
 
 

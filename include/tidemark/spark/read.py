@@ -22,7 +22,7 @@ from tidemark.plan.ranges import overlaps, split_keys
 from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes
 from tidemark.plan.tasks import ResolveTask
 from tidemark.spark import frames
-from tidemark.storage import ObjectStore, open_store, parts_table
+from tidemark.storage import ObjectStore, open_store, parts_table, reads
 from tidemark.storage.codec import decode, encode
 
 TASK_ROWS = 1_000_000
@@ -41,6 +41,7 @@ def as_of(
     Columns of key and value, and `_multiplicity` (long, never 0). InvalidUsage outside `[since, seal)`.
     """
     request = plan_as_of(state, time, event_time)
+    reads.note(store, state, request, newest=time is None and event_time is None)
     updates = _updates(spark, store, state.collection, request)
     return frames.snapshot(updates, _columns(state.collection), time=request.upto, event_time=request.event_upto)
 
@@ -62,6 +63,7 @@ def changes(
     and leaves the times out. InvalidUsage outside `[since, seal)`.
     """
     request = plan_changes(state, after, upto)
+    reads.note(store, state, request, newest=False)
     collection = state.collection
     updates = _updates(spark, store, collection, request)
     if net:

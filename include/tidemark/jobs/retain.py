@@ -1,0 +1,91 @@
+"""Retention: `since` moves as far as the owner's policy and the holds allow; and the holds. Metadata only."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.job import Job
+from tidemark.model.arrangement import Hold
+from tidemark.model.change import CompactionAllowed, HoldDropped, HoldPlaced
+from tidemark.model.instant import format_instant
+from tidemark.plan.retain import alive, check_hold, plan_retention
+from tidemark.storage import reads
+from tidemark.storage.log import Head
+
+HOLD_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
+
+
+def retain(job: Job) -> CompactionAllowed | None:
+    """Move `since` by the collection's retention, and forget holds that have expired; None if nothing is to do."""
+
+    def change_for(head: Head) -> CompactionAllowed | None:
+        now = _now(job)
+        adaptive = head.state.collection.retention.policy == "adaptive"
+        return plan_retention(head.state, now, tuple(reads.asked(job.store, now)) if adaptive else ())
+
+    _, change, _ = job.commit_until_fit(change_for)
+    assert change is None or isinstance(change, CompactionAllowed)
+    return change
+
+
+def hold(job: Job, name: str, *, since: int | None = None, for_: int | None = None) -> dict[str, Any]:
+    """Keep reads from `since` on (None: all that can be read now) exact, for `for_` microseconds or until dropped.
+
+    A hold of that name is moved, to where reads are still exact. InvalidUsage for a name that is none, and for history
+    that is merged already, with the nearest readable times.
+    """
+    if not HOLD_NAME.fullmatch(name):
+        raise InvalidUsage(f"hold name {name!r} must match {HOLD_NAME.pattern}")
+
+    def change_for(head: Head) -> HoldPlaced | None:
+        at = head.state.since if since is None else since
+        check_hold(head.state, at)
+        placed = Hold(name, at, None if for_ is None else _now(job) + for_)
+        return None if placed in head.state.holds else HoldPlaced(placed)
+
+    head, change, fresh = job.commit_until_fit(change_for)
+    held = next(hold for hold in head.state.holds if hold.name == name)
+    return {
+        "outcome": "nothing to do" if change is None else "applied" if fresh else "already applied",
+        "version": head.version,
+        "hold": name,
+        "since": held.since,
+        "since_text": format_instant(held.since),
+        "expires_text": "never" if held.expires is None else format_instant(held.expires),
+    }
+
+
+def drop_hold(job: Job, name: str) -> dict[str, Any]:
+    """Let a hold go. InvalidUsage if there is none of that name, with those there are."""
+    head = job.log.load()
+    names = [hold.name for hold in head.state.holds]
+    if name not in names:
+        raise InvalidUsage(f"no hold {name!r}; holds: {', '.join(names) or 'none'}")
+
+    def change_for(head: Head) -> HoldDropped | None:
+        return HoldDropped(name) if name in [hold.name for hold in head.state.holds] else None
+
+    head, change, _ = job.commit_until_fit(change_for)
+    return {"outcome": "nothing to do" if change is None else "applied", "version": head.version, "hold": name}
+
+
+def holds(job: Job, head: Head) -> list[dict[str, Any]]:
+    """The holds of a state, oldest `since` first, and whether they still hold."""
+    now = _now(job)
+    return [
+        {
+            "hold": hold.name,
+            "since": hold.since,
+            "since_text": format_instant(hold.since),
+            "expires": hold.expires,
+            "expires_text": "never" if hold.expires is None else format_instant(hold.expires),
+            "holds": bool(alive([hold], now)),
+        }
+        for hold in sorted(head.state.holds, key=lambda hold: (hold.since, hold.name))
+    ]
+
+
+def _now(job: Job) -> int:
+    return int(job.log.wall() * 1_000_000)
