@@ -112,7 +112,9 @@ rows = st.lists(row, max_size=5)
 some_rows = st.lists(row, min_size=1, max_size=3)
 files = st.lists(rows, min_size=0, max_size=2)
 others = st.sampled_from(["quiet day", "same step", "quarantine", "release"])
-lateness = st.sampled_from([Late("discard"), Late("reemit"), Late("reemit", 3), Late("reemit", 14)])
+lateness = st.sampled_from(
+    [Late("discard"), Late("next_window"), Late("reemit"), Late("reemit", 3), Late("reemit", 14)]
+)
 runs = st.integers(0, 1)
 """Which run drains or compacts: work that waits belongs to run 0, so 0 fences it off, and 1 makes it stale."""
 steps = st.sampled_from(["ingest", "drain", "compact"])
@@ -148,7 +150,7 @@ class Machine(RuleBasedStateMachine):
         self.world = World(Path(self.folder.name), declared, MemoryStore())
         self.world.store = FaultyStore(self.world.truth)
         self.oracle = Oracle(keyed=declared.keyed, two_times=event_time)
-        self.oracle.allow(late.policy == "reemit", late.max_lateness)
+        self.oracle.allow(late.policy, late.max_lateness)
         reached(f"{envelope}, grace {grace}, {late.policy} {late.max_lateness}")
         for landed in past:
             self.quiet_day(landed)
@@ -466,7 +468,7 @@ class Machine(RuleBasedStateMachine):
         elif isinstance(change, Compacted) and len(change.inputs) >= 3:
             reached("merge of three and more")
         elif isinstance(change, Redefined):
-            oracle.allow(change.collection.late.policy == "reemit", change.collection.late.max_lateness)
+            oracle.allow(change.collection.late.policy, change.collection.late.max_lateness)
 
     def named(self, sources: tuple[int, ...]) -> list[str]:
         return [name for name in self.files if path_hash(name) in sources]
@@ -484,11 +486,12 @@ class Machine(RuleBasedStateMachine):
         late = [row for row in taken if row.order in {r.order for r in came if r.event_time < oracle.seal}]
         assert change.rows_late_applied == len(late)
         assert change.rows_late_discarded == len(came) - len(taken)
+        assert change.rows_late_moved == (len(late) if oracle.moves else 0)
         if change.batch:
             self.accepted[change.batch.id] = taken
             self.read[change.batch.id] = {name: self.files[name] for name in names}
         if late:
-            reached("late and applied")
+            reached("late and moved to the seal" if oracle.moves else "late and applied")
         if len(came) > len(taken):
             reached("late and discarded")
         if oracle.keyed:

@@ -21,8 +21,8 @@ class Oracle:
     """The rows accepted and the seal.
 
     Late rows from below `since`, or below what the collection has `forgotten`, do not count. Where they apply at all,
-    `reach` is how far below the seal (None: however far). Without `two_times` the source tells one time only, which a
-    late row loses.
+    `reach` is how far below the seal (None: however far). Where late rows `move` they happen at the seal, all of them.
+    Without `two_times` the source tells one time only, which a late row loses.
     """
 
     def __init__(self, *, keyed: bool, two_times: bool) -> None:
@@ -30,8 +30,8 @@ class Oracle:
         self.seal = self.since = self.forgotten = 0
         self.rows: list[Row] = []
 
-    def allow(self, late: bool, reach: int | None) -> None:
-        self.applies_late, self.reach = late, reach
+    def allow(self, policy: str, reach: int | None) -> None:
+        self.applies_late, self.moves, self.reach = policy == "reemit", policy == "next_window", reach
 
     def judge(self, rows: list[Row]) -> list[Row]:
         """The rows that count, each with the time the collection learned it."""
@@ -39,6 +39,8 @@ class Oracle:
         kept = [r for r in late if self.reach is None or self.seal - r.event_time <= self.reach]
         on_time = [r for r in rows if r.event_time >= self.seal]
         judged = [r._replace(time=self.seal) for r in kept if r.event_time >= max(self.since, self.forgotten)]
+        if self.moves:
+            judged = [r._replace(time=self.seal, event_time=self.seal) for r in rows if r.event_time < self.seal]
         judged += [r._replace(time=max(r.time, self.seal)) for r in on_time]
         return judged if self.two_times else [r._replace(event_time=r.time) for r in judged]
 

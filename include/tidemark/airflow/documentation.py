@@ -94,6 +94,8 @@ def _end(collection: Collection) -> str:
 def _late(collection: Collection) -> str:
     if collection.late.policy == "discard":
         return "kept as dead letters, not applied (`discard`)"
+    if collection.late.policy == "next_window":
+        return "applied as if they had happened at the seal (`next_window`)"
     reach = collection.late.reach
     limit = "however late" if reach == MAX_TIME else f"up to {reach / 3_600_000_000:g} h below the seal"
     return f"applied as corrections, {limit} (`reemit`)"

@@ -1,7 +1,8 @@
 """What source rows mean: each judged on time or late, once, and turned into rows of an unsealed batch.
 
 The coordinate that decides is the event time, or the time in a collection without event times. At or above the seal a
-row is on time. Below it, it is late: applied with the seal as its time, or kept as a dead letter with one of REASONS.
+row is on time. Below it, it is late: applied with the seal as its time, or as both its times (`next_window`), or kept
+as a dead letter; REASONS say which and why.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from tidemark.arrow.schema import DELETED, DIFF, EVENT_TIME, FILE, ORDER, ROW, T
 from tidemark.model.collection import Collection, Envelope
 from tidemark.model.predicate import parse
 
-REASONS = ("below the seal", "beyond max_lateness", "below since")
-"""Why a row is in the late table; the first also stands at late rows that were applied."""
-_BELOW_SEAL, _BEYOND, _BELOW_SINCE = range(3)
+REASONS = ("below the seal", "beyond max_lateness", "below since", "moved to the seal")
+"""Why a row is in the late table; the first also stands at late rows that were applied with their event time, the last
+only at those that lost it."""
+_BELOW_SEAL, _BEYOND, _BELOW_SINCE, _MOVED = range(4)
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Judged:
     late: pa.RecordBatch
     late_applied: int
     first_on_time: int | None
+    late_moved: int = 0
 
     @property
     def late_discarded(self) -> int:
@@ -54,7 +57,8 @@ class Judged:
 
 @dataclass(frozen=True)
 class _Verdict:
-    """Per row: its coordinates as applied, whether it is late, whether it is discarded, its place in REASONS."""
+    """Per row: its coordinates as applied, the one it is judged by, whether it is late, whether it is discarded, its
+    place in REASONS."""
 
     time: Ints
     event_time: Ints
@@ -74,6 +78,7 @@ def judge(rows: pa.RecordBatch, collection: Collection, frame: Frame, *, path: s
         _late(rows, verdict, late, frame, path),
         int(np.count_nonzero(verdict.late & ~verdict.dead)),
         int(on_time.min()) if len(on_time) else None,
+        int(np.count_nonzero(verdict.reason[late] == _MOVED)),
     )
 
 
@@ -90,6 +95,9 @@ def _verdict(rows: pa.RecordBatch, collection: Collection, frame: Frame) -> _Ver
         dead = beyond | forgotten
         reason = np.where(beyond, _BEYOND, np.where(forgotten, _BELOW_SINCE, _BELOW_SEAL))
     happened = coordinate if collection.event_time else learned
+    if collection.late.policy == "next_window":
+        dead, reason = np.zeros(rows.num_rows, np.bool_), np.full(rows.num_rows, _MOVED)
+        happened = np.where(late, frame.seal, happened)
     return _Verdict(learned, happened, coordinate, late, dead, reason)
 
 
@@ -128,13 +136,15 @@ def _fact_columns(rows: pa.RecordBatch, collection: Collection, path: str) -> di
 def late_schema(source_rows: pa.Schema) -> pa.Schema:
     """The columns of a late object: those decoded, then the fate of the row.
 
-    `_time` and `_event_time` are what it was applied with, or would have been; `_lateness` is in microseconds.
+    `_time` and `_event_time` are what it was applied with, or would have been; `_original_event_time` is the coordinate
+    it was judged by, and `_lateness` how far that is below the seal, in microseconds.
     """
     decoded = [field for field in source_rows if field.name != ROW]
     fate = [
         ("_reason", pa.string()),
         ("_applied", pa.bool_()),
         ("_lateness", pa.int64()),
+        ("_original_event_time", pa.int64()),
         ("_seal", pa.int64()),
         (TIME, pa.int64()),
         (EVENT_TIME, pa.int64()),
@@ -153,6 +163,7 @@ def _late(rows: pa.RecordBatch, verdict: _Verdict, at: Ints, frame: Frame, path:
         "_reason": pa.array(REASONS).take(pa.array(verdict.reason[at])),
         "_applied": pa.array(~verdict.dead[at]),
         "_lateness": pa.array(frame.seal - verdict.coordinate[at]),
+        "_original_event_time": pa.array(verdict.coordinate[at]),
         "_seal": _constant(frame.seal, len(at), pa.int64()),
         TIME: pa.array(verdict.time[at]),
         EVENT_TIME: pa.array(verdict.event_time[at]),

@@ -57,7 +57,7 @@ def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: 
         content.check_unchanged()
         return _quarantined(task, file, content.sha256, bad)
     frame = Frame(task.seal, task.since, task.interval.upper - 1)
-    applied = late_applied = late_discarded = 0
+    applied = late_applied = late_discarded = late_moved = 0
     with _LateObject(store, task.prefix) as late:
         try:
             for block in blocks:
@@ -67,6 +67,7 @@ def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: 
                 applied += judged.applied.num_rows
                 late_applied += judged.late_applied
                 late_discarded += judged.late_discarded
+                late_moved += judged.late_moved
         except BadFile as bad:
             raise NotReady(f"{bad}; it was whole when read a moment ago: run the step again") from None
         content.check_unchanged()
@@ -83,6 +84,7 @@ def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: 
         late_applied,
         late_discarded,
         reference,
+        rows_late_moved=late_moved,
     )
 
 

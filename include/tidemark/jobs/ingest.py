@@ -52,6 +52,7 @@ def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]
         "rows": change.batch.rows if change.batch else 0,
         "files": len(change.sources),
         "late_applied": change.rows_late_applied,
+        "late_moved": change.rows_late_moved,
         "late_discarded": change.rows_late_discarded,
         "bad_files": change.bad_files,
     }
@@ -127,6 +128,7 @@ def _change(job: Job, fence: Fence, request: IngestRequest, answers: Sequence[In
         rows_late_applied=sum(entry.rows_late_applied for entry in entries),
         rows_late_discarded=sum(entry.rows_late_discarded for entry in entries),
         bad_files=sum(entry.status is Status.QUARANTINED for entry in entries),
+        rows_late_moved=sum(entry.rows_late_moved for entry in entries),
     )
 
 

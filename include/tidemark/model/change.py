@@ -10,6 +10,9 @@ from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Gate
 from tidemark.model.frontier import Rung
 
+REPLAY = "replay"
+"""The step of an ingest that reads dead letters, not an interval."""
+
 
 @dataclass(frozen=True)
 class Created:
@@ -42,7 +45,7 @@ class Ingested:
     `sources` are 64-bit hashes of the paths taken: two concurrent ingests that share one conflict. `first_on_time` is
     the smallest lateness coordinate among rows judged not late: a seal beyond it makes the judgement stale.
     `rows_late_moved` of the late rows applied lost their event time to the seal. A replay of dead letters is an ingest
-    whose sources are late objects and whose step is `replay`: it applies `rows_replayed`, and reads no interval.
+    whose step is REPLAY and whose sources are late objects: it applies `rows_replayed`, and reads no interval.
     """
 
     fence: Fence

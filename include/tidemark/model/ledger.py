@@ -42,7 +42,8 @@ class SourceFile:
 class LedgerEntry:
     """One source file's fate; `path` is its identity.
 
-    `late` refers to the Parquet object of its late rows, applied and discarded alike."""
+    `late` refers to the Parquet object of its late rows, applied and discarded alike. `rows_late_moved` are those
+    applied that lost their event time to the seal."""
 
     path: str
     bytes: int
@@ -56,6 +57,12 @@ class LedgerEntry:
     rows_late_discarded: int = 0
     late: ObjectRef | None = None
     reason: str | None = None
+    rows_late_moved: int = 0
+
+
+def late_identity(late: ObjectRef) -> str:
+    """The name the ledger knows a late object by, as the source of a replay."""
+    return f"late/{late.key}"
 
 
 def newest(runs: Iterable[Iterable[LedgerEntry]]) -> dict[str, LedgerEntry]:

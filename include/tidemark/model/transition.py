@@ -12,6 +12,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement, Certificate, Fence, FrontierCertificate, evicted
 from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.change import (
+    REPLAY,
     Attempted,
     Certified,
     Change,

@@ -98,6 +98,8 @@ def test_what_is_left_out_has_its_default(path: Path) -> None:
     [
         ("late: discard", ("discard", None)),
         ("late: {discard: {}}", ("discard", None)),
+        ("late: next_window", ("next_window", None)),
+        ("late: {next_window: {}}", ("next_window", None)),
         ("late: reemit", ("reemit", None)),
         ("late: {reemit: {max_lateness: 1h30m}}", ("reemit", 5_400_000_000)),
     ],
@@ -160,8 +162,16 @@ WRONG = [
     ("status = 'DELETED'", "status is DELETED", "16: delete_when: expected NULL, found 'DELETED' at position 11"),
     ("status = 'DELETED'", "delay_min = 'DELETED'", "16: delete_when compares column delay_min, a int, with 'DELETED'"),
     ("late: {reemit: {max_lateness: 3d}}", "late: {reemit: {}, discard: {}}", "19: late: write one policy"),
-    ("late: {reemit: {max_lateness: 3d}}", "late: next_window", "19: late: next_window is not supported by this"),
-    ("late: {reemit: {max_lateness: 3d}}", "late: drop", "19: late: 'drop' is not one of discard, {reemit:"),
+    (
+        "late: {reemit: {max_lateness: 3d}}",
+        "late: {next_window: {max_lateness: 3d}}",
+        "19: unknown field 'late.next_window.max_lateness'",
+    ),
+    (
+        "late: {reemit: {max_lateness: 3d}}",
+        "late: drop",
+        "19: late: 'drop' is not one of discard, next_window, {reemit:",
+    ),
     ("grace: 2h", "windows: []", "18: windows: windows are not supported by this version"),
     ("grace: 2h", "retention: []", "18: retention: retention is not supported by this version"),
     ("grace: 2h", "end: 2015-01-01", "18: field 'end' is written twice"),

@@ -40,6 +40,8 @@ def oracle(row: dict[str, Any], c: Collection, seal: int, since: int) -> tuple[s
         learned = max(time, seal)
         return "on time", learned, row["e"] if c.event_time else learned, 0
     lateness, fate = seal - coordinate, "applied"
+    if c.late.policy == "next_window":
+        return "moved to the seal", seal, seal, lateness
     if c.late.policy == "discard":
         fate = "below the seal"
     elif c.late.max_lateness is not None and lateness > c.late.max_lateness:
@@ -55,7 +57,7 @@ COLLECTIONS = st.builds(
     envelope=st.sampled_from([Envelope.APPEND, Envelope.UPDATES]),
     time=st.sampled_from(["t", None]),
     event_time=st.sampled_from(["e", None]),
-    late=st.sampled_from([Late(), Late("reemit"), Late("reemit", 10), Late("reemit", 0)]),
+    late=st.sampled_from([Late(), Late("next_window"), Late("reemit"), Late("reemit", 10), Late("reemit", 0)]),
 ) | st.builds(
     collection,
     st.just(Column("v", ColumnType.STRING)),
@@ -64,7 +66,7 @@ COLLECTIONS = st.builds(
     event_time=st.sampled_from(["e", None]),
     order_by=st.sampled_from(["t", None]),
     delete_when=st.sampled_from(["v = 'gone'", "NOT v = 'x'", None]),
-    late=st.sampled_from([Late(), Late("reemit"), Late("reemit", 10)]),
+    late=st.sampled_from([Late(), Late("next_window"), Late("reemit"), Late("reemit", 10)]),
     inputs=st.just((Column("t", ColumnType.INT),)),
 )
 
@@ -80,7 +82,9 @@ def test_rows_are_judged_as_the_oracle_judges(c: Collection, rows: list[dict[str
         event(fate)
 
     kept = [
-        (row, verdict) for row, verdict in zip(numbered, verdicts, strict=True) if verdict[0] in ("on time", "applied")
+        (row, verdict)
+        for row, verdict in zip(numbered, verdicts, strict=True)
+        if verdict[0] in ("on time", "applied", "moved to the seal")
     ]
     assert judged.applied.to_pylist() == [expected(row, c, time, event_time) for row, (_, time, event_time, _) in kept]
     assert judged.applied.schema == unsealed_schema(c)
@@ -88,12 +92,15 @@ def test_rows_are_judged_as_the_oracle_judges(c: Collection, rows: list[dict[str
     late = [(row, verdict) for row, verdict in zip(numbered, verdicts, strict=True) if verdict[0] != "on time"]
     assert judged.late.to_pylist() == [
         {name: row[name] for name in schema.names if name != "_row"}
-        | {"_reason": "below the seal" if fate == "applied" else fate, "_applied": fate == "applied"}
-        | {"_lateness": lateness, "_seal": seal, "_time": time, "_event_time": event_time, "_file": "p"}
+        | {"_reason": "below the seal" if fate == "applied" else fate}
+        | {"_applied": fate in ("applied", "moved to the seal"), "_lateness": lateness}
+        | {"_original_event_time": seal - lateness, "_seal": seal}
+        | {"_time": time, "_event_time": event_time, "_file": "p"}
         | {"_row": row["_row"]}
         for row, (fate, time, event_time, lateness) in late
     ]
-    assert judged.late_applied == sum(fate == "applied" for fate, *_ in verdicts)
+    assert judged.late_moved == sum(fate == "moved to the seal" for fate, *_ in verdicts)
+    assert judged.late_applied == judged.late_moved + sum(fate == "applied" for fate, *_ in verdicts)
     assert judged.late_discarded == len(late) - judged.late_applied
     coordinates = [
         row["e"] if c.event_time else row["t"] if c.time else ARRIVAL
