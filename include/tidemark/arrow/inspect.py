@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tidemark.arrow.columns import integers
 from tidemark.arrow.digest import digest
+from tidemark.arrow.fields import is_earlier
 from tidemark.arrow.order import starts, unsorted
 from tidemark.arrow.parts import OpenedPart, readable
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, facts_schema, keys_of, sort_columns, updates_schema
@@ -27,12 +28,12 @@ def inspect_part(store: ObjectStore, task: InspectTask) -> InspectAnswer:
     Raises Corruption if the file is missing, cannot be read, or has another size or other row groups than recorded.
     """
     file = _hashed(store, task.part)
-    found = _Findings(task)
     with OpenedPart(store, task.part) as part:
+        found = _Findings(task, part.schema)
         groups = range(len(task.part.groups))
         for start in range(0, len(groups), GROUPS_AT_ONCE):
             found.add(part.read(groups[start : start + GROUPS_AT_ONCE]))
-        return found.answer(file, tuple(part.names))
+        return found.answer(file)
 
 
 def _hashed(store: ObjectStore, part: Part) -> ObjectRef:
@@ -51,12 +52,19 @@ def _chunks(native: pa.NativeFile) -> Iterator[bytes]:
 
 
 class _Findings:
-    """Counts over the rows seen so far; the last row is kept to compare the next one with."""
+    """Counts over the rows seen so far, in the columns they were written with; the last row is kept to compare the next
+    one with."""
 
-    def __init__(self, task: InspectTask) -> None:
+    def __init__(self, task: InspectTask, held: pa.Schema) -> None:
         self._key_width = len(task.collection.key)
-        self._order = sort_columns(task.collection, facts=task.facts)
-        self._names = (facts_schema if task.facts else updates_schema)(task.collection).names
+        now = (facts_schema if task.facts else updates_schema)(task.collection)
+        same = held.names == now.names
+        self._fits = is_earlier(held, now) if task.part.schema < task.collection.schema else same
+        order = sort_columns(task.collection, facts=task.facts)
+        # Names may be other ones today, places are not: facts are in order of their key and of Tidemark's columns.
+        own = order[self._key_width :] if task.facts else held.names[self._key_width : -1]
+        self._order = (*held.names[: self._key_width], *own)
+        self.columns = tuple(now.names if self._fits else held.names)
         self._last: pa.RecordBatch | None = None
         self._first: pa.RecordBatch | None = None
         self._rows = self._digest = self._null_keys = self._zero_diffs = self._unsorted = self._repeated = 0
@@ -67,7 +75,7 @@ class _Findings:
         if not batch.num_rows:
             return
         self._rows += batch.num_rows
-        if batch.schema.names != self._names:
+        if not self._fits:
             return
         self._digest = (self._digest + digest(batch)) % DIGEST_MODULUS
         self._null_keys += sum(batch.column(at).null_count for at in range(self._key_width))
@@ -82,7 +90,7 @@ class _Findings:
         self._first = batch.slice(0, 1) if self._first is None else self._first
         self._last = batch.slice(batch.num_rows - 1)
 
-    def answer(self, file: ObjectRef, columns: tuple[str, ...]) -> InspectAnswer:
+    def answer(self, file: ObjectRef) -> InspectAnswer:
         keys = [keys_of(row, [0], self._key_width)[0] if row else None for row in (self._first, self._last)]
         return InspectAnswer(
             file=file,
@@ -98,6 +106,6 @@ class _Findings:
             last_event_time=max(self._event_times, default=0),
             first_key=keys[0],
             last_key=keys[1],
-            columns=columns,
+            columns=self.columns,
             repeated=self._repeated,
         )

@@ -21,7 +21,7 @@ from tidemark.storage.store import ObjectStore
 class Lookup:
     """Parts to look keys up in, asked with ascending sets of keys.
 
-    Of a row group the key columns are read first, and the other columns only if it holds one of the keys. The file
+    Of a row group the columns `keys` are read first, and `others` only if it holds one of the keys. The file
     and the row group last read of each part stay at hand for the next set, until it has passed them. A context
     manager: the files are closed on leaving.
     """
@@ -31,13 +31,13 @@ class Lookup:
         store: ObjectStore,
         parts: Sequence[Part],
         *,
-        key_columns: Sequence[str],
-        other_columns: Sequence[str],
+        keys: pa.Schema,
+        others: pa.Schema,
         wanted: Callable[[pa.RecordBatch], Bools],
         fetched: Fetched,
     ) -> None:
         self._store, self._fetched, self._wanted = store, fetched, wanted
-        self._key_columns, self._other_columns = list(key_columns), list(other_columns)
+        self._keys, self._others = keys, others
         self._parts = list(parts)
         self._open: dict[str, _Open] = {}
 
@@ -66,8 +66,8 @@ class Lookup:
         for group in range(max(0, bisect_left(firsts, first) - 1), bisect_right(firsts, last)):
             # A group may end with the key the next one begins with.
             end_key = firsts[group + 1] if group + 1 < len(firsts) else part.last_key
-            start = rows_before(touched, place_of(firsts[group]), self._key_columns)
-            end = rows_up_to(touched, place_of(end_key), self._key_columns)
+            start = rows_before(touched, place_of(firsts[group]), self._keys.names)
+            end = rows_up_to(touched, place_of(end_key), self._keys.names)
             if start < end:
                 yield self._rows_of_group(part, group, touched.slice(start, end - start))
 
@@ -76,12 +76,12 @@ class Lookup:
             self._open[part.file.key] = _Open(OpenedPart(self._store, part, self._fetched))
         file = self._open[part.file.key]
         if file.group != group:
-            file.group, file.keys, file.others = group, file.part.read([group], self._key_columns), None
+            file.group, file.keys, file.others = group, file.part.read([group], self._keys), None
         held = _among(file.keys, touched)
         if not held.any():
             return file.keys.slice(0, 0)
         if file.others is None:
-            file.others = file.part.read([group], self._other_columns)
+            file.others = file.part.read([group], self._others)
         held &= self._wanted(file.others)
         fields = [*file.keys.schema, *file.others.schema]
         columns = [*file.keys.columns, *file.others.columns]

@@ -182,7 +182,7 @@ def pieces_of(
     keys: KeyRange,
     capacity: int,
     *,
-    columns: Callable[[Part], Sequence[str]],
+    schema: Callable[[Part], pa.Schema],
     prepare: Callable[[Part, pa.RecordBatch], pa.RecordBatch],
     key_columns: Sequence[str],
     fetched: Fetched | None = None,
@@ -193,15 +193,15 @@ def pieces_of(
     for at, (part, groups) in enumerate(spans):
         at_once = max(1, capacity // part.groups[0][1])
         left = len(groups)
-        names = columns(part)
-        for batch in read_groups(store, part, groups, names, fetched=fetched, groups_at_once=at_once):
+        wanted = schema(part)
+        for batch in read_groups(store, part, groups, wanted, fetched=fetched, groups_at_once=at_once):
             left -= at_once
             yield prepare(part, within(batch, keys, key_columns)), left > 0 or at + 1 < len(spans)
 
 
 def _pieces(store: ObjectStore, chain: Sequence[Part], task: MergeTask, tally: Tally, capacity: int) -> Iterator[Piece]:
     """The rows of a chain of parts that belong to the task, forwarded and tallied."""
-    names = updates_schema(task.collection).names
+    schema = updates_schema(task.collection)
 
     def prepare(_: Part, batch: pa.RecordBatch) -> pa.RecordBatch:
         rows = forwarded(between(batch, task.lower, task.upper), task.function)
@@ -213,7 +213,7 @@ def _pieces(store: ObjectStore, chain: Sequence[Part], task: MergeTask, tally: T
         chain,
         task.keys,
         capacity,
-        columns=lambda _: names,
+        schema=lambda _: schema,
         prepare=prepare,
         key_columns=[column.name for column in task.collection.key],
         fetched=tally.fetched,

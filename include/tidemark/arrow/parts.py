@@ -21,8 +21,9 @@ import pyarrow.parquet as pq
 
 from tidemark.arrow.columns import integers, one_batch
 from tidemark.arrow.digest import digest
+from tidemark.arrow.fields import as_wanted, found
 from tidemark.arrow.order import unsorted
-from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, keys_of
+from tidemark.arrow.schema import DIFF, EVENT_TIME, SCHEMA, TIME, keys_of
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
 from tidemark.model.update import Row
@@ -158,6 +159,7 @@ class _OpenPart:
         self._stack = ExitStack()
         self._sink = HashingSink(self._stack.enter_context(store.open_output(key)))
         self._writer = pq.ParquetWriter(self._sink, schema, **_parquet_options(schema, key_width))
+        self._schema_number = int((schema.metadata or {}).get(SCHEMA, 0))
 
     def append(self, batch: pa.RecordBatch, *, groups: tuple[tuple[Row, int], ...], last_key: Row) -> None:
         self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=self._group_rows)
@@ -189,6 +191,7 @@ class _OpenPart:
             first_event_time=min(self._event_times),
             last_event_time=max(self._event_times),
             retractions=self._retractions,
+            schema=self._schema_number,
         )
 
     def abandon(self, error: BaseException | None) -> None:
@@ -254,12 +257,13 @@ def read_groups(
     store: ObjectStore,
     part: Part,
     groups: Sequence[int] | None = None,
-    columns: Sequence[str] | None = None,
+    schema: pa.Schema | None = None,
     *,
     fetched: Fetched | None = None,
     groups_at_once: int = 1,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some row groups (None: all) of a part, in order, `groups_at_once` to a batch.
+    """The rows of some row groups (None: all) of a part, in order, `groups_at_once` to a batch, in the columns of
+    `schema` (None: as they are in the file).
 
     Raises Corruption if the file is missing, unreadable, or not of the size, rows and row groups recorded.
     """
@@ -268,13 +272,13 @@ def read_groups(
         return
     with OpenedPart(store, part, fetched) as file:
         for start in range(0, len(wanted), groups_at_once):
-            yield file.read(wanted[start : start + groups_at_once], columns)
+            yield file.read(wanted[start : start + groups_at_once], schema)
 
 
 class OpenedPart:
     """A part's file, open for reading, its footer checked against the record (Corruption if they differ).
 
-    `names` are the columns it has.
+    `schema` are the columns it has, as they were when it was written; `metadata` is Parquet's, with statistics.
     """
 
     def __init__(self, store: ObjectStore, part: Part, fetched: Fetched | None = None) -> None:
@@ -285,7 +289,8 @@ class OpenedPart:
                 raise Corruption(f"{part.file.key} has {native.size()} bytes, recorded were {part.file.bytes}")
             source = pa.PythonFile(_CountingSource(native, fetched or Fetched()), mode="r")
             self._file = pq.ParquetFile(source, pre_buffer=True)
-            self.names: list[str] = self._file.schema_arrow.names
+            self.schema: pa.Schema = self._file.schema_arrow
+            self.metadata: pq.FileMetaData = self._file.metadata
             self._check_footer()
             self._stack = stack.pop_all()
 
@@ -299,14 +304,18 @@ class OpenedPart:
         """Close the file; it may not be read any more."""
         self._stack.close()
 
-    def read(self, groups: Sequence[int], columns: Sequence[str] | None = None) -> pa.RecordBatch:
-        """The rows of some row groups, of all columns or some, as one batch."""
+    def read(self, groups: Sequence[int], schema: pa.Schema | None = None) -> pa.RecordBatch:
+        """The rows of some row groups as one batch, in the columns of `schema` (fields.py), or as they are."""
         with readable(self.part):
-            return one_batch(self._file.read_row_groups(list(groups), columns=columns, use_threads=False))
+            if schema is None:
+                return one_batch(self._file.read_row_groups(list(groups), use_threads=False))
+            pairs = found(self.schema, schema)
+            names = [source.name for _, source in pairs if source is not None]
+            rows = one_batch(self._file.read_row_groups(list(groups), columns=names, use_threads=False))
+            return as_wanted(rows, pairs, sum(self.part.groups[group][1] for group in groups))
 
     def _check_footer(self) -> None:
-        metadata = self._file.metadata
-        held = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        held = [self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups)]
         if held != [rows for _, rows in self.part.groups]:
             raise Corruption(
                 f"{self.part.file.key} has {sum(held)} rows in {len(held)} row groups, "

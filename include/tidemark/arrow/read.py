@@ -18,7 +18,7 @@ from tidemark.arrow.consolidate import consolidated, forwarded
 from tidemark.arrow.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds
 from tidemark.arrow.order import ranks, sort
 from tidemark.arrow.resolve import updates_from
-from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, updates_schema
+from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, live_prefix, some_of, updates_schema
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection
@@ -63,10 +63,13 @@ def as_of_batches(
     request = plan_as_of(state, time, event_time)
     schema = _as_of_schema(state.collection)
     columns = [column.name for column in state.collection.columns]
-    runs = _runs(store, _Question(state, request, keys, [*columns, DIFF]), columns)
+    # Rows at rest are in order of dropped columns too: without those, rows may be equal that are not neighbours.
+    together = live_prefix(state.collection)
+    runs = _runs(store, _Question(state, request, keys, [*columns, DIFF]), together)
 
     def summed(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        return consolidated(_in_order(batches, columns), columns)
+        in_order = _in_order if together == columns else _sorted
+        return consolidated(in_order(batches, columns), columns)
 
     for batches in rounds(runs, lambda held: [summed(held)]):
         rows = summed(batches)
@@ -100,7 +103,9 @@ def changes_batches(
     key_columns = [column.name for column in collection.key]
     # An update's two images stand at different values: a keyed collection's keys must not be cut. Times forwarded
     # together leave the event times of a group in no order.
-    together = key_columns if collection.keyed else columns if net else columns[:-1]
+    together = key_columns if collection.keyed else live_prefix(collection)
+    if not (net or collection.keyed or collection.dropped):
+        together.append(TIME)
     runs = _runs(store, _Question(state, request, ALL_KEYS, [*columns, DIFF]), together)
 
     def shrunk(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -124,6 +129,7 @@ class _Question:
     def of_parts(self, store: ObjectStore, parts: Sequence[Part], after: int, capacity: int) -> Iterator[Piece]:
         """The updates of a chain of parts learned after `after`. A time column is read only where it can matter."""
         upto, event_upto = self.request.upto, self.request.event_upto
+        schema = updates_schema(self.state.collection)
 
         def tested(part: Part) -> list[str]:
             by_time = part.first_time <= after or part.last_time > upto
@@ -141,7 +147,7 @@ class _Question:
             parts,
             self.keys,
             capacity,
-            columns=lambda part: sorted({*self.names, *tested(part)}),
+            schema=lambda part: some_of(schema, [*self.names, *tested(part)]),
             prepare=prepare,
             key_columns=[column.name for column in self.state.collection.key],
         )
@@ -196,7 +202,11 @@ def _between(times: Ints, after: int, upto: int) -> Bools:
 
 
 def _in_order(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else sort(pa.concat_batches(batches), columns)
+    return batches[0] if len(batches) == 1 else _sorted(batches, columns)
+
+
+def _sorted(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> pa.RecordBatch:
+    return sort(pa.concat_batches(batches), columns)
 
 
 def _as_changes(

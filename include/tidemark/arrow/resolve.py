@@ -32,8 +32,10 @@ from tidemark.arrow.schema import (
     TIME,
     facts_schema,
     keys_of,
+    some_of,
     sort_columns,
     updates_schema,
+    value_columns,
 )
 from tidemark.errors import Corruption
 from tidemark.model.batch import Part
@@ -82,7 +84,7 @@ def updates_from(
 
 def _told(store: ObjectStore, chain: Sequence[Part], task: ResolveTask, tally: Tally, capacity: int) -> Iterator[Piece]:
     """The facts of a chain of parts, new ones and remembered ones; the new ones are tallied."""
-    names = facts_schema(task.collection).names
+    schema = facts_schema(task.collection)
 
     def prepare(part: Part, rows: pa.RecordBatch) -> pa.RecordBatch:
         times, event_times = integers(rows, TIME), integers(rows, EVENT_TIME)
@@ -96,7 +98,7 @@ def _told(store: ObjectStore, chain: Sequence[Part], task: ResolveTask, tally: T
         chain,
         task.keys,
         capacity,
-        columns=lambda _: names,
+        schema=lambda _: schema,
         prepare=prepare,
         key_columns=[column.name for column in task.collection.key],
         fetched=tally.fetched,
@@ -135,29 +137,27 @@ class _Past:
         self._task = task
         self._key_columns = [column.name for column in task.collection.key]
         self._order = sort_columns(task.collection, facts=True)
-        value_columns = [column.name for column in task.collection.value]
-        width = len(self._key_columns)
+        facts, updates = facts_schema(task.collection), updates_schema(task.collection)
+        held = [*value_columns(task.collection), EVENT_TIME, DIFF]
         known = [p for p in task.facts if p.last_time < task.lower and p.last_event_time >= task.horizon]
         trace = [p for p in task.trace if p.first_event_time <= task.horizon]
         self._known = Lookup(
             store,
             known,
-            key_columns=self._key_columns,
-            other_columns=facts_schema(task.collection).names[width:],
+            keys=some_of(facts, self._key_columns),
+            others=some_of(facts, set(facts.names) - set(self._key_columns)),
             wanted=lambda rows: _is_remembered(rows, task),
             fetched=tally.fetched,
         )
         self._trace = Lookup(
             store,
             trace,
-            key_columns=self._key_columns,
-            other_columns=[*value_columns, EVENT_TIME, DIFF],
+            keys=some_of(updates, self._key_columns),
+            others=some_of(updates, held),
             wanted=lambda rows: np.asarray(integers(rows, EVENT_TIME) <= task.horizon),
             fetched=tally.fetched,
         )
-        names = [*self._key_columns, *value_columns, EVENT_TIME, DIFF]
-        schema = updates_schema(task.collection)
-        self._nothing = pa.RecordBatch.from_pylist([], pa.schema([schema.field(name) for name in names]))
+        self._nothing = pa.RecordBatch.from_pylist([], some_of(updates, [*self._key_columns, *held]))
 
     def __enter__(self) -> _Past:
         with ExitStack() as stack:
@@ -199,9 +199,9 @@ class _Past:
 def _updates(block: _Block, task: ResolveTask) -> pa.RecordBatch:
     """The law over a block: keys as numbers, values as the rows that hold them; and as columns again."""
     key_columns = [column.name for column in task.collection.key]
-    value_columns = [column.name for column in task.collection.value]
+    value_names = value_columns(task.collection)
     facts = block.facts
-    held, rows_held = _held(block, key_columns, value_columns)
+    held, rows_held = _held(block, key_columns, value_names)
     deleted = np.asarray(values(contiguous(facts.column(DELETED))), bool)
     told = Facts(
         key=np.cumsum(starts(facts, key_columns)) - 1,
@@ -211,8 +211,8 @@ def _updates(block: _Block, task: ResolveTask) -> pa.RecordBatch:
         new=integers(facts, TIME) >= task.lower,
     )
     base = np.where(held == NOTHING, NOTHING, held + facts.num_rows)
-    both = [facts.select(value_columns), rows_held.select(value_columns)]
-    cells = pa.concat_batches(both) if value_columns else None
+    both = [facts.select(value_names), rows_held.select(value_names)]
+    cells = pa.concat_batches(both) if value_names else None
     changed = changes_of(told, base)
     columns = block.keys.take(pa.array(changed.key)).columns
     if cells is not None:
@@ -223,10 +223,10 @@ def _updates(block: _Block, task: ResolveTask) -> pa.RecordBatch:
     return consolidated(sort(updates, order), order)
 
 
-def _held(block: _Block, key_columns: list[str], value_columns: list[str]) -> tuple[Ints, pa.RecordBatch]:
+def _held(block: _Block, key_columns: list[str], value_names: list[str]) -> tuple[Ints, pa.RecordBatch]:
     """For each key the row that holds the one value held before its facts, or NOTHING; and these rows."""
     held = np.full(block.keys.num_rows, NOTHING)
-    columns = [*key_columns, *value_columns]
+    columns = [*key_columns, *value_names]
     sums = consolidated(sort(block.before, columns), columns)
     if sums.num_rows == 0:
         return held, sums

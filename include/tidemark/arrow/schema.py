@@ -1,5 +1,8 @@
 """The columns at rest: the user's under their own names, key first, then Tidemark's, each with an underscore.
 
+The value columns are all there ever were, in order of id; one that was dropped is called `_dropped_` and its id. Key
+and value columns carry their id as the Parquet field id, by which they are found under whatever name (fields.py).
+
 Updates: key, value, `_time`, `_event_time`, `_diff`; sorted by key, value, `_time`, `_event_time`.
 Facts (unsealed batches of keyed collections): key, value (all null in a tombstone), `_deleted`, `_time`,
 `_event_time`, `_order`, `_file`, `_row`; sorted by key, `_event_time`, `_order`, `_file`, `_row`.
@@ -8,7 +11,7 @@ Only value columns and `_order` may hold nulls.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -22,6 +25,9 @@ DELETED = "_deleted"
 ORDER = "_order"
 FILE = "_file"
 ROW = "_row"
+FIELD_ID = b"PARQUET:field_id"
+SCHEMA = b"tidemark.schema"
+"""The field's metadata that becomes the field id in Parquet; the schema's that says which `Collection.schema` it is."""
 
 ARROW_TYPES: dict[ColumnType, pa.DataType] = {
     ColumnType.BOOL: pa.bool_(),
@@ -35,7 +41,8 @@ ARROW_TYPES: dict[ColumnType, pa.DataType] = {
 
 def updates_schema(collection: Collection) -> pa.Schema:
     """The columns of updates: all of the trace, and unsealed batches of collections that are not keyed."""
-    return pa.schema([*_declared(collection), *(_required(name, pa.int64()) for name in (TIME, EVENT_TIME, DIFF))])
+    own = [_required(name, pa.int64()) for name in (TIME, EVENT_TIME, DIFF)]
+    return pa.schema([*_declared(collection), *own], metadata=_numbered(collection))
 
 
 def facts_schema(collection: Collection) -> pa.Schema:
@@ -49,7 +56,8 @@ def facts_schema(collection: Collection) -> pa.Schema:
             pa.field(ORDER, order_type(collection)),
             _required(FILE, pa.string()),
             _required(ROW, pa.int64()),
-        ]
+        ],
+        metadata=_numbered(collection),
     )
 
 
@@ -64,11 +72,32 @@ def order_type(collection: Collection) -> pa.DataType:
     return ARROW_TYPES[collection.type_of(order_by)] if order_by else pa.int64()
 
 
+def some_of(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    """Some fields of a schema, in its order."""
+    wanted = set(names)
+    return pa.schema([field for field in schema if field.name in wanted], metadata=schema.metadata)
+
+
+def value_columns(collection: Collection) -> list[str]:
+    """The value columns at rest, dropped ones included, by their names there."""
+    return [field.name for field in _declared(collection)[len(collection.key) :]]
+
+
+def live_prefix(collection: Collection) -> list[str]:
+    """The columns users see by which rows at rest are in order: all, up to the first that was dropped."""
+    names = [column.name for column in collection.key]
+    for column in collection.stored_value:
+        if column in collection.dropped:
+            break
+        names.append(column.name)
+    return names
+
+
 def sort_columns(collection: Collection, *, facts: bool) -> tuple[str, ...]:
     """The columns rows at rest are sorted by: nulls first, NaN next, ascending (order.py)."""
     if facts:
         return (*(column.name for column in collection.key), EVENT_TIME, ORDER, FILE, ROW)
-    return (*(column.name for column in collection.columns), TIME, EVENT_TIME)
+    return (*(field.name for field in _declared(collection)), TIME, EVENT_TIME)
 
 
 def keys_of(table: pa.Table | pa.RecordBatch, rows: Sequence[int], key_width: int) -> list[Row]:
@@ -91,8 +120,20 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def _declared(collection: Collection) -> list[pa.Field]:
-    key = [_required(column.name, ARROW_TYPES[column.type]) for column in collection.key]
-    return [*key, *(pa.field(column.name, ARROW_TYPES[column.type]) for column in collection.value)]
+    live = {column.id for column in collection.columns}
+    return [
+        pa.field(
+            column.name if column.id in live else f"_dropped_{column.id}",
+            ARROW_TYPES[column.type],
+            nullable=column not in collection.key,
+            metadata={FIELD_ID: str(column.id)},
+        )
+        for column in (*collection.key, *collection.stored_value)
+    ]
+
+
+def _numbered(collection: Collection) -> dict[bytes, str]:
+    return {SCHEMA: str(collection.schema)}
 
 
 def _required(name: str, type_: pa.DataType) -> pa.Field:

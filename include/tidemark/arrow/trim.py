@@ -21,7 +21,7 @@ def trim_part(store: ObjectStore, task: TrimTask) -> WriteAnswer:
     """
     tally = Tally()
     schema = (facts_schema if task.facts else updates_schema)(task.collection)
-    groups = read_groups(store, task.part, columns=schema.names, fetched=tally.fetched, groups_at_once=GROUPS_AT_ONCE)
+    groups = read_groups(store, task.part, schema=schema, fetched=tally.fetched, groups_at_once=GROUPS_AT_ONCE)
     with PartWriter(store, task.prefix, schema, key_width=len(task.collection.key), facts=task.facts) as writer:
         for batch in groups:
             tally.add(batch)

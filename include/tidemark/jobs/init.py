@@ -7,16 +7,18 @@ from typing import Any
 from tidemark.config.collection_file import load
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import Job
+from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Change, Created, Redefined
-from tidemark.model.collection import Collection
+from tidemark.model.collection import Collection, Column
+from tidemark.model.evolution import bounds_of, evolved, started, widened
+from tidemark.storage import parts_table
 from tidemark.storage.log import Head
 
 
 def declare(job: Job, file: str) -> dict[str, Any]:
     """Create the collection a file declares, or redefine it where the file changed; a no-op where it did not.
 
-    Raises InvalidUsage for a wrong file, and for a change in what data at rest depends on (key, value, types, start,
-    time columns, envelope).
+    Raises InvalidUsage for a wrong file, and for a change that data at rest cannot follow (model/evolution.py).
     """
     return declare_collection(job, load(file))
 
@@ -26,11 +28,49 @@ def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
 
     def change_for(head: Head) -> Change | None:
         if head.arrangement is None:
-            return Created(collection)
-        return None if head.state.collection == collection else Redefined(collection)
+            return Created(started(collection))
+        new = evolved(head.state.collection, collection)
+        if new == head.state.collection:
+            return None
+        _check_values(job, head.state, new)
+        return Redefined(new)
 
     head, change, fresh = job.commit_until_fit(change_for)
     outcome = "nothing to do" if change is None or not fresh else change.kind
-    if head.state.collection != collection:
+    if evolved(head.state.collection, collection) != head.state.collection:
         raise InvalidUsage(f"collection {collection.name} was declared otherwise by another run meanwhile; run again")
     return {"outcome": outcome, "version": head.version, "collection": collection.name}
+
+
+def _check_values(job: Job, state: Arrangement, new: Collection) -> None:
+    """Raise InvalidUsage if a column is to get wider, and a value at rest is not the same in the wider type.
+
+    Only footers are read. What is ingested meanwhile makes the redefinition stale, so it is looked at too.
+    """
+    for old, wide in widened(state.collection, new):
+        bounds = bounds_of(old.type, wide.type)
+        if bounds is not None:
+            _check_column(job, state, old, wide, bounds)
+
+
+def _check_column(job: Job, state: Arrangement, old: Column, wide: Column, bounds: tuple[int, int]) -> None:
+    from tidemark.arrow.bounds import integer_bounds
+    from tidemark.arrow.schema import ORDER, unsealed_schema, updates_schema
+
+    source = state.collection.source
+    for batch in state.batches:
+        unsealed = batch not in state.trace
+        schema = (unsealed_schema if unsealed else updates_schema)(state.collection)
+        fields = [schema.field(old.name)]
+        if ORDER in schema.names and source.order_by == old.name:
+            fields.append(schema.field(ORDER))
+        for part in parts_table.parts_of(job.store, [batch]):
+            for field in fields:
+                held = integer_bounds(job.store, part, field)
+                if held is not None and (held[0] < bounds[0] or held[1] > bounds[1]):
+                    value = held[0] if held[0] < bounds[0] else held[1]
+                    raise InvalidUsage(
+                        f"value column {old.name} of collection {state.collection.name} cannot change from {old.type} "
+                        f"to {wide.type}: batch {batch.id} holds {value}, beyond {bounds[0]} to {bounds[1]}, within "
+                        f"which all values stay exact; add a column of another name"
+                    )

@@ -27,6 +27,7 @@ class Part:
 
     `groups` holds (first key, rows) of each row group, in order: the sparse index by which readers skip. `digest` is
     the sum of the row hashes times diff, modulo 2^64 (docs/format.md). `retractions` counts rows with a negative diff.
+    `schema` is the collection's when it was written: by it one knows whether the columns are today's.
     """
 
     file: ObjectRef
@@ -39,6 +40,7 @@ class Part:
     first_event_time: int
     last_event_time: int
     retractions: int = 0
+    schema: int = 0
 
     @property
     def first_key(self) -> Row:

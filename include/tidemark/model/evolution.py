@@ -1,0 +1,172 @@
+"""How the columns of a collection may change once it has rows: value columns are added, widened, renamed and dropped.
+
+A column is its id. Rows at rest hold the key and then every value column there ever was, in order of id: what is added
+comes last, and what is dropped stays, null from then on. So rows never change their order, and parts written under an
+earlier declaration merge with later ones (arrow/fields.py reads them as today's columns). A name that comes back after
+a drop is a new column: old values do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import Collection, Column, ColumnType
+from tidemark.model.instant import format_instant
+
+WIDENINGS = frozenset(
+    {
+        (ColumnType.BOOL, ColumnType.INT),
+        (ColumnType.BOOL, ColumnType.FLOAT),
+        (ColumnType.INT, ColumnType.FLOAT),
+        (ColumnType.DATE, ColumnType.TIMESTAMP),
+    }
+)
+"""Changes of type that keep distinct values distinct and in order; of ints and dates those within `bounds_of`."""
+EXACT_IN_FLOAT = 2**53
+"""Up to here, and down to its negative, a float holds every int."""
+DAY = 86_400_000_000
+_ANEW = "to have it so, declare a collection of another name and ingest the files again"
+
+
+def bounds_of(held: ColumnType, asked: ColumnType) -> tuple[int, int] | None:
+    """The least and greatest value (int, or days of a date) that a widening keeps exact; None if it keeps all."""
+    if (held, asked) == (ColumnType.INT, ColumnType.FLOAT):
+        return -EXACT_IN_FLOAT, EXACT_IN_FLOAT
+    if (held, asked) == (ColumnType.DATE, ColumnType.TIMESTAMP):
+        return -(2**63) // DAY + 1, (2**63 - 1) // DAY
+    return None
+
+
+def widened(held: Collection, asked: Collection) -> Iterator[tuple[Column, Column]]:
+    """The value columns whose type changed, as they were and as they are to be."""
+    new = {column.id: column for column in asked.stored_value}
+    yield from ((old, new[old.id]) for old in held.stored_value if old.type != new[old.id].type)
+
+
+def evolved(held: Collection, asked: Collection) -> Collection:
+    """What a state with the declaration `held` declares once `asked` is brought in; `held` itself if nothing changed.
+
+    `asked` comes from a file: its columns count by name, their order does not. Raises InvalidUsage for a change that
+    rows at rest cannot follow, with both values and what would be needed.
+    """
+    _check_frozen(held, asked)
+    sources = _sources(held, asked)
+    taken = {source.id for source in sources.values() if source}
+    gone = tuple(column for column in held.value if column.id not in taken)
+    last = max(column.id for column in (*held.key, *held.stored_value))
+    value = []
+    for column in asked.value:
+        source = sources[column.name]
+        last += source is None
+        value.append(replace(column, id=source.id if source else last))
+    value.sort(key=lambda column: column.id)
+    dropped = tuple(sorted((*held.dropped, *gone), key=lambda column: column.id))
+    changed = (tuple(value), dropped) != (held.value, held.dropped)
+    new = replace(asked, key=held.key, value=tuple(value), dropped=dropped, schema=held.schema + changed, renames=())
+    check_successor(held, new)
+    return new
+
+
+def started(asked: Collection) -> Collection:
+    """What a new collection declares: nothing was called otherwise before."""
+    return replace(asked, renames=())
+
+
+def check_successor(held: Collection, new: Collection) -> None:
+    """Raise InvalidUsage unless rows at rest under `held` can be read under `new`: every column kept by its id, of its
+    type or a wider one, others behind them, and the order of facts the same."""
+    _check_frozen(held, new)
+    kept = {column.id: column for column in new.stored_value}
+    for old in held.stored_value:
+        column = kept.pop(old.id, None)
+        if column is None or (old in held.dropped and old not in new.dropped):
+            raise InvalidUsage(f"column {old.name} of {held.name}, number {old.id}, is neither kept nor dropped")
+        if column.type != old.type and (old.type, column.type) not in WIDENINGS:
+            raise _refused(
+                held,
+                f"value column {old.name}",
+                str(old.type),
+                str(column.type),
+                f"add a column of another name, or {_ANEW}",
+            )
+    last = max(column.id for column in (*held.key, *held.stored_value))
+    if early := [column.name for column in kept.values() if column.id <= last]:
+        raise InvalidUsage(f"column {early[0]} of {held.name} is new, and must be numbered above {last}")
+    _check_coordinates(held, new)
+
+
+def _check_frozen(held: Collection, asked: Collection) -> None:
+    frozen = (
+        ("name", held.name, asked.name),
+        ("key", _described(held.key), _described(asked.key)),
+        ("start", format_instant(held.start), format_instant(asked.start)),
+        ("envelope", str(held.source.envelope), str(asked.source.envelope)),
+    )
+    for what, old, new in frozen:
+        if old != new:
+            raise _refused(held, what, old, new, _ANEW)
+
+
+def _check_coordinates(held: Collection, new: Collection) -> None:
+    """The same source columns give the times and break ties as before, renamed perhaps."""
+    now = {column.id: column.name for column in new.stored_value}
+    renamed = {column.name: now[column.id] for column in held.value}
+    order_by = (held.source.order_by, new.source.order_by)
+    for what, old, asked in (
+        ("time", held.time, new.time),
+        ("event_time", held.event_time, new.event_time),
+        ("order_by", *order_by),
+    ):
+        expected = renamed.get(old or "", old)
+        if asked != expected:
+            shown = old or "nothing" if expected == old else f"{old} (now {expected})"
+            raise _refused(held, what, shown, asked or "nothing", _ANEW)
+    if order_by[0] and order_by[1]:
+        types = held.type_of(order_by[0]), new.type_of(order_by[1])
+        if types[0] != types[1] and types not in WIDENINGS:
+            raise _refused(held, f"order_by column {order_by[0]}", str(types[0]), str(types[1]), _ANEW)
+
+
+def _sources(held: Collection, asked: Collection) -> dict[str, Column | None]:
+    """For each value column asked for the one held that it is, or None if it is new."""
+    live = {column.name: column for column in held.value}
+    old_names = {new: old for old, new in asked.renames}
+    wanted = {column.name for column in asked.value}
+    return {column.name: _source(held, column, old_names.get(column.name), live, wanted) for column in asked.value}
+
+
+def _source(
+    held: Collection, column: Column, was: str | None, live: dict[str, Column], wanted: Iterable[str]
+) -> Column | None:
+    name = column.name
+    if name in live:
+        if was in live and was not in wanted:
+            raise InvalidUsage(
+                f"column {name} of {held.name} was {was}, but both are held; "
+                f"drop one of them first, by a file without `was: {was}`"
+            )
+        return live[name]
+    for old in held.dropped:
+        if old.name == name and old.type != column.type:
+            needed = "call the column otherwise"
+            raise _refused(held, f"dropped column {name}", str(old.type), str(column.type), needed)
+    if was is None:
+        return None
+    if was in wanted:
+        raise InvalidUsage(f"column {name} of {held.name} was {was}, which is still listed; list one of them")
+    if was not in live:
+        raise InvalidUsage(
+            f"column {name} of {held.name} was {was}, but the collection holds neither; "
+            f"its value columns are {', '.join(live) or 'none'}: correct `was`, or remove it to add {name} as new"
+        )
+    return live[was]
+
+
+def _refused(held: Collection, what: str, old: str, new: str, needed: str) -> InvalidUsage:
+    return InvalidUsage(f"{what} of collection {held.name} cannot change from {old} to {new}; {needed}")
+
+
+def _described(columns: Iterable[Column]) -> str:
+    return ", ".join(f"{column.name} {column.type}" for column in columns)
