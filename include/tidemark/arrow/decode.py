@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from tidemark.arrow import csvfile, jsonlfile
 from tidemark.arrow.content import BadFile, Content, fetch
-from tidemark.arrow.schema import ROW
+from tidemark.arrow.schema import ROW, source_schema
 from tidemark.arrow.strict import Misfit, fitted, parsed, shown
 from tidemark.model import predicate
 from tidemark.model.collection import Collection, Column, Envelope, Format
@@ -38,20 +38,22 @@ def source_columns(collection: Collection) -> tuple[Column, ...]:
     if source.delete_when:
         names += predicate.columns(predicate.parse(source.delete_when))
     wanted = [*(column.name for column in collection.columns), *(name for name in names if name)]
-    return tuple(Column(name, collection.type_of(name)) for name in dict.fromkeys(wanted))
+    ids = {column.name: column.id for column in collection.columns}
+    return tuple(Column(name, collection.type_of(name), ids.get(name, 0)) for name in dict.fromkeys(wanted))
 
 
 def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]:
     """The rows of a file in order. Raises BadFile at the first thing that is wrong, also after some rows were given:
     take them only when all have come."""
     columns = source_columns(collection)
+    schema = source_schema(columns)
     first = 0
     for block in _blocks(content, collection.source.format, columns):
         arrays = [_array(content, collection, column, block.column(column.name), first) for column in columns]
         arrays.append(pa.array(np.arange(first, first + block.num_rows)))
         first += block.num_rows
         if block.num_rows:
-            yield pa.RecordBatch.from_arrays(arrays, [*(column.name for column in columns), ROW])
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _blocks(content: Content, file_format: Format, columns: tuple[Column, ...]) -> Iterator[pa.RecordBatch]:

@@ -112,7 +112,9 @@ def _applied(rows: pa.RecordBatch, collection: Collection, verdict: _Verdict, pa
         columns[DIFF] = rows.column(collection.source.diff)
     else:
         columns[DIFF] = _constant(1, rows.num_rows, pa.int64())
-    arrays = [columns[field.name].cast(field.type) for field in schema]
+    # A dropped column is in no source row, and null from then on.
+    nothing = {name: pa.nulls(rows.num_rows, schema.field(name).type) for name in schema.names if name not in columns}
+    arrays = [(columns | nothing)[field.name].cast(field.type) for field in schema]
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
     return batch if keep is None else batch.filter(keep)
 

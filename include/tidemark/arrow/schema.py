@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from tidemark.model.collection import Collection, ColumnType
+from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.update import Row
 
 TIME = "_time"
@@ -64,6 +64,15 @@ def facts_schema(collection: Collection) -> pa.Schema:
 def unsealed_schema(collection: Collection) -> pa.Schema:
     """The columns of the collection's unsealed batches: facts if it is keyed, else updates."""
     return facts_schema(collection) if collection.keyed else updates_schema(collection)
+
+
+def source_schema(columns: Iterable[Column]) -> pa.Schema:
+    """The columns of decoded source rows: those declared, a user's with its id, and `_row`."""
+    fields = [
+        pa.field(column.name, ARROW_TYPES[column.type], metadata={FIELD_ID: str(column.id)} if column.id else None)
+        for column in columns
+    ]
+    return pa.schema([*fields, pa.field(ROW, pa.int64())])
 
 
 def order_type(collection: Collection) -> pa.DataType:

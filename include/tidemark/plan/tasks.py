@@ -119,7 +119,8 @@ class InspectAnswer:
 
     `unsorted` counts rows before their predecessor in the order of their schema, `repeated` rows that share their
     predecessor's place (in the trace there are none; unsealed rows may repeat). `first_key` and `last_key` are None
-    for an empty part. Of a part with other columns than it should have only `rows` are counted.
+    for an empty part. `columns` are those of today's declaration if the part has what it should have of them, since it
+    was written under that or an earlier one; else those found, and only `rows` are counted.
     """
 
     file: ObjectRef
