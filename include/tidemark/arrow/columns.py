@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -17,6 +19,36 @@ def contiguous(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return column
+
+
+def nested(schema: pa.Schema) -> pa.Schema:
+    """The schema whose leaves are the fields given, where a name is a path: `source.ts_ms`."""
+    tree: dict[str, Any] = {}
+    for field in schema:
+        *above, name = field.name.split(".")
+        at = tree
+        for step in above:
+            at = at.setdefault(step, {})
+        at[name] = field.type
+
+    def type_of(held: Any) -> pa.DataType:
+        return pa.struct([(name, type_of(of)) for name, of in held.items()]) if isinstance(held, dict) else held
+
+    return pa.schema([(name, type_of(held)) for name, held in tree.items()])
+
+
+def leaves(rows: pa.Table | pa.RecordBatch, paths: Sequence[str]) -> pa.RecordBatch:
+    """Columns by their paths, null where anything above them is."""
+    held = {name: contiguous(rows.column(name)) for name in {path.partition(".")[0] for path in paths}}
+
+    def at(path: str) -> pa.Array:
+        if path not in held:
+            above, _, name = path.rpartition(".")
+            struct = at(above)
+            held[path] = struct.flatten()[struct.type.get_field_index(name)]
+        return held[path]
+
+    return pa.RecordBatch.from_arrays([at(path) for path in paths], list(paths))
 
 
 def one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
@@ -51,3 +83,17 @@ def replaced(batch: pa.RecordBatch, name: str, column: npt.NDArray[Any]) -> pa.R
     """The batch with one column's values replaced."""
     at = batch.schema.get_field_index(name)
     return batch.set_column(at, batch.schema.field(at), pa.array(column, batch.schema.field(at).type))
+
+
+def rows_within(batch: pa.RecordBatch, room: int, *, least: int) -> int:
+    """How many of the first rows fit into `room` bytes of memory, and `least` that many."""
+    if batch.nbytes <= room:
+        return int(batch.num_rows)
+    sizes = np.zeros(batch.num_rows, np.int64)
+    for column in batch.columns:
+        if pa.types.is_string(column.type):
+            sizes += 4 + values(pc.binary_length(column).fill_null(0))
+        else:
+            sizes += (column.type.bit_width + 7) // 8
+    fitting = int(np.searchsorted(np.cumsum(sizes), room, side="right"))
+    return max(least, fitting)

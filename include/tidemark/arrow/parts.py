@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidemark.arrow.columns import integers, one_batch
+from tidemark.arrow.columns import integers, one_batch, rows_within
 from tidemark.arrow.digest import digest
 from tidemark.arrow.fields import as_wanted, found
 from tidemark.arrow.order import unsorted
@@ -33,6 +33,8 @@ ROW_GROUP_ROWS = 16_384
 """Rows of every row group but a part's last: what a point read decodes, and the grain of the sparse index."""
 PART_ROWS = 1_000_000
 """Most rows of one part (rounded down to whole row groups): tens of megabytes, a fair unit of work."""
+PART_BYTES = 256 * 2**20
+"""Most bytes of one part's rows in memory, encoded they are fewer: wide rows make parts of fewer rows."""
 FLUSH_GROUPS = 8
 """Row groups handed to Parquet at once; more would only hold more memory."""
 
@@ -63,6 +65,7 @@ class PartWriter:
         key_width: int,
         facts: bool,
         part_rows: int = PART_ROWS,
+        part_bytes: int = PART_BYTES,
         group_rows: int = ROW_GROUP_ROWS,
         name: Callable[[], str] = fresh_name,
     ) -> None:
@@ -71,7 +74,7 @@ class PartWriter:
         self._store, self._prefix, self._name = store, prefix.rstrip("/"), name
         self._schema, self._key_width = schema, key_width
         self._group_rows = group_rows
-        self._part_rows = max(1, part_rows // group_rows) * group_rows
+        self._part_rows, self._part_bytes = max(1, part_rows // group_rows) * group_rows, part_bytes
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
         self._last_key: Row | None = None
@@ -105,25 +108,29 @@ class PartWriter:
 
     def close(self) -> tuple[Part, ...]:
         """Finish the last part and return all, in order; none if no row was written."""
-        self._flush(self._waiting_rows)
+        self._flush(self._waiting_rows, last=True)
         if self._open is not None:
             self._done.append(self._open.finish())
             self._open = None
         return tuple(self._done)
 
-    def _flush(self, rows: int) -> None:
+    def _flush(self, rows: int, *, last: bool = False) -> None:
         """Write the first `rows` waiting rows, rotating parts as they fill."""
         table = pa.concat_tables(self._waiting) if self._waiting else self._schema.empty_table()
         start = 0
         while start < rows:
-            if self._open is None:
-                self._open = self._start()
-            length = min(rows - start, self._part_rows - self._open.rows, self._group_rows * FLUSH_GROUPS)
-            self._append(self._open, one_batch(table.slice(start, length)))
-            start += length
-            if self._open.rows == self._part_rows:
-                self._done.append(self._open.finish())
+            part = self._open = self._open or self._start()
+            length = min(rows - start, self._part_rows - part.rows, self._group_rows * FLUSH_GROUPS)
+            batch = one_batch(table.slice(start, length))
+            batch = batch.slice(0, rows_within(batch, self._part_bytes - part.held, least=0 if part.rows else 1))
+            if batch.num_rows:
+                self._append(part, batch)
+            start += batch.num_rows
+            if part.rows == self._part_rows or batch.num_rows < length:
+                self._done.append(part.finish())
                 self._open = None
+                # A part cut by bytes ends in a short row group; the next one's are whole again.
+                rows -= 0 if last else (rows - start) % self._group_rows
         rest = table.slice(rows)
         self._waiting, self._waiting_rows = ([rest] if rest.num_rows else []), rest.num_rows
 
@@ -155,7 +162,7 @@ class _OpenPart:
         self._digest = self._retractions = 0
         self._times: list[int] = []
         self._event_times: list[int] = []
-        self.rows = 0
+        self.rows = self.held = 0
         self._stack = ExitStack()
         self._sink = HashingSink(self._stack.enter_context(store.open_output(key)))
         self._writer = pq.ParquetWriter(self._sink, schema, **_parquet_options(schema, key_width))
@@ -171,6 +178,7 @@ class _OpenPart:
         for name, bounds in ((TIME, self._times), (EVENT_TIME, self._event_times)):
             bounds += pc.min_max(batch.column(name)).as_py().values()
         self.rows += batch.num_rows
+        self.held += batch.nbytes
 
     def finish(self) -> Part:
         """The part, once its file is whole and durable."""

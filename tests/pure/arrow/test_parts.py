@@ -73,6 +73,23 @@ def test_small_tables_fill_row_groups_and_parts() -> None:
     assert [[size for _, size in part.groups] for part in parts] == [[4, 4, 4]] * 4 + [[2]]
 
 
+def test_wide_rows_make_parts_of_fewer_rows() -> None:
+    """Cut by bytes in memory (here 40 a row), each part of whole row groups but its last; one row fits always."""
+    store = MemoryStore()
+    table = numbered(50, word="w" * 4)
+    for most, first in ((40 * 10, [4, 4, 2]), (40 * 10 + 39, [4, 4, 2]), (40 * 9, [4, 4, 1]), (1, [1])):
+        with PartWriter(
+            store, f"p{most}", table.schema, key_width=1, facts=False, part_bytes=most, group_rows=4
+        ) as writer:
+            for at in range(50):
+                writer.write(table.slice(at, 1))
+            parts = writer.close()
+        sizes = [[size for _, size in part.groups] for part in parts]
+        assert sizes[0] == first
+        assert all(size == 4 for part in sizes for size in part[:-1])
+        assert [row for part in parts for held in read(store, [part]) for row in rows(held)] == rows(table)
+
+
 def test_the_file_says_how_it_is_sorted_and_compressed() -> None:
     store = MemoryStore()
     part = one_part(store)
