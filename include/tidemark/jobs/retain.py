@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any
 
@@ -57,11 +58,18 @@ def hold(job: Job, name: str, *, since: int | None = None, for_: int | None = No
     }
 
 
-def drop_hold(job: Job, name: str) -> dict[str, Any]:
-    """Let a hold go. InvalidUsage if there is none of that name, with those there are."""
+def hold_name(text: str) -> str:
+    """A hold's name made of any text: readable, and another one for another text."""
+    readable = re.sub(r"[^a-z0-9_.-]+", "-", text.lower())[:45].strip("-") or "hold"
+    lead = readable if readable[0].isalpha() else f"h-{readable}"
+    return f"{lead}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def drop_hold(job: Job, name: str, *, missing_ok: bool = False) -> dict[str, Any]:
+    """Let a hold go. InvalidUsage if there is none of that name, with those there are, unless that is all right."""
     head = job.log.load()
     names = [hold.name for hold in head.state.holds]
-    if name not in names:
+    if name not in names and not missing_ok:
         raise InvalidUsage(f"no hold {name!r}; holds: {', '.join(names) or 'none'}")
 
     def change_for(head: Head) -> HoldDropped | None:

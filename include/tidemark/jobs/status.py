@@ -12,6 +12,7 @@ from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.collection import Gate
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
+from tidemark.model.transition import merged_trace
 from tidemark.plan.compact import CompactionRequest, plan_compaction
 from tidemark.storage.log import Head
 
@@ -172,6 +173,4 @@ def _all_vouched(state: Arrangement) -> Arrangement:
 def _as_if_compacted(state: Arrangement, request: CompactionRequest, name: str, rows: int) -> Arrangement:
     parts = next((batch.parts for batch in request.inputs if batch.parts), None)
     merged = TraceBatch(name, request.description, request.level(rows), rows, 0, 0, parts)
-    at = state.trace.index(request.inputs[0])
-    trace = (*state.trace[:at], merged, *state.trace[at + len(request.inputs) :])
-    return replace(state, trace=trace)
+    return replace(state, trace=merged_trace(state.trace, request.inputs, merged))

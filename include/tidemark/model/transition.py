@@ -281,9 +281,7 @@ def _compacted(state: Arrangement, change: Compacted) -> Outcome:
     if tuple(ids[at : at + len(change.inputs)]) != change.inputs:
         return Stale("the compaction's inputs are no longer neighbours")
     inputs = state.trace[at : at + len(change.inputs)]
-    # What stood apart for its size is on the level of what grew up behind it: levels never rise from old to new.
-    older = tuple(replace(batch, level=max(batch.level, change.batch.level)) for batch in state.trace[:at])
-    trace = (*older, change.batch, *state.trace[at + len(change.inputs) :])
+    trace = merged_trace(state.trace, inputs, change.batch)
     rewritten = not any(held.parts == change.batch.parts for held in inputs)
     totals = replace(
         state.totals,
@@ -296,6 +294,16 @@ def _compacted(state: Arrangement, change: Compacted) -> Outcome:
         certificates = (*certificates, *_taken_over(state, change, inputs))
     fences = _unfenced(state, change.fence)
     return Applied(replace(state, trace=trace, fences=fences, certificates=certificates, totals=totals))
+
+
+def merged_trace(
+    trace: tuple[TraceBatch, ...], inputs: tuple[TraceBatch, ...], batch: TraceBatch
+) -> tuple[TraceBatch, ...]:
+    """The trace with neighbours replaced by the batch they became. What stood apart for its size is lifted to the level
+    of what grew up behind it: levels never rise from old to new."""
+    at = trace.index(inputs[0])
+    older = tuple(replace(held, level=max(held.level, batch.level)) for held in trace[:at])
+    return (*older, batch, *trace[at + len(inputs) :])
 
 
 def _taken_over(state: Arrangement, change: Compacted, inputs: tuple[TraceBatch, ...]) -> Iterator[Certificate]:

@@ -10,7 +10,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement, Hold
 from tidemark.model.change import CompactionAllowed
 from tidemark.model.frontier import EMPTY, IDENTITY, CompactionFunction, Rung
-from tidemark.model.instant import format_instant
+from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.model.retention import LEAST_RECENT, Step
 
 NATURAL = (86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000)
@@ -32,7 +32,7 @@ def plan_retention(state: Arrangement, now: int, asked: Sequence[ReadAsked] | No
 
     `asked` are the reads since compaction last ran, which only `adaptive` needs.
     """
-    wanted = _wanted(state, asked or ())
+    wanted = _wanted(state, asked or ()).capped(_corrected_from(state))
     for hold in alive(state.holds, now):
         wanted = wanted.capped(hold.since)
     target = state.function.then(wanted)
@@ -40,6 +40,13 @@ def plan_retention(state: Arrangement, now: int, asked: Sequence[ReadAsked] | No
     if target == state.function and not expired:
         return None
     return CompactionAllowed(target.since, target.rungs, now)
+
+
+def _corrected_from(state: Arrangement) -> int:
+    """Where late rows may still correct history, by the lateness the owner declared: retention leaves that alone. Rows
+    that may come however late bind it to nothing; they are refused below since."""
+    late = state.collection.late
+    return state.seal if late.reach == MAX_TIME else max(0, state.seal - late.reach)
 
 
 def alive(holds: Sequence[Hold], now: int) -> tuple[Hold, ...]:
