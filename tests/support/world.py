@@ -35,10 +35,11 @@ def collection(
     order_by: bool = True,
     **changes: Any,
 ) -> Collection:
-    """Key `k`, value `v`, read with a time `t`, an event time `e`, an order `o` and, by envelope, `gone` or `d`."""
-    keyed = envelope is Envelope.UPSERT
-    inputs = {"t": ColumnType.INT}
-    inputs |= {"e": ColumnType.INT} if event_time else {}
+    """Key `k`, value `v`, read with a time `t`, an event time `e`, an order `o` and, by envelope, `gone` or `d`; of
+    dumps key and value only."""
+    keyed, dumped = envelope is Envelope.UPSERT, envelope is Envelope.SNAPSHOT
+    inputs = {} if dumped else {"t": ColumnType.INT}
+    inputs |= {"e": ColumnType.INT} if event_time and not dumped else {}
     inputs |= {"o": ColumnType.INT} if keyed and order_by else {}
     inputs |= {"gone": ColumnType.BOOL} if keyed else {}
     source = Source(
@@ -55,9 +56,9 @@ def collection(
         "key": (Column("k", ColumnType.INT),),
         "value": (Column("v", ColumnType.STRING),),
         "source": source,
-        "time": "t",
-        "event_time": "e" if event_time else None,
-        "late": Late("reemit"),
+        "time": "t" if "t" in inputs else None,
+        "event_time": "e" if "e" in inputs else None,
+        "late": Late() if dumped else Late("reemit"),
         "inputs": tuple(Column(name, of) for name, of in inputs.items()),
     }
     return Collection(**(declared | changes))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from tidemark.model import invariants
 from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Gate
+from tidemark.model.dump import Dump
 from tidemark.model.frontier import CompactionFunction, Rung
 from tidemark.model.interval import Interval, IntervalSet
 
@@ -81,7 +82,8 @@ class Arrangement:
 
     Invariants, checked in this order: every batch id is unique; unsealed sequence intervals do not overlap and ascend;
     each trace batch has since <= the state's since and upper <= the seal; neighbours touch; levels do not rise from
-    old to new; the trace starts at 0; `trace_upper <= seal`.
+    old to new; the trace starts at 0; `trace_upper <= seal`; no two dumps outside of quarantine are of
+    one time, and each that has rows has its unsealed batch.
     """
 
     collection: Collection
@@ -95,6 +97,7 @@ class Arrangement:
     unsealed: tuple[UnsealedBatch, ...] = ()
     trace: tuple[TraceBatch, ...] = ()
     quarantined: tuple[UnsealedBatch, ...] = ()
+    dumps: tuple[Dump, ...] = ()
     ingested: IntervalSet = field(default_factory=IntervalSet)
     ledger: tuple[LedgerRun, ...] = ()
     certificates: tuple[Certificate, ...] = ()
@@ -109,6 +112,11 @@ class Arrangement:
     def function(self) -> CompactionFunction:
         """What compaction may forward, and which times below `since` can still be read."""
         return CompactionFunction(self.since, self.rungs)
+
+    @property
+    def pending_dumps(self) -> tuple[Dump, ...]:
+        """What the source was said to hold at times the trace does not cover yet, in order of time."""
+        return tuple(sorted((dump for dump in self.dumps if not dump.quarantined), key=lambda dump: dump.time))
 
     @property
     def trace_upper(self) -> int:
@@ -188,4 +196,5 @@ def evicted(state: Arrangement) -> Arrangement:
     alive = {batch.id for batch in kept + state.trace + state.quarantined}
     certificates = tuple(c for c in state.certificates if c.batch in alive)
     forgotten = horizon if state.collection.keyed else 0
-    return replace(state, unsealed=kept, certificates=certificates, forgotten=forgotten)
+    dumps = tuple(dump for dump in state.dumps if dump.time >= state.trace_upper)
+    return replace(state, unsealed=kept, dumps=dumps, certificates=certificates, forgotten=forgotten)

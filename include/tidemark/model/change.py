@@ -8,6 +8,7 @@ from typing import Literal
 from tidemark.model.arrangement import Fence, Hold, LedgerRun
 from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Gate
+from tidemark.model.dump import Dump
 from tidemark.model.frontier import Rung
 
 REPLAY = "replay"
@@ -46,6 +47,7 @@ class Ingested:
     the smallest lateness coordinate among rows judged not late: a seal beyond it makes the judgement stale.
     `rows_late_moved` of the late rows applied lost their event time to the seal. A replay of dead letters is an ingest
     whose step is REPLAY and whose sources are late objects: it applies `rows_replayed`, and reads no interval.
+    `dump` is what the files are together, where each interval brings a dump.
     """
 
     fence: Fence
@@ -58,6 +60,7 @@ class Ingested:
     bad_files: int = 0
     rows_late_moved: int = 0
     rows_replayed: int = 0
+    dump: Dump | None = None
     kind: Literal["ingested"] = "ingested"
 
 

@@ -36,12 +36,13 @@ class ColumnType(StrEnum):
 
 class Envelope(StrEnum):
     """What a source row says: `append` +1, `updates` a signed diff, `upsert` what a key's value became, `debezium` a
-    change message (op, before, after)."""
+    change message (op, before, after), `snapshot` that it is one of all rows there are."""
 
     APPEND = "append"
     UPDATES = "updates"
     UPSERT = "upsert"
     DEBEZIUM = "debezium"
+    SNAPSHOT = "snapshot"
 
 
 class Format(StrEnum):
@@ -107,6 +108,8 @@ class Source:
             raise InvalidUsage(f"units belong to the debezium envelope, not to {self.envelope}")
         if self.envelope is Envelope.DEBEZIUM and self.format is Format.CSV:
             raise InvalidUsage("debezium messages are nested, and csv holds no nested values; use jsonl or parquet")
+        if self.envelope is Envelope.SNAPSHOT and self.bad_files != "stop":
+            raise InvalidUsage("a dump that lacks a file would delete its rows: bad_files is stop for a snapshot")
 
 
 @dataclass(frozen=True)
@@ -187,6 +190,13 @@ class Collection:
             raise InvalidUsage(f"collection {self.name} ends at {self.end} before it starts at {self.start}")
         if self.live_batches < 2:
             raise InvalidUsage(f"live_batches is {self.live_batches}; it must be 2 or more")
+        if self.dumped and (self.time or self.event_time):
+            raise InvalidUsage(
+                f"collection {self.name} is made of dumps, which are true at the end of their interval; "
+                "remove time and event_time columns"
+            )
+        if self.dumped and self.late != Late():
+            raise InvalidUsage(f"collection {self.name} is made of dumps, of which no row is late; remove late")
         for timeline in self.timelines:
             if timeline not in [c.name for c in self.value if c.type in (ColumnType.TIMESTAMP, ColumnType.INT)]:
                 raise InvalidUsage(f"timeline {timeline} is not a timestamp or int column of the value")
@@ -216,6 +226,11 @@ class Collection:
     def keyed(self) -> bool:
         """Whether source rows are facts about a key, resolved at the drain, and not updates already."""
         return self.source.envelope in (Envelope.UPSERT, Envelope.DEBEZIUM)
+
+    @property
+    def dumped(self) -> bool:
+        """Whether source files are full dumps, whose differences are found at the drain, and not updates already."""
+        return self.source.envelope is Envelope.SNAPSHOT
 
     def suite(self, gate: Gate) -> str:
         """The fingerprint of the suite a gate runs: another one when the built-in or the owner's checks change."""

@@ -35,6 +35,8 @@ class Rule(StrEnum):
     TRACE_FROM_ZERO = "trace from 0"
     NEIGHBOURS_TOUCH = "neighbours touch"
     LEVELS_DO_NOT_RISE = "levels do not rise"
+    DUMPS_ASCEND = "dumps ascend"
+    DUMPS_HAVE_ROWS = "dumps have their rows"
 
     INTERVAL = "interval not empty"
     TIME_BOUNDS = "time bounds in order"
@@ -90,6 +92,7 @@ def of_state(state: Arrangement) -> Iterator[Violation]:
                 lower=right.sequence[0],
             )
     yield from _of_trace(state)
+    yield from _of_dumps(state)
 
 
 def _of_trace(state: Arrangement) -> Iterator[Violation]:
@@ -111,6 +114,20 @@ def _of_trace(state: Arrangement) -> Iterator[Violation]:
         if older.level < newer.level:
             message = f"trace level rises from {older} to {newer}"
             yield _broken(Rule.LEVELS_DO_NOT_RISE, message, older=older.level, newer=newer.level)
+
+
+def _of_dumps(state: Arrangement) -> Iterator[Violation]:
+    """Dumps that count, in order of time: no two are of one time, and each has its batch, unless it has no rows."""
+    dumps = state.pending_dumps
+    for older, newer in pairwise(dumps):
+        if older.time == newer.time:
+            message = f"dumps {older.batch} and {newer.batch} are both of {newer.time}"
+            yield _broken(Rule.DUMPS_ASCEND, message, older=older.time, newer=newer.time)
+    unsealed = {batch.id for batch in state.unsealed} if dumps else set()
+    for dump in dumps:
+        if dump.rows and dump.batch not in unsealed:
+            message = f"dump {dump.batch} of {dump.rows} rows has no unsealed batch"
+            yield _broken(Rule.DUMPS_HAVE_ROWS, message, dump=dump.batch, rows=dump.rows)
 
 
 def of_interval(what: str, lower: int, upper: int) -> Iterator[Violation]:

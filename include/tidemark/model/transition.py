@@ -32,6 +32,7 @@ from tidemark.model.change import (
     Trimmed,
 )
 from tidemark.model.collection import Collection
+from tidemark.model.dump import Dump
 from tidemark.model.evolution import check_successor
 from tidemark.model.frontier import CompactionFunction
 
@@ -180,11 +181,15 @@ def _fenced_off(state: Arrangement, fence: Fence) -> FencedOff | None:
 
 
 def _ingested(state: Arrangement, change: Ingested) -> Outcome:
-    batch, fence = change.batch, change.fence
+    batch, fence, dump = change.batch, change.fence, change.dump
     if batch and any(batch.id == held.id for held in (*state.unsealed, *state.quarantined)):
+        return AlreadyApplied()
+    if dump and _dump(state, dump.batch):
         return AlreadyApplied()
     if off := _fenced_off(state, fence):
         return off
+    if dump and (reason := _misfit(state, dump)):
+        return Stale(reason)
     if batch and batch.first_time < state.seal:
         return Stale(f"the seal {state.seal} has passed the batch's first time {batch.first_time}")
     if change.first_on_time is not None and change.first_on_time < state.seal:
@@ -206,12 +211,29 @@ def _ingested(state: Arrangement, change: Ingested) -> Outcome:
         replace(
             state,
             unsealed=(*state.unsealed, *placed),
+            dumps=(*state.dumps, dump) if dump else state.dumps,
             ingested=state.ingested if fence.step == REPLAY else state.ingested.add(fence.interval),
             ledger=(*state.ledger, change.run) if change.run else state.ledger,
             fences=_unfenced(state, fence),
             totals=totals,
         )
     )
+
+
+def _misfit(state: Arrangement, dump: Dump) -> str | None:
+    """Why a dump cannot be taken, or put back, any more."""
+    if dump.time < state.seal:
+        return f"the seal {state.seal} has passed the dump of {dump.time}"
+    other = next((held for held in state.pending_dumps if held.time == dump.time), None)
+    return f"dump {other.batch} of {dump.time} was read already" if other else None
+
+
+def _dump(state: Arrangement, batch: str) -> Dump | None:
+    return next((dump for dump in state.dumps if dump.batch == batch), None)
+
+
+def _with_dump(state: Arrangement, changed: Dump | None) -> tuple[Dump, ...]:
+    return tuple(changed if changed and dump.batch == changed.batch else dump for dump in state.dumps)
 
 
 def _refused(state: Arrangement, change: Refused) -> Outcome:
@@ -327,7 +349,12 @@ def _ledger_merged(state: Arrangement, change: LedgerMerged) -> Outcome:
 def _quarantined(state: Arrangement, change: Quarantined) -> Outcome:
     if any(held.id == change.batch for held in state.quarantined):
         return AlreadyApplied()
-    batch = _named(state.unsealed, change.batch)
+    batch, dump = _named(state.unsealed, change.batch), _dump(state, change.batch)
+    if dump and dump.quarantined:
+        return AlreadyApplied()
+    if dump and not dump.rows:
+        dumps = _with_dump(state, replace(dump, quarantined=True))
+        return Applied(replace(state, dumps=dumps, ledger=(*state.ledger, change.run)))
     if batch is None:
         return Stale(f"no unsealed batch {change.batch}")
     if batch.trimmed or batch.first_time < state.trace_upper:
@@ -340,6 +367,7 @@ def _quarantined(state: Arrangement, change: Quarantined) -> Outcome:
             state,
             unsealed=kept,
             quarantined=(*state.quarantined, batch),
+            dumps=_with_dump(state, dump and replace(dump, quarantined=True)),
             ledger=(*state.ledger, change.run),
             certificates=certificates,
             totals=totals,
@@ -350,7 +378,14 @@ def _quarantined(state: Arrangement, change: Quarantined) -> Outcome:
 def _released(state: Arrangement, change: Released) -> Outcome:
     if any(held.id == change.batch for held in state.unsealed):
         return AlreadyApplied()
-    batch = _named(state.quarantined, change.batch)
+    batch, dump = _named(state.quarantined, change.batch), _dump(state, change.batch)
+    if dump and not dump.quarantined:
+        return AlreadyApplied()
+    if dump and (reason := _misfit(state, dump)):
+        return Stale(f"{reason}; the next dump will say what there is")
+    if dump and not dump.rows:
+        dumps = _with_dump(state, replace(dump, quarantined=False))
+        return Applied(replace(state, dumps=dumps, ledger=(*state.ledger, change.run)))
     if batch is None:
         return Stale(f"no quarantined batch {change.batch}")
     if batch.first_time < state.seal:
@@ -368,6 +403,7 @@ def _released(state: Arrangement, change: Released) -> Outcome:
             state,
             unsealed=(*state.unsealed, placed),
             quarantined=tuple(held for held in state.quarantined if held.id != change.batch),
+            dumps=_with_dump(state, dump and replace(dump, quarantined=False)),
             ledger=(*state.ledger, change.run),
             totals=totals,
         )

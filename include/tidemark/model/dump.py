@@ -1,0 +1,58 @@
+"""Full dumps, and the law that turns them into updates.
+
+A source that dumps says *what there is*: the files of one interval together are its whole content at the last instant
+of that interval, a multiset of (key, value) rows. What changed lies between two dumps: with `n_i` the multiplicity of
+a row in the dump of time `t_i`, and `n_0` what the collection holds of it before the first of them, the updates are
+
+    (t_i, n_i - n_{i-1})    where the two differ,
+
+learned and happened at `t_i`. An unchanged dump says nothing, an empty one that the source is empty. Where no dump
+came, nothing was said: the next one says what changed since the last.
+
+The difference telescopes, so nothing has to be paired up: a row of dump i counts +1 at t_i and -1 at t_{i+1}, what was
+held counts negatively at t_1, and consolidation does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tidemark.model.interval import Interval
+from tidemark.model.update import Row, Update, consolidate
+
+
+@dataclass(frozen=True)
+class Dump:
+    """What an interval's files said the source holds, as long as it was not drained.
+
+    `batch` is the id its files are known by; there is an unsealed batch of that id unless the dump has no rows. One in
+    quarantine says nothing.
+    """
+
+    batch: str
+    interval: Interval
+    rows: int
+    quarantined: bool = False
+
+    @property
+    def time(self) -> int:
+        """When the dump was true, and learned: the last instant of its interval."""
+        return self.interval.upper - 1
+
+
+def differences(
+    held: Iterable[tuple[Row, Row, int]], dumps: Sequence[tuple[int, Iterable[tuple[Row, Row]]]]
+) -> list[Update]:
+    """The consolidated updates by which dumps (time and rows of each, in order of time) change what is `held`: rows
+    (key, value, multiplicity), whose multiplicities are added up."""
+    if not dumps:
+        return []
+    times = [time for time, _ in dumps]
+    found = [Update(key, value, times[0], times[0], -count) for key, value, count in held]
+    for (time, rows), following in zip(dumps, [*times[1:], None], strict=True):
+        for key, value in rows:
+            found.append(Update(key, value, time, time, +1))
+            if following is not None:
+                found.append(Update(key, value, following, following, -1))
+    return consolidate(found)
