@@ -1,0 +1,227 @@
+"""Operations on one arrangement, step by step: each is a plan, an execution and a transition, or a read.
+
+What our steps do at once the vectors do apart: our drain evicts too, so its trace is taken first and `evict` evicts.
+Frontiers are set unchecked, as the vectors ask; a state that cannot be is refused by whatever is done with it next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tests.conformance.codes import check_error
+from tests.conformance.plain import COLLECTION, frontier, frontier_of, multiset, plain_rows, read, update_of
+from tests.conformance.stand import Stand, fits
+from tidemark.arrow.consolidate import forwarded
+from tidemark.arrow.merge import between
+from tidemark.errors import Corruption
+from tidemark.model import invariants
+from tidemark.model.arrangement import Arrangement, evicted
+from tidemark.model.batch import Description, TraceBatch
+from tidemark.model.change import Compacted
+from tidemark.model.frontier import EMPTY, CompactionFunction
+from tidemark.plan.compact import CompactionRequest, next_pair
+from tidemark.storage import parts_table
+
+Step = dict[str, Any]
+
+
+class Subject:
+    """An arrangement and the operations of the vectors upon it, by their names."""
+
+    def __init__(self, initial: dict[str, Any]) -> None:
+        unknown = {name for name, value in initial.items() if name not in ("id", "seal", "since") and value}
+        assert not unknown, f"initial {', '.join(sorted(unknown))} is not supported"
+        self.stand = Stand()
+        self.kept = Arrangement(COLLECTION)
+        self.seal, self.since = frontier_of(initial.get("seal", 0)), frontier_of(initial.get("since", 0))
+        self.begun: dict[str, tuple[CompactionRequest, Compacted] | None] = {}
+
+    @property
+    def state(self) -> Arrangement:
+        """The state with its frontiers; Corruption if there can be no such state."""
+        return replace(self.kept, seal=self.seal, since=self.since)
+
+    def append_unsealed(self, step: Step) -> None:
+        lower, upper = step["seqno"]
+        times = [update_of(update).time for update in step["updates"]]
+        invariants.check(invariants.of_append(self.state, (lower, upper), times))
+        batch = self.stand.unsealed((lower, upper), step["updates"])
+        self.kept = replace(self.state, unsealed=(*self.state.unsealed, batch))
+
+    def drain(self, step: Step) -> dict[str, Any]:
+        drained = self.stand.drained(self.state)
+        if drained is None:
+            return {"wrote": False}
+        self.kept = replace(drained[0], unsealed=self.kept.unsealed)
+        return {"wrote": True}
+
+    def evict(self, step: Step) -> list[list[int]]:
+        before, self.kept = self.state, evicted(self.state)
+        return [list(batch.sequence) for batch in before.unsealed if batch not in self.kept.unsealed]
+
+    def unsealed_step(self, step: Step) -> bool:
+        self.evict(step)
+        trimmed = self.stand.trimmed(self.state)
+        self.kept = trimmed or self.kept
+        return trimmed is not None
+
+    def update_seal(self, step: Step) -> None:
+        self.seal = frontier_of(step["to"])
+
+    def update_since(self, step: Step) -> None:
+        self.since = frontier_of(step["to"])
+
+    def validate_seal(self, step: Step) -> None:
+        invariants.check(invariants.of_seal(self.seal, frontier_of(step["to"])))
+
+    def validate_since(self, step: Step) -> None:
+        asked = CompactionFunction(frontier_of(step["to"]))
+        invariants.check(invariants.of_since(self.state.function, asked))
+
+    def list_unsealed(self, step: Step) -> list[list[int]]:
+        return [[*batch.sequence, batch.first_time, batch.last_time] for batch in self.state.unsealed]
+
+    def list_trace(self, step: Step) -> list[list[int | None]]:
+        return [[*_promised(batch), batch.level] for batch in self.state.trace]
+
+    def unsealed_seqno_upper(self, step: Step) -> int:
+        return self.state.sequence_upper
+
+    def trace_upper(self, step: Step) -> int | None:
+        return frontier(self.state.trace_upper)
+
+    def describe(self, step: Step) -> dict[str, int | None]:
+        return {"since": frontier(self.since), "upper": frontier(self.seal)}
+
+    def validate(self, step: Step) -> None:
+        invariants.check(invariants.of_state(self.state))
+
+    def read_unsealed(self, step: Step) -> list[Any]:
+        lower, upper = frontier_of(step["lower"]), frontier_of(step["upper"])
+        return plain_rows(self._unsealed(lower, upper))
+
+    def read_trace(self, step: Step) -> dict[str, Any]:
+        rows = plain_rows(read(self.stand.store, parts_table.parts_of(self.stand.store, self.state.trace)))
+        return {"since": frontier(self.since), "upper": frontier(self.state.trace_upper), "updates": rows}
+
+    def read_all(self, step: Step) -> dict[str, Any]:
+        """Not `as_of`, which reads below the seal: a snapshot here holds what lies beyond it too."""
+        batches = read(self.stand.store, parts_table.parts_of(self.stand.store, self.state.trace))
+        batches += self._unsealed(self.state.trace_upper, EMPTY)
+        rows = plain_rows(forwarded(batch, self.state.function) for batch in batches)
+        return {"since": frontier(self.since), "seal": frontier(self.seal), "updates": rows}
+
+    def _unsealed(self, lower: int, upper: int) -> list[Any]:
+        invariants.check(invariants.of_range(lower, upper))
+        store = self.stand.store
+        within = [b for b in self.state.unsealed if lower <= b.last_time and b.first_time < upper]
+        return [between(rows, lower, upper) for rows in read(store, parts_table.parts_of(store, within))]
+
+    def next_compaction(self, step: Step) -> list[list[int | None]] | None:
+        request = self._due()
+        return [_promised(batch)[:2] for batch in request.inputs] if request else None
+
+    def compact_step(self, step: Step) -> dict[str, Any]:
+        request = self._due()
+        if request is None:
+            return {"deleted": [], "wrote": False}
+        self.kept, change = self.stand.merged(self.state, request)
+        return self._finished(request, change)
+
+    def begin_compaction(self, step: Step) -> list[list[int | None]] | None:
+        request = self._due()
+        if request is None:
+            self.begun[_label(step)] = None
+            return None
+        self.kept, change = self.stand.merged(self.state, request)
+        self.begun[_label(step)] = request, change
+        return [_promised(batch)[:2] for batch in request.inputs]
+
+    def apply_compaction(self, step: Step) -> dict[str, Any]:
+        begun = self.begun[_label(step)]
+        return self._finished(*begun) if begun else {"deleted": [], "wrote": False}
+
+    def trace_append(self, step: Step) -> None:
+        description = Description(*(frontier_of(step.get(name, 0)) for name in ("lower", "upper", "since")))
+        invariants.check(invariants.of_trace_append(self.state, description))
+        invariants.check(invariants.of_trace_rows(description, [[update_of(update) for update in step["updates"]]]))
+        batch = self.stand.trace(description, step.get("level", 0), [step["updates"]])
+        self.kept = replace(self.state, trace=(*self.state.trace, batch))
+
+    def _due(self) -> CompactionRequest | None:
+        """One pair a step, and only behind since: `compact_ahead` off, without the cascade."""
+        trace = self.state.trace
+        at = next_pair([(batch,) for batch in trace], self.since)
+        if at is None:
+            return None
+        older, newer = trace[at - 1 : at + 1]
+        lower, upper = older.description.lower, newer.description.upper
+        return CompactionRequest((older, newer), Description(lower, upper, self.since))
+
+    def _finished(self, request: CompactionRequest, change: Compacted) -> dict[str, Any]:
+        after = fits(self.state, change)
+        if after is None:
+            return {"deleted": [], "wrote": False}
+        self.kept = after
+        return {"deleted": [_promised(batch) for batch in reversed(request.inputs)], "wrote": True}
+
+
+def run(case: dict[str, Any]) -> None:
+    """Raise, naming the step, where one does not do what is expected of it."""
+    subject = Subject(case["initial"])
+    for number, step in enumerate(case["steps"], start=1):
+        try:
+            _run_step(subject, step)
+        except Exception as error:
+            raise AssertionError(f"step {number} {step['op']}: {type(error).__name__}: {error}") from error
+
+
+def _run_step(subject: Subject, step: Step) -> None:
+    name = step["op"].removesuffix("_in_order")
+    operation: Callable[[Step], Any] | None = getattr(subject, name, None)
+    assert operation is not None, "operation is not supported"
+    expected = step.get("expect", {"ok": True})
+    try:
+        found = operation(step)
+    except Corruption as error:
+        if "error" not in expected:
+            raise
+        check_error(expected["error"], error)
+        return
+    assert "error" not in expected, f"expected error {expected['error']['code']}, it succeeded"
+    if "returns" in expected:
+        _check_returned(expected["returns"], found, ordered=name != step["op"])
+
+
+def _check_returned(expected: Any, found: Any, *, ordered: bool) -> None:
+    if isinstance(found, dict) and not isinstance(expected, dict):
+        found = found["updates" if "updates" in found else "deleted"]
+    if isinstance(expected, dict):
+        for name, value in expected.items():
+            _check_returned(value, found[name], ordered=ordered)
+        return
+    if not ordered and _holds_updates(expected) and _holds_updates(found):
+        expected, found = multiset(expected), multiset(found)
+    assert found == expected, f"expected {expected}, found {found}"
+
+
+def _holds_updates(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, list) and len(each) == 4 and not isinstance(each[0], int) for each in value
+    )
+
+
+def _promised(batch: TraceBatch) -> list[int | None]:
+    description = batch.description
+    return [frontier(time) for time in (description.lower, description.upper, description.since)]
+
+
+def _label(step: Step) -> str:
+    """What a remembered result is called, whichever field says so."""
+    (label,) = (value for name, value in step.items() if isinstance(value, str) and name not in ("op", "note"))
+    return label
+
+
+KINDS = {"arrangement": run}
