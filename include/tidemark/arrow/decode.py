@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from tidemark.arrow import csvfile, jsonlfile
 from tidemark.arrow.content import BadFile, Content, fetch
-from tidemark.arrow.schema import ROW, source_schema
+from tidemark.arrow.schema import source_schema
 from tidemark.arrow.strict import Misfit, fitted, parsed, shown
 from tidemark.model import predicate
 from tidemark.model.collection import Collection, Column, Envelope, Format

@@ -22,6 +22,7 @@ def declared(call: Call, job: Job, file: CollectionFile, sample: str | None) -> 
     if not file.undeclared:
         return file.collection(), {}
     frozen = _frozen(job)
+    frozen |= {new: frozen[old] for new, old in file.declaration.renames.items() if old in frozen and new not in frozen}
     types = {name: frozen[name] for name in file.undeclared if name in frozen}
     inferred: dict[str, ColumnType] = {}
     if len(types) < len(file.undeclared):

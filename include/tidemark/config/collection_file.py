@@ -65,8 +65,8 @@ class CollectionFile:
         declared = self.declaration
         coordinates = {declared.time_column, declared.event_time_column, declared.source.order_by}
         stored = {*declared.key, *declared.value}
-        implied = (coordinates - stored) if declared.columns else set()
-        return tuple(name for name in self.columns if name not in declared.columns and name not in implied)
+        implied = (coordinates - stored) if declared.types else set()
+        return tuple(name for name in self.columns if name not in declared.types and name not in implied)
 
     @property
     def _condition_columns(self) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ class CollectionFile:
     def collection(self, types: Mapping[str, ColumnType] | None = None) -> Collection:
         """The collection declared, with `types` for columns the file leaves open. InvalidUsage if any stays open."""
         declared = self.declaration
-        known = {**(types or {}), **{name: ColumnType(name_of) for name, name_of in declared.columns.items()}}
+        known = {**(types or {}), **declared.types}
         if missing := [name for name in self.undeclared if name not in known]:
             raise self.refusal(
                 ("columns",) if declared.columns else ("key",),
@@ -189,6 +189,7 @@ class _Builder:
             compact_ahead=declared.compact_ahead,
             live_batches=declared.live_batches,
             retention=declared.retention,
+            renames=tuple((old, new) for new, old in declared.renames.items()),
         )
         with self._at("quality"):
             check_owner_expectations(built)
@@ -254,6 +255,13 @@ def _check_columns(file: CollectionFile) -> None:
         if name not in file.columns:
             near = _nearest(name, file.columns)
             raise file.refusal(("columns", name), f"column {name} is in no other field{near}")
+    for name, was in declared.renames.items():
+        if name not in declared.value:
+            raise file.refusal(("columns", name), f"column {name} is not a value column; only those are renamed by was")
+        others = [new for new, old in declared.renames.items() if old == was and new != name]
+        if was == name or others:
+            twice = others[0] if others else name
+            raise file.refusal(("columns", name), f"column {name} was {was}, and {twice} too; correct was")
     for at, name in enumerate(declared.timelines):
         if name not in declared.value:
             near = _nearest(name, declared.value)
@@ -287,7 +295,9 @@ def _refused(read: Document, error: ValidationError) -> InvalidUsage:
 
 
 def _loc(problem: Any) -> Loc:
-    return tuple(step for step in problem["loc"] if step != "[key]")
+    loc = tuple(step for step in problem["loc"] if step != "[key]")
+    # `columns: {note: string}` is short for {note: {type: string}}.
+    return loc[:2] if loc[:1] == ("columns",) and loc[2:] == ("type",) else loc
 
 
 def _nearest(name: str, valid: Mapping[str, Any] | tuple[str, ...] | list[str]) -> str:

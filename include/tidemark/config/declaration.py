@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from tidemark.config import template
 from tidemark.config.retention import retention_of
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import COLUMN_NAME, NAME, Format
+from tidemark.model.collection import COLUMN_NAME, NAME, ColumnType, Format
 from tidemark.model.instant import from_datetime, parse_duration, parse_instant
 from tidemark.model.retention import KEEP_ALL
 
@@ -114,6 +114,12 @@ def _time(value: Any) -> Any:
     return _choose(value, ["arrival", "{column: NAME}"])
 
 
+def _column_section(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value
+    return {"type": value} if isinstance(value, str) else _choose(value, ["a type", "{type: string, was: NAME}"])
+
+
 ColumnName = Annotated[str, _checked(_column)]
 
 
@@ -157,6 +163,13 @@ class LatePolicy(_Section):
         return self
 
 
+class ColumnSection(_Section):
+    """A column's type (`note: string` for short), and what a value column was called before: `{was: remark}`."""
+
+    type: Literal["bool", "int", "float", "string", "date", "timestamp"] | None = None
+    was: ColumnName | None = None
+
+
 class SourceSection(_Section):
     """Where delta files land, and how to read them."""
 
@@ -186,7 +199,7 @@ class Declaration(_Section):
     name: Annotated[str, _checked(_name)]
     key: Annotated[list[ColumnName], Field(min_length=1)]
     value: list[ColumnName] = []
-    columns: dict[ColumnName, Literal["bool", "int", "float", "string", "date", "timestamp"]] = {}
+    columns: dict[ColumnName, Annotated[ColumnSection, _checked(_column_section)]] = {}
     start: Annotated[int, _checked(_instant)]
     end: Annotated[int, _checked(_instant)] | None = None
     time: Annotated[ByColumn | None, _checked(_time)]
@@ -200,6 +213,16 @@ class Declaration(_Section):
     compact_ahead: bool = True
     live_batches: Annotated[int, Field(ge=2, le=1000)] = 12
     retention: Annotated[Any, _checked(retention_of)] = KEEP_ALL
+
+    @property
+    def types(self) -> dict[str, ColumnType]:
+        """The types declared, by column."""
+        return {name: ColumnType(column.type) for name, column in self.columns.items() if column.type}
+
+    @property
+    def renames(self) -> dict[str, str]:
+        """What columns were called before, by what they are called now."""
+        return {name: column.was for name, column in self.columns.items() if column.was}
 
     @property
     def time_column(self) -> str | None:
@@ -229,7 +252,8 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 
 def field_names(loc: tuple[str | int, ...]) -> tuple[str, ...]:
     """The fields that may stand in the section at `loc` (the empty loc is the file)."""
-    section = Declaration if not loc else _SECTIONS.get(str(loc[-1]))
+    of_column = len(loc) == 2 and loc[0] == "columns"
+    section = Declaration if not loc else ColumnSection if of_column else _SECTIONS.get(str(loc[-1]))
     return tuple(section.model_fields) if section else ()
 
 

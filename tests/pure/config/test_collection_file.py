@@ -60,8 +60,8 @@ def test_the_example_of_the_design_is_read_field_by_field(path: Path) -> None:
     path.write_text(FLIGHTS)
     flights = load(path)
     assert (flights.name, flights.schedule) == ("flights", "@daily")
-    assert flights.key == (Column("flight_id", ColumnType.STRING),)
-    assert flights.value[-1] == Column("delay_min", ColumnType.INT)
+    assert flights.key == (Column("flight_id", ColumnType.STRING, 1),)
+    assert flights.value[-1] == Column("delay_min", ColumnType.INT, 5)
     assert (flights.start, flights.end) == (parse_instant("2013-01-01"), parse_instant("2014-01-01"))
     assert (flights.time, flights.event_time, flights.timelines) == ("reported_at", "happened_at", ("scheduled_at",))
     assert (flights.late.policy, flights.late.max_lateness) == ("reemit", parse_duration("3d"))
@@ -310,5 +310,5 @@ def test_what_cannot_be_inferred_is_refused(path: Path, tmp_path: Path, content:
 
 def test_declared_types_win_over_inferred_ones(path: Path) -> None:
     path.write_text(MINIMAL)
-    assert load(path, types={"id": ColumnType.STRING}).key == (Column("id", ColumnType.INT),)
+    assert load(path, types={"id": ColumnType.STRING}).key == (Column("id", ColumnType.INT, 1),)
     assert parse(path).undeclared == ()

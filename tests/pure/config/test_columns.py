@@ -1,0 +1,66 @@
+"""The `columns:` section: types, and what value columns were called before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidemark.config.collection_file import load, parse
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import Column, ColumnType
+
+FILE = """\
+name: notes
+key: [id]
+value: [note, day]
+columns: %s
+start: 2013-01-01
+time: {column: at}
+source: {path: "/data/*.json", format: json, envelope: append}
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "notes.yaml"
+
+
+def test_columns_are_numbered_as_listed_the_key_first(path: Path):
+    path.write_text(FILE % "{day: date, note: {type: string}, id: int}")
+    notes = load(path)
+    assert notes.key == (Column("id", ColumnType.INT, 1),)
+    assert notes.value == (Column("note", ColumnType.STRING, 2), Column("day", ColumnType.DATE, 3))
+    assert (notes.dropped, notes.schema, notes.renames) == ((), 0, ())
+
+
+def test_what_a_column_was_called_is_asked_for(path: Path):
+    path.write_text(FILE % "{id: int, note: {type: string, was: remark}, day: {was: made}}")
+    assert parse(path).undeclared == ("day",)
+    assert load(path, types={"day": ColumnType.DATE}).renames == (("remark", "note"), ("made", "day"))
+
+
+def test_an_old_name_declares_no_type(path: Path):
+    """So the time is still inferred with the others, not taken for a timestamp."""
+    path.write_text(FILE % "{note: {was: remark}}")
+    assert parse(path).undeclared == ("id", "note", "day", "at")
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ("{id: int, note: {was: a}, day: {was: a}}", "column note was a, and day too; correct was"),
+        ("{id: int, note: {was: note}}", "column note was note, and note too; correct was"),
+        ("{id: {type: int, was: number}}", "column id is not a value column; only those are renamed by was"),
+        ("{at: {type: int, was: t}}", "column at is not a value column; only those are renamed by was"),
+        ("{id: int, note: {wass: a}}", "unknown field 'columns.note.wass'; did you mean 'was'?"),
+        ("{id: int, note: {was: _a}}", "columns.note.was: column name '_a' must match [A-Za-z][A-Za-z0-9_]{0,126}"),
+        ("{id: int, note: {type: text}}", "columns.note: 'text' is not valid; did you mean 'date'?"),
+        ("{id: int, note: 5}", "columns.note: 5 is not one of a type, {type: string, was: NAME}"),
+    ],
+)
+def test_wrong_columns_are_refused_at_their_line(path: Path, columns: str, says: str):
+    path.write_text(FILE % columns)
+    with pytest.raises(InvalidUsage) as error:
+        load(path)
+    assert str(error.value) == f"{path}:4: {says}"
