@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from tidemark.airflow.asset import asset_of
     from tidemark.airflow.factory import check_collection_files, collection_dags, tidemark_dag
     from tidemark.airflow.groups import compact_group, drain_group, ingest_group, seal_group
+    from tidemark.airflow.hold import HoldOperator, ReleaseHoldOperator
     from tidemark.airflow.publish import PublishOperator
     from tidemark.airflow.window import window_of
 
 _HOME = {
     "AppOperator": "app_operator",
+    "HoldOperator": "hold",
     "PublishOperator": "publish",
+    "ReleaseHoldOperator": "hold",
     "asset_of": "asset",
     "check_collection_files": "factory",
     "collection_dags": "factory",
@@ -33,7 +36,9 @@ _HOME = {
 
 __all__ = [
     "AppOperator",
+    "HoldOperator",
     "PublishOperator",
+    "ReleaseHoldOperator",
     "asset_of",
     "check_collection_files",
     "collection_dags",
