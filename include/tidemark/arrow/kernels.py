@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidemark.plan.tasks import (
+    DifferenceTask,
     IngestAnswer,
     IngestTask,
     InspectAnswer,
@@ -43,6 +44,10 @@ def kernel(name: str) -> Kernel:
         from tidemark.arrow.resolve import resolve_range
 
         return Kernel(resolve_range, ResolveTask, WriteAnswer)
+    if name == "difference":
+        from tidemark.arrow.difference import difference_range
+
+        return Kernel(difference_range, DifferenceTask, WriteAnswer)
     if name == "trim":
         from tidemark.arrow.trim import trim_part
 

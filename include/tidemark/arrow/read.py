@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tidemark.arrow.columns import Bools, Ints, integers
 from tidemark.arrow.consolidate import consolidated, forwarded
+from tidemark.arrow.difference import differences
 from tidemark.arrow.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds
 from tidemark.arrow.order import ranks, sort
 from tidemark.arrow.resolve import updates_from
@@ -25,7 +26,7 @@ from tidemark.model.collection import Collection
 from tidemark.model.instant import MAX_TIME
 from tidemark.plan.ranges import overlaps
 from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes
-from tidemark.plan.tasks import KeyRange, ResolveTask
+from tidemark.plan.tasks import DifferenceTask, DumpRows, KeyRange, ResolveTask
 from tidemark.storage import parts_table
 from tidemark.storage.store import ObjectStore
 
@@ -170,6 +171,17 @@ class _Question:
             inside &= integers(rows, EVENT_TIME) <= request.event_upto
             yield self._answered(rows, inside), True
 
+    def of_dumps(self, store: ObjectStore) -> Iterator[Piece]:
+        """By which updates the dumps beyond the trace change it, as the drain will find."""
+        request = self.request
+        of_batch = {batch.id: parts_table.parts_of(store, [batch]) for batch in request.unsealed}
+        dumps = tuple(DumpRows(dump.time, of_batch.get(dump.batch, ())) for dump in request.dumps)
+        trace = parts_table.parts_of(store, request.trace_before)
+        for rows in differences(store, DifferenceTask(self.state.collection, trace, dumps, self.keys, "")):
+            inside = _between(integers(rows, TIME), request.after, request.upto)
+            inside &= integers(rows, EVENT_TIME) <= request.event_upto
+            yield self._answered(rows, inside), True
+
     def _answered(self, rows: pa.RecordBatch, inside: Bools) -> pa.RecordBatch:
         """The rows inside, times told as a compaction would leave them: it may or may not have come by yet."""
         rows = rows.select(list(self.names))
@@ -181,14 +193,16 @@ def _runs(store: ObjectStore, asked: _Question, together: Sequence[str]) -> list
     """The updates asked for as runs in order of `together`."""
     request, collection = asked.request, asked.state.collection
     sources = [(chain, request.after) for chain in chained(_needed(store, request.trace, asked))]
-    if not collection.keyed:
+    if not (collection.keyed or collection.dumped):
         beyond = max(request.after, request.trace_upper - 1)
         sources += [(chain, beyond) for chain in chained(_needed(store, request.unsealed, asked))]
     resolves = collection.keyed and bool(request.unsealed)
-    capacity = BUFFERED_ROWS // max(1, len(sources) + resolves)
+    capacity = BUFFERED_ROWS // max(1, len(sources) + (resolves or bool(request.dumps)))
     pieces = [asked.of_parts(store, chain, after, capacity) for chain, after in sources]
     if resolves:
         pieces.append(asked.of_facts(store))
+    if request.dumps:
+        pieces.append(asked.of_dumps(store))
     return [Run(each, together, capacity) for each in pieces]
 
 

@@ -18,7 +18,7 @@ from tidemark.model.retention import KEEP_ALL
 
 PRESETS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@quarterly", "@yearly", "@annually")
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,#?-]+")
-_LATER_ENVELOPES = ("debezium", "snapshot")
+_LATER_ENVELOPES = ("debezium",)
 
 _T = TypeVar("_T")
 
@@ -80,7 +80,9 @@ def _path(value: Any) -> str:
 
 def _envelope(value: Any) -> Any:
     if value in _LATER_ENVELOPES:
-        raise InvalidUsage(f"envelope {value} is not supported by this version; append, updates and upsert are")
+        raise InvalidUsage(
+            f"envelope {value} is not supported by this version; append, updates, upsert and snapshot are"
+        )
     return value
 
 
@@ -175,7 +177,7 @@ class SourceSection(_Section):
 
     path: Annotated[str, _checked(_path)]
     format: Literal["parquet", "jsonl", "json", "csv"]
-    envelope: Annotated[Literal["append", "updates", "upsert"], _checked(_envelope)]
+    envelope: Annotated[Literal["append", "updates", "upsert", "snapshot"], _checked(_envelope)]
     order_by: ColumnName | None = None
     diff: ColumnName | None = None
     delete_when: str | None = None

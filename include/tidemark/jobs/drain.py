@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tidemark.errors import Corruption
@@ -10,13 +11,13 @@ from tidemark.jobs.job import Job
 from tidemark.jobs.trim import trim
 from tidemark.jobs.write import check_sums, trace_batch
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import Part
+from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.change import Drained
 from tidemark.model.frontier import IDENTITY
 from tidemark.model.interval import Interval
 from tidemark.plan.drain import DrainRequest, plan_drain
 from tidemark.plan.ranges import overlaps, split_keys
-from tidemark.plan.tasks import KeyRange, MergeTask, ResolveTask, WriteAnswer
+from tidemark.plan.tasks import DifferenceTask, DumpRows, KeyRange, MergeTask, ResolveTask, WriteAnswer
 from tidemark.storage import parts_table
 from tidemark.storage.log import Head
 
@@ -64,60 +65,85 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
 
 
 def _execute(job: Job, state: Arrangement, request: DrainRequest, batch: str) -> list[WriteAnswer]:
-    if not request.batches:
+    if not request.batches and not request.dumps:
         return []
-    tasks = (
-        _resolve_tasks(job, state, request, batch)
-        if state.collection.keyed
-        else _merge_tasks(job, state, request, batch)
-    )
+    kernel, tasks = _tasks(job, state, request, f"data/{batch}")
     job.note(f"draining {sum(held.rows for held in request.batches)} rows in {len(tasks)} tasks")
-    answers: list[WriteAnswer] = job.runner().run("resolve" if state.collection.keyed else "merge", tasks)
+    answers: list[WriteAnswer] = job.runner().run(kernel, tasks) if tasks else []
     _check_complete(request, answers)
-    if not state.collection.keyed:
+    if kernel != "resolve":
         check_sums(answers)
+    if request.dumps:
+        _check_held(job, state, request, answers)
     return answers
 
 
-def _merge_tasks(job: Job, state: Arrangement, request: DrainRequest, batch: str) -> list[MergeTask]:
+def _tasks(job: Job, state: Arrangement, request: DrainRequest, prefix: str) -> tuple[str, Sequence[Any]]:
+    """The kernel that drains the collection, and its tasks."""
+    if state.collection.keyed:
+        return "resolve", _resolve_tasks(job, state, request, prefix)
+    if state.collection.dumped:
+        return "difference", _difference_tasks(job, state, request, prefix)
+    return "merge", _merge_tasks(job, state, request, prefix)
+
+
+def _merge_tasks(job: Job, state: Arrangement, request: DrainRequest, prefix: str) -> list[MergeTask]:
     parts = _of_interval(parts_table.parts_of(job.store, request.batches), request)
     description = request.description
     return [
         MergeTask(
             state.collection,
-            tuple(part for part in parts if overlaps(part, keys)),
+            _within(parts, keys),
             keys,
             description.lower,
             description.upper,
             IDENTITY,
-            f"data/{batch}",
+            prefix,
         )
         for keys in split_keys(parts, target_rows=TASK_ROWS)
     ]
 
 
-def _resolve_tasks(job: Job, state: Arrangement, request: DrainRequest, batch: str) -> list[ResolveTask]:
+def _resolve_tasks(job: Job, state: Arrangement, request: DrainRequest, prefix: str) -> list[ResolveTask]:
     new = _of_interval(parts_table.parts_of(job.store, request.batches), request)
     facts = parts_table.parts_of(job.store, request.remembered)
     trace = parts_table.parts_of(job.store, request.trace)
     description = request.description
 
-    def held(parts: Sequence[Part], keys: KeyRange) -> tuple[Part, ...]:
-        return tuple(part for part in parts if overlaps(part, keys))
-
     return [
         ResolveTask(
             state.collection,
-            held(facts, keys),
-            held(trace, keys),
+            _within(facts, keys),
+            _within(trace, keys),
             keys,
             description.lower,
             description.upper,
             request.horizon,
-            f"data/{batch}",
+            prefix,
         )
         for keys in split_keys(new, target_rows=TASK_ROWS)
     ]
+
+
+def _difference_tasks(job: Job, state: Arrangement, request: DrainRequest, prefix: str) -> list[DifferenceTask]:
+    trace = parts_table.parts_of(job.store, request.trace)
+    of_batch = {batch.id: parts_table.parts_of(job.store, [batch]) for batch in request.batches}
+    dumps = [DumpRows(dump.time, of_batch.get(dump.batch, ())) for dump in request.dumps]
+    parts = [*trace, *(part for dump in dumps for part in dump.parts)]
+    return [
+        DifferenceTask(
+            state.collection,
+            _within(trace, keys),
+            tuple(replace(dump, parts=_within(dump.parts, keys)) for dump in dumps),
+            keys,
+            prefix,
+        )
+        for keys in (split_keys(parts, target_rows=TASK_ROWS) if parts else ())
+    ]
+
+
+def _within(parts: Sequence[Part], keys: KeyRange) -> tuple[Part, ...]:
+    return tuple(part for part in parts if overlaps(part, keys))
 
 
 def _of_interval(parts: Sequence[Part], request: DrainRequest) -> list[Part]:
@@ -126,10 +152,27 @@ def _of_interval(parts: Sequence[Part], request: DrainRequest) -> list[Part]:
 
 
 def _check_complete(request: DrainRequest, answers: Sequence[WriteAnswer]) -> None:
-    """Every row of batches that lie wholly in the interval was read, and no more than the others can hold."""
+    """Every row of batches that lie wholly in the interval was read, and no more than the others can hold; of the
+    trace, where dumps are compared with it, all."""
     lower, upper = request.description.lower, request.description.upper
     inside = [batch for batch in request.batches if batch.first_time >= lower and batch.last_time < upper]
-    least, most = sum(batch.rows for batch in inside), sum(batch.rows for batch in request.batches)
+    compared = sum(batch.rows for batch in request.trace) if request.dumps else 0
+    least = compared + sum(batch.rows for batch in inside)
+    most = compared + sum(batch.rows for batch in request.batches)
     read = sum(answer.rows_read for answer in answers)
     if not least <= read <= most:
         raise Corruption(f"the drain of {request.description} read {read} rows, its batches hold {least} to {most}")
+
+
+def _check_held(job: Job, state: Arrangement, request: DrainRequest, answers: Sequence[WriteAnswer]) -> None:
+    """What was held with what was written is what the last dump said, by the sums recorded when it was ingested (where
+    columns changed since, those do not compare)."""
+    last = request.dumps[-1]
+    parts = parts_table.parts_of(job.store, [batch for batch in request.batches if batch.id == last.batch])
+    said = sum(part.digest for part in parts) % DIGEST_MODULUS
+    held = sum(answer.digest_held for answer in answers) % DIGEST_MODULUS
+    if held != said and all(part.schema == state.collection.schema for part in parts):
+        raise Corruption(
+            f"after the drain of {request.description} the collection holds a sum of {held:016x}, "
+            f"dump {last.batch} has {said:016x}; refused"
+        )

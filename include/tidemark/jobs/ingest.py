@@ -12,6 +12,7 @@ from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, Part, UnsealedBatch
 from tidemark.model.change import Ingested, Refused
+from tidemark.model.dump import Dump
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash
 from tidemark.model.transition import Stale
@@ -39,7 +40,7 @@ def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]
         read.extend(_execute(job, head.state, request, batch))
         entries = [entry for answer in read for entry in answer.entries]
         _stop_on_bad_files(job, head, fence, entries)
-        return _change(job, fence, request, read, batch)
+        return _change(job, fence, request, read, batch, dumped=head.state.collection.dumped)
 
     head, change, fresh = job.commit_until_fit(change_for)
     if change is None:
@@ -48,7 +49,7 @@ def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]
     return {
         "outcome": "applied" if fresh else "already applied",
         "version": head.version,
-        "batch": change.batch.id if change.batch else None,
+        "batch": change.batch.id if change.batch else change.dump.batch if change.dump else None,
         "rows": change.batch.rows if change.batch else 0,
         "files": len(change.sources),
         "late_applied": change.rows_late_applied,
@@ -115,10 +116,13 @@ def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[Led
     raise GateFailed(f"{bad[0].path}: {bad[0].reason}{more}; mend the file and run again, or set bad_files: quarantine")
 
 
-def _change(job: Job, fence: Fence, request: IngestRequest, answers: Sequence[IngestAnswer], batch: str) -> Ingested:
+def _change(
+    job: Job, fence: Fence, request: IngestRequest, answers: Sequence[IngestAnswer], batch: str, *, dumped: bool
+) -> Ingested:
     parts = [part for answer in answers for part in answer.parts]
     entries = [entry for answer in answers for entry in answer.entries]
     on_time = [answer.first_on_time for answer in answers if answer.first_on_time is not None]
+    dump = Dump(batch, request.interval, sum(part.rows for part in parts)) if dumped and entries else None
     return Ingested(
         fence,
         _batch(job, batch, request.interval, parts) if parts else None,
@@ -129,6 +133,7 @@ def _change(job: Job, fence: Fence, request: IngestRequest, answers: Sequence[In
         rows_late_discarded=sum(entry.rows_late_discarded for entry in entries),
         bad_files=sum(entry.status is Status.QUARANTINED for entry in entries),
         rows_late_moved=sum(entry.rows_late_moved for entry in entries),
+        dump=dump,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tidemark.errors import Contention, InvalidUsage
 from tidemark.jobs.job import Job
+from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Quarantined, Released
 from tidemark.model.ledger import LedgerEntry, Status, path_hash
 from tidemark.model.transition import Stale
@@ -19,7 +20,7 @@ def quarantine(job: Job, batch: str) -> dict[str, Any]:
     ingested again. Its data stay, under `quarantined`. InvalidUsage if the batch is unknown or was drained already.
     """
     head = job.log.load()
-    batch = _identified([held.id for held in (*head.state.unsealed, *head.state.quarantined)], batch)
+    batch = _identified(_held(head.state), batch)
     freed = [replace(entry, status=Status.FREED) for entry in _entries(job, head, batch)]
     run = ledger.save_run(job.store, f"ledger/{job.new_id()}.json", freed)
     return _committed(job, head, Quarantined(batch, run), batch)
@@ -28,7 +29,7 @@ def quarantine(job: Job, batch: str) -> dict[str, Any]:
 def release(job: Job, batch: str) -> dict[str, Any]:
     """Put a quarantined batch back. InvalidUsage if its files were ingested again, or the seal has passed it."""
     head = job.log.load()
-    batch = _identified([held.id for held in (*head.state.quarantined, *head.state.unsealed)], batch)
+    batch = _identified(_held(head.state), batch)
     entries = _entries(job, head, batch)
     held = [b.rows for b in head.state.quarantined if b.id == batch]
     if held and sum(entry.rows for entry in entries) != held[0]:
@@ -44,6 +45,12 @@ def release(job: Job, batch: str) -> dict[str, Any]:
     run = ledger.save_run(job.store, f"ledger/{job.new_id()}.json", claimed)
     sources = tuple(sorted(path_hash(entry.path) for entry in entries))
     return _committed(job, head, Released(batch, run, sources), batch)
+
+
+def _held(state: Arrangement) -> list[str]:
+    """What can be taken out and put back: batches, and dumps without rows, which have none."""
+    batches = [held.id for held in (*state.unsealed, *state.quarantined)]
+    return [*batches, *(dump.batch for dump in state.dumps if not dump.rows)]
 
 
 def _identified(batches: list[str], asked: str) -> str:

@@ -8,6 +8,7 @@ from tidemark.errors import Unvouched
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Gate
+from tidemark.model.dump import Dump
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,8 @@ class DrainRequest:
 
     `batches` hold rows of the interval; none means a batch without data. For a keyed collection `remembered` are the
     batches whose facts the new ones are placed among (they include `batches`), `horizon` is below all of those facts,
-    and `trace` says what was held before.
+    and `trace` says what was held before. For a collection of dumps `dumps` are those of the interval, `trace` what the
+    first of them is compared with; a dump without rows has no batch.
     """
 
     description: Description
@@ -24,6 +26,7 @@ class DrainRequest:
     remembered: tuple[UnsealedBatch, ...]
     trace: tuple[TraceBatch, ...]
     horizon: int
+    dumps: tuple[Dump, ...] = ()
 
 
 def plan_drain(state: Arrangement) -> DrainRequest | None:
@@ -46,10 +49,12 @@ def plan_drain(state: Arrangement) -> DrainRequest | None:
     remembered = tuple(
         batch for batch in state.unsealed if batch in batches or (keyed and batch.last_event_time >= horizon)
     )
+    dumps = tuple(dump for dump in state.pending_dumps if dump.time < state.seal)
     return DrainRequest(
         Description(state.trace_upper, state.seal),
         batches,
         remembered,
-        tuple(batch for batch in state.trace if batch.rows) if keyed else (),
+        tuple(batch for batch in state.trace if batch.rows) if keyed or dumps else (),
         horizon,
+        dumps,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
+from tidemark.model.collection import Collection
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status
@@ -34,7 +35,8 @@ def plan_ingest(
     """The files of an interval not counted yet; None if there are none and the interval was read before.
 
     A file known by path must come with its `sha256`. Raises InvalidUsage for a file whose content changed since it was
-    ingested, and for an interval outside the collection's start and end.
+    ingested, for an interval outside the collection's start and end, and for a dump that comes too late or is not all
+    the files of its interval.
     """
     collection = state.collection
     if interval.lower < collection.start or (collection.end is not None and interval.upper > collection.end):
@@ -43,25 +45,50 @@ def plan_ingest(
             f"interval {interval} is outside collection {collection.name}: "
             f"it starts {format_instant(collection.start)} and ends {ends}"
         )
-    stops = collection.source.bad_files == "stop"
-    new = tuple(file for file in files if _is_new(file, known.get(file.identity), retry_bad=stops))
+    new = tuple(file for file in files if _is_new(file, known.get(file.identity), collection))
     if not new and state.ingested.covers(interval):
         return None
+    if collection.dumped:
+        _check_dump(state, interval, new, [file for file in files if file not in new])
     return IngestRequest(interval, new, state.seal, max(state.since, state.forgotten))
 
 
-def _is_new(file: SourceFile, entry: LedgerEntry | None, *, retry_bad: bool) -> bool:
+def _is_new(file: SourceFile, entry: LedgerEntry | None, collection: Collection) -> bool:
     if entry is None or entry.status is Status.FREED:
         return True
     if entry.status is Status.QUARANTINED:
-        return retry_bad or file.sha256 != entry.sha256
+        return collection.source.bad_files == "stop" or file.sha256 != entry.sha256
     if file.sha256 == entry.sha256:
         return False
+    correction = "wait for the next dump" if collection.dumped else "put the correction in a new file"
     raise InvalidUsage(
         f"{file.identity} changed after it was ingested: was {entry.bytes} bytes sha256 {entry.sha256[:12]}, "
-        f"is {file.bytes} bytes sha256 {(file.sha256 or '?')[:12]}; put the correction in a new file, "
+        f"is {file.bytes} bytes sha256 {(file.sha256 or '?')[:12]}; {correction}, "
         f"or quarantine batch {entry.batch} before it is drained"
     )
+
+
+def _check_dump(
+    state: Arrangement, interval: Interval, new: Sequence[SourceFile], counted: Sequence[SourceFile]
+) -> None:
+    """All files of an interval are one dump: a file more, or one less, would be another collection."""
+    time = interval.upper - 1
+    held = next((dump for dump in state.pending_dumps if dump.time == time), None)
+    if held and new:
+        raise InvalidUsage(
+            f"the dump of {interval} was read already, as batch {held.batch}, without {new[0].identity}; "
+            "quarantine that batch before it is drained, then all files of the interval are read together"
+        )
+    if new and time < state.seal:
+        raise InvalidUsage(
+            f"{new[0].identity} is a dump of {format_instant(time)}, which the seal {format_instant(state.seal)} has "
+            "passed; the dump of an interval to come will say what there is"
+        )
+    if counted:
+        raise InvalidUsage(
+            f"{counted[0].identity} of {interval} was counted with another interval; the files of a dump count once, "
+            "so let the source's path tell intervals apart"
+        )
 
 
 def group_files(files: Sequence[SourceFile], tasks: int) -> list[tuple[SourceFile, ...]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
+from tidemark.model.dump import Dump
 from tidemark.model.instant import MAX_TIME, format_instant
 
 
@@ -15,7 +16,8 @@ class ReadRequest:
     """Updates with `after < time <= upto` and `event_time <= event_upto`.
 
     `trace` holds those below the trace upper. `unsealed` holds the rest, as they arrived: of a keyed collection they
-    are facts, to be resolved among the facts of `remembered` and what `trace_before` held below `horizon`.
+    are facts, to be resolved among the facts of `remembered` and what `trace_before` held below `horizon`. Of a
+    collection of dumps they are the rows of `dumps`, to be compared with one another and with `trace_before`.
     """
 
     after: int
@@ -27,6 +29,7 @@ class ReadRequest:
     trace_before: tuple[TraceBatch, ...]
     horizon: int
     trace_upper: int
+    dumps: tuple[Dump, ...] = ()
 
     def needs(self, part: Part) -> bool:
         """Whether a part can hold an update of the read."""
@@ -73,6 +76,7 @@ def _request(state: Arrangement, after: int, upto: int, event_upto: int) -> Read
     )
     unsealed = tuple(batch for batch in state.pending if batch.first_time <= upto)
     keyed = state.collection.keyed and bool(unsealed)
+    dumps = tuple(dump for dump in state.pending_dumps if dump.time <= upto)
     horizon = state.horizon if keyed else 0
     return ReadRequest(
         after,
@@ -81,9 +85,10 @@ def _request(state: Arrangement, after: int, upto: int, event_upto: int) -> Read
         trace,
         unsealed,
         tuple(b for b in state.unsealed if b in unsealed or b.last_event_time >= horizon) if keyed else (),
-        tuple(b for b in state.trace if b.rows) if keyed else (),
+        tuple(b for b in state.trace if b.rows) if keyed or dumps else (),
         horizon,
         state.trace_upper,
+        dumps,
     )
 
 

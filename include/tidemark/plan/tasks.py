@@ -91,17 +91,40 @@ class ResolveTask:
 
 
 @dataclass(frozen=True)
+class DumpRows:
+    """The time of a dump and the parts that hold its rows, none if there are none."""
+
+    time: int
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class DifferenceTask:
+    """Find within a key range by which updates the `dumps`, in order of time, change what the `trace` holds
+    (model/dump.py)."""
+
+    collection: Collection
+    trace: tuple[Part, ...]
+    dumps: tuple[DumpRows, ...]
+    keys: KeyRange
+    prefix: str
+
+
+@dataclass(frozen=True)
 class WriteAnswer:
     """Parts written, and what was read to write them.
 
     `rows_read` and `digest_read` count the input rows within the time bounds, hashed under the output's forwarding;
     for a merge the written parts' digests must add up to `digest_read`. `bytes_read` is what was fetched from storage.
+    `digest_held` is, for differences, that of what was held with what was written, every row as of the last dump: it
+    must be that dump's.
     """
 
     parts: tuple[Part, ...]
     rows_read: int
     digest_read: int
     bytes_read: int
+    digest_held: int = 0
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ reader where the file system speaks the store's scheme, else through the Arrow r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -20,7 +21,7 @@ from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
 from tidemark.plan.ranges import overlaps, split_keys
 from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes
-from tidemark.plan.tasks import ResolveTask
+from tidemark.plan.tasks import DifferenceTask, DumpRows, ResolveTask
 from tidemark.spark import frames
 from tidemark.storage import ObjectStore, open_store, parts_table, reads
 from tidemark.storage.codec import decode, encode
@@ -103,6 +104,9 @@ def _updates(spark: SparkSession, store: ObjectStore, collection: Collection, re
     if collection.keyed:
         below = _loaded(spark, store, collection, trace)
         return below.unionByName(_resolved(spark, store, collection, request)) if request.unsealed else below
+    if collection.dumped:
+        below = _loaded(spark, store, collection, trace)
+        return below.unionByName(_differences(spark, store, collection, request)) if request.dumps else below
     unsealed = [part for part in parts_table.parts_of(store, request.unsealed) if request.needs(part)]
     pending = _loaded(spark, store, collection, unsealed).where(F.col("_time") >= request.trace_upper)
     return _loaded(spark, store, collection, trace).unionByName(pending)
@@ -138,6 +142,24 @@ def _resolved(spark: SparkSession, store: ObjectStore, collection: Collection, r
     return _mapped(spark, schema, [encode(task) for task in tasks], _resolver(store.url))
 
 
+def _differences(spark: SparkSession, store: ObjectStore, collection: Collection, request: ReadRequest) -> DataFrame:
+    trace = parts_table.parts_of(store, request.trace_before)
+    of_batch = {batch.id: parts_table.parts_of(store, [batch]) for batch in request.unsealed}
+    dumps = [DumpRows(dump.time, of_batch.get(dump.batch, ())) for dump in request.dumps]
+    tasks = [
+        DifferenceTask(
+            collection,
+            tuple(part for part in trace if overlaps(part, keys)),
+            tuple(replace(dump, parts=tuple(part for part in dump.parts if overlaps(part, keys))) for dump in dumps),
+            keys,
+            "",
+        )
+        for keys in split_keys([*trace, *(part for dump in dumps for part in dump.parts)], target_rows=TASK_ROWS)
+    ]
+    schema = from_arrow_schema(updates_schema(collection), prefer_timestamp_ntz=False)
+    return _mapped(spark, schema, [encode(task) for task in tasks], _comparer(store.url))
+
+
 Produce = Callable[[bytes], Iterable[pa.RecordBatch]]
 
 
@@ -159,6 +181,15 @@ def _reader(url: str, collection: Collection) -> Produce:
         part = decode(encoded, Part, name="part")
         for table in read_groups(open_store(url), part):
             yield from (table.to_batches() if isinstance(table, pa.Table) else [table])
+
+    return produce
+
+
+def _comparer(url: str) -> Produce:
+    def produce(encoded: bytes) -> Iterator[pa.RecordBatch]:
+        from tidemark.arrow.difference import differences
+
+        yield from differences(open_store(url), decode(encoded, DifferenceTask, name="difference task"))
 
     return produce
 
