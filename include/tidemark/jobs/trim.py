@@ -35,7 +35,7 @@ def _trim_once(job: Job, interval: Interval, least_share: float) -> Trimmed | No
             return None
         head, fence = job.fenced(head, "trim", interval)
         batch = _execute(job, head.state, request)
-        return Trimmed(fence, batch, request.batch.parts)
+        return Trimmed(fence, batch, request.batch.parts, request.horizon if head.state.collection.keyed else 0)
 
     _, change, _ = job.commit_until_fit(change_for)
     assert change is None or isinstance(change, Trimmed)

@@ -175,11 +175,12 @@ class HoldDropped:
 @dataclass(frozen=True)
 class Trimmed:
     """An unsealed batch rewritten without the rows nobody needs any more: `batch` has its id, `source` is the parts
-    table that was read."""
+    table that was read. Of a keyed collection facts that happened below `horizon` are forgotten with it."""
 
     fence: Fence
     batch: UnsealedBatch
     source: ObjectRef
+    horizon: int = 0
     kind: Literal["trimmed"] = "trimmed"
 
 

@@ -445,9 +445,12 @@ def _trimmed(state: Arrangement, change: Trimmed) -> Outcome:
         return off
     if held is None or held.parts != change.source:
         return Stale(f"unsealed batch {change.batch.id} was evicted, quarantined or trimmed meanwhile")
+    if change.horizon > state.horizon:
+        return Stale(f"facts below {change.horizon} may be needed again: the horizon is at {state.horizon}")
     placed = replace(change.batch, sequence=held.sequence)
     unsealed = tuple(placed if batch.id == held.id else batch for batch in state.unsealed)
-    return Applied(replace(state, unsealed=unsealed, fences=_unfenced(state, change.fence)))
+    forgotten = max(state.forgotten, change.horizon)
+    return Applied(replace(state, unsealed=unsealed, forgotten=forgotten, fences=_unfenced(state, change.fence)))
 
 
 def _named(batches: Iterable[UnsealedBatch], identity: str) -> UnsealedBatch | None:
