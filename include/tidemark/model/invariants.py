@@ -54,7 +54,6 @@ class Rule(StrEnum):
     ABOVE_THE_SEAL = "above the seal"
     ABOVE_THE_TRACE = "above the trace"
     SEQUENCE_CONTINUES = "sequence continues"
-    TRACE_CONTINUES = "trace continues"
     RANGE = "range not reversed"
     MERGE_OF_NEIGHBOURS = "merge of neighbours"
     MERGE_KEEPS_SINCE = "merge keeps since"
@@ -237,7 +236,7 @@ def of_trace_append(state: Arrangement, description: Description) -> Iterator[Vi
     """A batch to be appended to the trace: it begins where the trace ends."""
     if description.lower != state.trace_upper:
         message = f"the trace upper moved from {description.lower} to {state.trace_upper}"
-        yield _broken(Rule.TRACE_CONTINUES, message, expected=state.trace_upper, got=description.lower)
+        yield _broken(Rule.NEIGHBOURS_TOUCH, message, upper=state.trace_upper, lower=description.lower)
 
 
 def of_range(lower: int, upper: int) -> Iterator[Violation]:

@@ -129,7 +129,7 @@ def test_writes_ranges_and_appends_to_the_trace():
     assert told(invariants.of_range(4, 3)) == [(Rule.RANGE, {"lower": 4, "upper": 3})]
     assert told(invariants.of_trace_append(STATE, Description(20, 30))) == []
     assert told(invariants.of_trace_append(STATE, Description(19, 30))) == [
-        (Rule.TRACE_CONTINUES, {"expected": 20, "got": 19})
+        (Rule.NEIGHBOURS_TOUCH, {"upper": 20, "lower": 19})
     ]
 
 
