@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tidemark.errors import InvalidUsage
+from tidemark.model import invariants
 from tidemark.model.arrangement import Arrangement, Certificate, Fence, FrontierCertificate, evicted
 from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.change import (
@@ -190,8 +191,8 @@ def _ingested(state: Arrangement, change: Ingested) -> Outcome:
         return off
     if dump and (reason := _misfit(state, dump)):
         return Stale(reason)
-    if batch and batch.first_time < state.seal:
-        return Stale(f"the seal {state.seal} has passed the batch's first time {batch.first_time}")
+    for broken in invariants.of_write(state.seal, batch.first_time) if batch else ():
+        return Stale(broken.message)
     if change.first_on_time is not None and change.first_on_time < state.seal:
         return Stale(f"the seal {state.seal} has passed {change.first_on_time}, judged on time before")
     merged = max(min(state.since, state.seal), state.forgotten)
@@ -277,8 +278,8 @@ def _drained(state: Arrangement, change: Drained) -> Outcome:
         return AlreadyApplied()
     if off := _fenced_off(state, change.fence):
         return off
-    if batch.description.lower != state.trace_upper:
-        return Stale(f"the trace upper moved from {batch.description.lower} to {state.trace_upper}")
+    for broken in invariants.of_trace_append(state, batch.description):
+        return Stale(broken.message)
     if batch.description.upper > state.seal:
         return Stale(f"the drain reaches {batch.description.upper}, beyond the seal {state.seal}")
     totals = replace(
@@ -303,6 +304,9 @@ def _compacted(state: Arrangement, change: Compacted) -> Outcome:
     if tuple(ids[at : at + len(change.inputs)]) != change.inputs:
         return Stale("the compaction's inputs are no longer neighbours")
     inputs = state.trace[at : at + len(change.inputs)]
+    for held in inputs:
+        if held.rows:
+            invariants.check(invariants.of_merge([held.description], change.batch.description.function))
     trace = merged_trace(state.trace, inputs, change.batch)
     rewritten = not any(held.parts == change.batch.parts for held in inputs)
     totals = replace(
@@ -415,8 +419,8 @@ def _compaction_allowed(state: Arrangement, change: CompactionAllowed) -> Outcom
     holds = tuple(hold for hold in state.holds if hold.expires is None or hold.expires > change.now)
     if new == old and holds == state.holds:
         return AlreadyApplied()
-    if not new.absorbs(old):
-        return Stale(f"since cannot move back: {old} was allowed, {new} asked for")
+    for broken in invariants.of_since(old, new):
+        return Stale(broken.message)
     for hold in holds:
         if old.then(new.capped(hold.since)) != new:
             return Stale(f"hold {hold.name} stands at {hold.since}, since would move from {old.since} to {new.since}")
