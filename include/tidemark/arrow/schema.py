@@ -81,6 +81,13 @@ def order_type(collection: Collection) -> pa.DataType:
     return ARROW_TYPES[collection.type_of(order_by)] if order_by else pa.int64()
 
 
+def live_schema(collection: Collection, *, facts: bool) -> pa.Schema:
+    """The columns at rest without the dropped ones."""
+    schema = facts_schema(collection) if facts else updates_schema(collection)
+    dropped = {_name_at_rest(collection, column) for column in collection.dropped}
+    return some_of(schema, set(schema.names) - dropped)
+
+
 def some_of(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
     """Some fields of a schema, in its order."""
     wanted = set(names)
@@ -129,16 +136,19 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def _declared(collection: Collection) -> list[pa.Field]:
-    live = {column.id for column in collection.columns}
     return [
         pa.field(
-            column.name if column.id in live else f"_dropped_{column.id}",
+            _name_at_rest(collection, column),
             ARROW_TYPES[column.type],
             nullable=column not in collection.key,
             metadata={FIELD_ID: str(column.id)},
         )
         for column in (*collection.key, *collection.stored_value)
     ]
+
+
+def _name_at_rest(collection: Collection, column: Column) -> str:
+    return f"_dropped_{column.id}" if column in collection.dropped else column.name
 
 
 def _numbered(collection: Collection) -> dict[bytes, str]:

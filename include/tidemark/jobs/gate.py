@@ -125,11 +125,14 @@ def _judged(
     from tidemark.quality.validation import Validator
 
     collection, validator = head.state.collection, Validator(job.attempt)
+    facts = {batch.id for batch in request.unsealed} if collection.keyed else set()
     results = judge_invariants(
         validator,
         collection,
         _evidence(job, head, request, found),
-        lambda batch, clauses: matching_rows(job.store, found[batch].parts, clauses) if batch else (),
+        lambda batch, clauses: (
+            matching_rows(job.store, found[batch].parts, clauses, collection, facts=batch in facts) if batch else ()
+        ),
     )
     for batch in request.unsealed if owners else ():
         parts = found[batch.id].parts

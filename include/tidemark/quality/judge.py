@@ -74,7 +74,8 @@ def judge_owners(
         if verdict.positions:
             rows = rows_at(store, parts, verdict.positions, collection)
         else:
-            rows = matching_rows(store, parts, _clauses(owner, verdict), among=held(collection))
+            clauses, facts = _clauses(owner, verdict), collection.keyed
+            rows = matching_rows(store, parts, clauses, collection, facts=facts, among=held(collection))
         message = _said(owner, verdict)
         results.append(RuleResult(str(owner), owner.severity, batch, False, message, verdict.failing, rows))
     return results

@@ -69,14 +69,20 @@ def spark_rows(spark: Any, url: str, parts: Sequence[Part], collection: Collecti
 
 
 def matching_rows(
-    store: ObjectStore, parts: Sequence[Part], clauses: Sequence[Clause], *, among: pc.Expression | None = None
+    store: ObjectStore,
+    parts: Sequence[Part],
+    clauses: Sequence[Clause],
+    collection: Collection,
+    *,
+    facts: bool,
+    among: pc.Expression | None = None,
 ) -> tuple[dict[str, Any], ...]:
     """At most MAX_ROWS rows of the parts for which any clause holds (and `among`), as JSON values, all their
     columns."""
     if not clauses:
         return ()
     condition = reduce(or_, (reduce(and_, map(_expression, clause)) for clause in clauses))
-    tables = (table for part in parts for table in _tables(store, part))
+    tables = (table for part in parts for table in _tables(store, part, collection, facts=facts))
     return _first_rows(table.filter(condition if among is None else condition & among) for table in tables)
 
 
@@ -89,7 +95,7 @@ def rows_at(
     found = []
     start = 0
     for part in parts:
-        for table in _tables(store, part):
+        for table in _tables(store, part, collection, facts=collection.keyed):
             kept = table.filter(held(collection))
             # Arrow refuses to take by an empty list, which has no type.
             if here := [at - start for at in wanted if start <= at < start + kept.num_rows]:
@@ -117,18 +123,20 @@ def _expression(term: Term) -> pc.Expression:
     return {"==": left == right, "<": left < right, ">": left > right}[operator]
 
 
-def _tables(store: ObjectStore, part: Part) -> Iterator[pa.Table]:
+def _tables(store: ObjectStore, part: Part, collection: Collection, *, facts: bool) -> Iterator[pa.Table]:
+    """The rows of a part in today's columns."""
     import pyarrow as pa
 
     from tidemark.arrow.parts import read_groups
+    from tidemark.arrow.schema import live_schema
 
-    for batch in read_groups(store, part, groups_at_once=GROUPS_AT_ONCE):
+    for batch in read_groups(store, part, schema=live_schema(collection, facts=facts), groups_at_once=GROUPS_AT_ONCE):
         yield pa.Table.from_batches([batch])
 
 
 def _held_tables(store: ObjectStore, part: Part, collection: Collection) -> Iterator[pa.Table]:
     names = [column.name for column in collection.columns]
-    for table in _tables(store, part):
+    for table in _tables(store, part, collection, facts=collection.keyed):
         yield table.filter(held(collection)).select(names)
 
 
