@@ -12,62 +12,25 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage
-from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Change
 from tidemark.model.transition import AlreadyApplied, Applied, FencedOff, Stale, apply, conflict
-from tidemark.storage.codec import FORMAT, VersionRecord, decode, encode
+from tidemark.storage import plans
+from tidemark.storage.codec import FORMAT, VersionRecord, encode
+from tidemark.storage.head import COLLECTION_GRACE as COLLECTION_GRACE
+from tidemark.storage.head import PLAN_LIMIT, STALL_LIMIT, uptime
+from tidemark.storage.head import Committed as Committed
+from tidemark.storage.head import Head as Head
 from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectStore, Unavailable
+from tidemark.storage.versions import CHECKPOINT_EVERY as CHECKPOINT_EVERY
+from tidemark.storage.versions import FOLDER_SIZE as FOLDER_SIZE
+from tidemark.storage.versions import Version, Versions, check_follows, key_of
 
-T = TypeVar("T")
-
-CHECKPOINT_EVERY = 16
-"""A checkpoint costs a state, a load folds at most this many changes: few reads on S3, few bytes a commit."""
-FOLDER_SIZE = 100
-"""Versions in a folder. A load lists the folders and the newest one: so neither list is long before the ten-thousandth
-version, and a list is one request up to the hundred-thousandth (what a collector removed is in no list)."""
 ATTEMPTS = 100
 """Lost races before a commit gives up. 16 writers at once lose about 16 in a row at worst; this leaves room."""
-COLLECTION_GRACE = 3600.0
-"""Seconds a version outlives its last use before a collector may remove it (docs/decisions/0006)."""
-STALL_LIMIT = COLLECTION_GRACE / 2
-"""A writer that last saw the head this long ago must look anew before it commits: what it would create may have been
-created, superseded and collected meanwhile."""
-
-
-def uptime() -> float:
-    """Seconds that never go back, those asleep included: a writer on a machine that was suspended has stalled too."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
-@dataclass(frozen=True)
-class Head:
-    """A version and the state at it. Version 0 has no state: the collection was never created.
-
-    `seen_at` is when storage was last asked for it or for what follows it: never later than the answer.
-    """
-
-    version: int
-    sha256: str
-    arrangement: Arrangement | None
-    seen_at: float
-
-    @property
-    def state(self) -> Arrangement:
-        """The state; InvalidUsage if the collection was never created."""
-        if self.arrangement is None:
-            raise InvalidUsage("there is no collection here; create it with `tidemark init`")
-        return self.arrangement
-
-
-@dataclass(frozen=True)
-class Committed:
-    """The head that holds the change; `fresh` is False if it held it before."""
-
-    head: Head
-    fresh: bool
+LOOKS = 3
+"""Times a load starts over because what it was reading was collected under it."""
 
 
 @dataclass
@@ -86,34 +49,47 @@ class StateLog:
     pause: Callable[[float], None] = time.sleep
     _dice: random.Random = field(default_factory=random.Random)
 
+    @property
+    def versions(self) -> Versions:
+        return Versions(self.store, self.pause)
+
     def load(self, version: int | None = None) -> Head:
-        """The newest state, or the one at `version`. InvalidUsage if that version is not there."""
-        looked = self.monotonic()
-        newest = self.newest_version()
-        if version is not None and not 0 < version <= newest:
-            raise InvalidUsage(f"there is no version {version}; the newest is {newest}")
-        wanted = newest if version is None else version
-        head = Head(0, "", None, looked)
-        if wanted >= CHECKPOINT_EVERY:
-            data, record = self._present(wanted // CHECKPOINT_EVERY * CHECKPOINT_EVERY, wanted)
-            head = Head(record.version, hashlib.sha256(data).hexdigest(), record.checkpoint, looked)
-        return self._folded_to(head, wanted)
+        """The newest state, or the one at `version`. InvalidUsage if that version is not there, or no longer."""
+        if version is not None:
+            return self._loaded(version)
+        for _ in range(LOOKS):
+            looked, newest = self.monotonic(), self.newest_version()
+            try:
+                return self._at(newest, looked)
+            except Missing as missing:
+                if self.newest_version() == newest:
+                    raise Corruption(f"{missing} is missing below {newest}") from None
+        raise Contention(f"the newest version was collected {LOOKS} times while it was read; run the step again")
 
     def replay(self) -> Head:
-        """The newest state folded from the first version on, trusting no checkpoint.
+        """The newest state folded from the oldest retained version on, trusting no checkpoint but that one's.
 
-        Raises Corruption where a version does not follow its predecessor, or a checkpoint is not the fold of the
-        changes before it.
+        Raises Corruption where a version does not follow its predecessor or is missing without having been planned to
+        go, or a checkpoint is not the fold of the changes before it.
         """
-        looked = self.monotonic()
-        return self._folded_to(Head(0, "", None, looked), self.newest_version())
+        looked, newest = self.monotonic(), self.newest_version()
+        missing = self.versions.highest_missing(down_to=self._collected_below())
+        if missing is not None:
+            raise Corruption(f"version {missing} is missing below {newest}")
+        oldest = self.oldest_version()
+        return self._folded_to(self._start(oldest, looked) if oldest > 1 else Head(0, "", None, looked), newest)
+
+    def oldest_version(self) -> int:
+        """The oldest version that can be loaded; 0 if there is none."""
+        return self.versions.oldest(upto=self._collected_below())
+
+    def _collected_below(self) -> int:
+        """No version from here on was ever planned to go."""
+        return max(1, plans.versions_below(self.store, self.pause))
 
     def newest_version(self) -> int:
         """The number of the newest version; 0 if there is none."""
-        for folder in reversed(_retried(lambda: self.store.folders("versions/"), self.pause)):
-            if listed := self._listed(folder):
-                return listed[-1]
-        return 0
+        return self.versions.newest()
 
     def commit(self, base: Head, change: Change) -> Committed | Stale:
         """Record `change`, planned against `base`, as the next version.
@@ -126,13 +102,10 @@ class StateLog:
         head, unknown = base, False
         for attempt in range(ATTEMPTS):
             try:
-                head, newest = self._looked_anew(head)
-                for data, record, seen_at in self._after(head, newest):
-                    head = _folded(head, record, data, seen_at)
-                    if record.id == identity:
-                        return Committed(head, True)
-                    if reason := conflict(change, record.change):
-                        return Stale(reason)
+                looked = self._caught_up(head, change, identity)
+                if isinstance(looked, Stale | Committed):
+                    return looked
+                head = looked
                 outcome = apply(head.arrangement, change)
                 if isinstance(outcome, AlreadyApplied):
                     return Committed(head, False)
@@ -140,7 +113,10 @@ class StateLog:
                     raise Fenced(outcome.reason)
                 if isinstance(outcome, Stale):
                     return outcome
+                self._check_fresh(base, head)
                 return Committed(self._create(head, change, identity, outcome), True)
+            except _Collected as collected:
+                raise (CommitUnknown if unknown else Contention)(f"{collected}; run the step again") from None
             except (AlreadyExists, Unavailable):
                 pass
             except Indeterminate:
@@ -152,30 +128,84 @@ class StateLog:
             )
         raise Contention(f"lost {ATTEMPTS} races for version {head.version + 1}; run the step again")
 
+    def _caught_up(self, head: Head, change: Change, identity: str) -> Head | Stale | Committed:
+        """The head after what others committed; Committed if the change is among it, Stale if it fits no more."""
+        head, newest = self._looked_anew(head)
+        mine = False
+        for version, seen_at in self._after(head, newest):
+            head = _folded(head, version, seen_at)
+            mine = mine or version.record.id == identity
+            if not mine and (reason := conflict(change, version.record.change)):
+                return Stale(reason)
+        return Committed(head, True) if mine else head
+
     def history(self, upto: int | None = None) -> Iterator[VersionRecord]:
         """The versions' records, newest first, down to the oldest retained."""
-        version = self.newest_version() if upto is None else upto
-        while version and (data := self._read(version)):
-            yield _decoded(data, version)
-            version -= 1
+        version, named = self.newest_version() if upto is None else upto, None
+        while version and (found := self.versions.read(version)):
+            if named is not None and found.sha256 != named:
+                return  # a stray
+            yield found.record
+            version, named = version - 1, found.record.previous
 
-    def _listed(self, folder: str) -> list[int]:
-        """The version numbers in one folder, ascending."""
-        infos = _retried(lambda: list(self.store.list(f"versions/{folder}/")), self.pause)
-        return [int(info.key.rpartition("/")[2].removesuffix(".json")) for info in infos]
+    def _loaded(self, version: int) -> Head:
+        """The state at one version, which must be of the history and retained."""
+        looked, newest = self.monotonic(), self.newest_version()
+        if not 0 < version <= newest:
+            raise InvalidUsage(f"there is no version {version}; the newest is {newest}")
+        try:
+            head = self._at(version, looked)
+            if version < newest:
+                check_follows(self.versions.present(version + 1), head.sha256, version)
+            return head
+        except (Missing, Corruption) as error:
+            oldest = self.oldest_version()
+            if version < oldest:
+                raise InvalidUsage(f"version {version} was collected; the oldest retained is {oldest}") from None
+            if isinstance(error, Missing):
+                raise Corruption(f"{error} is missing below {newest}") from None
+            raise
 
-    def _create(self, head: Head, change: Change, identity: str, outcome: Applied) -> Head:
+    def _check_fresh(self, base: Head, head: Head) -> None:
+        """Contention if this process stood still since it last looked, or its plan is so old that what it wrote may be
+        gone."""
+        if self.monotonic() - base.seen_at > PLAN_LIMIT:
+            raise Contention(
+                f"planned more than {PLAN_LIMIT / 3600:.0f} h ago, at version {base.version}: what was written since "
+                "may have been collected; run the step again"
+            )
         if self.monotonic() - head.seen_at > STALL_LIMIT:
             raise Contention(
                 f"stalled for more than {STALL_LIMIT:.0f} s after version {head.version}; run the step again"
             )
+
+    def _create(self, head: Head, change: Change, identity: str, outcome: Applied) -> Head:
         version = head.version + 1
         checkpoint = outcome.state if version % CHECKPOINT_EVERY == 0 else None
         now = int(self.wall() * 1_000_000)
         record = VersionRecord(FORMAT, version, head.sha256, identity, now, self.writer, change, checkpoint)
         data, seen_at = encode(record), self.monotonic()
-        self.store.create(_key(version), data)
-        return Head(version, hashlib.sha256(data).hexdigest(), outcome.state, seen_at)
+        self.store.create(key_of(version), data)
+        created = Head(version, hashlib.sha256(data).hexdigest(), outcome.state, seen_at)
+        if self.monotonic() - head.seen_at > STALL_LIMIT:
+            self._check_not_stray(created)
+        return created
+
+    def _check_not_stray(self, created: Head) -> None:
+        """After a stall around a create: whether the version is of the history, which went on from another of its
+        number if that was created, superseded and collected meanwhile.
+
+        Contention if it is a stray, CommitUnknown if it is gone, and so its successor: by then nobody can tell.
+        """
+        newest = self.newest_version()
+        following = self.versions.read(created.version + 1)
+        if newest == created.version or (following and following.record.previous == created.sha256):
+            return
+        told = f"version {created.version} was created after a stall, when the newest was {newest}"
+        # Versions go oldest first: were this one of the history, it would have gone before its successor.
+        if following is None and self.versions.read(created.version) is None:
+            raise CommitUnknown(f"{told}, and was collected since; run the step again")
+        raise Contention(f"{told}, and is none of its predecessors; run the step again")
 
     def _looked_anew(self, head: Head) -> tuple[Head, int]:
         """The head and a version known to exist. After a stall a missing next version proves nothing, as it may have
@@ -188,68 +218,42 @@ class StateLog:
             raise Corruption(f"the newest version is {newest}, but {head.version} was seen before")
         return replace(head, seen_at=looked), newest
 
-    def _after(self, head: Head, newest: int) -> Iterator[tuple[bytes, VersionRecord, float]]:
+    def _after(self, head: Head, newest: int) -> Iterator[tuple[Version, float]]:
         """Versions newer than `head`, at least up to `newest`, each with when it was asked for."""
-        version, asked = head.version + 1, self.monotonic()
-        while (data := self._read(version)) is not None:
-            yield data, _decoded(data, version), asked
-            version, asked = version + 1, self.monotonic()
-        if version <= newest:
-            raise Contention(f"version {version} was collected during a stall; run the step again")
+        number, asked = head.version + 1, self.monotonic()
+        while (version := self.versions.read(number)) is not None:
+            yield version, asked
+            number, asked = number + 1, self.monotonic()
+        if number <= newest:
+            raise _Collected(f"version {number} was collected during a stall")
+
+    def _at(self, wanted: int, looked: float) -> Head:
+        """The state at a version, from the checkpoint before it. Missing where an object is not there."""
+        start = wanted // CHECKPOINT_EVERY * CHECKPOINT_EVERY
+        return self._folded_to(self._start(start, looked) if start else Head(0, "", None, looked), wanted)
+
+    def _start(self, version: int, looked: float) -> Head:
+        """The state a checkpoint holds. Missing if it is not there."""
+        found = self.versions.present(version)
+        return Head(version, found.sha256, found.record.checkpoint, looked)
 
     def _folded_to(self, head: Head, wanted: int) -> Head:
-        for version in range(head.version + 1, wanted + 1):
-            data, record = self._present(version, wanted)
-            head = _folded(head, record, data, head.seen_at)
+        for number in range(head.version + 1, wanted + 1):
+            head = _folded(head, self.versions.present(number), head.seen_at)
         return head
 
-    def _present(self, version: int, below: int) -> tuple[bytes, VersionRecord]:
-        data = self._read(version)
-        if data is None:
-            raise Corruption(f"version {version} is missing below {below}")
-        return data, _decoded(data, version)
 
-    def _read(self, version: int) -> bytes | None:
-        try:
-            return _retried(lambda: self.store.read(_key(version)), self.pause)
-        except Missing:
-            return None
+class _Collected(Exception):
+    """What was to be folded next is there no longer."""
 
 
-def _folded(head: Head, record: VersionRecord, data: bytes, seen_at: float) -> Head:
-    if record.previous != head.sha256:
-        raise Corruption(
-            f"version {record.version} follows {record.previous[:12]}, but {head.version} is {head.sha256[:12]}"
-        )
+def _folded(head: Head, version: Version, seen_at: float) -> Head:
+    record = version.record
+    check_follows(version, head.sha256, head.version)
     outcome = apply(head.arrangement, record.change)
     state = outcome.state if isinstance(outcome, Applied) else head.arrangement
     if not isinstance(outcome, Applied | AlreadyApplied):
         raise Corruption(f"version {record.version} does not apply: {outcome.reason}")
     if record.checkpoint is not None and record.checkpoint != state:
         raise Corruption(f"the checkpoint of version {record.version} is not the fold of its changes")
-    return Head(record.version, hashlib.sha256(data).hexdigest(), state, seen_at)
-
-
-def _key(version: int) -> str:
-    return f"versions/{version // FOLDER_SIZE:08d}/{version:012d}.json"
-
-
-def _decoded(data: bytes, version: int) -> VersionRecord:
-    record: VersionRecord = decode(data, VersionRecord, name=_key(version))
-    if record.format > FORMAT:
-        raise InvalidUsage(
-            f"version {version} has format {record.format}, this code reads up to {FORMAT}; upgrade Tidemark"
-        )
-    if record.version != version:
-        raise Corruption(f"{_key(version)} holds version {record.version}")
-    return record
-
-
-def _retried(read: Callable[[], T], pause: Callable[[float], None], attempts: int = 6) -> T:
-    """A read, again after a refusal, with growing pauses: reads change nothing."""
-    for attempt in range(attempts - 1):
-        try:
-            return read()
-        except Unavailable:
-            pause(0.05 * 2**attempt)
-    return read()
+    return Head(record.version, version.sha256, state, seen_at)

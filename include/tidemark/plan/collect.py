@@ -1,0 +1,174 @@
+"""What may be collected: versions nobody keeps any more, and objects that no kept version names. Decided in two phases.
+
+A plan says what was found and since which plan; a later collector removes what a plan has listed for the whole of its
+grace and nothing names then. Ages are differences by the store's own clock, in microseconds: no machines need agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice
+
+LIMIT = 100_000
+"""Objects in one plan, so that it stays readable; the others wait for the next."""
+KEEP_PLANS = 10
+"""The newest plans stay, for people: what went, when and why."""
+KEEP_READS = 30 * 86_400 * 1_000_000
+"""Records of reads that were asked, by which adaptive retention chooses, are of use for so long."""
+SWEPT = ("data/", "ledger/")
+"""Folders in which an object that is not named is garbage. Other folders are left alone."""
+
+
+class Why(StrEnum):
+    """Why something may go."""
+
+    VERSION = "version superseded longer ago than versions are kept"
+    STRAY = "version outside the history, left by a collector or a writer that stood still"
+    UNNAMED = "named by no version that is kept"
+    UNFINISHED = "never finished by its writer"
+    READ = "record of reads older than 30 days"
+    PLAN = "plan older than the newest 10"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object as listed; `token` tells unfinished ones of one key apart."""
+
+    key: str
+    bytes: int
+    modified: int
+    token: str = ""
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """Something that may go; `since` is the first plan that listed it and all since have."""
+
+    key: str
+    bytes: int
+    why: Why
+    since: int = 0
+    token: str = ""
+
+
+@dataclass(frozen=True)
+class GarbagePlan:
+    """What a collector found at `version`. `versions_below` is the low-water mark once `versions` are gone; `appeared`
+    is when the earlier plans that entries refer to were written; `left_out` counts what was too much for one plan."""
+
+    format: int
+    number: int
+    version: int
+    versions_below: int
+    versions: tuple[Garbage, ...] = ()
+    objects: tuple[Garbage, ...] = ()
+    left_out: int = 0
+    appeared: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def entries(self) -> tuple[Garbage, ...]:
+        return self.versions + self.objects
+
+    @property
+    def bytes(self) -> int:
+        return sum(entry.bytes for entry in self.entries)
+
+
+@dataclass(frozen=True)
+class Graces:
+    """How long a plan must have listed something before it goes."""
+
+    versions: int
+    objects: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a collector sees: the head, the version objects by number, the low-water mark, the others, and what is
+    unfinished."""
+
+    version: int
+    oldest: int
+    versions: Sequence[tuple[int, Stored]]
+    objects: Iterable[Stored]
+    unfinished: Sequence[Stored] = ()
+
+    @property
+    def now(self) -> int:
+        """The store's time, as far as what it holds tells: never later than it is."""
+        return max((stored.modified for _, stored in self.versions), default=0)
+
+
+def first_kept(found: Found, *, now: int, keep: int, window: int, pinned: Sequence[int] = ()) -> int:
+    """The oldest version to keep: `keep` after it was superseded a version may go, with its whole window of checkpoint
+    and changes, but no pinned one, nothing after a pinned one, and never the newest."""
+    superseded = dict(found.versions)
+    kept = found.oldest
+    first = (found.oldest // window + 1) * window
+    for start in range(first, found.version + 1, window):
+        if start not in superseded or now - superseded[start].modified < keep or any(pin < start for pin in pinned):
+            break
+        kept = start
+    return kept
+
+
+def plan_collection(
+    found: Found, kept: int, named: Collection[str], previous: GarbagePlan | None, *, now: int, appeared: int
+) -> GarbagePlan:
+    """The plan that follows `previous`, which appeared at `appeared`. `named` are the keys that versions from `kept` on
+    name."""
+    versions = [
+        Garbage(stored.key, stored.bytes, Why.STRAY if number < found.oldest else Why.VERSION)
+        for number, stored in found.versions
+        if number < kept
+    ]
+    held = {(entry.key, entry.token): entry.since for entry in previous.entries} if previous else {}
+    number = previous.number + 1 if previous else 1
+
+    def dated(entries: Iterable[Garbage]) -> Iterator[Garbage]:
+        return (replace(entry, since=held.get((entry.key, entry.token), number)) for entry in entries)
+
+    # What was listed before comes first, so that its time is never lost to the limit.
+    objects = sorted(dated(_garbage(found, named, now)), key=lambda entry: (entry.since, entry.key))
+    listed = (*dated(versions), *islice(objects, LIMIT))
+    times = dict(previous.appeared) | {previous.number: appeared} if previous else {}
+    used = {entry.since for entry in listed}
+    return GarbagePlan(
+        1,
+        number,
+        found.version,
+        max(kept, previous.versions_below if previous else 0),
+        listed[: len(versions)],
+        listed[len(versions) :],
+        max(0, len(objects) - LIMIT),
+        tuple(sorted((plan, time) for plan, time in times.items() if plan in used)),
+    )
+
+
+def _garbage(found: Found, named: Collection[str], now: int) -> Iterator[Garbage]:
+    plans: list[Stored] = []
+    for stored in found.objects:
+        if stored.key.startswith("collect/"):
+            plans.append(stored)
+        elif stored.key.startswith("reads/"):
+            if now - stored.modified > KEEP_READS and stored.key not in named:
+                yield Garbage(stored.key, stored.bytes, Why.READ)
+        elif stored.key.startswith(SWEPT) and stored.key not in named:
+            yield Garbage(stored.key, stored.bytes, Why.UNNAMED)
+    for stored in plans[:-KEEP_PLANS]:
+        yield Garbage(stored.key, stored.bytes, Why.PLAN)
+    for stored in found.unfinished:
+        yield Garbage(stored.key, stored.bytes, Why.UNFINISHED, token=stored.token)
+
+
+def due(plan: GarbagePlan, graces: Graces, *, now: int) -> GarbagePlan:
+    """The part of a plan whose grace is over at `now`, when the plan itself appeared."""
+    appeared = {**dict(plan.appeared), plan.number: now}
+
+    def over(grace: int) -> Callable[[Garbage], bool]:
+        return lambda entry: now - appeared[entry.since] >= grace
+
+    versions = tuple(filter(over(graces.versions), plan.versions))
+    return replace(plan, versions=versions, objects=tuple(filter(over(graces.objects), plan.objects)))

@@ -1,0 +1,43 @@
+"""Plans of the collector as stored: `collect/<n>.json`, each created if absent, none changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tidemark.errors import InvalidUsage
+from tidemark.plan.collect import GarbagePlan
+from tidemark.storage.codec import FORMAT, decode, encode
+from tidemark.storage.store import ObjectInfo, ObjectStore
+from tidemark.storage.versions import retried
+
+FOLDER = "collect/"
+
+
+def key_of(number: int) -> str:
+    """The key of a plan."""
+    return f"{FOLDER}{number:08d}.json"
+
+
+def listed(store: ObjectStore, pause: Callable[[float], None] = time.sleep) -> list[ObjectInfo]:
+    """The plans in a store, ascending: the newest and a few before it."""
+    return retried(lambda: list(store.list(FOLDER)), pause)
+
+
+def load(store: ObjectStore, key: str, pause: Callable[[float], None] = time.sleep) -> GarbagePlan:
+    """One plan. Missing if there is none."""
+    plan: GarbagePlan = decode(retried(lambda: store.read(key), pause), GarbagePlan, name=key)
+    if plan.format > FORMAT:
+        raise InvalidUsage(f"{key} has format {plan.format}, this code reads up to {FORMAT}; upgrade Tidemark")
+    return plan
+
+
+def save(store: ObjectStore, plan: GarbagePlan) -> None:
+    """Write a plan. AlreadyExists if another collector has written one of its number."""
+    store.create(key_of(plan.number), encode(plan))
+
+
+def versions_below(store: ObjectStore, pause: Callable[[float], None] = time.sleep) -> int:
+    """No version from this on was ever planned to go; 0 if none was."""
+    newest = listed(store, pause)[-1:]
+    return load(store, newest[0].key, pause).versions_below if newest else 0
