@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tidemark.model import update as law
+from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
 from tidemark.model.update import Update
 
 pytestmark = pytest.mark.spark
@@ -66,12 +67,24 @@ def flat(updates: Iterable[Update]) -> list[tuple[Any, ...]]:
 UPDATE = ["id", "word", "_time", "_event_time", "_diff"]
 
 
-@pytest.mark.parametrize("since", [0, 3, 9])
-def test_advance(updates: Any, cases: dict[int, list[Update]], since: int) -> None:
+@pytest.mark.parametrize(
+    "function",
+    [
+        CompactionFunction(),
+        CompactionFunction(3),
+        CompactionFunction(9),
+        CompactionFunction(EMPTY),
+        CompactionFunction(4, (Rung(0, 2),)),
+        CompactionFunction(5, (Rung(4, 1), Rung(2, 2))),
+        CompactionFunction(8, (Rung(4, 2), Rung(0, 4))),
+    ],
+    ids=str,
+)
+def test_advance(updates: Any, cases: dict[int, list[Update]], function: CompactionFunction) -> None:
     from tidemark.spark import frames
 
-    told = expected(cases, lambda us: flat(law.advance(us, since)))
-    assert by_case(frames.advance(updates, since), UPDATE) == told
+    told = expected(cases, lambda us: flat(law.advance(us, function)))
+    assert by_case(frames.advance(updates, function), UPDATE) == told
 
 
 def test_consolidate(updates: Any, cases: dict[int, list[Update]]) -> None:

@@ -65,7 +65,11 @@ def expected(table: pa.RecordBatch, forward: int = 0) -> int:
 def test_updates_hash_as_written_down(some: list[Update], forward: int) -> None:
     table = of_updates(APPEND, some)
     assert digest(table) == expected(table)
-    assert digest(table, forward=forward) == expected(table, forward) == digest(forwarded(table, CompactionFunction(forward)))
+    assert (
+        digest(table, forward=forward)
+        == expected(table, forward)
+        == digest(forwarded(table, CompactionFunction(forward)))
+    )
 
 
 @laws

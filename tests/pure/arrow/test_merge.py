@@ -101,7 +101,7 @@ def test_the_answer_tells_what_was_read_and_written() -> None:
     inputs = [[Update((n % 7,), (f"{n}",), n, n, 1) for n in range(batch, 90, 3)] for batch in range(3)]
     parts = written(SMALL, store, inputs)
     answer = merge_range(store, task_of(SMALL, parts, lower=10, upper=80, since=40))
-    expected = consolidate(advance([u for some in inputs for u in some if 10 <= u.time < 80], 40))
+    expected = consolidate(advance([u for some in inputs for u in some if 10 <= u.time < 80], CompactionFunction(40)))
     assert as_updates(SMALL, read(store, answer.parts)) == expected
     assert answer.rows_read == 70
     assert answer.digest_read == sum(part.digest for part in answer.parts) % 2**64

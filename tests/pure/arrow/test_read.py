@@ -35,7 +35,7 @@ def trace(
     store: MemoryStore, of: Collection, name: str, description: Description, some: Iterable[Update]
 ) -> TraceBatch:
     inside = [u for u in some if description.lower <= u.time < description.upper]
-    moved = model.consolidate(model.advance(inside, description.since))
+    moved = model.consolidate(model.advance(inside, description.function))
     parts = write(store, of, of_updates(of, moved))
     ref = parts_table.save(store, f"{name}.json", parts) if parts else None
     return TraceBatch(name, description, 0, sum(p.rows for p in parts), 0, 0, ref, len(parts))
@@ -106,7 +106,7 @@ def test_reads_agree_with_the_model(of: Collection) -> None:
         found = as_of(store, state, time=time, event_time=event_time)
         assert held_rows(found, of) == model.as_of(some, time=time, event_time=event_time)
         after, upto = sorted((after, time))
-        expected = model.changes(model.advance(some, since), after=after, upto=upto)
+        expected = model.changes(model.advance(some, state.function), after=after, upto=upto)
         assert changed(changes(store, state, after=after, upto=upto), of) == expected
         net = rows(changes(store, state, after=after, upto=upto, net=True))
         inside = [u._replace(time=0, event_time=0) for u in some if after < u.time <= upto]
@@ -219,7 +219,7 @@ def test_facts_beyond_the_trace_are_read_by_the_law_of_the_drain(
     found = held_rows(as_of(store, state, time=time, event_time=event_time), of)
     assert found == model.as_of(everything, time=time, event_time=event_time)
     if since <= upper:
-        learned = model.changes(model.advance(everything, since), after=since, upto=seal - 1)
+        learned = model.changes(model.advance(everything, state.function), after=since, upto=seal - 1)
         table = changes(store, state, after=since)
         check_images(table, learned)
 

@@ -31,6 +31,7 @@ from tidemark.errors import Corruption
 from tidemark.model import fact as model
 from tidemark.model.batch import Part
 from tidemark.model.fact import Fact
+from tidemark.model.frontier import CompactionFunction
 from tidemark.model.update import Row, Update, advance, consolidate, sort_key
 from tidemark.plan.tasks import KeyRange, ResolveTask
 from tidemark.storage.memory import MemoryStore
@@ -91,7 +92,7 @@ def said(draw: st.DrawFn) -> Said:
 def trace_of(store: MemoryStore, case: Said) -> tuple[Part, ...]:
     """What the known facts resolved to: older batches behind `since`, younger ones as they were."""
     learned = by_the_model([], case.known)
-    older = consolidate(advance([u for u in learned if u.time < case.cut], case.since))
+    older = consolidate(advance([u for u in learned if u.time < case.cut], CompactionFunction(case.since)))
     younger = [u for u in learned if u.time >= case.cut]
     return tuple(part for some in (older, younger) for part in write(store, ORDERED, of_updates(ORDERED, some)))
 
