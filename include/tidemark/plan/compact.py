@@ -115,8 +115,18 @@ def _taking_in(trace: Sequence[TraceBatch]) -> int:
     for at in reversed(range(len(trace) - 1)):
         rises = at == 0 or apart[at - 1] or trace[at].level < trace[at - 1].level
         if rises and not apart[at]:
-            return at
-    return len(trace) - 2
+            return _with_small_ones(trace, at)
+    return _with_small_ones(trace, len(trace) - 2)
+
+
+def _with_small_ones(trace: Sequence[TraceBatch], at: int) -> int:
+    """The place from which on to merge, if the batches from `at` on are merged: older neighbours that are small beside
+    those, all together no more than a quarter, come along. Each of them would rewrite the merged ones later."""
+    spare = sum(batch.rows for batch in trace[at:]) // 4
+    while at > 0 and trace[at - 1].rows <= spare:
+        at -= 1
+        spare -= trace[at].rows
+    return at
 
 
 def next_pair(groups: Sequence[Sequence[TraceBatch]], since: int) -> int | None:
