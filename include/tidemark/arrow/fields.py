@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from tidemark.arrow.schema import ARROW_TYPES, FIELD_ID
+from tidemark.model.collection import Collection
 from tidemark.model.evolution import WIDENINGS
 
 _WIDENINGS = frozenset((ARROW_TYPES[held], ARROW_TYPES[wanted]) for held, wanted in WIDENINGS)
@@ -54,6 +55,15 @@ def as_wanted(rows: pa.RecordBatch, pairs: Found, count: int) -> pa.RecordBatch:
 
 def _widened(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     return array if array.type == wanted else array.cast(wanted)
+
+
+def todays_names(table: pa.Table, collection: Collection) -> pa.Table:
+    """Rows under the names users know their columns by today; without columns they dropped."""
+    names = {column.id: column.name for column in collection.columns}
+    kept = [(field, field_id(field)) for field in table.schema]
+    kept = [(field, number) for field, number in kept if number is None or number in names]
+    table = table.select([field.name for field, _ in kept])
+    return table.rename_columns([field.name if number is None else names[number] for field, number in kept])
 
 
 def is_earlier(held: pa.Schema, now: pa.Schema) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef
+from tidemark.model.collection import Collection
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.storage import ObjectStore, ledger
@@ -32,7 +33,8 @@ class FileCount:
 
 @dataclass(frozen=True)
 class LateRows:
-    """Counts by file, and some of the rows, as they came: `_reason`, `_lateness` (µs) and `_applied` beside them."""
+    """Counts by file, and some of the rows, as they came, under today's names; beside them `_reason`, `_lateness` (µs)
+    and `_applied`."""
 
     applied: int
     discarded: int
@@ -67,7 +69,7 @@ def late_rows(
         sum(entry.rows_late_applied for entry in entries),
         sum(entry.rows_late_discarded for entry in entries),
         tuple(_count(entry) for entry in entries),
-        tuple(_rows(store, entries, limit)),
+        tuple(_rows(store, state.collection, entries, limit)),
     )
 
 
@@ -80,15 +82,18 @@ def _overlap(one: Interval, other: Interval) -> bool:
     return one.lower < other.upper and other.lower < one.upper
 
 
-def _rows(store: ObjectStore, entries: Sequence[LedgerEntry], limit: int) -> Iterator[dict[str, Any]]:
+def _rows(
+    store: ObjectStore, collection: Collection, entries: Sequence[LedgerEntry], limit: int
+) -> Iterator[dict[str, Any]]:
     left = limit
     for entry in entries:
         if not left:
             return
         if entry.late is not None:
+            from tidemark.arrow.fields import todays_names
             from tidemark.jobs.rows import plain_rows
 
-            table = _table(store, entry.late).slice(0, left)
+            table = todays_names(_table(store, entry.late), collection).slice(0, left)
             left -= table.num_rows
             yield from (dict(zip(table.column_names, row, strict=True)) for row in plain_rows(table))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -116,9 +117,19 @@ def _loaded(spark: SparkSession, store: ObjectStore, collection: Collection, par
     schema = from_arrow_schema(updates_schema(collection), prefer_timestamp_ntz=False)
     if not parts:
         return spark.createDataFrame([], schema)
-    if "://" not in store.url:
-        return spark.read.schema(schema).parquet(*(f"file://{store.url}/{part.file.key}" for part in parts))
-    return _mapped(spark, schema, [encode(part) for part in parts], _reader(store.url, collection))
+    # Spark's own reader finds columns by name and widens few types: what was written under an earlier declaration is
+    # read by Arrow, which maps it.
+    native: dict[bool, list[Part]] = {True: [], False: []}
+    for part in parts:
+        native["://" not in store.url and part.schema == collection.schema].append(part)
+    loaded = []
+    if native[True]:
+        paths = (f"file://{store.url}/{part.file.key}" for part in native[True])
+        loaded.append(spark.read.schema(schema).parquet(*paths))
+    if native[False]:
+        tasks = [encode(part) for part in native[False]]
+        loaded.append(_mapped(spark, schema, tasks, _reader(store.url, collection)))
+    return reduce(DataFrame.unionByName, loaded)
 
 
 def _resolved(spark: SparkSession, store: ObjectStore, collection: Collection, request: ReadRequest) -> DataFrame:
@@ -179,7 +190,7 @@ def _reader(url: str, collection: Collection) -> Produce:
         from tidemark.arrow.parts import read_groups
 
         part = decode(encoded, Part, name="part")
-        for table in read_groups(open_store(url), part):
+        for table in read_groups(open_store(url), part, schema=updates_schema(collection)):
             yield from (table.to_batches() if isinstance(table, pa.Table) else [table])
 
     return produce
