@@ -78,13 +78,14 @@ def test_a_part_as_recorded_has_no_findings(batch: UnsealedBatch | TraceBatch) -
         ({"sha256": "cd" * 32}, ["content"]),
         ({"rows": 3}, ["rows"]),
         ({"digest": 8}, ["sum"]),
-        ({"null_keys": 1}, ["null key"]),
-        ({"unsorted": 1}, ["order"]),
-        ({"zero_diffs": 1}, ["consolidated"]),
+        ({"null_keys": 1}, ["no null keys"]),
+        ({"unsorted": 1}, ["sorted"]),
+        ({"zero_diffs": 1}, ["no zero diffs"]),
+        ({"repeated": 1}, ["consolidated"]),
         ({"first_key": ("aa", 1, 0)}, ["first key"]),
         ({"last_key": ("c", 1, 0)}, ["last key"]),
-        ({"first_time": 2}, ["first time", "time bounds"]),
-        ({"last_time": 9}, ["last time", "time bounds"]),
+        ({"first_time": 2}, ["first time", "times from lower"]),
+        ({"last_time": 9}, ["last time", "times to upper or since"]),
         ({"first_event_time": 2}, ["first event time"]),
         ({"last_event_time": 8}, ["last event time"]),
     ],
@@ -97,7 +98,7 @@ def test_each_difference_is_a_finding_that_names_batch_and_object(found: dict[st
 
 def test_an_unsealed_batch_may_hold_diffs_of_zero_and_only_times_it_recorded() -> None:
     assert list(judge(UNSEALED, PART, replace(ANSWER, zero_diffs=1))) == []
-    assert [f.rule for f in judge(replace(UNSEALED, last_time=7), PART, ANSWER)] == ["time bounds"]
+    assert [f.rule for f in judge(replace(UNSEALED, last_time=7), PART, ANSWER)] == ["times as recorded"]
 
 
 def test_a_trace_batch_forwarded_to_since_may_hold_since() -> None:

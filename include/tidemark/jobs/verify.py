@@ -11,11 +11,13 @@ from tidemark.jobs.job import Job, Runner
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.instant import format_instant
+from tidemark.model.invariants import Rule
 from tidemark.plan.tasks import InspectAnswer, InspectTask
 from tidemark.storage import parts_table
 from tidemark.storage.verify import Finding, verify_history, verify_objects
 
 Batch = UnsealedBatch | TraceBatch
+_BOUNDS = (Rule.TIMES_FROM_LOWER, Rule.TIMES_TO_UPPER_OR_SINCE)
 Progress = Callable[[int, int], None]
 """Told parts read and parts in all, as they are read."""
 TASKS_AT_ONCE = 8
@@ -108,9 +110,9 @@ def judge(batch: Batch, part: Part, answer: InspectAnswer) -> Iterator[Finding]:
     for rule, recorded, found in _compared(part, answer):
         if recorded != found:
             yield Finding(rule, subject, f"recorded {recorded}, the rows give {found}")
-    counts = {"null key": answer.null_keys, "order": answer.unsorted}
+    counts = {"no null keys": answer.null_keys, str(Rule.SORTED): answer.unsorted}
     if isinstance(batch, TraceBatch):
-        counts["consolidated"] = answer.zero_diffs + answer.repeated
+        counts |= {Rule.NO_ZERO_DIFFS: answer.zero_diffs, Rule.CONSOLIDATED: answer.repeated}
     for rule, count in counts.items():
         if count:
             yield Finding(rule, subject, f"{count} of {answer.rows} rows break it")
@@ -133,10 +135,11 @@ def _bounds(batch: Batch, subject: str, answer: InspectAnswer) -> Iterator[Findi
     if not answer.rows:
         return
     lower, last = _promised(batch)
+    names = _BOUNDS if isinstance(batch, TraceBatch) else ("times as recorded", "times as recorded")
     if answer.first_time < lower:
-        yield Finding("time bounds", subject, f"holds {_at(answer.first_time)}, below the batch's {_at(lower)}")
+        yield Finding(names[0], subject, f"holds {_at(answer.first_time)}, below the batch's {_at(lower)}")
     if answer.last_time > last:
-        yield Finding("time bounds", subject, f"holds {_at(answer.last_time)}, beyond the batch's {_at(last)}")
+        yield Finding(names[1], subject, f"holds {_at(answer.last_time)}, beyond the batch's {_at(last)}")
 
 
 def _promised(batch: Batch) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import Arrangement
@@ -27,12 +28,12 @@ def verify_history(log: StateLog) -> Iterator[Finding]:
     try:
         log.replay()
     except Corruption as error:
-        yield Finding("history", "versions", str(error))
+        yield Finding(error.rule or "history", "versions", str(error))
 
 
 def verify_objects(store: ObjectStore, state: Arrangement) -> Iterator[Finding]:
     """Every object the state names, directly or through a parts table, exists with its size; tables match checksums,
-    and a batch's recorded rows, bytes and sum are those of its parts."""
+    a batch's recorded rows, bytes and sum are those of its parts, and parts of the trace follow one another by key."""
     for batch in state.batches:
         if batch.parts is None:
             continue
@@ -66,6 +67,10 @@ def _batch_totals(batch: UnsealedBatch | TraceBatch, parts: tuple[Part, ...]) ->
     for rule, value in recorded.items():
         if found[rule] != value:
             yield Finding(rule, batch.id, f"recorded {value}, its parts give {found[rule]}")
+    for older, newer in pairwise(parts) if isinstance(batch, TraceBatch) else ():
+        if newer.first_key < older.last_key:
+            detail = f"{newer.file.key} begins at key {newer.first_key}, the part before it ends at {older.last_key}"
+            yield Finding("parts disjoint", batch.id, detail)
 
 
 def _object(store: ObjectStore, subject: str, key: str, size: int) -> Iterator[Finding]:
