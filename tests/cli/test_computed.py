@@ -26,7 +26,7 @@ pytestmark = pytest.mark.pure
 
 SOURCE = Source("{{ landing }}/*", Format.CSV, Envelope.APPEND)
 KEY = (Column("name", ColumnType.STRING), Column("number", ColumnType.INT), Column("day", ColumnType.DATE))
-COLLECTION = Collection("things", KEY, (Column("price", ColumnType.FLOAT),), SOURCE)
+COLLECTION = Collection("things", KEY, (Column("price", ColumnType.FLOAT),), SOURCE, live_batches=2)
 OBJECT = ObjectRef("data/b/p.parquet", 10, "ab" * 32)
 
 
@@ -44,12 +44,12 @@ def state(*batches: tuple[int, int]) -> Arrangement:
     [
         ((), 0, 0),
         (((0, 5),), 0, 0),
-        (((0, 5), (0, 5)), 1, 10),
-        (((1, 4), (0, 2), (0, 2)), 1, 8),
-        (((0, 1), (0, 1), (0, 1), (0, 1)), 1, 4),
+        (((0, 5), (0, 5)), 0, 0),
+        (((0, 5), (0, 5), (0, 5)), 1, 15),
+        (((1, 9), (0, 2), (0, 2), (0, 2), (0, 2)), 1, 8),
         (((2, 9), (1, 3), (0, 1)), 0, 0),
-        (((0, 0), (0, 0)), 1, 0),
-        (((0, 5), (0, 0)), 1, 0),
+        (((0, 0), (0, 0), (0, 0)), 1, 0),
+        (((0, 5), (0, 0), (0, 5)), 1, 0),
     ],
 )
 def test_debt_is_every_compaction_due_run_to_the_end(

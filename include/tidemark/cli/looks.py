@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from tidemark.jobs.status import Shelf, Status
+    from tidemark.plan.bounds import Bounds
 
 PANEL = "Collections"
 
@@ -197,15 +198,31 @@ def _lines(seen: Status) -> list[tuple[str, str]]:
         *_frontier_lines(seen),
         ("unsealed", unsealed),
         *((f"trace level {level}", _shelf(shelf)) for level, shelf in seen.levels.items()),
+        ("live batches", _bounded(seen.bounds.live_batches, seen.bounds.live_bound)),
         ("debt", debt),
         ("ingested", f"{seen.rows_ingested:,} rows"),
         ("late", f"{seen.late_applied:,} applied, {seen.late_discarded:,} discarded"),
         ("write amplification", ratio),
+        ("rows written", _rows_written(seen.bounds)),
+        ("readable", seen.readable),
+        ("holds", ", ".join(f"{hold.name} at {format_instant(hold.since)}" for hold in seen.holds) or "none"),
         ("waiting for", str(seen.waiting_for) if seen.waiting_for else "nothing"),
         ("not vouched for", ", ".join(batch[:12] for batch in seen.unvouched) or "nothing"),
         ("quarantined", ", ".join(batch[:12] for batch in seen.quarantined) or "nothing"),
         ("next", seen.next_step),
     ]
+
+
+def _bounded(value: float, bound: float | None) -> str:
+    return f"{value}" if bound is None else f"{value} of at most {bound} after a compaction"
+
+
+def _rows_written(bounds: Bounds) -> str:
+    if bounds.written is None:
+        return "nothing drained"
+    return (
+        f"{_bounded(bounds.written, bounds.written_bound)}, per row drained; for equal batches at least {bounds.least}"
+    )
 
 
 def _shelf(shelf: Shelf) -> str:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tidemark.model.arrangement import Arrangement, Certificate
+from tidemark.model.arrangement import Arrangement, Certificate, Hold
 from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.collection import Gate
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.transition import merged_trace
+from tidemark.plan.bounds import Bounds, bounds
 from tidemark.plan.compact import CompactionRequest, plan_compaction
 from tidemark.storage.log import Head
 
@@ -47,7 +48,8 @@ class Status:
 
     `unsealed` holds what no drain has moved yet; `remembered` what was moved and is kept because later facts are placed
     among it (keyed collections). `unvouched` names batches no current certificate covers. `waiting_for` is the oldest
-    interval that is missing below one that was ingested or asked for. `next_step` is a command.
+    interval that is missing below one that was ingested or asked for. `readable` says which times compaction leaves
+    readable. `next_step` is a command.
     """
 
     collection: str
@@ -61,6 +63,9 @@ class Status:
     unvouched: tuple[str, ...]
     levels: dict[int, Shelf]
     debt: Debt
+    bounds: Bounds
+    holds: tuple[Hold, ...]
+    readable: str
     rows_ingested: int
     late_applied: int
     late_discarded: int
@@ -96,6 +101,9 @@ def status(head: Head) -> Status:
         unvouched=tuple(batch.id for batch in state.pending + state.trace if not state.is_vouched(batch)),
         levels=_levels(state),
         debt=debt(state),
+        bounds=bounds(state),
+        holds=state.holds,
+        readable=str(state.function),
         rows_ingested=totals.rows_ingested,
         late_applied=totals.rows_late_applied,
         late_discarded=totals.rows_late_discarded,

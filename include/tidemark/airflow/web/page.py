@@ -118,6 +118,7 @@ def _card(entry: Mapping[str, Any], *, up: str) -> Markup:
             "div",
             tag("div", tag("h3", "Frontiers"), _frontiers(entry)),
             tag("div", tag("h3", "Rows"), table(("", ""), _figures(entry))),
+            tag("div", tag("h3", "Compaction"), table(("", ""), _compaction(entry))),
             class_="columns",
         ),
         tag("h3", "Last changes"),
@@ -155,6 +156,24 @@ def _figures(entry: Mapping[str, Any]) -> list[tuple[str, int]]:
         ("unsealed", entry["unsealed"]["rows"]),
         ("late, applied", entry["late_applied"]),
         ("late, discarded", entry["late_discarded"]),
+    ]
+
+
+def _compaction(entry: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """What compaction owes and costs beside its bounds, and who holds it up."""
+    bounds, debt = entry["bounds"], entry["debt"]
+
+    def within(name: str, bound: str) -> str:
+        value, most = bounds[name], bounds[bound]
+        return "–" if value is None else f"{value}" if most is None else f"{value} of at most {most}"
+
+    holds = [f"{hold['name']} at {format_instant(hold['since'])}" for hold in entry["holds"]]
+    return [
+        ("live batches", within("live_batches", "live_bound")),
+        ("rows written per row drained", within("written", "written_bound")),
+        ("merges due", f"{debt['compactions']}, of {debt['rows']:,} rows"),
+        ("readable", entry["readable"]),
+        ("holds", ", ".join(holds) or "none"),
     ]
 
 
