@@ -14,7 +14,8 @@ STEP_DOCS: Mapping[str, str] = {
     "seal": "Promises that no more updates come below the interval's end (less the grace). Where an earlier interval "
     f"is missing the seal waits, and the run that ingests it passes the waiting ones too. {SAFE}",
     "drain": f"Moves what is sealed into the trace. {SAFE}",
-    "compact": f"Merges neighbouring trace batches of one level. {SAFE}",
+    "compact": "Moves `since` by the retention as far as holds allow, and merges neighbouring trace batches where there "
+    f"are more than the budget. {SAFE}",
     "published": "Emits one event of the collection's asset for what was newly sealed, `[lower, upper)` in its "
     "`extra`. Skipped while the seal waits for an earlier interval.",
 }
@@ -60,6 +61,7 @@ def collection_doc(collection: Collection) -> str:
         ("time", f"`{collection.time}`" if collection.time else "arrival"),
         ("event time", f"`{collection.event_time}`" if collection.event_time else "none"),
         ("late rows", _late(collection)),
+        ("retention", str(collection.retention)),
         ("asset", f"`tidemark://{collection.name}`"),
     ]
     columns = [*_rows("key", collection.key), *_rows("value", collection.value)]

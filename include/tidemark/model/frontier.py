@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidemark.errors import InvalidUsage
-from tidemark.model.instant import MAX_TIME, format_instant
+from tidemark.model.instant import MAX_TIME, format_duration, format_instant
 
 EMPTY = MAX_TIME
 """The empty frontier, beyond every time. Where `since` is empty nobody will read again, and nothing is forwarded."""
@@ -39,9 +39,7 @@ class CompactionFunction:
             raise InvalidUsage("where since is empty nothing is forwarded, so there are no rungs")
         for rung in self.rungs:
             if not 0 <= rung.lower < upper or rung.interval < 1:
-                raise InvalidUsage(
-                    f"rung {rung} must begin in [0, {upper}) and have an interval of 1 or more"
-                )
+                raise InvalidUsage(f"rung {rung} must begin in [0, {upper}) and have an interval of 1 or more")
             if upper % rung.interval or rung.lower % rung.interval:
                 raise InvalidUsage(f"rung [{rung.lower}, {upper}) is not made of whole intervals of {rung.interval}")
             upper = rung.lower
@@ -82,8 +80,10 @@ class CompactionFunction:
     def capped(self, limit: int) -> CompactionFunction:
         """The function that leaves times from `limit` on alone, and is as this one below it, as far as whole intervals
         allow."""
+        if self.since == EMPTY:
+            return IDENTITY
         if limit >= self.since:
-            return self if self.since != EMPTY else CompactionFunction(limit)
+            return self
         for at, rung in enumerate(self.rungs):
             since = limit // rung.interval * rung.interval
             if since > rung.lower:
@@ -93,29 +93,49 @@ class CompactionFunction:
         return CompactionFunction(limit)
 
     def then(self, later: CompactionFunction) -> CompactionFunction:
-        """The function that has the effect of this one and then of `later`.
+        """The finest function that absorbs both: it keeps the times that both keep.
 
         Raises InvalidUsage where buckets of the two overlap and neither interval divides the other.
         """
         if EMPTY in (self.since, later.since):
             return CompactionFunction(EMPTY)
         since, floor = max(self.since, later.since), max(self.floor, later.floor)
-        bounds = sorted({b for f in (self, later) for b in (f.since, *(rung.lower for rung in f.rungs)) if b >= floor})
+        bounds = sorted({b for f in (self, later) for b in (f.since, *(rung.lower for rung in f.rungs)) if b > floor})
         rungs: list[Rung] = []
-        for lower in reversed([bound for bound in bounds if bound < since]):
+        for lower in reversed([floor, *(bound for bound in bounds if bound < since)] if floor < since else []):
             interval = _coarser(self._interval_at(lower), later._interval_at(lower), lower)
+            # A floor within a bucket of the other function: all that is below goes to the end of that bucket.
+            lower = lower // interval * interval if lower == floor else lower
             if rungs and rungs[-1].interval == interval:
-                rungs[-1] = Rung(lower, interval)
-            else:
-                rungs.append(Rung(lower, interval))
-        return CompactionFunction(since, tuple(rungs))
+                rungs.pop()
+            rungs.append(Rung(lower, interval))
+        both = CompactionFunction(since, tuple(rungs))
+        return self if both._canonical == self._canonical else both
 
     def absorbs(self, earlier: CompactionFunction) -> bool:
-        """Whether what was forwarded by `earlier` can be forwarded by this one: f(earlier(t)) = f(t) for every t."""
+        """Whether what was forwarded by `earlier` can be forwarded by this one: its since is as far, and it keeps no
+        time that `earlier` does not keep. So f(earlier(t)) = f(t) for every t."""
         try:
-            return earlier.then(self) == self
+            return earlier.then(self)._canonical == self._canonical
         except InvalidUsage:
             return False
+
+    @property
+    def _canonical(self) -> tuple[int, tuple[Rung, ...]]:
+        """Equal for functions that keep the same times: neighbours of one interval are one rung, and of the oldest
+        bucket only the end matters."""
+        rungs: list[Rung] = []
+        for rung in self.rungs:
+            if rungs and rungs[-1].interval == rung.interval:
+                rungs.pop()
+            rungs.append(rung)
+        if rungs:
+            oldest = rungs.pop()
+            upper = rungs[-1].lower if rungs else self.since
+            end = oldest.lower + oldest.interval
+            rungs += [Rung(end, oldest.interval)] if end < upper else []
+            rungs.append(Rung(end - 1, 1))
+        return self.since, tuple(rungs)
 
     def _interval_at(self, time: int) -> int:
         if time >= self.since:
@@ -125,8 +145,11 @@ class CompactionFunction:
     def __str__(self) -> str:
         if self.since == EMPTY:
             return "empty"
-        steps = [f"{rung.interval} µs from {format_instant(rung.lower)}" for rung in self.rungs]
-        return ", ".join([f"all from {format_instant(self.since)}", *steps])
+        steps = [
+            f"from {format_instant(rung.lower)} the last instant of every {format_duration(rung.interval)}"
+            for rung in self.rungs
+        ]
+        return ", ".join([f"from {format_instant(self.since)} all", *steps])
 
 
 IDENTITY = CompactionFunction()

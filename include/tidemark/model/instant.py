@@ -57,6 +57,15 @@ def format_instant(micros: int) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def format_duration(micros: int) -> str:
+    """A duration as `parse_duration` reads it: `1d`, `1h30m`, `250ms`."""
+    pieces, left = [], micros
+    for unit in ("d", "h", "m", "s", "ms", "us"):
+        count, left = divmod(left, _UNITS[unit] // MICROSECOND)
+        pieces += [f"{count}{unit}"] if count else []
+    return "".join(pieces) or "0s"
+
+
 def parse_duration(text: str | int) -> int:
     """Microseconds from `90s`, `2h`, `3d`, `1h30m` or an integer of microseconds. Raises InvalidUsage otherwise."""
     if isinstance(text, int) and not isinstance(text, bool):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tidemark.errors import InvalidUsage
+from tidemark.model.instant import format_duration
 
 POLICIES = ("all", "full_merge", "tiered", "time_boundary", "adaptive", "ladder")
 MOST_RECENT = 1000
@@ -23,6 +24,10 @@ class Step:
 
     interval: int | None = None
     reach: int | None = None
+
+    def __str__(self) -> str:
+        kept = "every time" if self.interval is None else f"the last instant of every {format_duration(self.interval)}"
+        return kept if self.reach is None else f"{kept} for {format_duration(self.reach)}"
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,19 @@ class Retention:
         if (self.policy == "ladder") != bool(self.steps):
             raise InvalidUsage("a ladder has one step or more; write [{keep: all, for: 7d}, {keep: 1d}]")
         self._check_steps()
+
+    def __str__(self) -> str:
+        if self.policy == "all":
+            return "every time stays readable"
+        if self.policy == "full_merge":
+            return "the newest complete time"
+        if self.policy == "tiered":
+            return f"all since the newest {self.keep_recent} seals"
+        if self.policy == "time_boundary":
+            return f"the last instant of every {format_duration(self.interval or 1)}"
+        if self.policy == "adaptive":
+            return "as the reads ask"
+        return "; ".join(str(step) for step in self.steps)
 
     @property
     def recent(self) -> int:
