@@ -3,7 +3,8 @@
     for table in decode(fetch(file), collection): ...
 
 Each table holds the key and value columns, the other columns the envelope needs (times, order_by, diff, those of
-delete_when) under their own names, and `_row`, the position in the file from 0. Other columns are ignored.
+delete_when) under their own names, and `_row`, the position in the file from 0. Other columns are ignored. A change
+message of Debezium gives a row for each key it tells of, with `_deleted` (debezium.py).
 Nothing is ever rounded, wrapped or guessed (strict.py says what fits what).
 """
 
@@ -13,13 +14,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidemark.arrow import csvfile, jsonlfile
+from tidemark.arrow import csvfile, debezium, jsonlfile
 from tidemark.arrow.content import BadFile, Content, fetch
 from tidemark.arrow.schema import source_schema
-from tidemark.arrow.strict import Misfit, fitted, parsed, shown
+from tidemark.arrow.typed import check_values, typed
 from tidemark.model import predicate
 from tidemark.model.collection import Collection, Column, Envelope, Format
 
@@ -46,11 +46,17 @@ def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]
     """The rows of a file in order. Raises BadFile at the first thing that is wrong, also after some rows were given:
     take them only when all have come."""
     columns = source_columns(collection)
+    if collection.source.envelope is Envelope.DEBEZIUM:
+        yield from debezium.decode(content, collection, columns)
+        return
     schema = source_schema(columns)
     first = 0
     for block in _blocks(content, collection.source.format, columns):
-        arrays = [_array(content, collection, column, block.column(column.name), first) for column in columns]
-        arrays.append(pa.array(np.arange(first, first + block.num_rows)))
+        arrays = [typed(content, collection, column, block.column(column.name), first) for column in columns]
+        rows = pa.array(np.arange(first, first + block.num_rows))
+        for column, array in zip(columns, arrays, strict=True):
+            check_values(content, collection, column, array, rows)
+        arrays.append(rows)
         first += block.num_rows
         if block.num_rows:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -78,49 +84,3 @@ def _parquet_blocks(content: Content, names: list[str]) -> Iterator[pa.RecordBat
             yield from file.iter_batches(BATCH_ROWS, columns=names, use_threads=False)
     except (pa.ArrowException, OSError, EOFError) as error:
         raise BadFile(content.path, f"cannot be read as Parquet: {str(error).splitlines()[0]}; truncated?") from None
-
-
-def _array(content: Content, collection: Collection, column: Column, array: pa.Array, first: int) -> pa.Array:
-    """One column of a block, whose first row is `first`, as it must be. Raises BadFile."""
-    file_format = collection.source.format
-
-    def refuse(problem: str, index: int | None = None) -> BadFile:
-        where = "" if index is None else f"{_place(content, file_format, first + index)}: "
-        return BadFile(content.path, f"{where}column {column.name} {problem}")
-
-    try:
-        if file_format is Format.CSV or (pa.types.is_string(array.type) and file_format is Format.JSONL):
-            array = parsed(array, column.type, empty_is_null=file_format is Format.CSV)
-        else:
-            array = fitted(array, column.type)
-    except Misfit as misfit:
-        raise refuse(misfit.reason, misfit.index) from None
-    for role in _never_null(collection, column.name):
-        if array.null_count:
-            raise refuse(f"is null; {role} never is", pc.index(array.is_null(), True).as_py())
-    if column.name in (collection.time, collection.event_time):
-        micros = array.cast(pa.int64())
-        negative = pc.index(pc.less(micros, 0), True).as_py()
-        if negative >= 0:
-            raise refuse(f"holds a time before 1970: {shown(micros[negative].as_py())} µs", negative)
-    return array
-
-
-def _never_null(collection: Collection, name: str) -> Iterator[str]:
-    """The reasons why a column may hold no nulls."""
-    if any(name == column.name for column in collection.key):
-        yield "a key"
-    if name in (collection.time, collection.event_time):
-        yield "a time"
-    if collection.source.envelope is Envelope.UPDATES and name == collection.source.diff:
-        yield "a diff"
-
-
-def _place(content: Content, file_format: Format, row: int) -> str:
-    match file_format:
-        case Format.PARQUET:
-            return f"row {row}"
-        case Format.CSV:
-            return f"line {csvfile.line_of(content, row)}"
-        case Format.JSONL:
-            return f"line {jsonlfile.line_of(content, row)}"

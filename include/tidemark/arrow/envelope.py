@@ -106,7 +106,7 @@ def _applied(rows: pa.RecordBatch, collection: Collection, verdict: _Verdict, pa
     schema = unsealed_schema(collection)
     columns = {column.name: rows.column(column.name) for column in collection.columns}
     columns |= {TIME: pa.array(verdict.time), EVENT_TIME: pa.array(verdict.event_time)}
-    if collection.source.envelope is Envelope.UPSERT:
+    if collection.keyed:
         columns |= _fact_columns(rows, collection, path)
     elif collection.source.envelope is Envelope.UPDATES:
         columns[DIFF] = rows.column(collection.source.diff)
@@ -125,7 +125,9 @@ def _fact_columns(rows: pa.RecordBatch, collection: Collection, path: str) -> di
     length = rows.num_rows
     deleted = _constant(False, length, pa.bool_())
     columns: dict[str, pa.Array] = {}
-    if source.delete_when:
+    if source.envelope is Envelope.DEBEZIUM:
+        deleted = rows.column(DELETED)
+    elif source.delete_when:
         deleted = predicate.holds(parse(source.delete_when), rows)
         if pc.any(deleted).as_py():
             for column in collection.value:

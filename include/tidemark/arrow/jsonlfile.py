@@ -2,6 +2,7 @@
 
 Arrow parses blocks of lines. It is laxer than this format (it takes `null` for a row, and dies of one at the start), so
 a block it might misread, and one it refuses, is parsed by Python, line by line: slow, exact, and with a line number.
+A column's name may be a path, `source.ts_ms`: the field of an object within the row.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from tidemark.arrow.columns import leaves, nested
 from tidemark.arrow.content import BadFile, Content
 from tidemark.arrow.schema import ARROW_TYPES
 from tidemark.arrow.strict import shown
@@ -27,18 +30,24 @@ _BOM = b"\xef\xbb\xbf"
 # A line that does not start with `{`; a null or a second object after an object. Three searches, as each alone runs
 # along its first literal byte, and one with `|` would not.
 _DOUBTFUL = tuple(re.compile(p) for p in (rb"\A\s*[^{\s]", rb"\n[ \t\r]*[^{\s]", rb"\}[ \t\r]*[n{]"))
+_NULL_LINE = re.compile(rb"^null[ \t\r]*$", re.MULTILINE)
 _TEXTS = (ColumnType.STRING, ColumnType.DATE, ColumnType.TIMESTAMP)
 
 
-def read_blocks(content: Content, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+def read_blocks(
+    content: Content, columns: Sequence[Column], *, optional: bool = False, null_line: bytes | None = None
+) -> Iterator[pa.RecordBatch]:
     """The columns block by block: bools, ints and floats typed, all else as texts; an absent field is null.
 
-    Raises BadFile for what is not JSON lines, for a value of another type, and for a column in no line of the file.
+    Raises BadFile for what is not JSON lines, for a value of another type, and, unless columns are `optional`, for one
+    in no line of the file. A line that is `null` is read as if it was `null_line`, where one is given.
     """
     schema = pa.schema([(column.name, raw_type(column.type)) for column in columns])
-    unseen = {column.name for column in columns}
+    unseen = set() if optional else {column.name for column in columns}
     line, rows = 1, 0
     for block in _blocks(content):
+        if null_line is not None and (block.startswith(b"null") or b"\nnull" in block):
+            block = _NULL_LINE.sub(null_line, block)
         batch = _fast(block, schema)
         if batch is None:
             batch = _exact(content, block, line, columns, schema)
@@ -66,6 +75,15 @@ def name_lists(content: Content) -> Iterator[list[str]]:
     for _, text in _lines(content):
         pairs = json.loads(text, object_pairs_hook=_Pairs)
         yield [name for name, _ in pairs] if isinstance(pairs, _Pairs) else []
+
+
+def parsed_lines(content: Content) -> Iterator[tuple[int, Any]]:
+    """Each row as Python has it, with its line. Slow: for few rows. Raises BadFile for what is not JSON."""
+    for line, text in _lines(content):
+        try:
+            yield line, json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise BadFile(content.path, f"line {line}: not JSON: {error}; truncated?") from None
 
 
 def _blocks(content: Content) -> Iterator[bytes]:
@@ -109,16 +127,17 @@ def _fast(block: bytes, schema: pa.Schema) -> pa.RecordBatch | None:
         table = pa.json.read_json(
             pa.BufferReader(block),
             pa.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
-            pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+            pa.json.ParseOptions(explicit_schema=nested(schema), unexpected_field_behavior="ignore"),
         )
     except pa.ArrowInvalid:
         return None
     lines = block.count(b"\n") + (not block.endswith(b"\n"))
     if table.num_rows != lines and table.num_rows != sum(1 for _ in _numbered(block, 1)):
         return None
-    if any(pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py() for column in table.columns):
+    read = leaves(table, schema.names)
+    if any(pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py() for column in read.columns):
         return None  # Infinity, or an integer of hundreds of digits.
-    return table.select(schema.names).combine_chunks().to_batches(max_chunksize=table.num_rows)[0]
+    return read
 
 
 def _exact(content: Content, block: bytes, first: int, columns: Sequence[Column], schema: pa.Schema) -> pa.RecordBatch:
@@ -131,13 +150,10 @@ def _exact(content: Content, block: bytes, first: int, columns: Sequence[Column]
             raise BadFile(content.path, f"line {line}: not JSON: {error}; truncated?") from None
         if not isinstance(pairs, _Pairs):
             raise BadFile(content.path, f"line {line}: not a JSON object: {shown(pairs)}")
-        row = dict(pairs)
         for held, column in zip(values, columns, strict=True):
-            value = row.get(column.name)
-            if problem := _problem(value, column.type):
+            value, problem = pairs.at(column.name)
+            if problem := problem or _problem(value, column.type):
                 raise BadFile(content.path, f"line {line}: column {column.name} {problem}")
-            if len(row) < len(pairs) and sum(name == column.name for name, _ in pairs) > 1:
-                raise BadFile(content.path, f"line {line}: column {column.name} is written twice")
             held.append(float(value) if isinstance(value, int) and column.type is ColumnType.FLOAT else value)
     arrays = [pa.array(held, field.type) for held, field in zip(values, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -193,3 +209,21 @@ def _present(content: Content, names: set[str]) -> set[str]:
 
 class _Pairs(list[Any]):
     """A JSON object as its pairs, in order, so that a name written twice is noticed."""
+
+    @cached_property
+    def last(self) -> dict[str, Any]:
+        """The last value of each name."""
+        return dict(self)
+
+    def at(self, path: str) -> tuple[Any, str | None]:
+        """What stands at a path (None if nothing does), and what is wrong on the way there."""
+        value: Any = self
+        for step in path.split("."):
+            if value is None:
+                break
+            if not isinstance(value, _Pairs):
+                return None, f"is looked for in an object, found {shown(value)}"
+            if len(value.last) < len(value) and sum(name == step for name, _ in value) > 1:
+                return None, "is written twice"
+            value = value.last.get(step)
+        return value, None

@@ -55,6 +55,14 @@ def fitted(array: pa.Array, declared: ColumnType) -> pa.Array:
     return canonical(_divided(convert, array, declared))
 
 
+def since_epoch(array: pa.Array, declared: ColumnType, unit: str) -> pa.Array:
+    """A column of integers that count since the epoch as the timestamp or date declared. Raises Misfit."""
+    if declared is ColumnType.DATE:
+        days = pa.int32()
+        return _divided(lambda some: some.cast(days).cast(ARROW_TYPES[declared]), array, declared)
+    return fitted(fitted(array, ColumnType.INT).cast(pa.timestamp(unit, "UTC")), declared)
+
+
 def parsed(array: pa.Array, declared: ColumnType, *, empty_is_null: bool) -> pa.Array:
     """A column of texts as the declared type. Raises Misfit."""
     if declared is ColumnType.STRING:
