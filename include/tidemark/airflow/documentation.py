@@ -14,8 +14,8 @@ STEP_DOCS: Mapping[str, str] = {
     "seal": "Promises that no more updates come below the interval's end (less the grace). Where an earlier interval "
     f"is missing the seal waits, and the run that ingests it passes the waiting ones too. {SAFE}",
     "drain": f"Moves what is sealed into the trace. {SAFE}",
-    "compact": "Moves `since` by the retention as far as holds allow, and merges neighbouring trace batches where there "
-    f"are more than the budget. {SAFE}",
+    "compact": "Moves `since` by the retention as far as holds allow, and merges neighbouring trace batches where "
+    f"there are more than the budget. {SAFE}",
     "published": "Emits one event of the collection's asset for what was newly sealed, `[lower, upper)` in its "
     "`extra`. Skipped while the seal waits for an earlier interval.",
 }
