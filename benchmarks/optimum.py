@@ -8,26 +8,52 @@ runs, after it n − m live in at most k − 1:
 
 w(m) is m where the batch that arrives last is written straight into the run, and m + 1 for m > 1 where it must be
 written by itself first, as Tidemark's drain and compaction do, which are separate steps.
+
+With a `base` of b batch sizes that is there from the start, in a run of its own, the oldest run either stays as it is
+or is written last with m of the batches in it:
+
+    E(n, k) = min of  D(n, k − 1)  and over m of  E(m − 1, k) + b + w'(m) + D(n − m, k − 1),  w' being m or m + 1
 """
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+def optimum(batches: int, runs: int, *, base: float = 0, flushed_apart: bool = True) -> float:
+    """Batch sizes written in all, the base's own not counted; infinite if there are batches and no runs."""
+    if base and runs:
+        return float(_with_base(batches, runs, base, flushed_apart)[batches])
+    return float(_from_nothing(batches, runs, flushed_apart)[batches])
 
 
 @cache
-def optimum(batches: int, runs: int, *, flushed_apart: bool = True) -> float:
-    """Batch sizes written in all; infinite if there are batches and no runs."""
-    if batches == 0:
-        return 0
+def _from_nothing(batches: int, runs: int, flushed_apart: bool) -> Floats:
+    """D(0 … batches, runs)."""
     if runs == 0:
-        return float("inf")
-    return min(
-        optimum(last - 1, runs, flushed_apart=flushed_apart)
-        + (last + 1 if flushed_apart and last > 1 else last)
-        + optimum(batches - last, runs - 1, flushed_apart=flushed_apart)
-        for last in range(1, batches + 1)
-    )
+        return np.array([0.0] + [np.inf] * batches)
+    younger = _from_nothing(batches, runs - 1, flushed_apart)
+    merge = np.arange(1, batches + 1) + (np.arange(1, batches + 1) > 1) * float(flushed_apart)
+    least = np.zeros(batches + 1)
+    for n in range(1, batches + 1):
+        least[n] = (least[:n] + merge[:n] + younger[n - 1 :: -1]).min()
+    return least
+
+
+def _with_base(batches: int, runs: int, base: float, flushed_apart: bool) -> Floats:
+    """E(0 … batches, runs)."""
+    younger = _from_nothing(batches, runs - 1, flushed_apart)
+    merge = base + np.arange(1, batches + 1) + float(flushed_apart)
+    least = np.zeros(batches + 1)
+    for n in range(1, batches + 1):
+        least[n] = min(younger[n], (least[:n] + merge[:n] + younger[n - 1 :: -1]).min())
+    return least
 
 
 def pairwise(batches: int) -> tuple[int, list[int]]:
@@ -41,3 +67,9 @@ def pairwise(batches: int) -> tuple[int, list[int]]:
             written += runs[-1]
         alive.append(len(runs))
     return written, alive
+
+
+def curve(batches: int, runs: int, *, base: float = 0) -> list[float]:
+    """The optimum after 1 … `batches`, flushes apart: at each of them for itself, not of one schedule."""
+    least: Any = _with_base(batches, runs, base, True) if base else _from_nothing(batches, runs, True)
+    return [float(found) for found in least[1:]]
