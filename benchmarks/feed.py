@@ -68,7 +68,7 @@ class Feed:
     @cached_property
     def drawn(self) -> list[Rows]:
         """The rows of each day."""
-        return [_draw(self, day) for day in range(self.days)]
+        return [drawn_day(self, day) for day in range(self.days)]
 
     def expected(self, days: int) -> Fingerprint:
         """The fingerprint of what the collection holds after the first `days` days."""
@@ -144,15 +144,15 @@ def fingerprint(ids: Ints, amount: Ints, ratio: npt.NDArray[np.float64], label: 
     }
 
 
-def fingerprint_of(table: pa.Table) -> Fingerprint:
-    """That of an as-of answer of the Arrow reader."""
+def fingerprint_of(table: pa.Table, held: str = "_multiplicity") -> Fingerprint:
+    """That of an as-of answer of the Arrow reader, or of other rows that count as often as `held` says."""
     number = table["label"].combine_chunks()
     number = pa.compute.cast(pa.compute.utf8_slice_codeunits(number, len("label-")), pa.int64())
     codes = set(pa.compute.unique(pa.compute.utf8_slice_codeunits(table["code"], len("code-"))).to_pylist())
     if not codes <= {f"{number:02d}" for number in range(CODES)}:
         raise AssertionError(f"codes that were never written: {sorted(codes)[:5]}")
-    ids, amount, ratio, held = (table[name].to_numpy() for name in ("id", "amount", "ratio", "_multiplicity"))
-    return fingerprint(ids, amount, ratio, number.to_numpy(zero_copy_only=False), held)
+    ids, amount, ratio, often = (table[name].to_numpy() for name in ("id", "amount", "ratio", held))
+    return fingerprint(ids, amount, ratio, number.to_numpy(zero_copy_only=False), often)
 
 
 def declared(envelope: Envelope, name: str = "") -> Collection:
@@ -196,7 +196,8 @@ def _cut(table: pa.Table) -> Iterator[pa.Table]:
     return (table.slice(start, size) for start in range(0, table.num_rows, size))
 
 
-def _draw(feed: Feed, day: int) -> Rows:
+def drawn_day(feed: Feed, day: int) -> Rows:
+    """One day's rows, the same whenever they are drawn."""
     chance = np.random.default_rng([feed.seed, day])
     lower, upper = feed.interval(day).lower, feed.interval(day).upper
     happened = chance.integers(lower, upper, feed.rows)

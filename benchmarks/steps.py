@@ -95,12 +95,18 @@ class Bench:
     def vouched_day(self, interval: Interval) -> None:
         """Ingest to compaction with certificates that nobody looked for: the commits of a run, without what its gates
         read (that is measured elsewhere). Ids, metadata and data are as in a run."""
+        self.vouched_drain(interval)
+        self.vouched_compaction(interval)
+
+    def vouched_drain(self, interval: Interval) -> None:
         self._measured("ingest", lambda: ingest(self.job, interval, landing_root=str(self.landing)))
         self._vouch(Gate.UNSEALED)
         self._measured("seal", lambda: seal(self.job, interval))
         self._vouch(Gate.FRONTIER)
         self._measured("drain", lambda: drain(self.job, interval))
         self._vouch(Gate.TRACE)
+
+    def vouched_compaction(self, interval: Interval) -> None:
         self._measured("compact", lambda: compact(self.job, interval))
         self._vouch(Gate.COMPACTION)
 

@@ -1,0 +1,257 @@
+"""A collection that grows old: many small ingests into a large base, compaction after each, all history kept.
+
+Three questions. *Write amplification*: how many rows drains and compactions wrote for each row drained, beside the
+least anyone can write who takes in as many batches and never holds more (benchmarks/optimum.py; the base counts as
+there from the start). *As-of*: what a read of all costs after the ingests, beside the same read of the same rows
+merged into one batch. *Changes*: what a read of the last w ingests costs, at places all over the history, for w and
+for 2w; its worst place is right after a large merge, where the last ingests lie in a large batch.
+
+Jobs and kernels run in this process, so CPU seconds are the kernels' and the jobs' own. The gates' certificates are
+committed without looking: what gates cost is in the throughput tables. Every answer is held against one calculated
+apart (benchmarks/workload.py).
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pyarrow as pa
+
+from benchmarks.counting import Traffic
+from benchmarks.feed import Feed, Fingerprint, fingerprint_of
+from benchmarks.measure import apart, peak_rss, timed
+from benchmarks.optimum import curve
+from benchmarks.steps import Bench, InProcess, silent, stored
+from benchmarks.workload import Workload, land, minus, plus, windows
+from tidemark.arrow.read import as_of_batches, changes_batches
+from tidemark.jobs.write import trace_batch
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import Description
+from tidemark.model.instant import MAX_TIME
+from tidemark.plan.ranges import overlaps, split_keys
+from tidemark.plan.tasks import MergeTask
+from tidemark.storage import parts_table
+
+ROUNDS = 10
+"""Times the whole is read on the way."""
+WIDTHS = (4, 8, 16, 32)
+"""Ingests a read of changes looks back."""
+PLACES = 48
+REPEATS = 3
+
+
+def longevity(workload: Workload) -> dict[str, Any]:
+    """The figures of one workload. AssertionError if any answer is wrong."""
+    answer: dict[str, Any] = apart(_longevity, workload)
+    return answer
+
+
+def _longevity(workload: Workload) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
+        landing = Path(folder, "landing")
+        began = time.perf_counter()
+        expected, landed = land(workload, landing)
+        old = _Old(workload, Bench(workload.feed.collection, Path(folder, "root"), landing, measure=timed, note=silent))
+        old.live(expected)
+        seconds = time.perf_counter() - began
+        written, objects = stored(old.bench.folder)
+        answer = {"objects": objects, "bytes": old.bytes(landed, written), "writing": old.writing()}
+        answer["as_of"] = old.compared_reads(expected)
+    return {
+        "envelope": str(workload.envelope),
+        "base": workload.base,
+        "ingests": workload.ingests,
+        "rows_per_ingest": workload.rows,
+        "seed": workload.seed,
+        "live_batches_declared": workload.feed.collection.live_batches,
+        "seconds_in_all": round(seconds, 1),
+        "peak_rss": peak_rss(),
+        "steps": {name: cost.as_dict() | {"peak_rss": None} for name, cost in old.bench.costs.items()},
+        "base_seconds": old.base_seconds,
+        **answer,
+        "rounds": old.rounds,
+        "changes": _changes_by_width(old.changes, workload.ingests),
+        "changes_read": old.changes,
+    }
+
+
+@dataclass
+class _Old:
+    """A collection in the course of its years, and what was noted on the way."""
+
+    workload: Workload
+    bench: Bench
+    live_batches: list[int] = field(default_factory=list)
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    base_rows: int = 0
+    base_bytes: int = 0
+    base_seconds: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.traffic: Traffic = self.bench.counted()
+
+    @property
+    def feed(self) -> Feed:
+        return self.workload.feed
+
+    @property
+    def state(self) -> Arrangement:
+        return self.bench.job.log.load().state
+
+    def live(self, expected: list[Fingerprint]) -> None:
+        """All days one after the other; reads where they are due."""
+        looks = windows(self.workload.ingests, WIDTHS, PLACES, self.workload.seed)
+        for day in range(self.workload.ingests + 1):
+            self.bench.vouched_day(self.feed.interval(day))
+            if day == 0:
+                self._base_done()
+                continue
+            self.live_batches.append(self.bench.results["compact"][-1]["live_batches"])
+            for place, width in looks:
+                if place == day:
+                    self._look_back(day, width, minus(expected[day], expected[day - width]))
+            if day % max(1, self.workload.ingests // ROUNDS) == 0:
+                self.rounds.append({"ingests": day, **self._as_of(self.state, expected[day])})
+
+    def _base_done(self) -> None:
+        """What the base cost is told apart."""
+        self.base_seconds = {name: round(cost.cpu_total, 2) for name, cost in self.bench.costs.items()}
+        self.bench.costs.clear()
+        self.bench.results.clear()
+        held = self.state.trace
+        self.base_rows, self.base_bytes = sum(batch.rows for batch in held), sum(batch.bytes for batch in held)
+
+    def _look_back(self, day: int, width: int, expected: Fingerprint) -> None:
+        after, upto = (self.feed.interval(day - back).upper - 1 for back in (width, 0))
+        state = self.state
+        batches = changes_batches(self.bench.job.store, state, after=after, upto=upto)
+        found = self._read(batches, "diff", f"changes of the last {width} of {day} ingests", expected)
+        new = sum(result["bytes_written"] for result in self.bench.results["drain"][-width:])
+        self.changes.append({"ingests": day, "width": width, "bytes_drained": new, **found})
+
+    def _as_of(self, state: Arrangement, expected: Fingerprint, at: int | None = None) -> dict[str, Any]:
+        batches = as_of_batches(self.bench.job.store, state, time=at)
+        found = self._read(batches, "_multiplicity", f"as-of of {len(state.trace)} batches", expected)
+        return {"live_batches": len(state.trace), "trace_rows": sum(batch.rows for batch in state.trace), **found}
+
+    def _read(self, batches: Iterator[pa.RecordBatch], held: str, what: str, expected: Fingerprint) -> dict[str, Any]:
+        """CPU and bytes of a read to its end; its rows are summed off the clock. AssertionError if they are wrong."""
+        self.traffic.taken()
+        spent, rows, total = 0.0, 0, dict.fromkeys(expected, 0)
+        while True:
+            before = time.process_time()
+            batch = next(batches, None)
+            spent += time.process_time() - before
+            if batch is None:
+                break
+            rows += batch.num_rows
+            total = plus(total, fingerprint_of(pa.Table.from_batches([batch]), held))
+        if total != expected:
+            raise AssertionError(f"{what} gave {total}, calculated were {expected}")
+        counts = self.traffic.taken()
+        return {"cpu_seconds": round(spent, 4), "rows": rows, **{n: counts[n] for n in ("bytes_read", "calls")}}
+
+    def compared_reads(self, expected: list[Fingerprint]) -> dict[str, Any]:
+        """As-of at the end, half way, and of the same rows merged into one batch."""
+        state, half = self.state, self.workload.ingests // 2
+        one = self._merged(state)
+        end = [self._as_of(state, expected[-1]) for _ in range(REPEATS)]
+        compacted = [self._as_of(one, expected[-1]) for _ in range(REPEATS)]
+        half_way = self._as_of(state, expected[half], self.feed.interval(half).upper - 1)
+        return {
+            "at_the_end": end,
+            "compacted": compacted,
+            "half_way": half_way,
+            "cpu_ratio": round(_least(end, "cpu_seconds") / _least(compacted, "cpu_seconds"), 3),
+            "bytes_ratio": round(_least(end, "bytes_read") / _least(compacted, "bytes_read"), 3),
+        }
+
+    def _merged(self, state: Arrangement) -> Arrangement:
+        """The state as it would be if its trace was one batch; nothing is committed."""
+        store = self.bench.job.store
+        parts = parts_table.parts_of(store, [batch for batch in state.trace if batch.rows])
+        description = Description(0, state.trace_upper)
+        tasks = [
+            MergeTask(
+                state.collection,
+                tuple(part for part in parts if overlaps(part, keys)),
+                keys,
+                0,
+                MAX_TIME,
+                description.function,
+                "data/compacted",
+            )
+            for keys in split_keys(parts, target_rows=1_000_000)
+        ]
+        written = [part for answer in InProcess(store).run("merge", tasks) for part in answer.parts]
+        level = state.trace[0].level
+        return replace(state, trace=(trace_batch(self.bench.job, "compacted", description, level, written),))
+
+    def writing(self) -> dict[str, Any]:
+        """Rows and bytes written, by day, and the optimum for as many live batches."""
+        drained = [result["rows"] for result in self.bench.results["drain"]]
+        merged = [result["rows"] for result in self.bench.results["compact"]]
+        unit, most = mean(drained), max(self.live_batches)
+        least = curve(self.workload.ingests, most, base=self.base_rows / unit)
+        written, best = (sum(drained) + sum(merged)) / sum(drained), least[-1] / self.workload.ingests
+        totals = self.state.totals
+        data = sum(result["bytes_written"] for step in ("drain", "compact") for result in self.bench.results[step])
+        return {
+            "rows_drained": sum(drained),
+            "rows_merged": sum(merged),
+            "write_amplification": round(written, 3),
+            "write_amplification_bytes": round(
+                data / sum(result["bytes_written"] for result in self.bench.results["drain"]), 3
+            ),
+            "optimum": round(best, 3),
+            "of_optimum": round(written / best, 3),
+            "live_batches_most": most,
+            "live_batches_mean": round(mean(self.live_batches), 2),
+            "live_batches": self.live_batches,
+            "merged_rows": merged,
+            "largest_merge_rows": max(merged),
+            "rows_ingested": totals.rows_ingested,
+        }
+
+    def bytes(self, landed: list[int], written: int) -> dict[str, int]:
+        """Bytes by what wrote them, the base's too; metadata is all that is no part of a batch."""
+        totals = self.state.totals
+        data = {"ingest": totals.bytes_ingested, "drain": totals.bytes_drained, "compact": totals.bytes_compacted}
+        files = {"base_files": landed[0], "change_files": sum(landed[1:]), "base_trace": self.base_bytes}
+        return files | data | {"metadata": written - sum(data.values())}
+
+
+def _least(reads: list[dict[str, Any]], name: str) -> float:
+    """The least of repeated reads: what others on the machine add is not the read's."""
+    return min(float(read[name]) for read in reads)
+
+
+def _changes_by_width(reads: list[dict[str, Any]], ingests: int) -> dict[str, Any]:
+    """Means over all places, and over the first and the last half of the history."""
+
+    def average(width: int, name: str, chosen: list[dict[str, Any]]) -> float:
+        return mean(read[name] for read in chosen if read["width"] == width)
+
+    early = [read for read in reads if read["ingests"] <= ingests // 2]
+    late = [read for read in reads if read["ingests"] > ingests // 2]
+    rows = [
+        {
+            "width": width,
+            "bytes_read": round(average(width, "bytes_read", reads)),
+            "bytes_read_most": max(read["bytes_read"] for read in reads if read["width"] == width),
+            "bytes_drained": round(average(width, "bytes_drained", reads)),
+            "cpu_seconds": round(average(width, "cpu_seconds", reads), 4),
+            "late_over_early": round(average(width, "bytes_read", late) / average(width, "bytes_read", early), 2),
+        }
+        for width in WIDTHS
+    ]
+    slopes = [round(wide["bytes_read"] / narrow["bytes_read"], 2) for narrow, wide in pairwise(rows)]
+    return {"widths": rows, "slopes": slopes}

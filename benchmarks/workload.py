@@ -1,0 +1,109 @@
+"""Years of a collection in minutes: a large base, then many small ingests, and what must be held after each of them.
+
+Every engine gets the same rows (benchmarks/feed.py draws them): day 0 is the base, each later day one ingest. Of an
+`append` workload all rows are new; of an `upsert` workload ids are drawn from those of the base and a tenth more, and
+2 % are tombstones. What must be held is calculated here with numpy and plain arrays, as *fingerprints* that add up:
+what changed between two days is the difference of theirs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.feed import Feed, Fingerprint, Ints, Rows, drawn_day, write_day
+from benchmarks.measure import apart
+from tidemark.model.collection import Envelope
+
+NEW_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Workload:
+    """`base` rows, then `ingests` of `rows` rows each."""
+
+    envelope: Envelope
+    base: int
+    ingests: int
+    rows: int
+    seed: int = 1
+
+    @property
+    def feed(self) -> Feed:
+        """The declaration and the days; one ingest's rows at a time, as drawing all would need their memory."""
+        keys = int(self.base * (1 + NEW_SHARE)) if self.envelope is Envelope.UPSERT else self.base
+        return Feed(self.envelope, self.ingests + 1, self.rows, max(1, keys), self.seed)
+
+    def day(self, day: int) -> Rows:
+        """The rows of the base (day 0) or of one ingest."""
+        if day:
+            return drawn_day(self.feed, day)
+        base = drawn_day(replace(self.feed, rows=self.base), 0)
+        if self.envelope is Envelope.APPEND:
+            return base
+        return replace(base, id=np.arange(self.base), deleted=np.zeros(self.base, bool))
+
+
+class Held:
+    """The rows held, told day by day: of an upsert workload the last value of each id, in arrays by id."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._upsert = workload.envelope is Envelope.UPSERT
+        self._total: Fingerprint = {}
+        ids = workload.feed.keys if self._upsert else 0
+        self._last = Rows(
+            id=np.arange(ids),
+            amount=np.zeros(ids, np.int64),
+            ratio=np.zeros(ids),
+            label=np.zeros(ids, np.int64),
+            happened_at=np.zeros(ids, np.int64),
+            reported_at=np.zeros(ids, np.int64),
+            deleted=np.ones(ids, bool),
+        )
+
+    def after(self, rows: Rows) -> Fingerprint:
+        """The fingerprint of what is held once these rows have come."""
+        if not self._upsert:
+            self._total = plus(self._total, rows.fingerprint())
+            return self._total
+        order = np.argsort(rows.happened_at, kind="stable")
+        last = dict(zip(rows.id[order].tolist(), order.tolist(), strict=True))
+        ids, at = np.fromiter(last, np.int64, len(last)), np.fromiter(last.values(), np.int64, len(last))
+        before = self._last.fingerprint(ids[~self._last.deleted[ids]])
+        for name in ("amount", "ratio", "label", "deleted"):
+            getattr(self._last, name)[ids] = getattr(rows, name)[at]
+        after = self._last.fingerprint(ids[~self._last.deleted[ids]])
+        self._total = plus(self._total, minus(after, before))
+        return self._total
+
+
+def plus(one: Fingerprint, other: Fingerprint) -> Fingerprint:
+    return {name: one.get(name, 0) + amount for name, amount in other.items()}
+
+
+def minus(one: Fingerprint, other: Fingerprint) -> Fingerprint:
+    return {name: one[name] - amount for name, amount in other.items()}
+
+
+def windows(ingests: int, widths: tuple[int, ...], samples: int, seed: int) -> list[tuple[int, int]]:
+    """Days to stand at, and days to look back from there: every width at each of the places, drawn once for all."""
+    chance = np.random.default_rng([seed, 1_000_000])
+    places: Ints = np.sort(chance.integers(min(max(widths), ingests), ingests + 1, samples))
+    return [(int(place), width) for place in places for width in widths]
+
+
+def land(workload: Workload, landing: Path) -> tuple[list[Fingerprint], list[int]]:
+    """Write every day's files, in a process of its own: what must be held after each day, and the bytes of each."""
+    answer: tuple[list[Fingerprint], list[int]] = apart(_land, workload, landing)
+    return answer
+
+
+def _land(workload: Workload, landing: Path) -> tuple[list[Fingerprint], list[int]]:
+    held, fingerprints, sizes = Held(workload), [], []
+    for day in range(workload.ingests + 1):
+        rows = workload.day(day)
+        fingerprints.append(held.after(rows))
+        sizes.append(write_day(landing, workload.feed.interval(day), rows.table(workload.envelope)))
+    return fingerprints, sizes
