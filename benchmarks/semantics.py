@@ -1,0 +1,115 @@
+"""Eight small stories about late rows, deletes and repeats, told to every engine (what each should answer is known).
+
+A story is a list of days of rows `(value, event time, deleted)` of one key. Right is what was true by event time: the
+newest row that happened decides, whenever it arrived; a row that repeats what is held changes nothing. Peers are told
+twice: rows as they came, and with each day's rows of a key reduced to the newest before.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from benchmarks.engines import opened
+from benchmarks.feed import DAY, START, code_of
+
+Row = tuple[int, int, bool]
+BASE_ID, ID = 1, 2
+
+
+@dataclass(frozen=True)
+class Story:
+    """`days` after a base that holds another key; `value` is what must be held (None: nothing), and if `quiet`, the
+    last day changes nothing."""
+
+    name: str
+    days: tuple[tuple[Row, ...], ...]
+    value: int | None
+    quiet: bool = False
+
+
+def up(value: int, at: int) -> Row:
+    return value, at, False
+
+
+def gone(at: int) -> Row:
+    return 0, at, True
+
+
+STORIES = (
+    Story("an older update arrives late", ((up(1, 10),), (up(3, 30),), (up(2, 20),)), 3, quiet=True),
+    Story("two updates of a key in one batch", ((up(1, 10),), (up(2, 20), up(3, 30))), 3),
+    Story("two inserts of a new key in one batch", ((up(1, 10), up(2, 20)),), 2),
+    Story("a late update after a delete", ((up(1, 10),), (gone(30),), (up(2, 20),)), None, quiet=True),
+    Story("a delete arrives before its insert", ((gone(20),), (up(1, 10),)), None, quiet=True),
+    Story("a late delete older than the row", ((up(1, 10),), (up(3, 30),), (gone(20),)), 3, quiet=True),
+    Story("the same batch again", ((up(1, 10),), (up(2, 20),), (up(2, 20),)), 2, quiet=True),
+    Story("newer but equal value", ((up(1, 10),), (up(1, 20),)), 1, quiet=True),
+)
+
+
+def cases(engines: list[str]) -> list[dict[str, str]]:
+    """For each story, what each engine makes of it: right, or what is wrong."""
+    told = []
+    for story in STORIES:
+        row = {"case": story.name}
+        for name in engines:
+            if name == "tidemark":
+                row[name] = _told(name, story)
+            else:
+                row[f"{name}, rows as they came"] = _told(name, story, deduplicate=False)
+                row[f"{name}, newest of each key"] = _told(name, story, deduplicate=True)
+        told.append(row)
+    return told
+
+
+def _told(name: str, story: Story, **options: bool) -> str:
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
+        engine = opened(name, Path(folder, "table"), **options)
+        engine.ingest(0, _rows(0, BASE_ID, (up(0, 0),)))
+        try:
+            for day, rows in enumerate(story.days, start=1):
+                engine.ingest(day, _rows(day, ID, rows))
+            last = len(story.days)
+            held = engine.point(ID, code_of(ID)).to_pylist()
+            noise = _noise(engine.changes(last - 1, last).to_pylist()) if story.quiet else ""
+        except Exception as error:  # an engine that refuses is a result
+            return f"error: {str(error).splitlines()[0][:80]}"
+    return _wrong(story, held) or noise or "right"
+
+
+def _wrong(story: Story, held: list[dict[str, Any]]) -> str:
+    values = sorted(row["amount"] for row in held for _ in range(row["held"]))
+    wanted = [] if story.value is None else [story.value]
+    if values == wanted:
+        return ""
+    if not wanted:
+        return "**wrong**: the row is there"
+    return f"**wrong**: {len(values)} rows" if len(values) != 1 else f"**wrong**: holds {values[0]}, not {wanted[0]}"
+
+
+def _noise(changes: list[dict[str, Any]]) -> str:
+    """Rows of changes where nothing has changed."""
+    return f"right, but {len(changes)} changes that change nothing" if changes else ""
+
+
+def _rows(day: int, id: int, rows: tuple[Row, ...]) -> pa.Table:
+    """A change file's rows: event times count seconds from the first day on, reported on their own day in order."""
+    instant = pa.timestamp("us", "UTC")
+    number = len(rows)
+    return pa.table(
+        {
+            "id": pa.array([id] * number, pa.int64()),
+            "code": pa.array([code_of(id)] * number),
+            "amount": pa.array([value for value, _, _ in rows], pa.int64()),
+            "ratio": pa.array([0.5] * number),
+            "label": pa.array(["label-0001"] * number),
+            "happened_at": pa.array([START + at * 1_000_000 for _, at, _ in rows]).cast(instant),
+            "reported_at": pa.array([START + day * DAY + place for place in range(number)]).cast(instant),
+            "deleted": pa.array([deleted for _, _, deleted in rows]),
+        }
+    )
