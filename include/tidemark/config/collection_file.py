@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tidemark.config import declaration, document
+from tidemark.config import declaration, document, messages
 from tidemark.config.declaration import Declaration
 from tidemark.config.document import Document, Loc
 from tidemark.errors import InvalidUsage
@@ -65,7 +65,11 @@ class CollectionFile:
         declared = self.declaration
         coordinates = {declared.time_column, declared.event_time_column, declared.source.order_by}
         stored = {*declared.key, *declared.value}
-        implied = (coordinates - stored) if declared.types else set()
+        if declared.source.envelope == messages.DEBEZIUM and not declared.types:
+            coordinates -= {declared.source.order_by}  # times are numbers there, and what they count is known
+        elif not declared.types:
+            coordinates = set()
+        implied = coordinates - stored
         return tuple(name for name in self.columns if name not in declared.types and name not in implied)
 
     @property
@@ -144,7 +148,9 @@ def infer_types(path: str | Path, first_source_file: str) -> dict[str, ColumnTyp
     from tidemark.config.infer import inferred
 
     file = parse(path)
-    return inferred(first_source_file, file.declaration.source.file_format, file.undeclared)
+    declared = file.declaration
+    places = messages.places(declared, file.undeclared)
+    return messages.inferred_types(declared, inferred(first_source_file, declared.source.file_format, places))
 
 
 class _Builder:
@@ -169,6 +175,7 @@ class _Builder:
                 event_time=declared.event_time_column,
             )
             self._check_coordinates(collection)
+            messages.check_units(collection)
         with self._at("source", "delete_when"):
             if source.delete_when:
                 predicate.check_types(predicate.parse(source.delete_when), collection.type_of)
@@ -206,6 +213,7 @@ class _Builder:
             declared.delete_when,
             declared.ready.marker,
             declared.bad_files,
+            tuple(declared.units.items()),
         )
 
     def _columns(self, names: list[str]) -> tuple[Column, ...]:
@@ -214,7 +222,7 @@ class _Builder:
     def _inputs(self) -> tuple[Column, ...]:
         stored = {*self._declared.key, *self._declared.value}
         others = [name for name in self._file.columns if name not in stored]
-        return tuple(Column(name, self._types.get(name, ColumnType.TIMESTAMP)) for name in others)
+        return tuple(Column(name, self._types.get(name) or messages.implied(self._declared, name)) for name in others)
 
     def _check_coordinates(self, collection: Collection) -> None:
         for role, name in (("time", collection.time), ("event_time", collection.event_time)):
@@ -241,6 +249,8 @@ def _canonical(expectation: dict[str, Any]) -> str:
 def _check_columns(file: CollectionFile) -> None:
     """What the fields say about each other's columns."""
     declared = file.declaration
+    if wrong := messages.problem(declared):
+        raise file.refusal(*wrong)
     if declared.source.delete_when:
         try:
             predicate.parse(declared.source.delete_when)

@@ -12,13 +12,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from tidemark.config import template
 from tidemark.config.retention import retention_of
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import COLUMN_NAME, NAME, ColumnType, Format
+from tidemark.model.collection import COLUMN_NAME, FIELD_NAME, NAME, ColumnType, Format
 from tidemark.model.instant import from_datetime, parse_duration, parse_instant
 from tidemark.model.retention import KEEP_ALL
 
 PRESETS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@quarterly", "@yearly", "@annually")
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,#?-]+")
-_LATER_ENVELOPES = ("debezium",)
 
 _T = TypeVar("_T")
 
@@ -58,6 +57,12 @@ def _column(value: Any) -> str:
     return value
 
 
+def _field(value: Any) -> str:
+    if isinstance(value, str) and "." in value and FIELD_NAME.fullmatch(value):
+        return value
+    return _column(value)
+
+
 def _name(value: Any) -> str:
     if not isinstance(value, str) or not NAME.fullmatch(value):
         raise InvalidUsage(f"collection name {value!r} must match {NAME.pattern}")
@@ -75,14 +80,6 @@ def _path(value: Any) -> str:
     if not isinstance(value, str):
         raise InvalidUsage(f"a path is text, found {value!r}; quote it, as {{{{ starts a mapping in YAML")
     template.check(value)
-    return value
-
-
-def _envelope(value: Any) -> Any:
-    if value in _LATER_ENVELOPES:
-        raise InvalidUsage(
-            f"envelope {value} is not supported by this version; append, updates, upsert and snapshot are"
-        )
     return value
 
 
@@ -123,6 +120,8 @@ def _column_section(value: Any) -> Any:
 
 
 ColumnName = Annotated[str, _checked(_column)]
+FieldName = Annotated[str, _checked(_field)]
+"""A column, or a field within a message: `source.ts_ms`."""
 
 
 class _Section(BaseModel):
@@ -132,7 +131,7 @@ class _Section(BaseModel):
 class ByColumn(_Section):
     """A coordinate read from a column."""
 
-    column: ColumnName
+    column: FieldName
 
 
 class Marker(_Section):
@@ -177,12 +176,13 @@ class SourceSection(_Section):
 
     path: Annotated[str, _checked(_path)]
     format: Literal["parquet", "jsonl", "json", "csv"]
-    envelope: Annotated[Literal["append", "updates", "upsert", "snapshot"], _checked(_envelope)]
-    order_by: ColumnName | None = None
+    envelope: Literal["append", "updates", "upsert", "debezium", "snapshot"]
+    order_by: FieldName | None = None
     diff: ColumnName | None = None
     delete_when: str | None = None
     ready: Annotated[Marker, _checked(_ready)] = Marker(marker="exists")
     bad_files: Literal["stop", "quarantine"] = "stop"
+    units: dict[FieldName, Literal["days", "s", "ms", "us", "ns"]] = {}
 
     @model_validator(mode="after")
     def _diff_belongs_to_updates(self) -> SourceSection:
@@ -201,7 +201,7 @@ class Declaration(_Section):
     name: Annotated[str, _checked(_name)]
     key: Annotated[list[ColumnName], Field(min_length=1)]
     value: list[ColumnName] = []
-    columns: dict[ColumnName, Annotated[ColumnSection, _checked(_column_section)]] = {}
+    columns: dict[FieldName, Annotated[ColumnSection, _checked(_column_section)]] = {}
     start: Annotated[int, _checked(_instant)]
     end: Annotated[int, _checked(_instant)] | None = None
     time: Annotated[ByColumn | None, _checked(_time)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.csv
@@ -17,8 +18,12 @@ SAMPLE_BYTES = 16 * 2**20
 """How much of a csv or jsonl file is looked at."""
 
 
-def inferred(path: str, file_format: Format, columns: Sequence[str]) -> dict[str, ColumnType]:
-    """The types of `columns` in a file.
+_NULL_LINE = re.compile(rb"^null[ \t\r]*\n", re.MULTILINE)
+"""A message that is null (a tombstone), of which Arrow dies."""
+
+
+def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]]) -> dict[str, ColumnType]:
+    """The types of `columns` in a file, each given with the paths where it may stand in a row.
 
     Raises InvalidUsage if the file cannot be read, lacks a column, or shows no type for one (it is null throughout, or
     of a type Tidemark does not have): declare that column's type then.
@@ -29,11 +34,23 @@ def inferred(path: str, file_format: Format, columns: Sequence[str]) -> dict[str
     except (pa.ArrowException, OSError) as error:
         raise InvalidUsage(f"{path} cannot be read to infer types from: {str(error).splitlines()[0]}") from None
     types = {}
-    for name in columns:
-        if name not in schema.names:
+    for name, places in columns.items():
+        found = next((field for field in (_field(schema, place) for place in places) if field is not None), None)
+        if found is None:
             raise InvalidUsage(f"{path} has no column {name} to infer a type from; it has {', '.join(schema.names)}")
-        types[name] = _column_type(path, schema.field(name))
+        types[name] = _column_type(path, found)
     return types
+
+
+def _field(schema: pa.Schema, place: str) -> pa.Field | None:
+    of, field = pa.struct(list(schema)), None
+    for step in place.split("."):
+        at = of.get_field_index(step) if pa.types.is_struct(of) else -1
+        if at < 0:
+            return None
+        field = of.field(at)
+        of = field.type
+    return field
 
 
 def _schema(source: pa.NativeFile, file_format: Format) -> pa.Schema:
@@ -42,14 +59,16 @@ def _schema(source: pa.NativeFile, file_format: Format) -> pa.Schema:
     sample = source.read(SAMPLE_BYTES)
     if len(sample) == SAMPLE_BYTES:
         sample = sample[: sample.rfind(b"\n") + 1]
-    whole = pa.BufferReader(sample)
     if file_format is Format.CSV:
+        whole = pa.BufferReader(sample)
         reading = pa.csv.ReadOptions(block_size=len(sample) + 1, use_threads=False)
         converting = pa.csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
         parsing = pa.csv.ParseOptions(newlines_in_values=True)
         return pa.csv.read_csv(whole, reading, parsing, converting).schema
+    sample = _NULL_LINE.sub(b"", sample)
     if not sample.lstrip().startswith(b"{"):
         raise pa.ArrowInvalid("its first line is not a JSON object")
+    whole = pa.BufferReader(sample)
     return pa.json.read_json(whole, pa.json.ReadOptions(block_size=len(sample) + 1, use_threads=False)).schema
 
 

@@ -1,0 +1,85 @@
+"""What a collection file must say, and may leave out, where its source holds change messages of Debezium."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from tidemark.config.document import Loc
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import COLUMN_NAME, Collection, ColumnType
+from tidemark.model.epoch import unit_of
+
+if TYPE_CHECKING:
+    from tidemark.config.declaration import Declaration
+
+DEBEZIUM = "debezium"
+BODIES = ("", "payload.", "value.", "value.payload.")
+"""Where the fields of a message may stand in a file's rows."""
+
+
+def problem(declared: Declaration) -> tuple[Loc, str] | None:
+    """What is wrong about the columns of messages, and where it stands; None if nothing is."""
+    source = declared.source
+    coordinates = {
+        ("time", "column"): declared.time_column,
+        ("event_time", "column"): declared.event_time_column,
+        ("source", "order_by"): source.order_by,
+    }
+    if source.envelope != DEBEZIUM:
+        if source.units:
+            return ("source", "units"), f"units belong to the debezium envelope, not to {source.envelope}"
+        for loc, name in [*coordinates.items(), *((("columns", name), name) for name in declared.columns)]:
+            if name and not COLUMN_NAME.fullmatch(name):
+                return loc, f"column {name} is a field within a message, which only the debezium envelope has"
+        return None
+    stored = {*declared.key, *declared.value}
+    for loc, name in coordinates.items():
+        if name in stored:
+            return loc, (
+                f"{name} is a column of the key or the value, which no delete has; name a field of the message "
+                "itself, such as source.ts_ms or source.lsn"
+            )
+    for name in source.units:
+        if name not in {*stored, *coordinates.values()}:
+            return ("source", "units", name), f"column {name} is in no other field"
+    return None
+
+
+def implied(declared: Declaration, name: str) -> ColumnType:
+    """The type of a column that is read and not kept, where the file says none: a timestamp, but for what orders."""
+    order_by = declared.source.order_by
+    if declared.source.envelope != DEBEZIUM or name != order_by or unit_of(name, declared.source.units.items()):
+        return ColumnType.TIMESTAMP
+    return ColumnType.INT
+
+
+def check_units(collection: Collection) -> None:
+    """Raise InvalidUsage where numbers would be read as microseconds though they count something else, or where a unit
+    does not go with the column's type."""
+    units = collection.source.units
+    for role, name in (("time", collection.time), ("event_time", collection.event_time)):
+        if name and collection.type_of(name) is ColumnType.INT and (unit := unit_of(name, units)) not in (None, "us"):
+            raise InvalidUsage(f"{role} column {name} is an int and counts {unit}; leave its type out: a timestamp")
+    for name, unit in units:
+        of = ColumnType.DATE if unit == "days" else ColumnType.TIMESTAMP
+        if collection.type_of(name) is not of:
+            raise InvalidUsage(f"column {name} is a {collection.type_of(name)}, and its unit is {unit}: make it a {of}")
+
+
+def inferred_types(declared: Declaration, types: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
+    """Types found in a file, those with a declared unit as what they count."""
+    counted = {
+        name: ColumnType.DATE if unit == "days" else ColumnType.TIMESTAMP
+        for name, unit in declared.source.units.items()
+    }
+    return {name: counted.get(name, of) for name, of in types.items()}
+
+
+def places(declared: Declaration, columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Where each column may stand in a row of the source."""
+    if declared.source.envelope != DEBEZIUM:
+        return {name: (name,) for name in columns}
+    stored = {*declared.key, *declared.value}
+    within = {name: f"after.{name}" if name in stored else name for name in columns}
+    return {name: tuple(body + path for body in BODIES) for name, path in within.items()}
