@@ -1,0 +1,109 @@
+"""Trimming: an unsealed batch that was partly drained is rewritten smaller, and nobody can tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from support.world import World, collection, interval
+from tidemark.arrow.read import as_of
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.drain import drain
+from tidemark.jobs.ingest import ingest
+from tidemark.jobs.quarantine import quarantine
+from tidemark.jobs.seal import seal
+from tidemark.jobs.trim import trim
+from tidemark.jobs.verify import verify
+from tidemark.model.change import Redefined
+from tidemark.model.collection import Column, ColumnType, Envelope, Late
+from tidemark.model.evolution import evolved
+
+
+def ahead(folder: Path, envelope: Envelope = Envelope.APPEND, **changes: object) -> World:
+    """Day 0 brings rows of days 0 to 3; then days 0 and 1 are sealed and drained, the latter trims."""
+    world = World(folder, collection(envelope, **changes))
+    rows = [{"k": n, "v": "x", "t": n, "e": n, "o": 0, "gone": False} for n in range(40)]
+    world.land(0, "a", rows)
+    world.run(lambda job: ingest(job, interval(0), landing_root=str(folder)))
+    world.run(lambda job: ingest(job, interval(1), landing_root=str(folder)))
+    return world
+
+
+def drained(world: World, day: int) -> int:
+    world.run(lambda job: seal(job, interval(day)))
+    return int(world.run(lambda job: drain(job, interval(day))).get("trimmed", 0))
+
+
+def answers(world: World) -> list[list[dict[str, object]]]:
+    return [as_of(world.truth, world.state, time=time).to_pylist() for time in range(0, world.state.seal, 3)]
+
+
+def sound(world: World) -> bool:
+    return verify(world.job(), data=True).sound
+
+
+def test_a_batch_is_trimmed_once_half_of_it_can_go(tmp_path: Path) -> None:
+    world = ahead(tmp_path)
+    (before,) = world.state.unsealed
+    assert drained(world, 0) == 0
+    assert drained(world, 1) == 1
+    (after,) = world.state.unsealed
+    assert (after.id, after.sequence, after.rows) == (before.id, before.sequence, 20)
+    assert (after.first_time, after.last_time, after.trimmed) == (20, 39, True)
+    assert world.state.is_vouched(after)
+    assert sound(world)
+    held = [len(rows) for rows in answers(world)]
+    assert held == [time + 1 for time in range(0, 20, 3)]
+    assert world.run(lambda job: trim(job, interval(1))) == 0
+
+
+def test_remembered_facts_go_once_none_can_be_placed_before_them(tmp_path: Path) -> None:
+    """Rows may come up to ten late: of a drained batch those facts stay that happened in the last ten."""
+    world = World(tmp_path, collection(Envelope.UPSERT, late=Late("reemit", 10)))
+    rows = [{"k": n % 3, "v": f"v{n}", "t": n, "e": n, "o": 0, "gone": False} for n in range(20)]
+    world.land(0, "a", rows)
+    for day in (0, 1):
+        world.run(lambda job, day=day: ingest(job, interval(day), landing_root=str(tmp_path)))
+    assert drained(world, 1) == 1
+    (after,) = world.state.unsealed
+    assert (after.rows, after.first_event_time, world.state.forgotten) == (10, 10, 10)
+    held = answers(world)
+    late = {"k": 1, "v": "late", "t": 20, "e": 12, "o": 0, "gone": False}
+    world.land(2, "b", [late, late | {"e": 9}])
+    world.run(lambda job: ingest(job, interval(2), landing_root=str(tmp_path)))
+    drained(world, 2)
+    assert answers(world)[: len(held)] == held
+    at_12 = as_of(world.truth, world.state, event_time=12).to_pylist()
+    assert {row["k"]: row["v"] for row in at_12} == {0: "v12", 1: "late", 2: "v11"}
+    assert sound(world)
+
+
+def test_facts_that_later_ones_are_placed_among_stay(tmp_path: Path) -> None:
+    """However late rows may come, nothing is forgotten, so nothing can go."""
+    world = ahead(tmp_path, Envelope.UPSERT)
+    assert [drained(world, 0), drained(world, 1)] == [0, 0]
+    assert world.run(lambda job: trim(job, interval(1), least_share=0.0)) == 0
+    assert world.state.unsealed[0].rows == 40
+
+
+def test_a_batch_is_trimmed_after_its_columns_changed(tmp_path: Path) -> None:
+    world = ahead(tmp_path)
+    drained(world, 0)
+    held = world.state.collection
+    asked = replace(held, value=(*held.value, Column("w", ColumnType.STRING)))
+    log = world.log()
+    log.commit(log.load(), Redefined(evolved(held, asked)))
+    assert drained(world, 1) == 1
+    assert world.state.unsealed[0].rows == 20
+    assert sound(world)
+
+
+def test_what_was_trimmed_cannot_be_quarantined(tmp_path: Path) -> None:
+    """Its files would be free to be ingested again, and the rows that were drained would count twice."""
+    world = ahead(tmp_path)
+    drained(world, 0)
+    drained(world, 1)
+    with pytest.raises(InvalidUsage, match="was drained up to 20"):
+        quarantine(world.job(), world.state.unsealed[0].id)
