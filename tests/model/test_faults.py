@@ -17,7 +17,7 @@ from tidemark.storage import ledger
 from tidemark.storage.store import AlreadyExists, Indeterminate
 
 pytestmark = pytest.mark.model
-ENVELOPES = [Envelope.APPEND, Envelope.UPSERT]
+ENVELOPES = [Envelope.APPEND, Envelope.UPSERT, Envelope.SNAPSHOT]
 
 
 def run(made: World, folder) -> None:

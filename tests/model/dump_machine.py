@@ -1,0 +1,183 @@
+"""The state machine over a collection of full dumps: the same jobs, races and crashes, another kind of source.
+
+A day's files are one dump. What is refused here is refused for ever, so a day is not landed in again once it was read,
+but for a dump in quarantine, whose files are free.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import event
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from model.machine import Held, Machine, files, reached, rows
+from model.oracle import Row
+from support.faulty import FaultyStore
+from support.world import DAY, World, collection, interval
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.ingest import ingest
+from tidemark.jobs.quarantine import quarantine, release
+from tidemark.model.change import Change, Drained, Ingested, Quarantined, Released
+from tidemark.model.collection import Envelope
+from tidemark.storage.memory import MemoryStore
+
+
+class DumpOracle:
+    """What each dump said, by its time. It shares no code with the library."""
+
+    keyed = moves = False
+
+    def __init__(self) -> None:
+        self.seal = self.since = self.forgotten = 0
+        self.rows: list[Row] = []
+        self.dumps: dict[int, Counter] = {}
+
+    def allow(self, policy: str, reach: int | None) -> None:
+        """No row of a dump is late."""
+
+    def as_of(self, time: int, event_time: int) -> Counter:
+        known = [at for at in self.dumps if at <= min(time, event_time)]
+        return self.dumps[max(known)] if known else Counter()
+
+    def changes(self, after: int, upto: int) -> Counter:
+        found: Counter = Counter()
+        times = sorted(at for at in self.dumps if after < at <= upto)
+        for before, at in pairwise([after, *times]):
+            then, now = self.as_of(before, before), self.dumps[at]
+            for key, value in {*then, *now}:
+                found[key, value, at, max(at, self.since)] += now[key, value] - then[key, value]
+        return Counter({at: n for at, n in found.items() if n})
+
+
+class DumpMachine(Machine):
+    late_rows = late_rows_wait = redefine_lateness = None
+
+    @initialize(grace=st.sampled_from([0, 4]), ahead=st.just(False), past=st.lists(files, min_size=2, max_size=5))
+    def declare(self, grace, ahead, past):
+        declared = collection(Envelope.SNAPSHOT, grace=grace, compact_ahead=ahead)
+        self.world = World(Path(self.folder.name), declared, MemoryStore())
+        self.world.store = FaultyStore(self.world.truth)
+        self.oracle = DumpOracle()
+        self.said: dict[str, tuple[int, Counter]] = {}
+        for landed in past:
+            self.quiet_day(landed)
+
+    @rule(landed=files, days=st.permutations([0, 1, 2]))
+    def days_out_of_order(self, landed, days):
+        """Dumps are read in any order, and drained together."""
+        first = self.day(0)
+        for day in days:
+            self.land(first + day, landed if day == 1 else [landed[0]] if landed else [[]])
+            self.run_ingest(first + day)
+        self.seal(-1)
+        self.drain(0)
+
+    @rule(newest=st.booleans(), sealed=st.booleans(), mended=st.none() | rows, landed=files)
+    def quarantine(self, newest, sealed, mended, landed):
+        state = self.world.state
+        if not state.pending_dumps:
+            self.land(self.day(0), landed)
+            self.run_ingest(self.day(0))
+            state = self.world.state
+        if sealed:
+            self.seal(-1)
+            state = self.world.state
+        if state.pending_dumps:
+            dump = state.pending_dumps[-1 if newest else 0]
+            if dump.time < state.seal:
+                reached("sealed dump quarantined")
+            if not dump.rows:
+                reached("empty dump quarantined")
+            self.run(lambda job: quarantine(job, dump.batch))
+            if newest:
+                self.lead_out(mended)
+
+    @rule(mended=st.none() | rows)
+    def lead_out(self, mended):
+        held = [dump for dump in self.world.state.dumps if dump.quarantined]
+        if not held:
+            return
+        dump = held[0]
+        day = dump.interval.lower // DAY
+        if mended is None:
+            if any(self.files[name] != content for name, content in self.read[dump.batch].items()):
+                return
+            try:
+                self.run(lambda job: release(job, dump.batch))
+                reached("dump released")
+            except InvalidUsage:
+                event("release refused")
+            return
+        freed = [name for name in self.files_of(day) if not self.owner.get(name)]
+        if freed and dump.time >= self.world.state.seal:
+            self.write(freed[0], day, mended)
+            reached("mended dump")
+        self.run_ingest(day)
+
+    # Behind the rules.
+
+    def land(self, day: int, landed: list[list[dict[str, Any]]]) -> None:
+        if (day + 1) * DAY <= self.world.state.seal or any(self.owner.get(name) for name in self.files_of(day)):
+            return
+        super().land(day, landed)
+
+    def comes_too_late(self, day: int) -> bool:
+        missing = [name for name in self.files_of(day) if not self.owner.get(name)]
+        return bool(missing) and (day + 1) * DAY <= self.world.state.seal
+
+    def start_work(self, step: str, day: int, landed: list[list[dict[str, Any]]]) -> Held | None:
+        if self.comes_too_late(day):
+            self.run_ingest(day)
+            return None
+        return super().start_work(step, day, landed)
+
+    def run_ingest(self, day: int) -> dict[str, Any]:
+        """A dump whose time is sealed by now is refused, and waits for nothing."""
+        if self.comes_too_late(day):
+            with pytest.raises(InvalidUsage, match="which the seal"):
+                self.run(lambda job: ingest(job, interval(day), landing_root=self.folder.name))
+            self.observe()
+            reached("late dump refused")
+            return {"outcome": "nothing to do"}
+        return super().run_ingest(day)
+
+    def tell(self, change: Change, before: Any) -> None:
+        if isinstance(change, Quarantined):
+            self.oracle.dumps.pop(self.said[change.batch][0])
+        elif isinstance(change, Released):
+            time, content = self.said[change.batch]
+            assert time not in self.oracle.dumps
+            self.oracle.dumps[time] = content
+        elif isinstance(change, Drained):
+            drained = [d for d in before.pending_dumps if d.time < change.batch.description.upper]
+            if len(drained) > 1:
+                reached("several dumps drained at once")
+            if any(not d.rows for d in drained):
+                reached("empty dump drained")
+            if drained and not change.batch.rows:
+                reached("unchanged dump writes nothing")
+        super().tell(change, before)
+
+    def tell_ingested(self, change: Ingested, before: Any) -> None:
+        names = self.named(change.sources)
+        assert sorted(names) == sorted(name for name in names if not self.owner.get(name)), "counted twice"
+        assert (change.rows_late_applied, change.rows_late_discarded) == (0, 0)
+        assert (change.dump is None) == (not names)
+        if change.dump is None:
+            return
+        came = [row for name in names for row in self.files[name]]
+        batch, time = change.dump.batch, change.fence.interval.upper - 1
+        assert change.dump.rows == len(came)
+        assert time not in self.oracle.dumps, "two dumps of one time"
+        for name in names:
+            self.owner[name] = batch
+        self.accepted[batch] = []
+        self.read[batch] = {name: self.files[name] for name in names}
+        self.said[batch] = time, Counter((row.key, row.value) for row in came)
+        self.oracle.dumps[time] = self.said[batch][1]

@@ -1,0 +1,38 @@
+"""Ring 2 for collections of dumps: the state machine against its oracle, and proof that it goes deep."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from model.dump_machine import DumpMachine
+from model.machine import REACHED
+from model.test_machine import PROFILE, PROFILES
+
+pytestmark = pytest.mark.model
+
+SEEDS = (1, 2) if PROFILE == "ci" else (None,)
+DEPTHS = (
+    "several dumps drained at once",
+    "empty dump drained",
+    "unchanged dump writes nothing",
+    "empty dump quarantined",
+    "sealed dump quarantined",
+    "dump released",
+    "mended dump",
+    "late dump refused",
+)
+
+
+@pytest.mark.parametrize("number", SEEDS)
+def test_any_order_of_work_answers_as_the_last_dump(number: int | None):
+    machine = type("DumpMachine", (DumpMachine,), {})
+    profile = settings(PROFILES[PROFILE])
+    run_state_machine_as_test(machine if number is None else seed(number)(machine), settings=profile)
+
+
+@pytest.mark.skipif(PROFILE == "dev", reason="too few examples to reach everything")
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_it_went_deep(depth: str):
+    assert REACHED[depth], f"never reached: {depth}; reached were {dict(REACHED)}"
