@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tidemark.config import declaration, document, messages
+from tidemark.config import declaration, document, dumps, messages
 from tidemark.config.declaration import Declaration
 from tidemark.config.document import Document, Loc
 from tidemark.errors import InvalidUsage
@@ -104,7 +104,7 @@ def parse(path: str | Path) -> CollectionFile:
             line = read.line((field,))
             raise InvalidUsage(f"{path}:{line}: {field}: {what} not supported by this version; remove it")
     try:
-        declared = Declaration.model_validate(read.content)
+        declared = Declaration.model_validate(dumps.with_time(read.content))
     except ValidationError as error:
         raise _refused(read, error) from None
     file = CollectionFile(str(path), declared, read)
@@ -249,7 +249,7 @@ def _canonical(expectation: dict[str, Any]) -> str:
 def _check_columns(file: CollectionFile) -> None:
     """What the fields say about each other's columns."""
     declared = file.declaration
-    if wrong := messages.problem(declared):
+    if wrong := messages.problem(declared) or dumps.problem(declared):
         raise file.refusal(*wrong)
     if declared.source.delete_when:
         try:

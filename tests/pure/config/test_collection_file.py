@@ -197,6 +197,44 @@ def test_a_wrong_file_is_refused_in_one_line(path: Path, old: str, new: str, say
     assert refusal(path, FLIGHTS.replace(old, new, 1)).startswith(says)
 
 
+STOCK = """\
+name: stock
+key: [item]
+value: [count]
+columns: {item: string, count: int, at: timestamp}
+start: 2024-01-01
+source:
+  path: "{{ landing }}/{{ ds }}/*.csv"
+  format: csv
+  envelope: snapshot
+"""
+
+
+def test_dumps_say_no_times(path: Path) -> None:
+    path.write_text(STOCK.replace(", at: timestamp", ""))
+    stock = load(path)
+    assert stock.dumped
+    assert (stock.time, stock.event_time, stock.inputs) == (None, None, ())
+    path.write_text(STOCK.replace(", at: timestamp", "").replace("start:", "time: arrival\nstart:"))
+    assert load(path) == stock
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("time: {column: at}\n", "10: time: a dump is true at the last instant of its interval; remove it"),
+        ("event_time: {column: at}\n", "10: event_time: a dump is true at the last instant of its interval; remove it"),
+        ("late: discard\n", "10: late: no row of a dump is late; remove it"),
+        ("  bad_files: quarantine\n", "10: bad_files: a dump that lacks a file would delete its rows; remove it"),
+        ("  order_by: at\n", "6: order_by belongs to the envelopes upsert and debezium, not to snapshot"),
+        ("  delete_when: at IS NULL\n", "6: delete_when belongs to the upsert envelope, not to snapshot"),
+        ("  diff: count\n", "6: source: diff belongs to the updates envelope, not to snapshot"),
+    ],
+)
+def test_what_dumps_cannot_have_is_refused_at_its_line(path: Path, more: str, says: str) -> None:
+    assert refusal(path, STOCK + more).startswith(says)
+
+
 def test_several_wrong_fields_are_counted_and_the_first_is_named(path: Path) -> None:
     text = FLIGHTS.replace("key:", "keys:").replace("grace: 2h", "grace: soon")
     assert re.match(r"2: unknown field 'keys'.*\(and 2 more\)$", refusal(path, text))
