@@ -37,18 +37,18 @@ def collection(
 ) -> Collection:
     """Key `k`, value `v`, read with a time `t`, an event time `e`, an order `o` and, by envelope, `gone` or `d`; of
     dumps key and value only."""
-    keyed, dumped = envelope is Envelope.UPSERT, envelope is Envelope.SNAPSHOT
+    keyed, dumped = envelope in (Envelope.UPSERT, Envelope.DEBEZIUM), envelope is Envelope.SNAPSHOT
     inputs = {} if dumped else {"t": ColumnType.INT}
     inputs |= {"e": ColumnType.INT} if event_time and not dumped else {}
     inputs |= {"o": ColumnType.INT} if keyed and order_by else {}
-    inputs |= {"gone": ColumnType.BOOL} if keyed else {}
+    inputs |= {"gone": ColumnType.BOOL} if envelope is Envelope.UPSERT else {}
     source = Source(
         f"{{{{ landing }}}}/{{{{ lower }}}}/*.{format}",
         format,
         envelope,
         order_by="o" if "o" in inputs else None,
         diff="d",
-        delete_when="gone = TRUE" if keyed else None,
+        delete_when="gone = TRUE" if "gone" in inputs else None,
         ready="always",
     )
     declared: dict[str, Any] = {
@@ -62,6 +62,16 @@ def collection(
         "inputs": tuple(Column(name, of) for name, of in inputs.items()),
     }
     return Collection(**(declared | changes))
+
+
+def as_message(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as a change message; some have before-images."""
+    times = {name: row.get(name) for name in ("t", "e", "o")}
+    key = {"k": row["k"]}
+    if row.get("gone"):
+        return {"op": "d", "before": {**key, "v": "gone"}, "after": None, **times}
+    before = {**key, "v": "was"} if row["v"] == "a" else None
+    return {"op": "u" if before else "c", "before": before, "after": {**key, "v": row["v"]}, **times}
 
 
 def interval(day: int) -> Interval:
@@ -82,6 +92,8 @@ class World:
 
     def __post_init__(self) -> None:
         self.store = self.store or self.truth
+        if isinstance(self.truth, MemoryStore):
+            self.truth.clock = self.clock
         log = self.log(self.truth)
         log.commit(log.load(), Created(self.collection))
 
@@ -89,9 +101,7 @@ class World:
         return f"id{next(self.ids):05}"
 
     def log(self, store: ObjectStore | None = None) -> StateLog:
-        return StateLog(
-            store or self.truth, self.new_id, wall=lambda: 0.0, monotonic=self.clock, pause=self.clock.pause
-        )
+        return StateLog(store or self.truth, self.new_id, wall=self.clock, monotonic=self.clock, pause=self.clock.pause)
 
     def job(self, attempt: str | None = None, log: StateLog | None = None) -> Job:
         assert self.store is not None
@@ -114,7 +124,10 @@ class World:
         return self.head.state
 
     def land(self, day: int, name: str, rows: Sequence[dict[str, Any]]) -> str:
-        """Put a file of JSON lines into a day's folder; returns its identity."""
+        """Put a file of JSON lines into a day's folder; returns its identity. Where the source holds change messages,
+        each row becomes one."""
+        if self.collection.source.envelope is Envelope.DEBEZIUM:
+            rows = [as_message(row) for row in rows]
         folder = self.landing / str(day * DAY)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

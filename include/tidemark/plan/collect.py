@@ -13,8 +13,6 @@ from itertools import islice
 
 LIMIT = 100_000
 """Objects in one plan, so that it stays readable; the others wait for the next."""
-KEEP_PLANS = 10
-"""The newest plans stay, for people: what went, when and why."""
 KEEP_READS = 30 * 86_400 * 1_000_000
 """Records of reads that were asked, by which adaptive retention chooses, are of use for so long."""
 SWEPT = ("data/", "ledger/")
@@ -29,7 +27,6 @@ class Why(StrEnum):
     UNNAMED = "named by no version that is kept"
     UNFINISHED = "never finished by its writer"
     READ = "record of reads older than 30 days"
-    PLAN = "plan older than the newest 10"
 
 
 @dataclass(frozen=True)
@@ -69,6 +66,7 @@ class GarbagePlan:
 
     @property
     def entries(self) -> tuple[Garbage, ...]:
+        """All that is listed, versions first."""
         return self.versions + self.objects
 
     @property
@@ -97,7 +95,7 @@ class Found:
 
     @property
     def now(self) -> int:
-        """The store's time, as far as what it holds tells: never later than it is."""
+        """The store's time, as far as its versions tell: never later than it is."""
         return max((stored.modified for _, stored in self.versions), default=0)
 
 
@@ -148,17 +146,12 @@ def plan_collection(
 
 
 def _garbage(found: Found, named: Collection[str], now: int) -> Iterator[Garbage]:
-    plans: list[Stored] = []
     for stored in found.objects:
-        if stored.key.startswith("collect/"):
-            plans.append(stored)
-        elif stored.key.startswith("reads/"):
+        if stored.key.startswith("reads/"):
             if now - stored.modified > KEEP_READS and stored.key not in named:
                 yield Garbage(stored.key, stored.bytes, Why.READ)
         elif stored.key.startswith(SWEPT) and stored.key not in named:
             yield Garbage(stored.key, stored.bytes, Why.UNNAMED)
-    for stored in plans[:-KEEP_PLANS]:
-        yield Garbage(stored.key, stored.bytes, Why.PLAN)
     for stored in found.unfinished:
         yield Garbage(stored.key, stored.bytes, Why.UNFINISHED, token=stored.token)
 

@@ -24,3 +24,8 @@ def load(store: ObjectStore, ref: ObjectRef) -> tuple[Part, ...]:
 def parts_of(store: ObjectStore, batches: Iterable[UnsealedBatch | TraceBatch]) -> tuple[Part, ...]:
     """The parts of several batches, in order."""
     return tuple(part for batch in batches if batch.parts is not None for part in load(store, batch.parts))
+
+
+def is_one(ref: ObjectRef) -> bool:
+    """Whether a reference is to a table of parts, by its name."""
+    return ref.key.rpartition("/")[2].startswith("parts-")

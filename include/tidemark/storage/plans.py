@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tidemark.errors import InvalidUsage
 from tidemark.plan.collect import GarbagePlan
 from tidemark.storage.codec import FORMAT, decode, encode
-from tidemark.storage.store import ObjectInfo, ObjectStore
+from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, ObjectStore
 from tidemark.storage.versions import retried
 
 FOLDER = "collect/"
@@ -34,7 +34,17 @@ def load(store: ObjectStore, key: str, pause: Callable[[float], None] = time.sle
 
 def save(store: ObjectStore, plan: GarbagePlan) -> None:
     """Write a plan. AlreadyExists if another collector has written one of its number."""
-    store.create(key_of(plan.number), encode(plan))
+    key, data = key_of(plan.number), encode(plan)
+    try:
+        store.create(key, data)
+    except (AlreadyExists, Indeterminate):
+        try:
+            held = store.read(key)
+        except Missing:
+            store.create(key, data)
+        else:
+            if held != data:
+                raise AlreadyExists(key) from None
 
 
 def versions_below(store: ObjectStore, pause: Callable[[float], None] = time.sleep) -> int:

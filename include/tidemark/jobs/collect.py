@@ -1,0 +1,230 @@
+"""Collect: remove what no kept version names. Metadata only, and in two phases (docs/decisions/0014).
+
+A run writes down what may go, and removes what was written down a grace ago and is still named by nothing. It may die
+anywhere and be run again, also twice at once: what it deletes nobody can come to name any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.errors import Contention, Corruption, InvalidUsage
+from tidemark.jobs.job import Job
+from tidemark.model.arrangement import Fence
+from tidemark.model.change import Attempted
+from tidemark.model.interval import Interval
+from tidemark.model.transition import Stale
+from tidemark.plan.collect import (
+    Found,
+    Garbage,
+    GarbagePlan,
+    Graces,
+    Stored,
+    Why,
+    due,
+    first_kept,
+    plan_collection,
+)
+from tidemark.storage import plans
+from tidemark.storage.head import COLLECTION_GRACE, DATA_GRACE
+from tidemark.storage.named import Named
+from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, Unavailable
+from tidemark.storage.versions import CHECKPOINT_EVERY, Version, number_of, retried
+
+SECOND = 1_000_000
+KEEP_VERSIONS = 7 * 86_400 * SECOND
+"""How long a superseded version can still be loaded, and a read that began at it still finds its objects."""
+GRACES = Graces(round(COLLECTION_GRACE * SECOND), round(DATA_GRACE * SECOND))
+AT_ONCE = Graces(0, 0)
+"""No grace: only where nothing else uses the collection."""
+KEEP_PLANS = 10
+"""The newest plans stay, for people: what went, and why."""
+ROUNDS = 20
+Progress = Callable[[str, int, int | None], None]
+
+
+def _quiet(what: str, done: int, total: int | None) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run listed, what of it was due, what it removed. `plan` is the key of what it wrote, if it wrote any."""
+
+    version: int
+    oldest_version: int
+    plan: str | None
+    listed: GarbagePlan
+    due: GarbagePlan
+    removed: tuple[Garbage, ...] = ()
+    failed: int = 0
+
+    def summary(self) -> dict[str, Any]:
+        """Counts and bytes: the result of the step."""
+        waiting = len(self.listed.entries) - len(self.removed)
+        versions = sum(entry.why in (Why.VERSION, Why.STRAY) for entry in self.removed)
+        return {
+            "outcome": "applied" if self.removed else "planned" if waiting else "nothing to do",
+            "version": self.version,
+            "oldest_version": self.oldest_version,
+            "plan": self.plan,
+            "versions_removed": versions,
+            "objects_removed": len(self.removed) - versions,
+            "bytes_removed": sum(entry.bytes for entry in self.removed),
+            "waiting": waiting,
+            "bytes_waiting": self.listed.bytes - sum(entry.bytes for entry in self.removed),
+            "failed": self.failed,
+            "left_out": self.listed.left_out,
+        }
+
+
+def collect(
+    job: Job,
+    *,
+    keep: int = KEEP_VERSIONS,
+    pinned: Sequence[int] = (),
+    graces: Graces = GRACES,
+    dry_run: bool = False,
+    progress: Progress = _quiet,
+) -> Report:
+    """Plan what may go, and remove what has been in the plans for its grace. `keep` is in microseconds; no version from
+    the first of `pinned` on goes. With `dry_run` nothing is written or removed.
+
+    Raises Corruption, and removes nothing, where the history or a table it names is not what was recorded.
+    """
+    if keep < graces.versions:
+        raise InvalidUsage(
+            f"versions kept for {keep // SECOND} s would go before their grace of {graces.versions // SECOND} s; "
+            "keep them at least as long"
+        )
+    for _ in range(ROUNDS):
+        with _undisturbed(job):
+            search = _Search(job, progress)
+            plan, now = search.plan(job, keep, pinned)
+        if dry_run or not (plan.entries or (search.previous and search.previous.entries)):
+            return Report(plan.version, search.found.oldest, None, plan, due(plan, graces, now=now))
+        try:
+            plans.save(job.store, plan)
+        except AlreadyExists:
+            job.note(f"another collector wrote plan {plan.number}; looking again")
+            continue
+        return _carry_out(job, search, plan, graces, progress)
+    raise Contention(f"{ROUNDS} other collectors wrote a plan first; run the step again")
+
+
+class _Search:
+    """One look at what a collection holds and names."""
+
+    def __init__(self, job: Job, progress: Progress) -> None:
+        # Objects first: what is written after this listing is not garbage by it, what is named after it is not yet.
+        objects = [_stored(info) for prefix in ("data/", "ledger/", "reads/") for info in _listed(job, prefix)]
+        unfinished = [_stored(info) for info in retried(lambda: [*job.store.unfinished()], job.log.pause)]
+        written = plans.listed(job.store, job.log.pause)[-1:]
+        self.previous = plans.load(job.store, written[0].key, job.log.pause) if written else None
+        self.appeared = _micros(written[0].modified) if written else 0
+        infos = job.log.versions.listed()
+        if not infos:
+            raise InvalidUsage("there is no collection here; create it with `tidemark init`")
+        versions = [(number_of(info), _stored(info)) for info in infos]
+        oldest, newest = job.log.oldest_version(), versions[-1][0]
+        self.found = Found(newest, oldest, versions, objects, unfinished)
+        self.named = Named(job.store)
+        self.named.add(_shown(job.log.versions.between(oldest, newest), oldest, newest, progress))
+
+    def plan(self, job: Job, keep: int, pinned: Sequence[int]) -> tuple[GarbagePlan, int]:
+        """What may go, and the time it is. How long versions are kept is counted to this machine's clock, unless the
+        store's is ahead; that they go no sooner than their grace after they were listed, by the store's alone."""
+        now = max(self.found.now, self.appeared, _micros(job.log.wall()))
+        kept = first_kept(self.found, now=now, keep=keep, window=CHECKPOINT_EVERY, pinned=pinned)
+        named = self.named.since(kept)
+        return plan_collection(self.found, kept, named, self.previous, now=now, appeared=self.appeared), now
+
+
+def _carry_out(job: Job, search: _Search, plan: GarbagePlan, graces: Graces, progress: Progress) -> Report:
+    """Remove what is due by a plan that was just written: its own time, by the store's clock, says what is."""
+    key = plans.key_of(plan.number)
+    info = retried(lambda: job.store.stat(key), job.log.pause)
+    assert info is not None, f"{key} is one of the newest plans, and those stay"
+    ripe = due(plan, graces, now=_micros(info.modified))
+    removed = [*_removed_in_order(job, ripe.versions)]
+    head, still = _still_unnamed(job, search, ripe)
+    for at, entry in enumerate(still):
+        progress("removing objects", at, len(still))
+        removed += [entry] if _remove(job, entry) else []
+    failed = len(ripe.versions) + len(still) - len(removed)
+    for old in plans.listed(job.store, job.log.pause)[:-KEEP_PLANS]:
+        _remove(job, Garbage(old.key, old.bytes, Why.UNNAMED))
+    return Report(head, job.log.oldest_version(), key, plan, ripe, tuple(removed), failed)
+
+
+@contextmanager
+def _undisturbed(job: Job) -> Iterator[None]:
+    """Within, what is not there is Corruption, but where another collector has removed versions: then Contention."""
+    oldest = job.log.oldest_version()
+    try:
+        yield
+    except (Missing, Corruption) as error:
+        if job.log.oldest_version() != oldest:
+            raise Contention(f"another collector removed versions from {oldest} on meanwhile; run again") from None
+        raise error if isinstance(error, Corruption) else Corruption(f"{error} is missing") from None
+
+
+def _still_unnamed(job: Job, search: _Search, ripe: GarbagePlan) -> tuple[int, Sequence[Garbage]]:
+    """What of the objects that are due is named by no version there is, and why it stays so.
+
+    An attempt commits within half the objects' grace of its plan, or not at all; this commits first, so that a writer
+    frozen before its create, for however long, finds its number taken and looks at the clock again.
+    """
+    head = search.found.version
+    if any(entry.why is Why.UNNAMED for entry in ripe.objects):
+        fence = Attempted(Fence("collect", Interval(0, 1), job.new_id()))
+        committed = job.log.commit(job.log.load(), fence)
+        if isinstance(committed, Stale):
+            raise Contention(f"{committed.reason}; run the step again")
+        head = committed.head.version
+        search.named.add(job.log.versions.between(search.found.version + 1, head))
+    with _undisturbed(job):
+        named = search.named.since(job.log.oldest_version())
+    return head, [entry for entry in ripe.objects if entry.key not in named or entry.why is Why.UNFINISHED]
+
+
+def _removed_in_order(job: Job, versions: Iterable[Garbage]) -> Iterator[Garbage]:
+    """Versions go oldest first. One that stays, stays with all that follow, for a later run."""
+    for entry in sorted(versions, key=lambda entry: entry.key):
+        if not _remove(job, entry):
+            return
+        yield entry
+
+
+def _remove(job: Job, entry: Garbage) -> bool:
+    """Delete an object; False where the store does not say that it did: a later run tries again."""
+    try:
+        if entry.why is Why.UNFINISHED:
+            job.store.discard(ObjectInfo(entry.key, entry.bytes, entry.token))
+        else:
+            job.store.delete(entry.key)
+    except (Unavailable, Indeterminate) as error:
+        job.note(f"{entry.key} stays for now: {error}")
+        return False
+    return True
+
+
+def _listed(job: Job, prefix: str) -> list[ObjectInfo]:
+    return retried(lambda: list(job.store.list(prefix)), job.log.pause)
+
+
+def _stored(info: ObjectInfo) -> Stored:
+    return Stored(info.key, info.bytes, _micros(info.modified), info.token)
+
+
+def _micros(seconds: float) -> int:
+    return round(seconds * SECOND)
+
+
+def _shown(versions: Iterator[Version], first: int, last: int, progress: Progress) -> Iterator[Version]:
+    for version in versions:
+        progress("reading versions", version.number - first, last - first + 1)
+        yield version

@@ -1,0 +1,72 @@
+"""What versions name: every object that is recorded in one, and what those name in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+from tidemark.model.arrangement import LedgerRun
+from tidemark.model.batch import ObjectRef
+from tidemark.storage import ledger, parts_table
+from tidemark.storage.store import ObjectStore
+from tidemark.storage.versions import CHECKPOINT_EVERY, Version
+
+Root = LedgerRun | ObjectRef
+
+
+@dataclass
+class Named:
+    """Versions of one store, read once and in order, and what the states from any of them on name.
+
+    A state names what its checkpoint does or a change since has recorded: no state need be folded, and a reference in a
+    field this code does not know is found as well.
+    """
+
+    store: ObjectStore
+    _checkpoints: dict[int, tuple[Root, ...]] = field(default_factory=dict)
+    _changes: dict[int, tuple[Root, ...]] = field(default_factory=dict)
+    _opened: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def add(self, versions: Iterable[Version]) -> None:
+        """Take versions that follow those taken before."""
+        for version in versions:
+            self._changes[version.number] = tuple(_roots(version.record.change))
+            if version.number % CHECKPOINT_EVERY == 0:
+                self._checkpoints[version.number] = tuple(_roots(version.record.checkpoint))
+
+    def since(self, oldest: int) -> set[str]:
+        """The keys that the states at `oldest` and later name. Corruption if a table they name is not what was
+        recorded."""
+        whole = self._checkpoints.get(oldest)
+        roots = [*(self._changes.get(oldest, ()) if whole is None else whole)]
+        roots += (root for number, changed in self._changes.items() if number > oldest for root in changed)
+        return {key for root in roots for key in self._keys(root)}
+
+    def _keys(self, root: Root) -> frozenset[str]:
+        key = root.key if isinstance(root, ObjectRef) else root.object.key
+        if key not in self._opened:
+            self._opened[key] = frozenset(self._read(root))
+        return self._opened[key]
+
+    def _read(self, root: Root) -> Iterator[str]:
+        if isinstance(root, LedgerRun):
+            yield from (ref.key for ref in ledger.named_objects(self.store, root))
+            return
+        yield root.key
+        if parts_table.is_one(root):
+            yield from (part.file.key for part in parts_table.load(self.store, root))
+
+
+def _roots(value: Any) -> Iterator[Root]:
+    """Every reference in a value, at whatever depth; a run of the ledger as a whole."""
+    if isinstance(value, Root):
+        yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _roots(item)
+    elif isinstance(value, dict):
+        yield from _roots(tuple(value.values()))
+    elif is_dataclass(value):
+        for one in fields(value):
+            yield from _roots(getattr(value, one.name))
