@@ -105,6 +105,8 @@ def _ingested(change: Ingested) -> str:
         "files set aside": change.bad_files,
     }
     more = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
+    if change.batch is None and change.dump:
+        return f"ingested {change.fence.interval}: a dump without rows as {change.dump.batch[:SHORT_ID]}"
     if change.batch is None:
         return f"ingested {change.fence.interval}: no rows{more}"
     rows, files = _counted(change.batch.rows, "row"), _counted(len(change.sources), "file")
