@@ -135,7 +135,7 @@ class Machine(RuleBasedStateMachine):
         self.checked: set[str] = set()
 
     @initialize(
-        envelope=st.sampled_from([Envelope.UPSERT, Envelope.UPSERT, Envelope.APPEND, Envelope.UPDATES]),
+        envelope=st.sampled_from([Envelope.UPSERT, Envelope.DEBEZIUM, Envelope.APPEND, Envelope.UPDATES]),
         late=lateness,
         grace=st.sampled_from([0, 4]),
         event_time=st.sampled_from([True, True, True, False]),
