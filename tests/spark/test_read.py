@@ -6,9 +6,11 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
-from tests.spark.support import ALL, DAY, HOUR, START, Made
+from tests.spark.support import ALL, DAY, HOUR, START, Made, day_of
 from tidemark.arrow import read as arrow_read
 from tidemark.errors import InvalidUsage
 
@@ -98,3 +100,54 @@ def test_a_read_is_stable_while_a_writer_goes_on(spark: Any, tmp_path: Path) -> 
     table = arrow_read.as_of(made.store, state)
     made.moved(2)
     assert rows_of_frame(frame, table.column_names) == rows_of_table(table)
+
+
+DUMPS = """\
+name: shelf
+key: [id]
+value: [kind]
+columns: {id: int, kind: string}
+start: 2024-01-01
+source: {path: "{{ landing }}/shelf/{{ ds }}/*.parquet", format: parquet, envelope: snapshot}
+"""
+
+
+def land_dump(made: Made, day: int, rows: list[tuple[int, str | None]]) -> None:
+    """A day's dump in two files."""
+    folder = made.landing / made.name / f"2024-01-{day:02d}"
+    folder.mkdir(parents=True)
+    for number in range(2):
+        ids, kinds = [row[0] for row in rows[number::2]], [row[1] for row in rows[number::2]]
+        table = pa.table({"id": pa.array(ids, pa.int64()), "kind": pa.array(kinds, pa.string())})
+        pyarrow.parquet.write_table(table, folder / f"{number}.parquet")
+
+
+def test_dumps_beyond_the_trace_answer_alike_drained_or_not(spark: Any, tmp_path: Path) -> None:
+    from tidemark.spark import read as spark_read
+    from tidemark.spark.runner import SparkRunner
+
+    made = Made(tmp_path, DUMPS, lambda store: SparkRunner(spark, store.url))
+    held: list[tuple[int, str | None]] = [(n % 40, "ab"[n % 2] if n % 7 else None) for n in range(300)]
+    for day, rows in enumerate([held, held[20:] + held[:60], [], held[::2]], start=1):
+        land_dump(made, day, rows)
+
+    def answers() -> list[Any]:
+        state, store = made.log.load().state, made.store
+        pairs = [
+            (arrow_read.as_of(store, state, time=at), spark_read.as_of(spark, store, state, time=at))
+            for at in (None, day_of(2).upper - 1, day_of(3).upper)
+        ]
+        told = arrow_read.changes(store, state, after=-1)
+        pairs.append((told, spark_read.changes(spark, store, state, after=-1)))
+        found = [rows_of_table(table) for table, _ in pairs]
+        assert found == [rows_of_frame(frame, table.column_names) for table, frame in pairs]
+        return found
+
+    made.moved(1)
+    for day in (2, 3, 4):
+        made.moved(day, "ingest", "seal")
+    before = answers()
+    assert [sum(row[2] for row in rows) for rows in before[:3]] == [150, 340, 0]
+    assert len(before[3]) > 200
+    made.moved(4, "drain", "compact")
+    assert answers() == before
