@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from support.stores import Contents
 from support.world import World, collection, interval, vouch
 from tidemark.arrow.read import as_of, changes
 from tidemark.jobs.compact import compact
@@ -15,6 +16,7 @@ from tidemark.jobs.job import Job
 from tidemark.jobs.quarantine import quarantine, release
 from tidemark.jobs.seal import seal
 from tidemark.model.collection import Envelope, Gate
+from tidemark.storage import ObjectStore
 
 Step = Callable[[Job], Any]
 
@@ -34,9 +36,9 @@ DAYS = [
 ]
 
 
-def world(folder: Path, envelope: Envelope) -> World:
-    """The collection, with all its files landed."""
-    made = World(folder, collection(envelope))
+def world(folder: Path, envelope: Envelope, store: ObjectStore) -> World:
+    """The collection in an empty store, with all its files landed."""
+    made = World(folder, collection(envelope), store)
     for day, files in enumerate(DAYS):
         for name, rows in files.items():
             made.land(day, name, rows)
@@ -71,13 +73,14 @@ def _is_in(job: Job) -> bool:
 
 def answers(made: World) -> list[Any]:
     """What a reader can see: every time, every event time, and the changes between."""
-    state = made.state
+    store = Contents(made.truth).as_memory()
+    state = made.log(store).load().state
     held = [
-        as_of(made.truth, state, time=time, event_time=event).to_pylist()
+        as_of(store, state, time=time, event_time=event).to_pylist()
         for time in range(0, state.seal, 3)
         for event in (2, 4, 9, None)
     ]
     totals = state.totals
     counts = (totals.rows_ingested, totals.rows_late_applied, totals.rows_late_discarded)
     frontiers = (state.seal, state.trace_upper, [batch.level for batch in state.trace], len(state.pending))
-    return [held, changes(made.truth, state, after=-1).to_pylist(), counts, frontiers]
+    return [held, changes(store, state, after=-1).to_pylist(), counts, frontiers]

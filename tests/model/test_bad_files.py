@@ -21,8 +21,8 @@ def take(world: World):
     return step
 
 
-def test_a_refusal_that_comes_after_the_mended_file_was_counted_changes_nothing(tmp_path):
-    world = World(tmp_path, collection())
+def test_a_refusal_that_comes_after_the_mended_file_was_counted_changes_nothing(tmp_path, stores):
+    world = World(tmp_path, collection(), stores())
     world.land(0, "a", [{"k": "not a number", "v": "a", "t": 3, "e": 3}])
 
     def mended_and_taken() -> None:
@@ -42,8 +42,8 @@ def test_a_refusal_that_comes_after_the_mended_file_was_counted_changes_nothing(
     assert world.state.totals.rows_ingested == 1
 
 
-def test_a_mended_file_is_taken_after_the_refusal(tmp_path):
-    world = World(tmp_path, collection())
+def test_a_mended_file_is_taken_after_the_refusal(tmp_path, stores):
+    world = World(tmp_path, collection(), stores())
     world.land(0, "a", [{"k": "not a number", "v": "a", "t": 3, "e": 3}])
     with pytest.raises(GateFailed, match=r"a\.jsonl"):
         world.run(take(world))

@@ -17,8 +17,8 @@ ROW = {"k": 1, "v": "a", "t": 3, "e": 3}
 
 
 @pytest.fixture
-def world(tmp_path):
-    return World(tmp_path, collection())
+def world(tmp_path, stores):
+    return World(tmp_path, collection(), stores())
 
 
 def take(world: World, day: int = 0):

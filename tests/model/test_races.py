@@ -1,8 +1,7 @@
-"""Writers at once on a real file system, in threads and in processes: nothing is lost and nothing repeated."""
+"""Writers at once in threads: nothing is lost and nothing repeated. For processes see test_processes."""
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from support.stores import Stores
 from support.world import World, collection, interval, vouch
 from tidemark.jobs.compact import compact
 from tidemark.jobs.drain import drain
@@ -19,9 +19,7 @@ from tidemark.jobs.seal import seal
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Created
 from tidemark.model.collection import Gate
-from tidemark.storage.local import LocalStore
 from tidemark.storage.log import Committed, StateLog
-from tidemark.storage.memory import MemoryStore
 from tidemark.storage.store import ObjectStore
 from tidemark.storage.verify import verify_history
 
@@ -41,10 +39,6 @@ def commit_all(store: ObjectStore, writer: int, start: Callable[[], object]) -> 
     return fresh
 
 
-def commit_in_process(root: str, writer: int, barrier: Barrier) -> None:
-    assert commit_all(LocalStore(root), writer, barrier.wait) == ROUNDS
-
-
 def created(store: ObjectStore) -> ObjectStore:
     log = StateLog(store, lambda: uuid4().hex)
     log.commit(log.load(), Created(collection()))
@@ -59,9 +53,8 @@ def nothing_lost_or_repeated(store: ObjectStore, writers: int) -> None:
     assert list(verify_history(log)) == []
 
 
-@pytest.mark.parametrize("kind", ["memory", "local"])
-def test_threads_that_commit_at_once(tmp_path: Path, kind: str):
-    store = created(MemoryStore() if kind == "memory" else LocalStore(str(tmp_path)))
+def test_threads_that_commit_at_once(stores: Stores):
+    store = created(stores())
     barrier = Barrier(WRITERS)
     with ThreadPoolExecutor(WRITERS) as pool:
         results = list(pool.map(lambda writer: commit_all(store, writer, barrier.wait), range(WRITERS)))
@@ -69,24 +62,9 @@ def test_threads_that_commit_at_once(tmp_path: Path, kind: str):
     nothing_lost_or_repeated(store, WRITERS)
 
 
-def test_processes_that_commit_at_once(tmp_path: Path):
-    created(LocalStore(str(tmp_path)))
-    context = multiprocessing.get_context("fork")
-    barrier = context.Barrier(4)
-    processes = [
-        context.Process(target=commit_in_process, args=(str(tmp_path), writer, barrier)) for writer in range(4)
-    ]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(60)
-    assert [process.exitcode for process in processes] == [0] * 4
-    nothing_lost_or_repeated(LocalStore(str(tmp_path)), 4)
-
-
-def test_whole_runs_at_once_count_every_row_once(tmp_path: Path):
+def test_whole_runs_at_once_count_every_row_once(tmp_path: Path, stores: Stores):
     """Eight days ingested at once, twice each, while others gate, seal, drain and compact."""
-    world = World(tmp_path / "landing", collection(), LocalStore(str(tmp_path / "root")))
+    world = World(tmp_path, collection(), stores())
     world.clock.pause = lambda seconds: None  # type: ignore[method-assign]
     for day in range(WRITERS):
         world.land(day, "a", [{"k": key, "v": "a", "t": day * 10 + key, "e": day * 10} for key in range(3)])

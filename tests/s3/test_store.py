@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count
 from uuid import uuid4
 
-import boto3
 import botocore.exceptions
 import pytest
 from botocore.awsrequest import AWSResponse
-from moto.server import ThreadedMotoServer
 
 from support.store_laws import StoreLaws, keys
 from support.world import collection, interval
@@ -23,32 +19,6 @@ from tidemark.storage.s3_output import PART_BYTES
 from tidemark.storage.store import AlreadyExists, Indeterminate, Unavailable
 
 pytestmark = pytest.mark.s3
-BUCKET = "tides"
-NAMES = count()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    running = ThreadedMotoServer(port=0, verbose=False)
-    running.start()
-    host, port = running.get_host_and_port()
-    yield f"http://{host}:{port}"
-    running.stop()
-
-
-@pytest.fixture(autouse=True)
-def environment(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", server)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-
-
-@pytest.fixture
-def store(server: str, environment: None) -> S3Store:
-    boto3.client("s3", endpoint_url=server).create_bucket(Bucket=BUCKET)
-    return S3Store(f"s3://{BUCKET}/root/{next(NAMES)}")
 
 
 class TestS3Store(StoreLaws):
@@ -192,7 +162,7 @@ def test_an_output_given_up_leaves_no_upload(store: S3Store):
     with pytest.raises(ZeroDivisionError), store.open_output("data/part") as sink:
         fail_after(sink.write(b"1" * (PART_BYTES + 1)))
     assert keys(store) == []
-    assert "Uploads" not in store.client.list_multipart_uploads(Bucket=BUCKET)
+    assert "Uploads" not in store.client.list_multipart_uploads(Bucket=store.bucket)
 
 
 @pytest.mark.parametrize(

@@ -91,17 +91,21 @@ class Fault:
 
 
 class FaultyStore(WrappedStore):
-    """One fault at a counted call. `fired` tells whether it came to pass; without a fault it only counts."""
+    """One fault at a counted call. `fired` tells whether it came to pass; without a fault it only counts.
+
+    `wrote` are the counts of the calls that may have changed something.
+    """
 
     def __init__(self, inner: ObjectStore, fault: Fault | None = None) -> None:
         super().__init__(inner)
         self.fault = fault
         self.calls = 0
+        self.wrote: set[int] = set()
         self.fired: str | None = None
 
     def arm(self, fault: Fault | None) -> None:
         """Count from here."""
-        self.fault, self.calls, self.fired = fault, 0, None
+        self.fault, self.calls, self.wrote, self.fired = fault, 0, set(), None
 
     def _call(self, name: str, key: str, action: Callable[[], T], *, writes: bool) -> T:
         fault = self.fault
@@ -109,6 +113,8 @@ class FaultyStore(WrappedStore):
         if fault is not None and fault.after and not writes:
             return action()
         self.calls += 1
+        if writes:
+            self.wrote.add(self.calls)
         if fault is None or self.calls != fault.nth:
             return action()
         self.fired = f"{name} {key}"

@@ -1,0 +1,39 @@
+"""Sixteen processes that commit at once, a thousand times, on a file system; and some of them killed while they do."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from support.crowd import WRITERS, crowd, nothing_lost_or_repeated
+from support.world import collection
+from tidemark.jobs.job import fresh_id
+from tidemark.model.change import Created
+from tidemark.storage.local import LocalStore
+from tidemark.storage.log import StateLog
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """Where a new collection is."""
+    log = StateLog(LocalStore(str(tmp_path)), fresh_id)
+    log.commit(log.load(), Created(collection()))
+    return str(tmp_path)
+
+
+def test_a_thousand_rounds_of_sixteen_processes_lose_and_repeat_nothing(url: str):
+    tally = crowd(url, 1000)
+    assert len(tally.acknowledged) == 1000 * WRITERS
+    assert tally.creates > len(tally.acknowledged), "nobody lost a race: the writers were never at it at once"
+    nothing_lost_or_repeated(url, tally)
+
+
+def test_killed_writers_lose_and_repeat_nothing(url: str):
+    tally = crowd(url, 100, chance=random.Random(1))
+    assert tally.kills == 50
+    assert tally.abandoned, "every change of a killed writer was made again: nothing was tested"
+    nothing_lost_or_repeated(url, tally)

@@ -1,0 +1,53 @@
+"""One S3 server for the tests of this folder, and its address in the environment while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import boto3
+import pytest
+
+from support.s3_server import ACCESS, s3_server
+from support.stores import Stores
+from tidemark.storage.s3 import S3Store
+
+BUCKET = "tides"
+_names = count()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """Its address; the bucket is there."""
+    with s3_server() as address:
+        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
+        boto3.client("s3", endpoint_url=address, **keys).create_bucket(Bucket=BUCKET)
+        yield address
+
+
+@pytest.fixture(scope="module", autouse=True)
+def environment(server: str) -> Iterator[pytest.MonkeyPatch]:
+    """The AWS environment of these tests: every client made in them speaks to the server."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ACCESS.items() | {("AWS_ENDPOINT_URL", server)}:
+            patch.setenv(name, value)
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def stores(environment: pytest.MonkeyPatch) -> Stores:
+    """Makes empty stores, each below a prefix of its own."""
+    return lambda: S3Store(f"s3://{BUCKET}/root/{next(_names)}")
+
+
+@pytest.fixture
+def store(stores: Stores) -> S3Store:
+    store = stores()
+    assert isinstance(store, S3Store)
+    return store
+
+
+@pytest.fixture
+def looks() -> int:
+    """Of the calls that only look, one in so many is made to fail: a request takes milliseconds."""
+    return 12
