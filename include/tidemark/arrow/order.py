@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,9 @@ import pyarrow.compute as pc
 from tidemark.arrow.columns import Bools, Ints, contiguous, one_batch, valid, values
 from tidemark.model.update import Row, Scalar
 
-Place = tuple[tuple[int, object], ...]
+Place = tuple[tuple[int, Any], ...]
+PLAIN = 2
+"""What marks a cell that is neither null nor NaN in a place: those come first."""
 
 
 def sort(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
@@ -74,17 +77,28 @@ def place(batch: pa.RecordBatch, row: int, columns: Sequence[str]) -> Place:
 
 def place_of(row: Row) -> Place:
     """The place of plain scalars."""
-    return tuple((0, 0) if x is None else (1, 0) if x != x else (2, x) for x in row)
+    return tuple((0, 0) if x is None else (1, 0) if x != x else (PLAIN, x) for x in row)
 
 
 def rows_before(batch: pa.RecordBatch, bound: Place, columns: Sequence[str]) -> int:
     """How many rows of a sorted batch are before the place."""
-    return bisect_left(range(batch.num_rows), bound, key=_places(batch, columns))
+    low, high = _narrowed(batch, bound, columns)
+    return bisect_left(range(batch.num_rows), bound, low, high, key=_places(batch, columns))
 
 
 def rows_up_to(batch: pa.RecordBatch, bound: Place, columns: Sequence[str]) -> int:
     """How many rows of a sorted batch are before the place or at it."""
-    return bisect_right(range(batch.num_rows), bound, key=_places(batch, columns))
+    low, high = _narrowed(batch, bound, columns)
+    return bisect_right(range(batch.num_rows), bound, low, high, key=_places(batch, columns))
+
+
+def _narrowed(batch: pa.RecordBatch, bound: Place, columns: Sequence[str]) -> tuple[int, int]:
+    """Between which rows a place is, by the first column alone if that is of plain integers: mostly that is all."""
+    first, (kind, value) = batch.column(columns[0]), bound[0]
+    if kind != PLAIN or not pa.types.is_int64(first.type) or first.null_count:
+        return 0, batch.num_rows
+    held = values(first)
+    return int(np.searchsorted(held, value, "left")), int(np.searchsorted(held, value, "right"))
 
 
 def _places(batch: pa.RecordBatch, columns: Sequence[str]) -> Callable[[int], Place]:
