@@ -27,7 +27,7 @@ WIDENINGS = frozenset(
 EXACT_IN_FLOAT = 2**53
 """Up to here, and down to its negative, a float holds every int."""
 DAY = 86_400_000_000
-_ANEW = "to have it so, declare a collection of another name and ingest the files again"
+_ANEW = "declare a collection of another name and ingest the files again to have it so"
 
 
 def bounds_of(held: ColumnType, asked: ColumnType) -> tuple[int, int] | None:

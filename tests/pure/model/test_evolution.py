@@ -1,0 +1,113 @@
+"""How columns may change, as text: evolution.txt. And what holds of any change that is accepted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import datadriven
+from support.world import collection
+from tidemark.errors import InvalidUsage
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.change import Redefined
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Source
+from tidemark.model.evolution import WIDENINGS, bounds_of, evolved, started
+from tidemark.model.transition import Applied, apply
+
+
+class Columns:
+    """Commands upon one collection: `declare` it, and `evolve` it to what a file lists, or be refused.
+
+    A line is a value column: its name, its type, and perhaps `was` and its old name. Words change other fields.
+    """
+
+    def __init__(self) -> None:
+        self.held: Collection | None = None
+
+    def __call__(self, case: datadriven.Case) -> str:
+        asked = self.asked(case)
+        if case.command == "declare":
+            self.held = started(asked)
+            return _described(self.held)
+        assert self.held is not None
+        try:
+            new = evolved(self.held, asked)
+        except InvalidUsage as refusal:
+            return f"refused: {refusal}"
+        if new == self.held:
+            return "nothing changed"
+        assert apply(Arrangement(self.held), Redefined(new)) == Applied(Arrangement(new))
+        self.held = new
+        return _described(new)
+
+    def asked(self, case: datadriven.Case) -> Collection:
+        told = [line.split() for line in case.input.splitlines()]
+        words = dict(case.words)
+        envelope = Envelope(words.pop("envelope", "upsert"))
+        order_by = words.pop("order_by", None)
+        source = Source("*", collection().source.format, envelope, order_by=order_by)
+        key = words.pop("key", "k:int").split(":")
+        declared = replace(
+            collection(envelope, **{name: int(word) if name == "start" else word for name, word in words.items()}),
+            key=(Column(key[0], ColumnType(key[1])),),
+            value=tuple(Column(name, ColumnType(of)) for name, of, *_ in told),
+            source=source,
+            inputs=(),
+        )
+        return replace(declared, renames=tuple((line[3], line[0]) for line in told if len(line) > 2))
+
+
+def _described(held: Collection) -> str:
+    value = [f"{column.id} {column.name} {column.type}" for column in held.value]
+    dropped = [f"{column.id} {column.name} {column.type} dropped" for column in held.dropped]
+    return "\n".join([f"schema {held.schema}", *(value + dropped)])
+
+
+def test_text():
+    datadriven.run(Path(__file__).parent / "evolution.txt", Columns())
+
+
+@pytest.mark.parametrize(("held", "wide"), sorted(WIDENINGS))
+def test_a_widening_keeps_values_apart_and_in_order(held: ColumnType, wide: ColumnType):
+    """At the bounds it is exact still, beyond them it is not."""
+    bounds = bounds_of(held, wide)
+    if bounds is None:
+        assert held is ColumnType.BOOL
+        return
+    low, high = bounds
+    if wide is ColumnType.FLOAT:
+        assert all(float(x - 1) < float(x) for x in (high, low + 1)), "each value has a float of its own"
+        assert (float(high), float(low)) == (float(high + 1), float(low - 1))
+    else:
+        day = 86_400_000_000
+        assert (low - 1) * day < -(2**63) <= low * day
+        assert high * day < 2**63 <= (high + 1) * day
+
+
+VALUE = st.lists(st.sampled_from("abcd"), unique=True).flatmap(
+    lambda names: st.tuples(*(st.builds(Column, st.just(name), st.sampled_from(ColumnType)) for name in names))
+)
+
+
+@given(st.lists(VALUE, min_size=1, max_size=6))
+def test_a_number_is_of_one_column_for_ever(declared: list[tuple[Column, ...]]):
+    """Whatever files follow each other: a number never comes to be of another column, nor a column to be narrower."""
+    held, seen = replace(collection(), value=declared[0], inputs=()), {}
+    for value in declared:
+        try:
+            new = evolved(held, replace(held, value=value, dropped=()))
+        except InvalidUsage:
+            continue
+        assert {(c.name, c.type) for c in new.value} == {(c.name, c.type) for c in value}
+        for column in new.stored_value:
+            name, of = seen.setdefault(column.id, (column.name, column.type))
+            assert column.name == name
+            assert of == column.type or (of, column.type) in WIDENINGS
+            seen[column.id] = (name, column.type)
+        assert {column.id for column in held.stored_value} <= {column.id for column in new.stored_value}
+        assert new.schema == held.schema + (new.stored_value != held.stored_value or new.dropped != held.dropped)
+        held = new
