@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from datadriven import Case
+from support.drawn import (
+    CHANGES,
+    Words,
+    asked,
+    declared,
+    fence_of,
+    hold_of,
+    interval_of,
+    ints,
+    numbers,
+    run_of,
+    rungs_of,
+    rungs_shown,
+    trace_batch,
+    unsealed_batch,
+)
 from support.world import collection
 from tidemark.errors import TidemarkError
-from tidemark.model.arrangement import Arrangement, Certificate, Fence, FrontierCertificate, LedgerRun
-from tidemark.model.batch import Description, ObjectRef, TraceBatch, UnsealedBatch
-from tidemark.model.change import (
-    Attempted,
-    Certified,
-    Change,
-    Compacted,
-    CompactionAllowed,
-    Drained,
-    Ingested,
-    LedgerMerged,
-    Quarantined,
-    Redefined,
-    Refused,
-    Released,
-    Sealed,
-)
-from tidemark.model.collection import Envelope, Gate, Late
-from tidemark.model.interval import Interval, IntervalSet
+from tidemark.model.arrangement import Arrangement, Certificate, FrontierCertificate
+from tidemark.model.collection import Gate
+from tidemark.model.interval import IntervalSet
 from tidemark.model.transition import Applied, FencedOff, Stale, apply
 from tidemark.plan.compact import plan_compaction
 from tidemark.plan.drain import plan_drain
 from tidemark.plan.gate import plan_gate
 from tidemark.plan.ingest import plan_ingest
 from tidemark.plan.read import plan_as_of, plan_changes
+from tidemark.plan.retain import check_hold, plan_retention
 from tidemark.plan.seal import plan_seal
-
-Words = dict[str, str]
+from tidemark.plan.trim import plan_trim
 
 
 class Stage:
@@ -54,8 +52,14 @@ class Stage:
 
     def do_define(self, words: Words, lines: str) -> str:
         """A state from nothing: the collection in the words, one thing in each line."""
-        self.state = Arrangement(declared(words), **numbers(words, "seal", "since", "wanted", "forgotten"))
-        found: dict[str, list[Any]] = {name: [] for name in ("unsealed", "trace", "quarantined", "fences", "ledger")}
+        self.state = Arrangement(
+            declared(words),
+            rungs=rungs_of(words.get("rungs", "")),
+            seals=tuple(ints(words.get("seals", ""))),
+            **numbers(words, "seal", "since", "wanted", "forgotten"),
+        )
+        kinds = ("unsealed", "trace", "quarantined", "fences", "ledger", "holds")
+        found: dict[str, list[Any]] = {name: [] for name in kinds}
         certificates: list[Certificate] = []
         ingested = IntervalSet()
         for line in lines.split("\n") if lines else []:
@@ -65,6 +69,8 @@ class Stage:
                     ingested = ingested.add(interval_of(text))
             elif kind == "fence":
                 found["fences"].append(fence_of(*rest))
+            elif kind == "hold":
+                found["holds"].append(hold_of(rest))
             elif kind == "run":
                 found["ledger"].append(run_of(rest[0]))
             else:
@@ -119,7 +125,21 @@ class Stage:
         if plan is None:
             return "nothing to do"
         how = "metadata only" if plan.moves_no_data else f"merge, level {plan.level(int(words.get('rows', '999')))}"
-        return f"{names(plan.inputs)} -> {plan.description} {how}"
+        return f"{names(plan.inputs)} -> {plan.description}{rungs_shown(plan.description.rungs)} {how}"
+
+    def do_plan_trim(self, words: Words, lines: str) -> str:
+        plan = plan_trim(self.state, **{name: float(value) for name, value in words.items()})
+        return "nothing to do" if plan is None else f"{plan.batch.id} below {plan.lower}, horizon {plan.horizon}"
+
+    def do_plan_retention(self, words: Words, lines: str) -> str:
+        """The reads asked in the lines: `newest`, `as_of 5`, `changes 3 9`; none at all without lines."""
+        reads = [asked(*line.split()) for line in lines.split("\n")] if lines else []
+        plan = plan_retention(self.state, int(words.get("now", 0)), reads)
+        return "nothing to do" if plan is None else f"since {plan.since}{rungs_shown(plan.rungs)}, now {plan.now}"
+
+    def do_check_hold(self, words: Words, lines: str) -> str:
+        check_hold(self.state, int(words["since"]))
+        return "can be held"
 
     def do_plan_gate(self, words: Words, lines: str) -> str:
         plan = plan_gate(self.state, Gate(words["gate"]))
@@ -141,115 +161,28 @@ class Stage:
         return f"({plan.after}, {plan.upto}] trace {names(plan.trace)}, unsealed {names(plan.unsealed)}"
 
 
-def declared(words: Words) -> Any:
-    """The collection of a `define` line."""
-    policy, _, reach = words.get("late", "reemit").partition(":")
-    plain: dict[str, Any] = numbers(words, "start", "end", "grace")
-    if "quality" in words:
-        plain["quality"] = (words["quality"],)
-    return collection(
-        Envelope(words.get("envelope", "append")),
-        late=Late(policy, int(reach) if reach else None),
-        compact_ahead=words.get("compact_ahead") != "off",
-        **plain,
-    )
-
-
-def numbers(words: Words, *wanted: str) -> dict[str, int]:
-    return {name: int(words[name]) for name in wanted if name in words}
-
-
-def ints(text: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", text)]
-
-
-def interval_of(text: str) -> Interval:
-    return Interval(*ints(text))
-
-
-def ref(name: str) -> ObjectRef:
-    return ObjectRef(name, 1, "0")
-
-
-def run_of(name: str) -> LedgerRun:
-    return LedgerRun(ref(name), 1, "a", "b")
-
-
-def fence_of(step: str, interval: str, token: str) -> Fence:
-    return Fence(step, interval_of(interval), token)
-
-
-def unsealed_batch(words: list[str], at: int) -> UnsealedBatch:
-    """`name 0..4 [events=0..4] [rows=5]`: closed bounds."""
-    flags = dict(word.split("=", 1) for word in words if "=" in word)
-    times = ints(words[1])
-    events = ints(flags["events"]) if "events" in flags else times
-    rows = int(flags.get("rows", 1))
-    return UnsealedBatch(
-        words[0], Interval(0, 10), ref(words[0]), 1, rows, rows, 0, *times, *events, sequence=(at, at + 1)
-    )
-
-
-def trace_batch(words: list[str], at: int = 0) -> TraceBatch:
-    """`name [0][10][0] rows level`."""
-    rows = int(words[2])
-    parts = ref(words[0]) if rows else None
-    return TraceBatch(words[0], Description(*ints(words[1])), int(words[3]), rows, rows, 0, parts, int(rows > 0))
-
-
-def _ingested(state: Arrangement, plain: list[str], flags: Words) -> Change:
-    batch = unsealed_batch([plain[2], plain[3], *(f"{k}={v}" for k, v in flags.items())], 0) if len(plain) > 2 else None
-    on_time = int(flags["on_time"]) if "on_time" in flags else None
-    return Ingested(fence_of("ingest", plain[0], plain[1]), batch, None, first_on_time=on_time)
-
-
-def _certified(state: Arrangement, plain: list[str], flags: Words) -> Change:
-    gate = Gate(plain[0])
-    upper = int(flags["upper"]) if "upper" in flags else None
-    return Certified(gate, flags.get("suite") or state.collection.suite(gate), tuple(plain[1:]), upper)
-
-
-def _redefined(state: Arrangement, plain: list[str], flags: Words) -> Change:
-    changed = declared({"envelope": state.collection.source.envelope} | flags)
-    return Redefined(changed)
-
-
-CHANGES: dict[str, Callable[[Arrangement, list[str], Words], Change]] = {
-    "attempted": lambda state, plain, flags: Attempted(fence_of(*plain)),
-    "ingested": _ingested,
-    "refused": lambda state, plain, flags: Refused(run_of(plain[2]), fence_of("ingest", plain[0], plain[1])),
-    "certified": _certified,
-    "sealed": lambda state, plain, flags: Sealed(int(plain[0]), int(flags.get("wanted", plain[0]))),
-    "drained": lambda state, plain, flags: Drained(fence_of("drain", plain[0], plain[1]), trace_batch(plain[2:])),
-    "compacted": lambda state, plain, flags: Compacted(
-        fence_of("compact", plain[0], plain[1]), tuple(flags["of"].split("+")), trace_batch(plain[2:])
-    ),
-    "merged": lambda state, plain, flags: LedgerMerged(tuple(flags["of"].split("+")), run_of(plain[0])),
-    "quarantined": lambda state, plain, flags: Quarantined(plain[0], run_of("freed-" + plain[0])),
-    "released": lambda state, plain, flags: Released(plain[0], run_of("claimed-" + plain[0])),
-    "allowed": lambda state, plain, flags: CompactionAllowed(int(plain[0])),
-    "redefined": _redefined,
-}
-
-
 def names(batches: Any) -> str:
     return "+".join(batch.id for batch in batches) or "nothing"
 
 
 def shown(state: Arrangement) -> list[str]:
     """A state, the parts of it that are not empty."""
-    frontiers = f"seal={state.seal} trace_upper={state.trace_upper} since={state.since}"
+    frontiers = f"seal={state.seal} trace_upper={state.trace_upper} since={state.since}{rungs_shown(state.rungs)}"
     frontiers += "".join(f" {name}={value}" for name in ("wanted", "forgotten") if (value := getattr(state, name)))
     frontiers += f" vouched={state.vouched_upper}" if state.vouched_upper else ""
-    lines = [frontiers]
+    lines = [frontiers + (f" seals={','.join(map(str, state.seals))}" if state.seals else "")]
+    lines += [f"hold {h.name} {h.since}" + (f" until {h.expires}" if h.expires else "") for h in state.holds]
     lines += [f"ingested {' '.join(f'[{i.lower},{i.upper})' for i in state.ingested)}"] if [*state.ingested] else []
     for kind, batches in (("unsealed", state.unsealed), ("quarantined", state.quarantined)):
         for batch in batches:
             events = f" events={batch.first_event_time}..{batch.last_event_time}"
             told = f"{kind} {batch.id} {batch.first_time}..{batch.last_time}{events} sequence={batch.sequence[0]}"
+            told += f" in {batch.parts.key}" if batch.trimmed else ""
             lines.append(told + (" vouched" if state.is_vouched(batch) else ""))
     for trace in state.trace:
-        lines.append(f"trace {trace.id} {trace}" + (" vouched" if state.is_vouched(trace) else ""))
+        told = f"trace {trace.id} {trace}{rungs_shown(trace.description.rungs)}"
+        told += f" retractions={trace.retractions}" if trace.retractions else ""
+        lines.append(told + (" vouched" if state.is_vouched(trace) else ""))
     lines += [
         f"fence {fence.step} [{fence.interval.lower},{fence.interval.upper}) {fence.token}" for fence in state.fences
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import MAX_TIME, format_duration, format_instant
@@ -97,45 +98,36 @@ class CompactionFunction:
 
         Raises InvalidUsage where buckets of the two overlap and neither interval divides the other.
         """
-        if EMPTY in (self.since, later.since):
-            return CompactionFunction(EMPTY)
+        if self.absorbs(later):
+            return self
+        if later.absorbs(self):
+            return later
         since, floor = max(self.since, later.since), max(self.floor, later.floor)
-        bounds = sorted({b for f in (self, later) for b in (f.since, *(rung.lower for rung in f.rungs)) if b > floor})
         rungs: list[Rung] = []
-        for lower in reversed([floor, *(bound for bound in bounds if bound < since)] if floor < since else []):
+        for lower in (bound for bound in reversed(self._bounds(later)) if floor <= bound < since):
             interval = _coarser(self._interval_at(lower), later._interval_at(lower), lower)
-            # A floor within a bucket of the other function: all that is below goes to the end of that bucket.
-            lower = lower // interval * interval if lower == floor else lower
             if rungs and rungs[-1].interval == interval:
                 rungs.pop()
-            rungs.append(Rung(lower, interval))
-        both = CompactionFunction(since, tuple(rungs))
-        return self if both._canonical == self._canonical else both
+            # A floor within a bucket of the other function: all that is below goes to the end of that bucket.
+            rungs.append(Rung(lower // interval * interval if lower == floor else lower, interval))
+        return CompactionFunction(since, tuple(rungs))
 
     def absorbs(self, earlier: CompactionFunction) -> bool:
         """Whether what was forwarded by `earlier` can be forwarded by this one: its since is as far, and it keeps no
         time that `earlier` does not keep. So f(earlier(t)) = f(t) for every t."""
-        try:
-            return earlier.then(self)._canonical == self._canonical
-        except InvalidUsage:
-            return False
+        if self.since == EMPTY or earlier.since > self.since:
+            return self.since == EMPTY
+        for lower, upper in pairwise(bound for bound in self._bounds(earlier) if self.floor <= bound <= self.since):
+            interval = self._interval_at(lower)
+            end = lower // interval * interval + interval - 1
+            # Where two ends of a progression are kept, all of them are.
+            if any(kept < upper and not earlier.keeps(kept) for kept in (end, end + interval)):
+                return False
+        return True
 
-    @property
-    def _canonical(self) -> tuple[int, tuple[Rung, ...]]:
-        """Equal for functions that keep the same times: neighbours of one interval are one rung, and of the oldest
-        bucket only the end matters."""
-        rungs: list[Rung] = []
-        for rung in self.rungs:
-            if rungs and rungs[-1].interval == rung.interval:
-                rungs.pop()
-            rungs.append(rung)
-        if rungs:
-            oldest = rungs.pop()
-            upper = rungs[-1].lower if rungs else self.since
-            end = oldest.lower + oldest.interval
-            rungs += [Rung(end, oldest.interval)] if end < upper else []
-            rungs.append(Rung(end - 1, 1))
-        return self.since, tuple(rungs)
+    def _bounds(self, other: CompactionFunction) -> list[int]:
+        """Where an interval of either function begins or ends."""
+        return sorted({bound for f in (self, other) for bound in (f.since, *(rung.lower for rung in f.rungs))})
 
     def _interval_at(self, time: int) -> int:
         if time >= self.since:

@@ -116,10 +116,8 @@ def conflict(mine: Change, theirs: Change) -> str | None:
         shared = set(mine.sources) & set(theirs.sources)
         if shared:
             return f"{len(shared)} of the source files were ingested by another run meanwhile"
-    if (isinstance(mine, Quarantined | Released) and _is_replay(theirs)) or (
-        isinstance(theirs, Quarantined | Released) and _is_replay(mine)
-    ):
-        return "dead letters were replayed while a batch was taken out or put back: another run changed the ledger"
+    if _moves_sources(mine) and _moves_sources(theirs) and not _is_same_move(mine, theirs):
+        return "another run took batches out, put them back or replayed dead letters meanwhile"
     if isinstance(mine, Drained) and isinstance(theirs, Quarantined):
         return f"batch {theirs.batch} was quarantined meanwhile"
     if isinstance(mine, Ingested | Drained | Compacted) and isinstance(theirs, Redefined):
@@ -130,8 +128,15 @@ def conflict(mine: Change, theirs: Change) -> str | None:
     return None
 
 
-def _is_replay(change: Change) -> bool:
-    return isinstance(change, Ingested) and change.fence.step == REPLAY
+def _moves_sources(change: Change) -> bool:
+    """Whether a change rests on what became of the sources of other batches: dead letters are a batch's only as long as
+    the file they came in is another's."""
+    return isinstance(change, Quarantined | Released) or (isinstance(change, Ingested) and change.fence.step == REPLAY)
+
+
+def _is_same_move(mine: Change, theirs: Change) -> bool:
+    moves = (Quarantined, Released)
+    return isinstance(mine, moves) and isinstance(theirs, moves) and (mine.kind, mine.batch) == (theirs.kind, theirs.batch)
 
 
 def _created(state: Arrangement | None, change: Created) -> Outcome:
@@ -422,7 +427,7 @@ def _compaction_allowed(state: Arrangement, change: CompactionAllowed) -> Outcom
     for broken in invariants.of_since(old, new):
         return Stale(broken.message)
     for hold in holds:
-        if old.then(new.capped(hold.since)) != new:
+        if not old.then(new.capped(hold.since)).absorbs(new):
             return Stale(f"hold {hold.name} stands at {hold.since}, since would move from {old.since} to {new.since}")
     return Applied(replace(state, since=new.since, rungs=new.rungs, holds=holds))
 

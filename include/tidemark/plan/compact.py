@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from tidemark.errors import Unvouched
 from tidemark.model.arrangement import Arrangement
@@ -65,9 +66,9 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
         return None
     if unvouched := [batch.id for batch in due if not state.is_vouched(batch)]:
         raise Unvouched(f"trace batch {unvouched[0]} is not vouched for; run the trace gate", Gate.TRACE)
-    held = [batch for batch in due if batch.rows]
-    if len(due) > 1 and len(held) == 1:
-        function = held[0].description.function
+    held = [batch.description.function for batch in due if batch.rows]
+    # Whole intervals below the horizon end earlier where coarser ones are kept now: what went further stays there.
+    function = held[0] if len(due) > 1 and len(held) == 1 else reduce(CompactionFunction.then, held, function)
     lower, upper = due[0].description.lower, due[-1].description.upper
     return CompactionRequest(due, Description(lower, upper, function.since, function.rungs))
 

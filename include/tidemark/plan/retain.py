@@ -115,11 +115,23 @@ def _adaptive(state: Arrangement, asked: Sequence[ReadAsked]) -> CompactionFunct
     named = [read.upto for read in asked if read.after is None and not read.newest]
     ranges = [(read.after, read.upto) for read in asked if read.after is not None]
     present = CompactionFunction(state.seal - 1)
-    wanted = _dividing(state.seal, ranges) if ranges else present
+    wanted = _dividing(state, ranges) if ranges else present
     return wanted.capped(min(named)) if named else wanted
 
 
-def _dividing(seal: int, ranges: Sequence[tuple[int, int]]) -> CompactionFunction:
+def _dividing(state: Arrangement, ranges: Sequence[tuple[int, int]]) -> CompactionFunction:
+    """The coarsest natural intervals of which all ranges are made, and that those kept already go with."""
     common = gcd(*(end + 1 for ends in ranges for end in ends))
-    interval = next((unit for unit in NATURAL if common % unit == 0), None)
-    return _boundaries(seal, interval) if interval else IDENTITY
+    for unit in NATURAL:
+        wanted = _boundaries(state.seal, unit)
+        if common % unit == 0 and _goes_with(state.function, wanted):
+            return wanted
+    return IDENTITY
+
+
+def _goes_with(function: CompactionFunction, wanted: CompactionFunction) -> bool:
+    try:
+        function.then(wanted)
+    except InvalidUsage:
+        return False
+    return True

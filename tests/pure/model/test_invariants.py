@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.stage import ref, trace_batch, unsealed_batch
+from support.drawn import ref, trace_batch, unsealed_batch
 from support.world import collection
 from tidemark.errors import Corruption
 from tidemark.model import invariants

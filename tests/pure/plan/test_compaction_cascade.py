@@ -1,4 +1,5 @@
-"""Which batches a compaction merges: drawn as levels and rows, oldest first; the answer as positions."""
+"""Which batches are merged pair by pair behind `since`, where nothing is compacted ahead of it: drawn as levels and
+rows, oldest first; the answer as positions."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ REF = ObjectRef("data/x", 1, "0")
 
 def arrangement(*batches: tuple[int, int], vouched: int | None = None) -> Arrangement:
     """A trace of (level, rows), of which all or the oldest `vouched` are vouched for."""
-    declared = collection(Envelope.APPEND)
+    declared = collection(Envelope.APPEND, compact_ahead=False)
     trace = tuple(
         TraceBatch(str(at), Description(at, at + 1), level, rows, 1, 0, REF if rows else None, 1 if rows else 0)
         for at, (level, rows) in enumerate(batches)
     )
     suite = declared.suite(Gate.TRACE)
     certificates = tuple(Certificate(batch.id, suite) for batch in trace[:vouched])
-    return Arrangement(declared, seal=len(trace), trace=trace, certificates=certificates)
+    return Arrangement(declared, seal=len(trace), since=len(trace), trace=trace, certificates=certificates)
 
 
 def merged(*batches: tuple[int, int]) -> list[int]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from support.stage import ref
+from support.drawn import ref
 from tests.pure.arrow.samples import SMALL, of_updates, write
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, Part, TraceBatch
