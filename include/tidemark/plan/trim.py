@@ -31,11 +31,14 @@ def plan_trim(state: Arrangement, *, least_share: float = 0.5) -> TrimRequest | 
     """The first batch in order of ingest of which about `least_share` can go; None if there is none.
 
     The share is that of the batch's span of times (event times too, where facts are remembered): how many rows fall
-    into it is not known, and rewriting for less than half would write more than it frees.
+    into it is not known, and rewriting for less than half would write more than it frees. A batch of which nothing
+    stays is left for the next drain to evict.
     """
     lower = state.trace_upper
     horizon = state.horizon if state.collection.keyed else EMPTY
     for batch in state.unsealed:
+        if batch.last_time < lower and batch.last_event_time < horizon:
+            continue
         share = _share(batch.first_time, batch.last_time, lower)
         if state.collection.keyed:
             share = min(share, _share(batch.first_event_time, batch.last_event_time, horizon))
