@@ -85,8 +85,12 @@ class LocalStore:
             return []
 
     def delete(self, key: str) -> None:
+        path = self._path(key)
         with suppress(Missing), _translated(key):
-            self._path(key).unlink()
+            path.unlink()
+        if path.parent != self.root:
+            with suppress(OSError):
+                path.parent.rmdir()  # a batch's folder, with its last object
 
     def unfinished(self) -> Iterator[ObjectInfo]:
         for parent, _, names in os.walk(self.root, onerror=_raised):
@@ -144,8 +148,12 @@ class _Output(io.BufferedWriter):
 def _temporary(path: Path, key: str) -> Iterator[tuple[int, str]]:
     """An open file beside `path`, which is gone afterwards unless it was renamed."""
     with _translated(key):
-        _make_folders(path.parent)
-        handle, name = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)
+        try:
+            _make_folders(path.parent)
+            handle, name = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)
+        except FileNotFoundError:  # the folder went with its last object, in between
+            _make_folders(path.parent)
+            handle, name = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)
         os.chmod(name, 0o644)
     try:
         yield handle, name

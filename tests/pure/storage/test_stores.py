@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
 import time
 from itertools import count
 from pathlib import Path
@@ -51,6 +52,29 @@ class TestLocalStore(StoreLaws):
         store.discard(left)
         assert list(store.unfinished()) == []
         assert keys(store) == ["a/b"]
+
+    def test_a_folder_goes_with_its_last_object_and_comes_back(self, store: LocalStore):
+        store.create("data/a/1", b"1")
+        store.create("data/a/2", b"2")
+        store.delete("data/a/1")
+        assert store.folders("data/") == ["a"]
+        store.delete("data/a/2")
+        assert store.folders("data/") == []
+        store.create("data/a/3", b"3")
+        assert keys(store) == ["data/a/3"]
+
+    def test_a_folder_that_goes_while_one_writes_into_it_is_made_again(self, store: LocalStore, monkeypatch):
+        store.create("data/a/1", b"1")
+        real = tempfile.mkstemp
+
+        def late(**options):
+            monkeypatch.setattr(tempfile, "mkstemp", real)
+            store.delete("data/a/1")
+            return real(**options)
+
+        monkeypatch.setattr(tempfile, "mkstemp", late)
+        store.create("data/a/2", b"2")
+        assert keys(store) == ["data/a/2"]
 
     def test_no_temporary_file_stays(self, store: LocalStore):
         store.create("a/b", b"1")
