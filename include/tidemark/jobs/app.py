@@ -13,11 +13,13 @@ from tidemark import __version__
 from tidemark.errors import RETRY_SAFE, InvalidUsage, TidemarkError
 from tidemark.jobs.job import Job, Runner, collection_store, fresh_id, writer_name
 from tidemark.model.collection import Gate
-from tidemark.model.instant import parse_instant
+from tidemark.model.instant import parse_duration, parse_instant
 from tidemark.model.interval import Interval
 from tidemark.storage.log import StateLog
 
-STEPS = ("ingest", "seal", "drain", "compact", "gate")
+STEPS = ("ingest", "seal", "drain", "compact", "gate", "collect")
+WHOLE = ("collect",)
+"""Steps of the collection as a whole: their runs have no interval."""
 
 
 class NeedsSpark(BaseException):
@@ -29,8 +31,10 @@ def parser(step: str) -> argparse.ArgumentParser:
     arguments = argparse.ArgumentParser(prog=f"{step}.py", description=__doc__)
     arguments.add_argument("--root", required=True, help="where collections live: a path or s3://bucket/prefix")
     arguments.add_argument("--collection", required=True)
-    arguments.add_argument("--lower", required=True, type=parse_instant, help="start of the data interval (ISO or µs)")
-    arguments.add_argument("--upper", required=True, type=parse_instant, help="end of the data interval, exclusive")
+    if step not in WHOLE:
+        within: dict[str, Any] = {"required": True, "type": parse_instant}
+        arguments.add_argument("--lower", **within, help="start of the data interval (ISO or µs)")
+        arguments.add_argument("--upper", **within, help="end of the data interval, exclusive")
     arguments.add_argument("--attempt", default=None, help="fencing token: the newest attempt at a step wins")
     if step == "ingest":
         arguments.add_argument("--landing", default=os.environ.get("TIDEMARK_LANDING", ""))
@@ -39,6 +43,13 @@ def parser(step: str) -> argparse.ArgumentParser:
         )
     if step == "gate":
         arguments.add_argument("--gate", required=True, type=Gate, choices=list(Gate))
+    if step == "collect":
+        arguments.add_argument(
+            "--keep-versions",
+            type=parse_duration,
+            default=parse_duration(os.environ.get("TIDEMARK_KEEP_VERSIONS") or "7d"),
+            help="how long superseded versions stay loadable, as 7d or 12h (TIDEMARK_KEEP_VERSIONS)",
+        )
     return arguments
 
 
@@ -82,9 +93,8 @@ def without_spark(step: str, argv: Sequence[str]) -> dict[str, Any] | None:
 
 def run(step: str, args: argparse.Namespace, runner: Callable[[], Runner]) -> dict[str, Any]:
     """Call the step's job with parsed arguments."""
-    interval = Interval(args.lower, args.upper)
     job = open_job(args.root, args.collection, runner, attempt=args.attempt)
-    return {"step": step, "collection": args.collection, **_call(step, job, interval, args)}
+    return {"step": step, "collection": args.collection, **_call(step, job, args)}
 
 
 def open_job(root: str, collection: str, runner: Callable[[], Runner], *, attempt: str | None = None) -> Job:
@@ -106,7 +116,12 @@ def spark_runner(step: str, args: argparse.Namespace) -> Runner:
     return SparkRunner(session(f"tidemark {step} {args.collection}"), collection_store(args.root, args.collection).url)
 
 
-def _call(step: str, job: Job, interval: Interval, args: argparse.Namespace) -> dict[str, Any]:
+def _call(step: str, job: Job, args: argparse.Namespace) -> dict[str, Any]:
+    if step == "collect":
+        from tidemark.jobs.collect import collect
+
+        return collect(job, keep=args.keep_versions).summary()
+    interval = Interval(args.lower, args.upper)
     if step == "ingest":
         from tidemark.jobs.ingest import ingest
         from tidemark.jobs.init import declare

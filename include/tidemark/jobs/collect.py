@@ -42,6 +42,7 @@ AT_ONCE = Graces(0, 0)
 """No grace: only where nothing else uses the collection."""
 KEEP_PLANS = 10
 """The newest plans stay, for people: what went, and why."""
+OF_VERSIONS = (Why.VERSION, Why.STRAY)
 ROUNDS = 20
 Progress = Callable[[str, int, int | None], None]
 
@@ -52,20 +53,28 @@ def _quiet(what: str, done: int, total: int | None) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """What a run listed, what of it was due, what it removed. `plan` is the key of what it wrote, if it wrote any."""
+    """What a run listed and what it removed, at `now` by the store's clock. `plan` is the key of what it wrote, if it
+    wrote any."""
 
     version: int
     oldest_version: int
     plan: str | None
     listed: GarbagePlan
-    due: GarbagePlan
+    now: int
+    graces: Graces
     removed: tuple[Garbage, ...] = ()
     failed: int = 0
+
+    def wait(self, entry: Garbage) -> int:
+        """How long it is, in microseconds, until a listed entry may go; 0 if it may now."""
+        appeared = {**dict(self.listed.appeared), self.listed.number: self.now}[entry.since]
+        grace = self.graces.versions if entry.why in OF_VERSIONS else self.graces.objects
+        return max(0, appeared + grace - self.now)
 
     def summary(self) -> dict[str, Any]:
         """Counts and bytes: the result of the step."""
         waiting = len(self.listed.entries) - len(self.removed)
-        versions = sum(entry.why in (Why.VERSION, Why.STRAY) for entry in self.removed)
+        versions = sum(entry.why in OF_VERSIONS for entry in self.removed)
         return {
             "outcome": "applied" if self.removed else "planned" if waiting else "nothing to do",
             "version": self.version,
@@ -105,7 +114,7 @@ def collect(
             search = _Search(job, progress)
             plan, now = search.plan(job, keep, pinned)
         if dry_run or not (plan.entries or (search.previous and search.previous.entries)):
-            return Report(plan.version, search.found.oldest, None, plan, due(plan, graces, now=now))
+            return Report(plan.version, search.found.oldest, None, plan, now, graces)
         try:
             plans.save(job.store, plan)
         except AlreadyExists:
@@ -148,7 +157,8 @@ def _carry_out(job: Job, search: _Search, plan: GarbagePlan, graces: Graces, pro
     key = plans.key_of(plan.number)
     info = retried(lambda: job.store.stat(key), job.log.pause)
     assert info is not None, f"{key} is one of the newest plans, and those stay"
-    ripe = due(plan, graces, now=_micros(info.modified))
+    now = _micros(info.modified)
+    ripe = due(plan, graces, now=now)
     removed = [*_removed_in_order(job, ripe.versions)]
     head, still = _still_unnamed(job, search, ripe)
     for at, entry in enumerate(still):
@@ -157,7 +167,7 @@ def _carry_out(job: Job, search: _Search, plan: GarbagePlan, graces: Graces, pro
     failed = len(ripe.versions) + len(still) - len(removed)
     for old in plans.listed(job.store, job.log.pause)[:-KEEP_PLANS]:
         _remove(job, Garbage(old.key, old.bytes, Why.UNNAMED))
-    return Report(head, job.log.oldest_version(), key, plan, ripe, tuple(removed), failed)
+    return Report(head, job.log.oldest_version(), key, plan, now, graces, tuple(removed), failed)
 
 
 @contextmanager
