@@ -1,0 +1,244 @@
+"""A second reader, written from docs/format.md alone: it imports nothing of Tidemark's.
+
+    SecondReader(Path("root/flights")).as_of(time)    # Counter of (key and value, by name) with their multiplicity
+
+It reads whole files and computes in plain Python, so it is for small collections and for being read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+EMPTY = 2**63 - 1
+State = dict[str, Any]
+Row = dict[str, Any]
+Item = tuple[tuple[str, Any], ...]
+"""Key and value of a row: (column, value), in the order declared."""
+
+
+class Unreadable(Exception):
+    """The read was not promised."""
+
+
+def newest_state(folder: Path) -> State:
+    """The state at the newest version: a checkpoint, and the changes after it."""
+    folders = [each for each in sorted((folder / "versions").iterdir()) if any(each.glob("*.json"))]
+    newest = max(int(path.stem) for path in folders[-1].glob("*.json"))
+    first = newest // 16 * 16
+    state: State = {}
+    for version in range(max(1, first), newest + 1):
+        record = json.loads((folder / f"versions/{version // 100:08d}/{version:012d}.json").read_bytes())
+        if record["format"] > 1:
+            raise Unreadable(f"format {record['format']}")
+        if version == first:
+            state = record["checkpoint"]
+        else:
+            _fold(state, record["change"])
+    return state
+
+
+def _fold(state: State, change: dict[str, Any]) -> None:
+    """The effects on what reads need; the rest of a state is for writers."""
+    kind = change["kind"]
+    if kind == "created":
+        state |= {"seal": 0, "since": 0, "forgotten": 0}
+        state |= {name: [] for name in ("rungs", "unsealed", "trace", "quarantined", "dumps")}
+    if kind in ("created", "redefined"):
+        state["collection"] = change["collection"]
+    elif kind == "ingested":
+        state["unsealed"] += [change["batch"]] if change["batch"] else []
+        state["dumps"] += [change["dump"]] if change.get("dump") else []
+    elif kind == "sealed":
+        state["seal"] = max(state["seal"], change["upper"])
+    elif kind == "drained":
+        state["trace"].append(change["batch"])
+        _evict(state)
+    elif kind == "compacted":
+        _compact(state, change)
+    elif kind == "quarantined":
+        _move(state, change["batch"], "unsealed", "quarantined")
+    elif kind == "released":
+        _move(state, change["batch"], "quarantined", "unsealed")
+    elif kind == "trimmed":
+        state["unsealed"] = [change["batch"] if b["id"] == change["batch"]["id"] else b for b in state["unsealed"]]
+        state["forgotten"] = max(state["forgotten"], change["horizon"])
+    elif kind == "compaction_allowed":
+        state |= {"since": change["since"], "rungs": change["rungs"]}
+
+
+def _evict(state: State) -> None:
+    upper, bound = trace_upper(state), horizon(state)
+    keyed = is_keyed(state)
+    state["unsealed"] = [
+        batch
+        for batch in state["unsealed"]
+        if batch["last_time"] >= upper or (keyed and batch["last_event_time"] >= bound)
+    ]
+    state["dumps"] = [dump for dump in state["dumps"] if dump["interval"]["upper"] > upper]
+    state["forgotten"] = bound if keyed else 0
+
+
+def _compact(state: State, change: dict[str, Any]) -> None:
+    at = [batch["id"] for batch in state["trace"]].index(change["inputs"][0])
+    state["trace"][at : at + len(change["inputs"])] = [change["batch"]]
+
+
+def _move(state: State, batch: str, source: str, target: str) -> None:
+    moved = [held for held in state[source] if held["id"] == batch]
+    state[source] = [held for held in state[source] if held["id"] != batch]
+    state[target] += moved
+    for dump in state["dumps"]:
+        if dump["batch"] == batch:
+            dump["quarantined"] = target == "quarantined"
+
+
+def trace_upper(state: State) -> int:
+    return state["trace"][-1]["description"]["upper"] if state["trace"] else 0
+
+
+def is_keyed(state: State) -> bool:
+    return state["collection"]["source"]["envelope"] in ("upsert", "debezium")
+
+
+def horizon(state: State) -> int:
+    """No fact to come happened below."""
+    late = state["collection"]["late"]
+    reach = 0 if late["policy"] != "reemit" else EMPTY if late["max_lateness"] is None else late["max_lateness"]
+    floor = max(min(state["since"], state["seal"]), state["seal"] - reach)
+    pending = [batch["first_event_time"] for batch in state["unsealed"] if batch["last_time"] >= trace_upper(state)]
+    return max(state["forgotten"], min([floor, *pending]))
+
+
+class SecondReader:
+    """A collection's newest state, opened once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.state = newest_state(folder)
+        self.upper = trace_upper(self.state)
+        declared = self.state["collection"]
+        self.key, self.value = declared["key"], declared["value"]
+
+    def forwarded(self, time: int) -> int:
+        """The state's compaction function."""
+        since, rungs = self.state["since"], self.state["rungs"]
+        if time >= since or since == EMPTY:
+            return time
+        if not rungs:
+            return int(since)
+        time = max(time, rungs[-1]["lower"])
+        rung = next(rung for rung in rungs if time >= rung["lower"])
+        return int(time // rung["interval"] * rung["interval"] + rung["interval"] - 1)
+
+    def as_of(self, time: int, event_time: int = EMPTY) -> Counter[Item]:
+        """The collection as known at `time`, as of `event_time`: how often it holds each row."""
+        if not (time < self.state["seal"] and all(self.forwarded(each) == each for each in (time, event_time))):
+            raise Unreadable(f"{time}, {event_time}")
+        if self.state["since"] == EMPTY:
+            raise Unreadable("since is the empty frontier")
+        held: Counter[Item] = Counter()
+        for item, learned, happened, diff in (*self.in_trace, *self._beyond(time)):
+            if learned <= time and happened <= event_time:
+                held[item] += diff
+        return Counter({item: count for item, count in held.items() if count})
+
+    @cached_property
+    def in_trace(self) -> list[tuple[Item, int, int, int]]:
+        return [self._update(row) for row in self._rows(self.state["trace"])]
+
+    def _beyond(self, time: int) -> Iterable[tuple[Item, int, int, int]]:
+        """The updates at or above the trace upper, up to `time`."""
+        envelope = self.state["collection"]["source"]["envelope"]
+        if time < self.upper:
+            return ()
+        if envelope == "snapshot":
+            return self._differences(time)
+        if is_keyed(self.state):
+            return self._resolved(time)
+        return [u for u in map(self._update, self._rows(self.state["unsealed"])) if self.upper <= u[1] <= time]
+
+    def _update(self, row: Row) -> tuple[Item, int, int, int]:
+        return self._item(row, (*self.key, *self.value)), row["_time"], row["_event_time"], row["_diff"]
+
+    def _item(self, row: Row, columns: Iterable[dict[str, Any]]) -> Item:
+        return tuple((column["name"], row[column["id"]]) for column in columns)
+
+    def _rows(self, batches: Iterable[State]) -> Iterator[Row]:
+        """The rows of batches: a user's column by its id, Tidemark's by name."""
+        for batch in batches:
+            table = json.loads((self.folder / batch["parts"]["key"]).read_bytes()) if batch["parts"] else []
+            for part in table:
+                held = pq.read_table(self.folder / part["file"]["key"])
+                ids = [(field.metadata or {}).get(b"PARQUET:field_id") for field in held.schema]
+                absent = {column["id"]: None for column in (*self.key, *self.value)}
+                names = [
+                    int(number) if number and not field.name.startswith("_") else field.name
+                    for field, number in zip(held.schema, ids, strict=True)
+                ]
+                for cells in zip(*(column.to_pylist() for column in held.columns), strict=True):
+                    yield absent | dict(zip(names, cells, strict=True))
+
+    def _differences(self, time: int) -> Iterator[tuple[Item, int, int, int]]:
+        """Dumps: each says what there is, and takes back what the one before said."""
+        dumps = [d for d in self.state["dumps"] if not d["quarantined"] and d["interval"]["upper"] - 1 <= time]
+        before: Counter[Item] = Counter()
+        for item, _, _, diff in self.in_trace:
+            before[item] += diff
+        for dump in sorted(dumps, key=lambda d: d["interval"]["upper"]):
+            at = dump["interval"]["upper"] - 1
+            batches = [batch for batch in self.state["unsealed"] if batch["id"] == dump["batch"]]
+            rows = Counter(self._item(row, (*self.key, *self.value)) for row in self._rows(batches))
+            for item in {*before, *rows}:
+                yield item, at, at, rows[item] - before[item]
+            before = rows
+
+    def _resolved(self, time: int) -> Iterator[tuple[Item, int, int, int]]:
+        """What facts learned from the trace upper on, up to `time`, change."""
+        bound = horizon(self.state)
+        facts: dict[Item, list[Row]] = {}
+        for row in self._rows(self.state["unsealed"]):
+            if self.upper <= row["_time"] <= time or (row["_time"] < self.upper and row["_event_time"] >= bound):
+                facts.setdefault(self._item(row, self.key), []).append(row)
+        for key, told in facts.items():
+            known = sorted((row for row in told if row["_time"] < self.upper), key=_place)
+            new = sorted((row for row in told if row["_time"] >= self.upper), key=lambda r: (r["_time"], _place(r)))
+            if new:
+                yield from self._inserted(key, known, new, self._before(key, bound))
+
+    def _inserted(
+        self, key: Item, history: list[Row], new: list[Row], base: Item | None
+    ) -> Iterator[tuple[Item, int, int, int]]:
+        def said(fact: Row) -> Item | None:
+            return None if fact["_deleted"] else self._item(fact, self.value)
+
+        for fact in new:
+            at = sum(_place(known) < _place(fact) for known in history)
+            before, after = (said(history[at - 1]) if at else base), said(fact)
+            moments = [(fact["_event_time"], before, after)]
+            moments += [(history[at]["_event_time"], after, before)] if at < len(history) else []
+            for happened, old, now in moments:
+                for value, diff in ((old, -1), (now, 1)):
+                    if value is not None:
+                        yield key + value, fact["_time"], happened, diff
+            history.insert(at, fact)
+
+    def _before(self, key: Item, bound: int) -> Item | None:
+        """What the trace says a key held before its oldest remembered fact."""
+        held: Counter[Item] = Counter()
+        for item, _, happened, diff in self.in_trace:
+            if item[: len(key)] == key and happened <= bound:
+                held[item[len(key) :]] += diff
+        return next((value for value, count in held.items() if count), None)
+
+
+def _place(fact: Row) -> tuple[Any, ...]:
+    """Where a fact stands in its key's history; a null `_order` comes first."""
+    order = fact["_order"]
+    return fact["_event_time"], order is not None, order or 0, fact["_file"], fact["_row"]

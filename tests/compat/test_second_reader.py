@@ -1,0 +1,139 @@
+"""docs/format.md suffices: a reader written from it answers as Tidemark does, at every stage of a collection."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.world import DAY, World, collection, interval
+from tests.compat import second_reader
+from tests.compat.second_reader import SecondReader, Unreadable
+from tidemark.arrow.read import as_of
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.compact import compact
+from tidemark.jobs.drain import drain
+from tidemark.jobs.ingest import ingest
+from tidemark.jobs.quarantine import quarantine, release
+from tidemark.jobs.seal import seal
+from tidemark.model.change import CompactionAllowed
+from tidemark.model.collection import Envelope, Late
+from tidemark.model.frontier import Rung
+from tidemark.storage.local import LocalStore
+
+pytestmark = pytest.mark.model
+DAYS = 5
+ENVELOPES = [Envelope.APPEND, Envelope.UPDATES, Envelope.UPSERT, Envelope.SNAPSHOT]
+
+
+def test_it_imports_nothing_of_ours():
+    tree = ast.parse(Path(second_reader.__file__).read_text())
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert imported == {"__future__", "json", "collections", "functools", "pathlib", "typing", "pyarrow"}
+
+
+class Small:
+    """A random small collection, step by step, compared after each."""
+
+    def __init__(self, folder: Path, envelope: Envelope, seed: int) -> None:
+        self.dice = random.Random(seed)
+        late = Late() if envelope is Envelope.SNAPSHOT else self.dice.choice([Late("reemit"), Late("reemit", 15)])
+        self.world = World(folder / "landing", collection(envelope, late=late), LocalStore(str(folder / "tides")))
+        self.folder, self.envelope = folder / "tides", envelope
+        self.rungs = (Rung(0, 5),) if seed % 2 else ()
+        self.compared = 0
+
+    def rows(self, day: int) -> list[dict[str, Any]]:
+        def one(number: int) -> dict[str, Any]:
+            happened = self.dice.choice([day, day, self.dice.randint(0, day)]) * DAY + self.dice.randint(0, DAY - 1)
+            return {
+                "k": self.dice.randint(0, 4),
+                "v": self.dice.choice(["a", "b", "é", None]),
+                "t": max(happened, day * DAY),
+                "e": happened,
+                "o": self.dice.choice([None, 0, 1]),
+                "gone": self.dice.random() < 0.2,
+                "d": self.dice.randint(-2, 2),
+            }
+
+        names = ("k", "v") if self.envelope is Envelope.SNAPSHOT else ("k", "v", "t", "e", "o", "gone", "d")
+        rows = [one(number) for number in range(self.dice.randint(0, 6))]
+        return [{name: row[name] for name in names} for row in rows]
+
+    def live(self) -> None:
+        """Days in order; drains, compactions and moves of since at times, and a quarantine."""
+        world = self.world
+        for day in range(DAYS):
+            for name in "ab"[: self.dice.randint(1, 2)]:
+                world.land(day, name, self.rows(day))
+            self.step(lambda job, day=day: ingest(job, interval(day), landing_root=str(world.landing)))
+            if self.dice.random() < 0.3 and world.state.pending:
+                batch = world.state.pending[-1].id
+                self.step(lambda job, batch=batch: quarantine(job, batch))
+                self.step(lambda job, batch=batch: release(job, batch))
+            self.step(lambda job, day=day: seal(job, interval(day)))
+            if self.dice.random() < 0.7:
+                self.step(lambda job, day=day: drain(job, interval(day)))
+                self.step(lambda job, day=day: compact(job, interval(day)))
+            if self.dice.random() < 0.4:
+                since = self.dice.randint(world.state.since // DAY, day) * DAY
+                allowed = CompactionAllowed(since, self.rungs if since else ())
+                self.step(lambda job, allowed=allowed: job.log.commit(job.log.load(), allowed))
+        self.step(lambda job: drain(job, interval(DAYS)))
+
+    def step(self, step: Any) -> None:
+        self.world.run(step)
+        self.compare()
+
+    def compare(self) -> None:
+        state = self.world.state
+        theirs = SecondReader(self.folder)
+        assert (theirs.state["seal"], theirs.state["since"], theirs.upper) == (
+            state.seal,
+            state.since,
+            state.trace_upper,
+        )
+        assert theirs.state["forgotten"] == state.forgotten
+        assert [batch["id"] for batch in theirs.state["unsealed"]] == [batch.id for batch in state.unsealed]
+        for time in {state.since - 1, state.since, state.trace_upper + 3, state.seal - 1}:
+            for event_time in (None, self.dice.randint(0, state.seal + 3)):
+                self.compared += self.same_answer(theirs, max(0, time), event_time)
+
+    def same_answer(self, theirs: SecondReader, time: int, event_time: int | None) -> bool:
+        try:
+            table = as_of(self.world.truth, self.world.state, time=time, event_time=event_time)
+        except InvalidUsage:
+            with pytest.raises(Unreadable):
+                theirs.as_of(time, *([] if event_time is None else [event_time]))
+            return False
+        ours = Counter(
+            {
+                tuple((name, row[name]) for name in table.column_names[:-1]): row["_multiplicity"]
+                for row in table.to_pylist()
+            }
+        )
+        found = theirs.as_of(time, *([] if event_time is None else [event_time]))
+        assert found == ours, f"as of {time}, {event_time}"
+        return bool(ours)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("envelope", ENVELOPES, ids=str)
+def test_a_second_reader_answers_alike(tmp_path: Path, envelope: Envelope, seed: int):
+    small = Small(tmp_path, envelope, seed)
+    small.live()
+    assert small.compared > 20
