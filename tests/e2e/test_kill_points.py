@@ -45,13 +45,15 @@ ALL_POINTS = [
     for task in TASKS
     for point in (DATA_POINTS if task in ("ingest", "drain", "compact") else ("uncommitted", "committed"))
 ]
+LAST = 3
+"""The day whose tasks are killed: with the two before it there are more batches than the budget."""
 ROWS, KEYS = 40_000, 15_000
 """Enough for several row groups, hence several tasks and files, of every step."""
 
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """The store of a collection before each task of its second day, and how everything is at the end."""
+    """The store of a collection before each task of its last day, and how everything is at the end."""
 
     before: dict[str, Path]
     landing: Path
@@ -62,15 +64,16 @@ class Undisturbed:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     folder = tmp_path_factory.mktemp("undisturbed")
     made = Made(folder, UPSERT)
+    for day, rows in ((1, ROWS), (2, 100), (3, ROWS)):
+        made.land(day, rows, keys=KEYS)
     for day in (1, 2):
-        made.land(day, ROWS, keys=KEYS)
-    for task in TASKS:
-        made.step(task, 1)
+        for task in TASKS:
+            made.step(task, day)
     before = {}
     for task in TASKS:
         before[task] = folder / "before" / task
         shutil.copytree(made.root, before[task])
-        made.step(task, 2)
+        made.step(task, LAST)
     assert len([batch for batch in made.log.load().state.trace if batch.rows]) == 1, "nothing was compacted"
     return Undisturbed(before, made.landing, everything(made))
 
@@ -78,7 +81,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 def everything(made: Made) -> dict[str, Any]:
     """All that must not depend on what died: answers, totals, frontiers, and that the store is sound."""
     state = made.log.load().state
-    store, last = made.store, START + 2 * DAY - 1
+    store, last = made.store, START + LAST * DAY - 1
     entries = sorted((e.path, e.rows, e.rows_late_applied, e.rows_late_discarded) for e in _entries(made, state))
     ingested = [record.change for record in made.log.history() if record.change.kind == "ingested"]
     return {
@@ -139,7 +142,7 @@ def is_step(task: str) -> bool:
 
 
 def arguments(made: Made, undisturbed: Undisturbed, task: str) -> list[str]:
-    interval = day_of(2)
+    interval = day_of(LAST)
     words = ["--root", str(made.root), "--collection", made.name]
     words += ["--lower", format_instant(interval.lower), "--upper", format_instant(interval.upper)]
     if task == "ingest":
@@ -162,7 +165,7 @@ def run(made: Made, undisturbed: Undisturbed, task: str, *, launcher: str, ordin
 def finished(made: Made, undisturbed: Undisturbed, task: str) -> None:
     """The rest of the day."""
     for left in TASKS[TASKS.index(task) + 1 :]:
-        made_with_landing(made, undisturbed).step(left, 2)
+        made_with_landing(made, undisturbed).step(left, LAST)
 
 
 def made_with_landing(made: Made, undisturbed: Undisturbed) -> Made:

@@ -37,6 +37,7 @@ key: [id]
 value: [kind, amount]
 columns: {id: int, kind: string, amount: float, at: timestamp}
 start: 2024-01-01
+live_batches: 2
 end: 2024-02-01
 time: {column: at}
 late: {reemit: {max_lateness: 2d}}
@@ -48,6 +49,7 @@ key: [id]
 value: [kind, seen]
 columns: {id: int, kind: string, seen: date, at: timestamp}
 start: 2024-01-01
+live_batches: 2
 time: {column: at}
 source: {path: "{{ landing }}/stock/{{ ds }}/*.parquet", format: parquet, envelope: updates, diff: change}
 """
@@ -57,6 +59,7 @@ key: [id]
 value: [kind, amount, since]
 columns: {id: int, kind: string, amount: float, since: timestamp, gone: bool, happened: timestamp, at: timestamp}
 start: 2024-01-01
+live_batches: 2
 time: {column: at}
 event_time: {column: happened}
 late: {reemit: {max_lateness: 2d}}
