@@ -12,7 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import APPEND, KEYED, SMALL, laws, of_facts, of_updates, rows, updates, values, write
+from tests.pure.arrow.samples import (
+    APPEND,
+    KEY,
+    KEYED,
+    SMALL,
+    collection,
+    laws,
+    of_facts,
+    of_updates,
+    rows,
+    updates,
+    values,
+    write,
+)
 from tests.pure.arrow.test_resolve import by_the_model
 from tidemark.arrow import merge, read
 from tidemark.arrow.read import as_of, as_of_batches, changes, changes_batches
@@ -20,7 +33,8 @@ from tidemark.errors import InvalidUsage
 from tidemark.model import update as model
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, Part, TraceBatch, UnsealedBatch
-from tidemark.model.collection import Collection, Late
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late
+from tidemark.model.evolution import evolved
 from tidemark.model.fact import Fact
 from tidemark.model.interval import Interval
 from tidemark.model.update import Row, Update
@@ -112,6 +126,47 @@ def test_reads_agree_with_the_model(of: Collection) -> None:
         inside = [u._replace(time=0, event_time=0) for u in some if after < u.time <= upto]
         summed = [((*u.key, *u.value), kind(u.diff), u.diff) for u in model.consolidate(inside)]
         assert [(row[:-2], row[-2], row[-1]) for row in net] == summed
+
+    check()
+
+
+THREE = collection(
+    Envelope.UPDATES,
+    key=KEY[:1],
+    value=tuple(Column(f"a_{of}", of) for of in (ColumnType.BOOL, ColumnType.STRING, ColumnType.DATE)),
+)
+ADDED = Column("added", ColumnType.FLOAT)
+
+
+@pytest.mark.parametrize("kept", [(1, 2), (0, 2), (0, 1), (2,), ()], ids=str)
+def test_reads_under_todays_columns_agree_with_the_model(kept: tuple[int, ...]) -> None:
+    """Columns were dropped before, between and behind others, the last got wider, and one came: in order, and summed up
+    anew, also where groups straddle what is in memory."""
+    value = [THREE.value[at] if at < 2 else replace(THREE.value[at], type=ColumnType.TIMESTAMP) for at in kept]
+    today = evolved(THREE, replace(THREE, value=(ADDED, *value)))
+    day = 86_400_000_000
+
+    def seen(u: Update) -> Update:
+        cells = [u.value[at] if at < 2 or u.value[at] is None else u.value[at] * day for at in kept]  # type: ignore[operator]
+        return u._replace(value=(*cells, None))
+
+    @laws
+    @given(updates(THREE, most=30), frontiers, st.integers(0, 12), st.integers(0, 12))
+    def check(some: list[Update], at: list[int], time: int, after: int) -> None:
+        since, _, _, seal = at
+        time, after = (min(max(one, since), seal - 1) for one in (time, after))
+        store = MemoryStore()
+        state = replace(arranged(store, THREE, some, at), collection=today)
+        told = [seen(u) for u in some]
+        assert held_rows(as_of(store, state, time=time), today) == model.as_of(told, time=time, event_time=2**63 - 1)
+        after, upto = sorted((after, time))
+        expected = model.changes(model.advance(told, state.function), after=after, upto=upto)
+        assert changed(changes(store, state, after=after, upto=upto), today) == expected
+        net = changes(store, state, after=after, upto=upto, net=True)
+        inside = [u._replace(time=0, event_time=0) for u in told if after < u.time <= upto]
+        assert [row[: len(today.columns)] for row in rows(net)] == [
+            (*u.key, *u.value) for u in model.consolidate(inside)
+        ]
 
     check()
 

@@ -1,0 +1,194 @@
+"""Columns of files written under earlier declarations, as they are wanted today."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.pure.arrow.samples import KEYED, SMALL, batch, collection, of_facts, of_updates, rows, write
+from tidemark.arrow.bounds import integer_bounds
+from tidemark.arrow.fields import field_id, found, is_earlier, todays_names
+from tidemark.arrow.inspect import inspect_part
+from tidemark.arrow.merge import merge_range
+from tidemark.arrow.parts import read_groups
+from tidemark.arrow.schema import (
+    facts_schema,
+    live_prefix,
+    live_schema,
+    some_of,
+    sort_columns,
+    updates_schema,
+    value_columns,
+)
+from tidemark.errors import Corruption
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope
+from tidemark.model.evolution import evolved
+from tidemark.model.fact import Fact
+from tidemark.model.frontier import CompactionFunction
+from tidemark.model.update import Update
+from tidemark.plan.tasks import InspectTask, KeyRange, MergeTask
+from tidemark.storage.memory import MemoryStore
+
+pytestmark = pytest.mark.pure
+
+WIDE = collection(
+    Envelope.UPDATES,
+    key=(Column("number", ColumnType.INT),),
+    value=(Column("size", ColumnType.INT), Column("word", ColumnType.STRING), Column("day", ColumnType.DATE)),
+)
+
+
+def listing(of: Collection, *value: Column, renames: tuple[tuple[str, str], ...] = ()) -> Collection:
+    return evolved(of, replace(of, value=value, renames=renames))
+
+
+TODAY = listing(
+    WIDE,
+    Column("text", ColumnType.STRING),
+    Column("day", ColumnType.TIMESTAMP),
+    Column("more", ColumnType.BOOL),
+    renames=(("word", "text"),),
+)
+"""`size` was dropped, `word` renamed, `day` widened, `more` added."""
+
+
+def read_as(store: MemoryStore, parts: object, schema: pa.Schema) -> list[object]:
+    return [row for part in parts for held in read_groups(store, part, schema=schema) for row in rows(held)]  # type: ignore[attr-defined]
+
+
+def test_columns_at_rest_are_all_there_ever_were_by_number() -> None:
+    schema = updates_schema(TODAY)
+    assert schema.names == ["number", "_dropped_2", "text", "day", "more", "_time", "_event_time", "_diff"]
+    assert [field_id(field) for field in schema] == [1, 2, 3, 4, 5, None, None, None]
+    assert value_columns(TODAY) == ["_dropped_2", "text", "day", "more"]
+    assert sort_columns(TODAY, facts=False) == tuple(schema.names[:-1])
+    assert live_prefix(TODAY) == ["number"]
+    assert live_prefix(WIDE) == ["number", "size", "word", "day"]
+    assert live_schema(TODAY, facts=False).names == [name for name in schema.names if name != "_dropped_2"]
+
+
+def test_ids_are_written_to_the_file_and_the_part_says_which_schema_it_has() -> None:
+    store = MemoryStore()
+    (part,) = write(store, TODAY, batch(updates_schema(TODAY), [(1, 2, "a", 3, True, 0, 0, 1)]))
+    file = pq.ParquetFile(io.BytesIO(store.objects[part.file.key]))
+    ids = [file.schema_arrow.field(at).metadata.get(b"PARQUET:field_id") for at in range(5)]
+    assert ids == [b"1", b"2", b"3", b"4", b"5"]
+    assert (TODAY.schema, part.schema) == (1, 1)
+
+
+def test_an_earlier_part_is_read_in_todays_columns() -> None:
+    store = MemoryStore()
+    told = [Update((1,), (7, "a", 2), 3, 3, 1), Update((2,), (None, None, None), 4, 4, 1)]
+    parts = write(store, WIDE, of_updates(WIDE, told))
+    day = 86_400_000_000
+    wanted = updates_schema(TODAY)
+    assert read_as(store, parts, wanted) == [(1, 7, "a", 2 * day, None, 3, 3, 1), (2, None, None, None, None, 4, 4, 1)]
+    assert read_as(store, parts, some_of(wanted, ["_diff", "text"])) == [("a", 1), (None, 1)]
+    assert read_as(store, parts, some_of(wanted, ["more"])) == [(None,), (None,)], "nothing of it is in the file"
+
+
+def test_an_old_name_that_came_back_is_not_the_column_it_was() -> None:
+    """Of other files the name would be all there is to go by."""
+    store = MemoryStore()
+    renamed = listing(SMALL, Column("text", ColumnType.STRING), renames=(("word", "text"),))
+    back = listing(renamed, Column("text", ColumnType.STRING), Column("word", ColumnType.STRING))
+    parts = write(store, SMALL, of_updates(SMALL, [Update((1,), ("a",), 0, 0, 1)]))
+    assert read_as(store, parts, live_schema(back, facts=False)) == [(1, "a", None, 0, 0, 1)]
+    bare = pa.schema([pa.field(field.name, field.type) for field in updates_schema(SMALL)])
+    foreign = write(store, SMALL, batch(bare, [(1, "a", 0, 0, 1)]))
+    assert read_as(store, foreign, live_schema(back, facts=False)) == [(1, None, "a", 0, 0, 1)], "by name, without ids"
+
+
+def test_what_breaks_ties_gets_wider_with_the_column_it_copies() -> None:
+    keyed = replace(KEYED, source=replace(KEYED.source, order_by="x"))
+    narrow = replace(keyed, value=(Column("word", ColumnType.STRING), Column("x", ColumnType.INT)))
+    wide = listing(narrow, Column("word", ColumnType.STRING), Column("x", ColumnType.FLOAT))
+    store = MemoryStore()
+    parts = write(store, narrow, of_facts(narrow, [Fact((1,), ("a", 5), 0, 0, (5, "f", 0))]), facts=True)
+    (held,) = read_groups(store, parts[0], schema=facts_schema(wide))
+    assert held.column("_order").to_pylist() == held.column("x").to_pylist() == [5.0]
+    assert held.schema.field("_order").type == pa.float64()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        (pa.field("other", pa.int64(), nullable=False), "there is no column other"),
+        (pa.field("_diff", pa.float64()), None),
+        (pa.field("_diff", pa.string()), "column _diff is of type int64, which is not string nor narrower"),
+    ],
+)
+def test_what_cannot_be_had_from_a_file_is_refused(wanted: pa.Field, says: str | None) -> None:
+    if says is None:
+        assert [source.name for _, source in found(updates_schema(SMALL), pa.schema([wanted]))] == ["_diff"]
+        return
+    store = MemoryStore()
+    (part,) = write(store, SMALL, of_updates(SMALL, [Update((1,), ("a",), 0, 0, 1)]))
+    with pytest.raises(Corruption, match=f"{part.file.key} cannot be read: .*{says}"):
+        list(read_groups(store, part, schema=pa.schema([wanted])))
+
+
+def test_a_value_no_wider_type_holds_is_never_rounded() -> None:
+    of = replace(SMALL, value=(Column("word", ColumnType.INT),))
+    wide = listing(of, Column("word", ColumnType.FLOAT))
+    store = MemoryStore()
+    (part,) = write(store, of, of_updates(of, [Update((1,), (2**53 + 1,), 0, 0, 1)]))
+    with pytest.raises(Corruption, match=f"{part.file.key} cannot be read: Integer value {2**53 + 1} not in range"):
+        list(read_groups(store, part, schema=updates_schema(wide)))
+
+
+def test_bounds_are_those_of_all_row_groups() -> None:
+    store = MemoryStore()
+    told = [Update((n,), (size, "w", None), 0, 0, 1) for n, size in enumerate([4, None, -(2**63), None, None, None, 9])]
+    (part,) = write(store, WIDE, of_updates(WIDE, told), group_rows=3)
+    schema = updates_schema(WIDE)
+    assert integer_bounds(store, part, schema.field("size")) == (-(2**63), 9)
+    assert integer_bounds(store, part, schema.field("day")) is None
+    assert integer_bounds(store, part, updates_schema(TODAY).field("more")) is None, "not in the file"
+
+
+def test_inspection_finds_an_earlier_part_as_it_was_written() -> None:
+    """Its digest is over the columns it has; that those are an earlier declaration's is not held against it."""
+    store = MemoryStore()
+    told = [Update((1,), (7, "a", 2), 3, 3, 1), Update((1,), (7, "a", 2), 3, 4, 1), Update((2,), (0, "b", 1), 3, 3, -1)]
+    (part,) = write(store, WIDE, of_updates(WIDE, told))
+    answer = inspect_part(store, InspectTask(TODAY, part, False))
+    assert answer.columns == tuple(updates_schema(TODAY).names)
+    assert (answer.digest, answer.rows, answer.unsorted, answer.repeated) == (part.digest, 3, 0, 0)
+    assert (answer.first_key, answer.last_key) == ((1,), (2,))
+
+
+def test_inspection_reports_columns_no_declaration_had() -> None:
+    store = MemoryStore()
+    (part,) = write(store, WIDE, of_updates(WIDE, [Update((1,), (7, "a", 2), 3, 3, 1)]))
+    held = updates_schema(WIDE)
+    assert is_earlier(held, updates_schema(TODAY))
+    assert not is_earlier(updates_schema(TODAY), held), "a later one"
+    assert not is_earlier(pa.schema([held.field(at) for at in (0, 2, 1, 3, 4, 5, 6)]), updates_schema(TODAY)), "order"
+    assert not is_earlier(pa.schema([*held, pa.field("x", pa.int64())]), updates_schema(TODAY)), "more"
+    of_today = inspect_part(store, InspectTask(TODAY, replace(part, schema=TODAY.schema), False))
+    assert of_today.columns == tuple(held.names), "recorded as of today, it has to have today's"
+    assert of_today.digest == 0
+
+
+def test_a_merge_writes_todays_columns_and_sums_both_sides_over_them() -> None:
+    store = MemoryStore()
+    old = write(store, WIDE, of_updates(WIDE, [Update((1,), (7, "a", 2), 3, 3, 1), Update((2,), (1, "b", 0), 3, 3, 1)]))
+    new = write(store, TODAY, batch(updates_schema(TODAY), [(1, 7, "a", 2 * 86_400_000_000, None, 3, 3, -1)]))
+    task = MergeTask(TODAY, (*old, *new), KeyRange(), 0, 100, CompactionFunction(0), "out")
+    answer = merge_range(store, task)
+    assert sum(part.digest for part in answer.parts) == answer.digest_read
+    assert {part.schema for part in answer.parts} == {TODAY.schema}
+    assert read_as(store, answer.parts, updates_schema(TODAY)) == [(2, 1, "b", 0, None, 3, 3, 1)]
+
+
+def test_late_rows_are_told_under_todays_names() -> None:
+    held = pa.table({"number": [1], "size": [7], "word": ["a"], "at": [3], "_reason": ["below the seal"]})
+    schema = updates_schema(WIDE)
+    fields = [schema.field(name) for name in ("number", "size", "word")]
+    table = held.cast(pa.schema([*fields, held.schema.field("at"), held.schema.field("_reason")]))
+    assert todays_names(table, TODAY).to_pylist() == [{"number": 1, "text": "a", "at": 3, "_reason": "below the seal"}]
