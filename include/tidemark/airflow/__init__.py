@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from tidemark.airflow.factory import check_collection_files, collection_dags, tidemark_dag
     from tidemark.airflow.groups import compact_group, drain_group, ingest_group, seal_group
     from tidemark.airflow.hold import HoldOperator, ReleaseHoldOperator
+    from tidemark.airflow.maintenance import MaintenanceOperator, maintenance_dag, maintenance_group
     from tidemark.airflow.publish import PublishOperator
     from tidemark.airflow.window import window_of
 
 _HOME = {
     "AppOperator": "app_operator",
     "HoldOperator": "hold",
+    "MaintenanceOperator": "maintenance",
     "PublishOperator": "publish",
     "ReleaseHoldOperator": "hold",
     "asset_of": "asset",
@@ -29,6 +31,8 @@ _HOME = {
     "compact_group": "groups",
     "drain_group": "groups",
     "ingest_group": "groups",
+    "maintenance_dag": "maintenance",
+    "maintenance_group": "maintenance",
     "seal_group": "groups",
     "tidemark_dag": "factory",
     "window_of": "window",
@@ -37,6 +41,7 @@ _HOME = {
 __all__ = [
     "AppOperator",
     "HoldOperator",
+    "MaintenanceOperator",
     "PublishOperator",
     "ReleaseHoldOperator",
     "asset_of",
@@ -45,6 +50,8 @@ __all__ = [
     "compact_group",
     "drain_group",
     "ingest_group",
+    "maintenance_dag",
+    "maintenance_group",
     "seal_group",
     "tidemark_dag",
     "window_of",

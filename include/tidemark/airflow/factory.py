@@ -65,8 +65,13 @@ def collection_dags(folder: str | Path | None = None) -> dict[str, DAG]:
 
     A wrong file takes nobody else's DAG down: it is left out here and reported by `check_collection_files`.
     """
+    return {place.name: tidemark_dag(place) for place in right_collections(folder)}
+
+
+def right_collections(folder: str | Path | None = None) -> list[Place]:
+    """The collections of a folder's right files (TIDEMARK_COLLECTIONS), in the files' order."""
     places, _ = _read(folder)
-    return {place.name: tidemark_dag(place) for place in places}
+    return places
 
 
 def check_collection_files(folder: str | Path | None = None) -> None:

@@ -1,0 +1,67 @@
+"""The maintenance DAG: what it shows, and a run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dags.support import ORDERS, parsed
+from tidemark.airflow import maintenance_dag
+from tidemark.airflow.place import Place, place_of
+
+
+@pytest.fixture
+def two(collections: Path) -> Path:
+    """Two collections, of which `orders` is created."""
+    (collections / "returns.yaml").write_text(ORDERS.replace("orders", "returns"))
+    place_of(collections / "orders.yaml").declare()
+    return collections
+
+
+def orders(folder: Path) -> Place:
+    return place_of(folder / "orders.yaml")
+
+
+def test_it_has_a_group_for_each_collection(two: Path) -> None:
+    dag = parsed().dags["tidemark_maintenance"]
+    assert {task.task_id for task in dag.tasks} >= {"orders.collect", "returns.collect"}
+    assert not any(task.downstream_task_ids for task in dag.tasks), "none waits for another"
+    assert dag.owner == "tidemark"
+    assert {"tidemark", "maintenance"} == set(dag.tags)
+    for said in (
+        "# tidemark_maintenance\n",
+        "`orders`, `returns`",
+        "**collect**",
+        "--dry-run",
+        "TIDEMARK_KEEP_VERSIONS",
+    ):
+        assert said in dag.doc_md
+    assert all(task.doc_md and task.retries and task.execution_timeout for task in dag.tasks)
+
+
+def test_a_wrong_file_is_left_out_and_no_collection_is_no_dag(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (two / "returns.yaml").write_text("name: 1")
+    assert {task.task_id.split(".")[0] for task in maintenance_dag()["tidemark_maintenance"].tasks} == {"orders"}
+    assert maintenance_dag(two / "nowhere") == {}
+
+
+def statuses(dag: Any) -> Iterator[tuple[str, str]]:
+    done = dag.test(logical_date=datetime(2024, 1, 5, tzinfo=UTC))
+    for ti in done.get_task_instances():
+        yield ti.task_id, str(ti.state)
+
+
+@pytest.mark.timeout(300)
+def test_a_run_collects_without_spark_and_skips_what_was_never_created(two: Path, database: None) -> None:
+    store = orders(two).job().store
+    store.create("data/killed/part.parquet", b"1")
+    (dag,) = maintenance_dag(default_args={"owner": "tidemark", "retries": 0}).values()
+    found = dict(statuses(dag))
+    assert (found["orders.collect"], found["returns.collect"]) == ("success", "skipped")
+    assert [info.key for info in store.list("collect/")] == ["collect/00000001.json"]
+    assert b"data/killed/part.parquet" in store.read("collect/00000001.json")
+    assert store.stat("data/killed/part.parquet") is not None, "it waits for its grace"
