@@ -44,6 +44,9 @@ def ingested(*sources: int) -> Ingested:
         (DRAINED, REDEFINED),
         (COMPACTED, REDEFINED),
         (ingested(1), REDEFINED),
+        # A column's number is given once; and what came may not fit a column that gets wider.
+        (REDEFINED, REDEFINED),
+        (REDEFINED, ingested(1)),
     ],
 )
 def test_planned_anew(mine: Change, theirs: Change):
@@ -61,6 +64,7 @@ def test_planned_anew(mine: Change, theirs: Change):
         (COMPACTED, DRAINED),
         (COMPACTED, Quarantined("b", RUN)),
         (Attempted(FENCE), REDEFINED),
+        (REDEFINED, COMPACTED),
         (Sealed(1, 1), ingested(1)),
         (LedgerMerged(("a",), RUN), ingested(1)),
     ],
