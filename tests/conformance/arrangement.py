@@ -83,16 +83,16 @@ class Subject:
         invariants.check(invariants.of_since(self.state.function, asked))
 
     def list_unsealed(self, step: Step) -> list[list[int]]:
-        return [[*batch.sequence, batch.first_time, batch.last_time] for batch in self.state.unsealed]
+        return [[*batch.sequence, batch.first_time, batch.last_time] for batch in self.kept.unsealed]
 
     def list_trace(self, step: Step) -> list[list[int | None]]:
-        return [[*_promised(batch), batch.level] for batch in self.state.trace]
+        return [[*_promised(batch), batch.level] for batch in self.kept.trace]
 
     def unsealed_seqno_upper(self, step: Step) -> int:
-        return self.state.sequence_upper
+        return self.kept.sequence_upper
 
     def trace_upper(self, step: Step) -> int | None:
-        return frontier(self.state.trace_upper)
+        return frontier(self.kept.trace_upper)
 
     def seal(self, step: Step) -> int | None:
         return frontier(self._seal)
