@@ -22,7 +22,9 @@ T = TypeVar("T")
 
 CHECKPOINT_EVERY = 16
 """A checkpoint costs a state, a load folds at most this many changes: few reads on S3, few bytes a commit."""
-FOLDER_SIZE = 1000
+FOLDER_SIZE = 100
+"""Versions in a folder. A load lists the folders and the newest one: so neither list is long before the ten-thousandth
+version, and a list is one request up to the hundred-thousandth (what a collector removed is in no list)."""
 
 
 @dataclass(frozen=True)
