@@ -69,7 +69,7 @@ def named(world: World) -> set[str]:
 @pytest.fixture(scope="module")
 def four_days(tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("days")
-    made = world_of_days(folder, Envelope.APPEND)
+    made = world_of_days(folder, Envelope.APPEND, MemoryStore())
     for step in steps(folder):
         made.run(step)
     return made
@@ -387,10 +387,10 @@ def test_every_reference_a_table_or_an_entry_can_hold_is_known_to_the_collector(
 
 def test_days_go_on_while_the_collector_runs_between_all_steps(tmp_path: Path):
     """The same days as without a collector, with hours between the steps: the same answers, and less in the store."""
-    quiet = world_of_days(tmp_path / "quiet", Envelope.UPSERT)
+    quiet = world_of_days(tmp_path / "quiet", Envelope.UPSERT, MemoryStore())
     for step in steps(tmp_path / "quiet"):
         quiet.run(step)
-    busy = world_of_days(tmp_path / "busy", Envelope.UPSERT)
+    busy = world_of_days(tmp_path / "busy", Envelope.UPSERT, MemoryStore())
     for step in steps(tmp_path / "busy"):
         busy.run(step)
         collected(busy, hours=7)
