@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from tidemark.errors import InvalidUsage
 from tidemark.jobs.compact import compact
 from tidemark.jobs.drain import drain
 from tidemark.jobs.ingest import ingest
+from tidemark.jobs.init import declare_collection
 from tidemark.jobs.quarantine import quarantine, release
 from tidemark.jobs.seal import seal
 from tidemark.model.change import CompactionAllowed
-from tidemark.model.collection import Envelope, Late
+from tidemark.model.collection import Column, ColumnType, Envelope, Late
 from tidemark.model.frontier import Rung
 from tidemark.storage.local import LocalStore
 
@@ -46,6 +48,15 @@ def test_it_imports_nothing_of_ours():
     assert imported == {"__future__", "json", "collections", "functools", "pathlib", "typing", "pyarrow"}
 
 
+TEXT, NUMBER = ColumnType.STRING, ColumnType.INT
+DECLARED = {
+    2: ((Column("v", TEXT), Column("w", NUMBER)), ()),
+    3: ((Column("u", TEXT), Column("w", NUMBER)), (("v", "u"),)),
+    4: ((Column("u", TEXT), Column("x", NUMBER)), ()),
+}
+"""A column is added, another renamed, the first dropped as one more comes, on these days."""
+
+
 class Small:
     """A random small collection, step by step, compared after each."""
 
@@ -62,7 +73,7 @@ class Small:
             happened = self.dice.choice([day, day, self.dice.randint(0, day)]) * DAY + self.dice.randint(0, DAY - 1)
             return {
                 "k": self.dice.randint(0, 4),
-                "v": self.dice.choice(["a", "b", "é", None]),
+                **{column.name: self.cell(column) for column in self.world.state.collection.value},
                 "t": max(happened, day * DAY),
                 "e": happened,
                 "o": self.dice.choice([None, 0, 1]),
@@ -70,14 +81,23 @@ class Small:
                 "d": self.dice.randint(-2, 2),
             }
 
-        names = ("k", "v") if self.envelope is Envelope.SNAPSHOT else ("k", "v", "t", "e", "o", "gone", "d")
         rows = [one(number) for number in range(self.dice.randint(0, 6))]
-        return [{name: row[name] for name in names} for row in rows]
+        times = ("t", "e", "o", "gone", "d") if self.envelope is Envelope.SNAPSHOT else ()
+        return [{name: cell for name, cell in row.items() if name not in times} for row in rows]
+
+    def cell(self, column: Column) -> Any:
+        return self.dice.choice(["a", "b", "é", None] if column.type is ColumnType.STRING else [None, 1, 2])
+
+    def redefine(self, value: tuple[Column, ...], renames: tuple[tuple[str, str], ...]) -> None:
+        asked = replace(self.world.collection, value=value, renames=renames)
+        self.step(lambda job: declare_collection(job, asked))
 
     def live(self) -> None:
         """Days in order; drains, compactions and moves of since at times, and a quarantine."""
         world = self.world
         for day in range(DAYS):
+            if day in DECLARED:
+                self.redefine(*DECLARED[day])
             for name in "ab"[: self.dice.randint(1, 2)]:
                 world.land(day, name, self.rows(day))
             self.step(lambda job, day=day: ingest(job, interval(day), landing_root=str(world.landing)))
