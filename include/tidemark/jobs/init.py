@@ -10,7 +10,7 @@ from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Change, Created, Redefined
 from tidemark.model.collection import Collection, Column
-from tidemark.model.evolution import bounds_of, evolved, started, widened
+from tidemark.model.evolution import bounds_of, differences, evolved, started, widened
 from tidemark.storage import parts_table
 from tidemark.storage.log import Head
 
@@ -24,22 +24,27 @@ def declare(job: Job, file: str) -> dict[str, Any]:
 
 
 def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
-    """As `declare`, from a declaration at hand."""
+    """As `declare`, from a declaration at hand. The result tells what became of the value columns."""
+    columns: list[str] = []
 
     def change_for(head: Head) -> Change | None:
+        columns.clear()
         if head.arrangement is None:
             return Created(started(collection))
         new = evolved(head.state.collection, collection)
         if new == head.state.collection:
             return None
         _check_values(job, head.state, new)
+        columns.extend(differences(head.state.collection, new))
         return Redefined(new)
 
     head, change, fresh = job.commit_until_fit(change_for)
     outcome = "nothing to do" if change is None or not fresh else change.kind
     if evolved(head.state.collection, collection) != head.state.collection:
         raise InvalidUsage(f"collection {collection.name} was declared otherwise by another run meanwhile; run again")
-    return {"outcome": outcome, "version": head.version, "collection": collection.name}
+    for told in columns:
+        job.note(f"collection {collection.name}: {told}")
+    return {"outcome": outcome, "version": head.version, "collection": collection.name, "columns": columns}
 
 
 def _check_values(job: Job, state: Arrangement, new: Collection) -> None:

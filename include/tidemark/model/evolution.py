@@ -45,6 +45,23 @@ def widened(held: Collection, asked: Collection) -> Iterator[tuple[Column, Colum
     yield from ((old, new[old.id]) for old in held.stored_value if old.type != new[old.id].type)
 
 
+def differences(held: Collection, new: Collection) -> list[str]:
+    """What became of the value columns, one line each."""
+    old, names = {column.id: column for column in held.value}, {column.name for column in held.dropped}
+    told = []
+    for column in new.value:
+        was = old.get(column.id)
+        if was is None:
+            again = ", anew: what it held does not come back" if column.name in names else ""
+            told.append(f"added {column.name} {column.type}{again}")
+            continue
+        if was.name != column.name:
+            told.append(f"renamed {was.name} to {column.name}")
+        if was.type != column.type:
+            told.append(f"widened {column.name} from {was.type} to {column.type}")
+    return told + [f"dropped {column.name} {column.type}" for column in new.dropped if column.id in old]
+
+
 def evolved(held: Collection, asked: Collection) -> Collection:
     """What a state with the declaration `held` declares once `asked` is brought in; `held` itself if nothing changed.
 

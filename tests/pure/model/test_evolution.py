@@ -15,7 +15,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Redefined
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Source
-from tidemark.model.evolution import WIDENINGS, bounds_of, evolved, started
+from tidemark.model.evolution import WIDENINGS, bounds_of, differences, evolved, started
 from tidemark.model.transition import Applied, apply
 
 
@@ -41,8 +41,9 @@ class Columns:
         if new == self.held:
             return "nothing changed"
         assert apply(Arrangement(self.held), Redefined(new)) == Applied(Arrangement(new))
+        told = "\n".join(differences(self.held, new))
         self.held = new
-        return _described(new)
+        return f"{told}\n{_described(new)}"
 
     def asked(self, case: datadriven.Case) -> Collection:
         told = [line.split() for line in case.input.splitlines()]
