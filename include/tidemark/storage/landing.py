@@ -7,6 +7,7 @@ start with `_` or `.` are markers and files still being written, as everywhere i
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.errors import InvalidUsage, NotReady
 from tidemark.model.ledger import SourceFile
+from tidemark.storage.store import Missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,7 +91,10 @@ def open_source(path: str) -> pa.NativeFile:
     """Random access to a source file. Raises FileNotFoundError or another OSError if it cannot be had."""
     if _is_s3(path):
         bucket, key = _bucket_and_key(path)
-        return _s3(bucket).files.open_input_file(f"{bucket}/{key}")
+        try:
+            return _s3(bucket).open_input(key)
+        except Missing:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
     import pyarrow as pa
 
     return pa.OSFile(path, "rb")

@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
 from tidemark.errors import InvalidUsage
+from tidemark.storage.s3_input import S3Input
 from tidemark.storage.s3_output import S3Output
 from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, Unavailable, checked_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.fs
+
+SILENCE = 60.0
+"""Seconds without a byte after which a request counts as lost."""
+ANSWERS = 4
+"""Answers whose bodies end early before a read gives up."""
 
 _TAKEN = {"PreconditionFailed", "412"}
-_RACING = {"ConditionalRequestConflict", "409", "OperationAborted"}
-_ABSENT = {"NoSuchKey", "NoSuchUpload", "404", "NotFound"}
+_ABSENT = {"NoSuchKey", "404", "NotFound"}
 _WRONG = {"NoSuchBucket", "AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch", "401"}
 _BUSY = {"SlowDown", "503", "Throttling", "RequestLimitExceeded", "TooManyRequests", "429"}
 
@@ -29,8 +33,8 @@ _BUSY = {"SlowDown", "503", "Throttling", "RequestLimitExceeded", "TooManyReques
 class S3Store:
     """Objects below `s3://bucket/prefix`. Credentials, region and endpoint come from the AWS environment.
 
-    Objects are written through boto3, which can create conditionally and give up an upload; Parquet is read through
-    Arrow's own S3 file system, in ranges, without further jars.
+    All goes through boto3, which can create conditionally, give up an upload, and tells what became of a request;
+    Parquet is read in ranges (s3_input.py), without further jars.
     """
 
     def __init__(self, url: str) -> None:
@@ -53,39 +57,20 @@ class S3Store:
         import boto3
         from botocore.config import Config
 
-        return boto3.client(
+        client = boto3.client(
             "s3",
             endpoint_url=os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"),
-            config=Config(retries={"max_attempts": 5, "mode": "standard"}, connect_timeout=10, read_timeout=60),
+            config=Config(retries={"max_attempts": 5, "mode": "standard"}, connect_timeout=10, read_timeout=SILENCE),
         )
-
-    @cached_property
-    def files(self) -> pyarrow.fs.FileSystem:
-        """Arrow's S3 file system for the same endpoint and credentials."""
-        from pyarrow.fs import S3FileSystem
-
-        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-        if not endpoint:
-            return S3FileSystem()
-        pieces = urlsplit(endpoint)
-        return S3FileSystem(
-            endpoint_override=pieces.netloc,
-            scheme=pieces.scheme,
-            region=os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1",
-            allow_bucket_creation=False,
-        )
+        client.meta.events.register("needs-retry.s3", _remember_doubt)
+        return client
 
     def create(self, key: str, data: bytes) -> None:
         with _translated(key, writing=True):
             self.client.put_object(Bucket=self.bucket, Key=self._key(key), Body=data, IfNoneMatch="*")
 
     def read(self, key: str) -> bytes:
-        with _translated(key):
-            answer = self.client.get_object(Bucket=self.bucket, Key=self._key(key))
-            data = cast(bytes, answer["Body"].read())
-            if len(data) != answer["ContentLength"]:
-                raise Unavailable(f"{key}: got {len(data)} of {answer['ContentLength']} bytes")
-            return data
+        return self._body(key)
 
     def stat(self, key: str) -> ObjectInfo | None:
         try:
@@ -128,18 +113,18 @@ class S3Store:
                     yield ObjectInfo(item["Key"][lead:], 0, item["UploadId"], item["Initiated"].timestamp())
 
     def discard(self, unfinished: ObjectInfo) -> None:
-        with suppress(Missing), _translated(unfinished.key):
+        with suppress(_UploadGone), _translated(unfinished.key):
             self.client.abort_multipart_upload(
                 Bucket=self.bucket, Key=self._key(unfinished.key), UploadId=unfinished.token
             )
 
     def open_input(self, key: str) -> pa.NativeFile:
-        try:
-            return self.files.open_input_file(f"{self.bucket}/{self._key(key)}")
-        except FileNotFoundError:
-            raise Missing(key) from None
-        except OSError as error:
-            raise Unavailable(f"{key}: {error}") from error
+        import pyarrow as pa
+
+        info = self.stat(key)
+        if info is None:
+            raise Missing(key)
+        return pa.PythonFile(S3Input(lambda start, stop: self._body(key, start, stop), info.bytes), mode="r")
 
     @contextmanager
     def open_output(self, key: str) -> Iterator[BinaryIO]:
@@ -151,11 +136,42 @@ class S3Store:
             with suppress(Exception):
                 output.abort()
             raise
-        with _translated(key, writing=True):
-            output.complete()
+        try:
+            with _translated(key, writing=True):
+                output.complete()
+        except _UploadGone:
+            # Complete already, if the reply to that was lost; else somebody gave it up.
+            info = self.stat(key)
+            if info is None or info.bytes != output.bytes:
+                raise
+
+    def _body(self, key: str, start: int | None = None, stop: int | None = None) -> bytes:
+        """An object's bytes, or a range of them; never fewer.
+
+        The client tries requests again, but not answers whose body ends early. Reads change nothing, so they are.
+        """
+        part = {} if start is None or stop is None else {"Range": f"bytes={start}-{stop - 1}"}
+        for left in reversed(range(ANSWERS)):
+            with _translated(key):
+                answer = self.client.get_object(Bucket=self.bucket, Key=self._key(key), **part)
+            wanted = answer["ContentLength"] if start is None or stop is None else stop - start
+            try:
+                with _translated(key):
+                    data = cast(bytes, answer["Body"].read())
+                if len(data) == wanted:
+                    return data
+                raise Unavailable(f"{key}: got {len(data)} of {wanted} bytes")
+            except Unavailable:
+                if not left:
+                    raise
+        raise AssertionError("unreachable")
 
     def _key(self, key: str) -> str:
         return f"{self.prefix}/{checked_key(key)}" if self.prefix else checked_key(key)
+
+
+class _UploadGone(Unavailable):
+    """There is no such upload: it became an object, or was given up."""
 
 
 class _Sink(S3Output):
@@ -164,6 +180,21 @@ class _Sink(S3Output):
     def write(self, data: Any) -> int:
         with _translated(str(self._target["Key"])):
             return super().write(data)
+
+
+_DOUBT = "EarlierRequestInDoubt"
+
+
+def _remember_doubt(request_dict: dict[str, Any], response: Any = None, **_: Any) -> None:
+    """Note on an answer that an earlier request of the same call may have had its effect.
+
+    The client tells of its last request only. One that was refused says nothing about those whose reply never came.
+    """
+    context = request_dict["context"]
+    if response is None or response[0].status_code in (500, 502, 504):
+        context[_DOUBT] = True
+    elif context.get(_DOUBT):
+        response[1].setdefault("ResponseMetadata", {})[_DOUBT] = True
 
 
 @contextmanager
@@ -181,14 +212,13 @@ def _translated(key: str, *, writing: bool = False) -> Iterator[None]:
             raise AlreadyExists(key) from None
         if code in _ABSENT:
             raise Missing(key) from None
+        if code == "NoSuchUpload":
+            raise _UploadGone(f"{key}: the upload is gone; was it left unfinished for long?") from error
         if code in _WRONG:
             raise InvalidUsage(
                 f"S3 refused {key}: {code} {error.response['Error'].get('Message', '')}".strip()
             ) from None
-        if code in _BUSY:
-            raise Unavailable(f"{key}: {code}") from error
-        if writing or code in _RACING:
-            raise Indeterminate(f"{key}: {code}") from error
-        raise Unavailable(f"{key}: {code}") from error
+        in_doubt = code not in _BUSY or error.response["ResponseMetadata"].get(_DOUBT)
+        raise (Indeterminate if writing and in_doubt else Unavailable)(f"{key}: {code}") from error
     except (BotoCoreError, io.UnsupportedOperation, ConnectionError, TimeoutError) as error:
         raise (Indeterminate if writing else Unavailable)(f"{key}: {error}") from error

@@ -20,12 +20,14 @@ class S3Output:
         self._waiting = bytearray()
         self._upload: str | None = None
         self._parts: list[dict[str, Any]] = []
+        self.bytes = 0
         self.closed = False
 
     def write(self, data: Any) -> int:
         """Take all of the bytes."""
         taken = memoryview(data).cast("B")
         self._waiting += taken
+        self.bytes += taken.nbytes
         while len(self._waiting) > PART_BYTES:
             self._upload_part(PART_BYTES)
         return taken.nbytes
