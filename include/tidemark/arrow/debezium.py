@@ -24,7 +24,7 @@ from tidemark.arrow import messages
 from tidemark.arrow.columns import Ints, one_batch
 from tidemark.arrow.content import BadFile, Content
 from tidemark.arrow.messages import OP, TOMBSTONE
-from tidemark.arrow.schema import DELETED, ROW, source_schema
+from tidemark.arrow.schema import ROW
 from tidemark.arrow.typed import check_values, epoch_unit, place, refusal, typed
 from tidemark.model.collection import Collection, Column, ColumnType
 
@@ -40,9 +40,11 @@ _EPOCH = re.compile(r"is declared (timestamp|date)(, the file has u?int\d+| and 
 _Columns = Mapping[str, pa.Array]
 
 
-def decode(content: Content, collection: Collection, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+def decode(
+    content: Content, collection: Collection, columns: Sequence[Column], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     """The rows of a file in order: the columns, `_deleted`, and `_row`, the message's position. Raises BadFile."""
-    facts = _Facts(content, collection, columns)
+    facts = _Facts(content, collection, columns, schema)
     first = 0
     try:
         for block in messages.read_blocks(content, collection.source.format, facts.fields):
@@ -60,14 +62,12 @@ def decode(content: Content, collection: Collection, columns: Sequence[Column]) 
 class _Facts:
     """Turns messages into facts, for one file."""
 
-    def __init__(self, content: Content, collection: Collection, columns: Sequence[Column]) -> None:
-        self._content, self._collection, self._columns = content, collection, columns
+    def __init__(self, content: Content, collection: Collection, columns: Sequence[Column], schema: pa.Schema) -> None:
+        self._content, self._collection, self._columns, self._schema = content, collection, columns, schema
         stored = {column.name for column in collection.columns}
         self._keys = [column for column in columns if column.name in {key.name for key in collection.key}]
         self._values = [column for column in columns if column.name in stored and column not in self._keys]
         self._others = [column for column in columns if column.name not in stored]
-        schema = source_schema(columns)
-        self._schema = schema.insert(schema.get_field_index(ROW), pa.field(DELETED, pa.bool_()))
 
     @property
     def fields(self) -> list[Column]:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from tidemark.arrow import csvfile, debezium, jsonlfile
 from tidemark.arrow.content import BadFile, Content, fetch
-from tidemark.arrow.schema import source_schema
+from tidemark.arrow.schema import DELETED, ROW, source_schema
 from tidemark.arrow.typed import check_values, typed
 from tidemark.model import predicate
 from tidemark.model.collection import Collection, Column, Envelope, Format
@@ -42,14 +42,22 @@ def source_columns(collection: Collection) -> tuple[Column, ...]:
     return tuple(Column(name, collection.type_of(name), ids.get(name, 0)) for name in dict.fromkeys(wanted))
 
 
+def decoded_schema(collection: Collection) -> pa.Schema:
+    """The columns of decoded rows."""
+    schema = source_schema(source_columns(collection))
+    if collection.source.envelope is Envelope.DEBEZIUM:
+        return schema.insert(schema.get_field_index(ROW), pa.field(DELETED, pa.bool_()))
+    return schema
+
+
 def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]:
     """The rows of a file in order. Raises BadFile at the first thing that is wrong, also after some rows were given:
     take them only when all have come."""
     columns = source_columns(collection)
     if collection.source.envelope is Envelope.DEBEZIUM:
-        yield from debezium.decode(content, collection, columns)
+        yield from debezium.decode(content, collection, columns, decoded_schema(collection))
         return
-    schema = source_schema(columns)
+    schema = decoded_schema(collection)
     first = 0
     for block in _blocks(content, collection.source.format, columns):
         arrays = [typed(content, collection, column, block.column(column.name), first) for column in columns]

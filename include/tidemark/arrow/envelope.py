@@ -19,6 +19,9 @@ from tidemark.arrow.schema import DELETED, DIFF, EVENT_TIME, FILE, ORDER, ROW, T
 from tidemark.model.collection import Collection, Envelope
 from tidemark.model.predicate import parse
 
+APPLIED = "_applied"
+ORIGINAL = "_original_event_time"
+"""In a late object: whether a row was applied, and the coordinate it was judged by."""
 REASONS = ("below the seal", "beyond max_lateness", "below since", "moved to the seal")
 """Why a row is in the late table; the first also stands at late rows that were applied with their event time, the last
 only at those that lost it."""
@@ -80,6 +83,30 @@ def judge(rows: pa.RecordBatch, collection: Collection, frame: Frame, *, path: s
         int(on_time.min()) if len(on_time) else None,
         int(np.count_nonzero(verdict.reason[late] == _MOVED)),
     )
+
+
+def revive(rows: pa.RecordBatch, letters: pa.RecordBatch, collection: Collection, frame: Frame, as_now: bool) -> Judged:
+    """Judge dead letters again, all of one source file, to be applied now: `rows` are `letters` as decoded.
+
+    What happened below `frame.since` is left, unless it may apply `as_now`. `late` of the result are the letters left.
+    """
+    happened = _micros(letters, ORIGINAL)
+    seal = np.full(rows.num_rows, frame.seal)
+    allowed = may_apply(letters, collection, frame)
+    dead = np.zeros_like(allowed) if as_now else ~allowed
+    kept = np.where(allowed, happened, frame.seal) if collection.event_time else seal
+    verdict = _Verdict(seal, kept, happened, ~dead, dead, np.where(allowed, _BELOW_SEAL, _MOVED))
+    path = letters.column(FILE)[0].as_py() if letters.num_rows else ""
+    applied = _applied(rows, collection, verdict, path)
+    moved = int(np.count_nonzero(~allowed & ~dead))
+    return Judged(applied, letters.filter(pa.array(dead)), 0, None, moved)
+
+
+def may_apply(letters: pa.RecordBatch, collection: Collection, frame: Frame) -> Bools:
+    """Which dead letters may be applied with the event time they have; without event times all may."""
+    if not collection.event_time:
+        return np.ones(letters.num_rows, np.bool_)
+    return np.asarray(_micros(letters, ORIGINAL) >= frame.since)
 
 
 def _verdict(rows: pa.RecordBatch, collection: Collection, frame: Frame) -> _Verdict:
@@ -146,9 +173,9 @@ def late_schema(source_rows: pa.Schema) -> pa.Schema:
     decoded = [field for field in source_rows if field.name != ROW]
     fate = [
         ("_reason", pa.string()),
-        ("_applied", pa.bool_()),
+        (APPLIED, pa.bool_()),
         ("_lateness", pa.int64()),
-        ("_original_event_time", pa.int64()),
+        (ORIGINAL, pa.int64()),
         ("_seal", pa.int64()),
         (TIME, pa.int64()),
         (EVENT_TIME, pa.int64()),
@@ -165,9 +192,9 @@ def _late(rows: pa.RecordBatch, verdict: _Verdict, at: Ints, frame: Frame, path:
     taken = rows.take(pa.array(at))
     fate = {
         "_reason": pa.array(REASONS).take(pa.array(verdict.reason[at])),
-        "_applied": pa.array(~verdict.dead[at]),
+        APPLIED: pa.array(~verdict.dead[at]),
         "_lateness": pa.array(frame.seal - verdict.coordinate[at]),
-        "_original_event_time": pa.array(verdict.coordinate[at]),
+        ORIGINAL: pa.array(verdict.coordinate[at]),
         "_seal": _constant(frame.seal, len(at), pa.int64()),
         TIME: pa.array(verdict.time[at]),
         EVENT_TIME: pa.array(verdict.event_time[at]),

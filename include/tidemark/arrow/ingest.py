@@ -23,7 +23,7 @@ from tidemark.arrow.schema import sort_columns, unsealed_schema
 from tidemark.errors import NotReady
 from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status
-from tidemark.plan.tasks import IngestAnswer, IngestTask
+from tidemark.plan.tasks import IngestAnswer, IngestTask, ReplayTask
 from tidemark.storage.store import ObjectStore
 
 SORTED_ROWS = PART_ROWS // ROW_GROUP_ROWS * ROW_GROUP_ROWS
@@ -41,12 +41,12 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
     entries are in the order of the files; their `rows` are those applied, and add up to the parts' rows. Raises
     NotReady if a file changes while it is read.
     """
-    parts = _SortedParts(store, task)
+    parts = SortedParts(store, task)
     entries = [_ingest_file(store, task, file, parts) for file in task.files]
     return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time)
 
 
-def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: _SortedParts) -> LedgerEntry:
+def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: SortedParts) -> LedgerEntry:
     try:
         content = fetch(file)
     except BadFile as bad:
@@ -58,7 +58,7 @@ def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: 
         return _quarantined(task, file, content.sha256, bad)
     frame = Frame(task.seal, task.since, task.interval.upper - 1)
     applied = late_applied = late_discarded = late_moved = 0
-    with _LateObject(store, task.prefix) as late:
+    with LateObject(store, task.prefix) as late:
         try:
             for block in blocks:
                 judged = judge(block, task.collection, frame, path=file.identity)
@@ -107,10 +107,10 @@ def _checked(content: Content, task: IngestTask) -> Iterator[pa.RecordBatch]:
     return iter(held) if size <= CHECKED_BYTES else decode(content, task.collection)
 
 
-class _SortedParts:
+class SortedParts:
     """Gathers applied rows, and writes them sorted whenever enough have come."""
 
-    def __init__(self, store: ObjectStore, task: IngestTask) -> None:
+    def __init__(self, store: ObjectStore, task: IngestTask | ReplayTask) -> None:
         self._store, self._task = store, task
         self._schema = unsealed_schema(task.collection)
         self._held: list[pa.RecordBatch] = []
@@ -152,7 +152,7 @@ class _SortedParts:
 
 
 @dataclass
-class _LateObject:
+class LateObject:
     """The Parquet object of one file's late rows, begun with the first of them."""
 
     store: ObjectStore
@@ -160,7 +160,7 @@ class _LateObject:
     _stack: ExitStack = field(default_factory=ExitStack)
     _open: tuple[str, HashingSink, pq.ParquetWriter] | None = None
 
-    def __enter__(self) -> _LateObject:
+    def __enter__(self) -> LateObject:
         self._stack.__enter__()
         return self
 

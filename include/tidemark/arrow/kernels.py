@@ -13,6 +13,8 @@ from tidemark.plan.tasks import (
     InspectAnswer,
     InspectTask,
     MergeTask,
+    ReplayAnswer,
+    ReplayTask,
     ResolveTask,
     TrimTask,
     WriteAnswer,
@@ -36,6 +38,10 @@ def kernel(name: str) -> Kernel:
         from tidemark.arrow.ingest import ingest_files
 
         return Kernel(ingest_files, IngestTask, IngestAnswer)
+    if name == "replay":
+        from tidemark.arrow.replay import replay_dead_letters
+
+        return Kernel(replay_dead_letters, ReplayTask, ReplayAnswer)
     if name == "merge":
         from tidemark.arrow.merge import merge_range
 

@@ -109,7 +109,7 @@ def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[Led
     bad = [entry for entry in entries if entry.status is Status.QUARANTINED]
     if not bad or head.state.collection.source.bad_files != "stop":
         return
-    outcome = job.log.commit(head, Refused(_run(job, bad), fence, _sources(bad)))
+    outcome = job.log.commit(head, Refused(recorded_run(job, bad), fence, sources_of(bad)))
     if isinstance(outcome, Stale):
         raise Contention(f"{outcome.reason}; run the step again")
     more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
@@ -125,9 +125,9 @@ def _change(
     dump = Dump(batch, request.interval, sum(part.rows for part in parts)) if dumped and entries else None
     return Ingested(
         fence,
-        _batch(job, batch, request.interval, parts) if parts else None,
-        _run(job, entries) if entries else None,
-        sources=_sources(entries),
+        unsealed_batch(job, batch, request.interval, parts) if parts else None,
+        recorded_run(job, entries) if entries else None,
+        sources=sources_of(entries),
         first_on_time=min(on_time, default=None),
         rows_late_applied=sum(entry.rows_late_applied for entry in entries),
         rows_late_discarded=sum(entry.rows_late_discarded for entry in entries),
@@ -137,15 +137,18 @@ def _change(
     )
 
 
-def _sources(entries: Sequence[LedgerEntry]) -> tuple[int, ...]:
+def sources_of(entries: Sequence[LedgerEntry]) -> tuple[int, ...]:
+    """What a change says of the sources it takes."""
     return tuple(sorted(path_hash(entry.path) for entry in entries))
 
 
-def _run(job: Job, entries: Sequence[LedgerEntry]) -> LedgerRun:
+def recorded_run(job: Job, entries: Sequence[LedgerEntry]) -> LedgerRun:
+    """Entries written as a new run of the ledger."""
     return ledger.save_run(job.store, f"ledger/{job.new_id()}.json", entries)
 
 
-def _batch(job: Job, batch: str, interval: Interval, parts: Sequence[Part]) -> UnsealedBatch:
+def unsealed_batch(job: Job, batch: str, interval: Interval, parts: Sequence[Part]) -> UnsealedBatch:
+    """The batch of some parts, at least one, whose table is written here."""
     table = parts_table.save(job.store, f"data/{batch}/parts-{job.new_id()}.json", parts)
     return UnsealedBatch(
         batch,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef
 from tidemark.model.collection import Collection
 from tidemark.model.interval import Interval
-from tidemark.model.ledger import LedgerEntry, Status
+from tidemark.model.ledger import LedgerEntry, Status, late_identity
 from tidemark.storage import ObjectStore, ledger
 from tidemark.storage.codec import check
 from tidemark.storage.store import Missing
@@ -21,23 +21,42 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class LateFile:
+    """A source file with late rows, and the replays of those that were discarded, each of what the one before left."""
+
+    entry: LedgerEntry
+    replays: tuple[LedgerEntry, ...]
+
+    @property
+    def last(self) -> LedgerEntry:
+        """The entry whose late object holds the dead letters that nobody has replayed, if there are any."""
+        return self.replays[-1] if self.replays else self.entry
+
+
+@dataclass(frozen=True)
 class FileCount:
-    """How many rows of one source file came late, and what became of them."""
+    """How many rows of one source file came late, and what became of them: `moved` of those applied lost their event
+    time to the seal, `replayed` of those discarded were applied after all, by the batches named."""
 
     path: str
     interval: str
     batch: str | None
     applied: int
+    moved: int
     discarded: int
+    replayed: int
+    replayed_by: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class LateRows:
-    """Counts by file, and some of the rows, as they came, under today's names; beside them `_reason`, `_lateness` (µs)
-    and `_applied`."""
+    """Counts by file, and some of the rows, as they came, under today's names; beside them `_reason`, `_lateness` (µs),
+    `_applied`, `_original_event_time` (µs) and `_replayed_by`, a batch."""
 
     applied: int
+    moved: int
     discarded: int
+    replayed: int
     files: tuple[FileCount, ...]
     rows: tuple[dict[str, Any], ...]
 
@@ -56,26 +75,69 @@ def late_rows(
 ) -> LateRows:
     """The late rows of the files counted now: of some intervals (none: all), of paths that hold `path`, of the batch
     whose id starts with `batch`; at most `limit` of the rows. Arrow is imported only if rows are asked for."""
-    entries = [
-        entry
-        for entry in ledger.entries(store, state.ledger)
-        if entry.status is Status.INGESTED
-        and entry.rows_late_applied + entry.rows_late_discarded
-        and (not intervals or any(_overlap(entry.interval, interval) for interval in intervals))
-        and (path is None or path in entry.path)
-        and (batch is None or (entry.batch or "").startswith(batch))
-    ]
+    files = late_files(store, state, intervals=intervals, path=path, batch=batch)
+    counts = tuple(_count(file) for file in files)
     return LateRows(
-        sum(entry.rows_late_applied for entry in entries),
-        sum(entry.rows_late_discarded for entry in entries),
-        tuple(_count(entry) for entry in entries),
-        tuple(_rows(store, state.collection, entries, limit)),
+        sum(count.applied for count in counts),
+        sum(count.moved for count in counts),
+        sum(count.discarded for count in counts),
+        sum(count.replayed for count in counts),
+        counts,
+        tuple(_rows(store, state.collection, files, limit)),
     )
 
 
-def _count(entry: LedgerEntry) -> FileCount:
-    counts = (entry.rows_late_applied, entry.rows_late_discarded)
-    return FileCount(entry.path, str(entry.interval), entry.batch, *counts)
+def late_files(
+    store: ObjectStore,
+    state: Arrangement,
+    *,
+    intervals: Sequence[Interval] = (),
+    path: str | None = None,
+    batch: str | None = None,
+) -> list[LateFile]:
+    """The files counted now that brought late rows, chosen as in `late_rows`; `batch` may also be one that replayed."""
+    files, replays = [], {}
+    for entry in ledger.entries(store, state.ledger):
+        if entry.status is not Status.INGESTED:
+            continue
+        if entry.replay_of is not None:
+            replays[entry.path] = entry
+        elif entry.rows_late_applied + entry.rows_late_discarded and _is_asked(entry, intervals, path):
+            files.append(entry)
+    found = [LateFile(entry, tuple(_replays(entry, replays))) for entry in files]
+    return [file for file in found if batch is None or _is_of(file, batch)]
+
+
+def _is_asked(entry: LedgerEntry, intervals: Sequence[Interval], path: str | None) -> bool:
+    within = not intervals or any(_overlap(entry.interval, interval) for interval in intervals)
+    return within and (path is None or path in entry.path)
+
+
+def _is_of(file: LateFile, batch: str) -> bool:
+    return any((entry.batch or "").startswith(batch) for entry in (file.entry, *file.replays))
+
+
+def _replays(entry: LedgerEntry, replays: Mapping[str, LedgerEntry]) -> Iterator[LedgerEntry]:
+    """The replay of an entry's late object, that of what it left, and so on."""
+    named: LedgerEntry | None = entry
+    while named is not None and named.late is not None:
+        named = replays.get(late_identity(named.late))
+        if named is not None:
+            yield named
+
+
+def _count(file: LateFile) -> FileCount:
+    entry = file.entry
+    return FileCount(
+        entry.path,
+        str(entry.interval),
+        entry.batch,
+        entry.rows_late_applied,
+        entry.rows_late_moved,
+        entry.rows_late_discarded,
+        sum(replay.rows for replay in file.replays),
+        tuple(replay.batch for replay in file.replays if replay.batch),
+    )
 
 
 def _overlap(one: Interval, other: Interval) -> bool:
@@ -83,19 +145,35 @@ def _overlap(one: Interval, other: Interval) -> bool:
 
 
 def _rows(
-    store: ObjectStore, collection: Collection, entries: Sequence[LedgerEntry], limit: int
+    store: ObjectStore, collection: Collection, files: Sequence[LateFile], limit: int
 ) -> Iterator[dict[str, Any]]:
     left = limit
-    for entry in entries:
+    for file in files:
         if not left:
             return
-        if entry.late is not None:
+        if file.entry.late is not None:
             from tidemark.arrow.fields import todays_names
             from tidemark.jobs.rows import plain_rows
 
-            table = todays_names(_table(store, entry.late), collection).slice(0, left)
+            table = todays_names(_table(store, file.entry.late), collection).slice(0, left)
             left -= table.num_rows
-            yield from (dict(zip(table.column_names, row, strict=True)) for row in plain_rows(table))
+            steps = list(_steps(store, file))
+            for values in plain_rows(table):
+                row = dict(zip(table.column_names, values, strict=True))
+                yield row | {"_replayed_by": _replayed_by(row, steps)}
+
+
+def _steps(store: ObjectStore, file: LateFile) -> Iterator[tuple[str | None, frozenset[int]]]:
+    """The batches that replayed a file's dead letters, each with the rows it left."""
+    for replay in file.replays:
+        left = _table(store, replay.late).column("_row").to_pylist() if replay.late is not None else ()
+        yield replay.batch, frozenset(left)
+
+
+def _replayed_by(row: dict[str, Any], steps: Sequence[tuple[str | None, frozenset[int]]]) -> str | None:
+    if row["_applied"]:
+        return None
+    return next((batch for batch, left in steps if row["_row"] not in left), None)
 
 
 def _table(store: ObjectStore, ref: ObjectRef) -> pa.Table:

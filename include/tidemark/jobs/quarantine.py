@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from tidemark.errors import Contention, InvalidUsage
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Quarantined, Released
-from tidemark.model.ledger import LedgerEntry, Status, path_hash
+from tidemark.model.ledger import LedgerEntry, Status, late_identity, path_hash
 from tidemark.model.transition import Stale
 from tidemark.storage import ledger
 from tidemark.storage.log import Committed, Head
@@ -17,11 +18,14 @@ from tidemark.storage.log import Committed, Head
 
 def quarantine(job: Job, batch: str) -> dict[str, Any]:
     """Take an unsealed batch out, so that one bad file does not block every later seal; its files may be mended and
-    ingested again. Its data stay, under `quarantined`. InvalidUsage if the batch is unknown or was drained already.
+    ingested again. Its data stay, under `quarantined`. InvalidUsage if the batch is unknown or was drained already, or
+    if dead letters of its files were replayed by a batch that is still in.
     """
     head = job.log.load()
     batch = _identified(_held(head.state), batch)
-    freed = [replace(entry, status=Status.FREED) for entry in _entries(job, head, batch)]
+    entries = _entries(job, head, batch)
+    _check_not_replayed(job, head, entries)
+    freed = [replace(entry, status=Status.FREED) for entry in entries]
     run = ledger.save_run(job.store, f"ledger/{job.new_id()}.json", freed)
     return _committed(job, head, Quarantined(batch, run), batch)
 
@@ -41,10 +45,32 @@ def release(job: Job, batch: str) -> dict[str, Any]:
         newer = last[entry.path]
         if newer.status is Status.INGESTED and newer.batch != batch:
             raise InvalidUsage(f"{entry.path} was ingested again as batch {newer.batch}; quarantine that batch first")
+    _check_letters_are_there(job, head, entries)
     claimed = [replace(entry, status=Status.INGESTED) for entry in entries]
     run = ledger.save_run(job.store, f"ledger/{job.new_id()}.json", claimed)
     sources = tuple(sorted(path_hash(entry.path) for entry in entries))
     return _committed(job, head, Released(batch, run, sources), batch)
+
+
+def _check_not_replayed(job: Job, head: Head, entries: Sequence[LedgerEntry]) -> None:
+    """A mended file brings its dead letters again: those of the old one must not count then."""
+    letters = {late_identity(entry.late): entry.path for entry in entries if entry.late is not None}
+    for name, replay in ledger.known(job.store, head.state.ledger, list(letters)).items():
+        if replay.status is Status.INGESTED:
+            raise InvalidUsage(
+                f"dead letters of {letters[name]} were replayed as batch {replay.batch}; quarantine that batch first"
+            )
+
+
+def _check_letters_are_there(job: Job, head: Head, entries: Sequence[LedgerEntry]) -> None:
+    """Dead letters count again only if the file they came in still does, as it was."""
+    replays = {entry.replay_of: entry for entry in entries if entry.replay_of is not None}
+    for path, named in ledger.known(job.store, head.state.ledger, list(replays)).items():
+        if named.status is not Status.INGESTED or named.late is None or late_identity(named.late) != replays[path].path:
+            raise InvalidUsage(
+                f"the dead letters of batch {replays[path].batch} came in {path}, which was taken out or ingested "
+                f"again; replay the dead letters of what counts now"
+            )
 
 
 def _held(state: Arrangement) -> list[str]:

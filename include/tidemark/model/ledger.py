@@ -43,7 +43,9 @@ class LedgerEntry:
     """One source file's fate; `path` is its identity.
 
     `late` refers to the Parquet object of its late rows, applied and discarded alike. `rows_late_moved` are those
-    applied that lost their event time to the seal."""
+    applied that lost their event time to the seal. Where the source is itself a late object, whose dead letters were
+    replayed, `replay_of` is the path of the entry that names it, and `rows_late_discarded` are those left in `late`.
+    """
 
     path: str
     bytes: int
@@ -58,6 +60,7 @@ class LedgerEntry:
     late: ObjectRef | None = None
     reason: str | None = None
     rows_late_moved: int = 0
+    replay_of: str | None = None
 
 
 def late_identity(late: ObjectRef) -> str:

@@ -136,7 +136,9 @@ def _moves_sources(change: Change) -> bool:
 
 def _is_same_move(mine: Change, theirs: Change) -> bool:
     moves = (Quarantined, Released)
-    return isinstance(mine, moves) and isinstance(theirs, moves) and (mine.kind, mine.batch) == (theirs.kind, theirs.batch)
+    return (
+        isinstance(mine, moves) and isinstance(theirs, moves) and (mine.kind, mine.batch) == (theirs.kind, theirs.batch)
+    )
 
 
 def _created(state: Arrangement | None, change: Created) -> Outcome:

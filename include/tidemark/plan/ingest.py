@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
@@ -14,6 +15,16 @@ from tidemark.model.ledger import LedgerEntry, SourceFile, Status
 
 TASK_BYTES = 256 * 2**20
 """Files are grouped into tasks of about this size: large enough to hide a task's fixed cost, small enough to spread."""
+
+
+class HasBytes(Protocol):
+    """Anything with a size."""
+
+    @property
+    def bytes(self) -> int: ...
+
+
+_Sized = TypeVar("_Sized", bound=HasBytes)
 
 
 @dataclass(frozen=True)
@@ -91,11 +102,11 @@ def _check_dump(
         )
 
 
-def group_files(files: Sequence[SourceFile], tasks: int) -> list[tuple[SourceFile, ...]]:
+def group_files(files: Sequence[_Sized], tasks: int) -> list[tuple[_Sized, ...]]:
     """Files in order, in at least `tasks` groups (as far as there are files) of at most about TASK_BYTES each."""
     total = sum(file.bytes for file in files)
     target = min(TASK_BYTES, max(1, -(-total // max(1, tasks))))
-    groups: list[list[SourceFile]] = []
+    groups: list[list[_Sized]] = []
     size = 0
     for file in files:
         if not groups or size + file.bytes > target:

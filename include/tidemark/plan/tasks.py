@@ -47,6 +47,52 @@ class IngestAnswer:
 
 
 @dataclass(frozen=True)
+class DeadLetters:
+    """A late object to replay: its name in the ledger, the entry that names it, the interval its file came with."""
+
+    path: str
+    of: str
+    interval: Interval
+    object: ObjectRef
+
+    @property
+    def bytes(self) -> int:
+        return self.object.bytes
+
+
+@dataclass(frozen=True)
+class ReplayTask:
+    """Apply dead letters at `seal`: with their event times if these are at `since` or later, else, if `as_now`, as if
+    they happened at the seal. Write parts sorted by key under `prefix`, and what is left as late objects."""
+
+    collection: Collection
+    sources: tuple[DeadLetters, ...]
+    seal: int
+    since: int
+    as_now: bool
+    batch: str
+    prefix: str
+
+
+@dataclass(frozen=True)
+class Left:
+    """Dead letters of one late object that were not applied: how many, and when the last of them happened."""
+
+    path: str
+    rows: int
+    last_event_time: int
+
+
+@dataclass(frozen=True)
+class ReplayAnswer:
+    """Parts written, an entry for each late object of which anything was applied, and what was left of each."""
+
+    parts: tuple[Part, ...]
+    entries: tuple[LedgerEntry, ...]
+    left: tuple[Left, ...]
+
+
+@dataclass(frozen=True)
 class MergeTask:
     """Merge sorted parts within a key range: keep times in `[lower, upper)`, forward by `function`, consolidate."""
 
