@@ -152,7 +152,7 @@ def _evidence(job: Job, head: Head, request: GateRequest, found: dict[str, Found
         return evidence.frontier_evidence(state, request)
     if request.gate is Gate.TRACE:
         return evidence.trace_evidence(state, request, found)
-    return evidence.compaction_evidence(state, head.version, request, found)
+    return evidence.compaction_evidence(state, request, found)
 
 
 def _recent(job: Job, state: Arrangement) -> tuple[LedgerEntry, ...]:

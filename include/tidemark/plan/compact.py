@@ -60,17 +60,27 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
 
     Raises Unvouched if an input is not vouched for under the current trace suite.
     """
-    function = state.function.capped(state.horizon) if state.collection.keyed else state.function
-    due = _shrinking(state, function) or (_over_budget(state) if state.collection.compact_ahead else _cascade(state))
-    if not due:
+    inputs = due(state)
+    if not inputs:
         return None
-    if unvouched := [batch.id for batch in due if not state.is_vouched(batch)]:
+    if unvouched := [batch.id for batch in inputs if not state.is_vouched(batch)]:
         raise Unvouched(f"trace batch {unvouched[0]} is not vouched for; run the trace gate", Gate.TRACE)
-    held = [batch.description.function for batch in due if batch.rows]
+    held = [batch.description.function for batch in inputs if batch.rows]
     # Whole intervals below the horizon end earlier where coarser ones are kept now: what went further stays there.
-    function = held[0] if len(due) > 1 and len(held) == 1 else reduce(CompactionFunction.then, held, function)
-    lower, upper = due[0].description.lower, due[-1].description.upper
-    return CompactionRequest(due, Description(lower, upper, function.since, function.rungs))
+    function = held[0] if len(inputs) > 1 and len(held) == 1 else reduce(CompactionFunction.then, held, allowed(state))
+    lower, upper = inputs[0].description.lower, inputs[-1].description.upper
+    return CompactionRequest(inputs, Description(lower, upper, function.since, function.rungs))
+
+
+def due(state: Arrangement) -> tuple[TraceBatch, ...]:
+    """The batches that the next merge replaces, oldest first, vouched for or not; none if nothing is due."""
+    function = allowed(state)
+    return _shrinking(state, function) or (_over_budget(state) if state.collection.compact_ahead else _cascade(state))
+
+
+def allowed(state: Arrangement) -> CompactionFunction:
+    """By which the trace may be forwarded now."""
+    return state.function.capped(state.horizon) if state.collection.keyed else state.function
 
 
 def _shrinking(state: Arrangement, function: CompactionFunction) -> tuple[TraceBatch, ...]:

@@ -3,21 +3,20 @@ set beside what the state recorded. Pure; the data was read by the `inspect` ker
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from tidemark.errors import Unvouched
-from tidemark.model.arrangement import Arrangement, Certificate
+from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import DIGEST_MODULUS, Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Gate
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, Status
-from tidemark.plan.compact import plan_compaction
+from tidemark.plan.bounds import bounds
+from tidemark.plan.compact import due
 from tidemark.plan.gate import GateRequest
 from tidemark.plan.tasks import InspectAnswer
 
@@ -97,18 +96,12 @@ def trace_evidence(state: Arrangement, request: GateRequest, found: Mapping[str,
     return Evidence(Gate.TRACE, tuple(_trace_rows(state, request, found)))
 
 
-def compaction_evidence(state: Arrangement, version: int, request: GateRequest, found: Mapping[str, Found]) -> Evidence:
-    """As the trace's, and whether the compaction keeps up: cascades still due, live batches against their
-    bound.
-
-    Each drain takes more than one of the `version` commits, and a level holds twice the drains of the one
-    below, so a trace with nothing due has at most log2(version) + 2 batches. While a cascade is due the bound
-    is None: debt says so.
-    """
-    due = _is_due(state)
-    bounded = state.collection.compact_ahead and not due
-    bound = math.floor(math.log2(max(version, 1))) + 2 if bounded else None
-    figures = {"cascades_due": int(due), "live_batches": len(state.trace), "live_bound": bound}
+def compaction_evidence(state: Arrangement, request: GateRequest, found: Mapping[str, Found]) -> Evidence:
+    """As the trace's, and whether the compaction keeps up: merges still due, live batches against the bound that is
+    promised where none is (None while one is due: debt says so)."""
+    debt = bool(due(state))
+    bound = None if debt else bounds(state).live_bound
+    figures = {"cascades_due": int(debt), "live_batches": len(state.trace), "live_bound": bound}
     return Evidence(Gate.COMPACTION, tuple(row | figures for row in _trace_rows(state, request, found)))
 
 
@@ -174,16 +167,6 @@ def _overlaps(answers: Sequence[InspectAnswer]) -> int:
     spans = [(answer.first_key, answer.last_key) for answer in answers if answer.first_key and answer.last_key]
     comparable = sorted((span for span in spans if None not in (*span[0], *span[1])), key=lambda span: span)
     return sum(newer[0] < older[1] for older, newer in pairwise(comparable))
-
-
-def _is_due(state: Arrangement) -> bool:
-    """Whether a cascade is due, were every batch vouched for (this gate is what vouches for the newest)."""
-    suite = state.collection.suite(Gate.COMPACTION)
-    vouched = replace(state, certificates=tuple(Certificate(batch.id, suite) for batch in state.trace))
-    try:
-        return plan_compaction(vouched) is not None
-    except Unvouched:
-        return True
 
 
 def _unsealed_floor(state: Arrangement, batch: UnsealedBatch) -> int:

@@ -149,16 +149,25 @@ def test_parts_of_one_run_may_meet_in_a_key_but_not_overlap(spans: list[tuple[in
 
 
 @pytest.mark.parametrize(
-    ("levels", "version", "due", "bound"),
-    [((2, 1, 0), 16, 0, 6), ((1, 1), 16, 1, None)],
+    ("levels", "ahead", "due", "bound"),
+    [
+        ((2, 1, 0), True, 0, 6),
+        ((0, 0), True, 0, 3),
+        ((0, 0, 0, 0), True, 1, None),
+        ((0, 0), False, 1, None),
+        ((1, 0), False, 0, None),
+    ],
+    ids=["as many as the top level allows", "the budget", "too many", "a pair behind since", "no promise, no debt"],
 )
 def test_live_batches_are_bounded_once_nothing_is_due(
-    levels: tuple[int, ...], version: int, due: int, bound: int | None
+    levels: tuple[int, ...], ahead: bool, due: int, bound: int | None
 ) -> None:
+    """Whether the newest batch is vouched for or not: this gate is what vouches for it."""
     batches = tuple(trace(str(at), at, at + 1, level=level) for at, level in enumerate(levels))
-    state = Arrangement(COLLECTION, seal=len(levels), trace=batches)
+    declared = replace(COLLECTION, live_batches=3, compact_ahead=ahead)
+    state = Arrangement(declared, seal=len(levels), since=0 if ahead else len(levels), trace=batches)
     request = plan_gate(state, Gate.COMPACTION)
     assert request is not None
     parts = {batch.id: found(part("p", 1, 2)) for batch in batches}
-    row = compaction_evidence(state, version, request, parts).rows[0]
+    row = compaction_evidence(state, request, parts).rows[0]
     assert (row["cascades_due"], row["live_batches"], row["live_bound"]) == (due, len(levels), bound)
