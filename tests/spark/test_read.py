@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ import pytest
 from tests.spark.support import ALL, DAY, HOUR, START, Made, day_of
 from tidemark.arrow import read as arrow_read
 from tidemark.errors import InvalidUsage
+from tidemark.jobs.ingest import ingest
+from tidemark.jobs.init import declare_collection
+from tidemark.model.collection import Column, ColumnType
+from tidemark.storage import parts_table
 
 pytestmark = pytest.mark.spark
 
@@ -86,6 +91,42 @@ def test_a_read_outside_what_is_complete_is_refused(spark: Any, made: Made) -> N
         spark_read.as_of(spark, made.store, state, time=state.seal)
     with pytest.raises(InvalidUsage, match="outside the readable"):
         spark_read.changes(spark, made.store, state, after=0, upto=state.seal)
+
+
+@pytest.mark.parametrize("name", ["append", "upsert"])
+def test_answers_are_those_of_the_arrow_reader_after_columns_changed(spark: Any, tmp_path: Path, name: str) -> None:
+    """Parts of two declarations side by side: a column renamed, one dropped, one added, one made wider."""
+    made = Made(tmp_path, ALL[name])
+    made.land(1, 400, keys=40)
+    made.moved(1)
+    held = made.log.load().state.collection
+    value = tuple(replace(column, name="sort") if column.name == "kind" else column for column in held.value)
+    value = tuple(column for column in value if column.name != "amount")
+    asked = replace(held, value=(*value, Column("of", ColumnType.BOOL)), renames=(("kind", "sort"),))
+    assert declare_collection(made.job(), asked)["outcome"] == "redefined"
+    assert same_answers(spark, made) > 100, "parts of the earlier declaration alone"
+    made.land(2, 400, keys=40)
+    for file in (made.landing / made.name / "2024-01-02").iterdir():
+        table = pyarrow.parquet.read_table(file).rename_columns({"kind": "sort"})
+        pyarrow.parquet.write_table(table.append_column("of", pa.array([True] * table.num_rows)), file)
+    step_under(made, 2, "ingest", "seal")
+    assert same_answers(spark, made) > 500, "beside rows that wait"
+    step_under(made, 2, "drain")
+    (old, new) = [batch for batch in made.log.load().state.trace if batch.rows]
+    assert [part.schema for part in parts_table.parts_of(made.store, [old, new])] == [0, 1]
+    wide = made.log.load().state.collection
+    value = tuple(replace(column, type=ColumnType.INT) if column.name == "of" else column for column in wide.value)
+    declare_collection(made.job(), replace(wide, value=value))
+    assert same_answers(spark, made) > 500, "of two earlier declarations"
+
+
+def step_under(made: Made, day: int, *steps: str) -> None:
+    """Steps under the declaration held, not under the file's."""
+    for step in steps:
+        if step == "ingest":
+            ingest(made.job(), day_of(day), landing_root=str(made.landing))
+        else:
+            made.step(step, day)
 
 
 def test_a_read_is_stable_while_a_writer_goes_on(spark: Any, tmp_path: Path) -> None:
