@@ -10,6 +10,7 @@ import pytest
 
 from support.s3_server import ACCESS, s3_server
 from support.stores import Stores
+from support.trouble import Proxy, proxy
 from tidemark.storage.s3 import S3Store
 
 BUCKET = "tides"
@@ -51,3 +52,17 @@ def store(stores: Stores) -> S3Store:
 def looks() -> int:
     """Of the calls that only look, one in so many is made to fail: a request takes milliseconds."""
     return 12
+
+
+@pytest.fixture(scope="module")
+def wire(environment: pytest.MonkeyPatch, server: str) -> Iterator[Proxy]:
+    """Between the stores of this module and the server."""
+    with proxy(server) as between:
+        environment.setenv("AWS_ENDPOINT_URL", between.address)
+        yield between
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client pauses before it tries again; a test has no time for that."""
+    monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda self, context: 0)

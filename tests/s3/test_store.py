@@ -72,9 +72,8 @@ class Replies:
 
 
 @pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client pauses before it tries again; a test has no time for that."""
-    monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda self, context: 0)
+def impatient(no_waiting: None) -> None:
+    """No test here waits."""
 
 
 def test_the_client_s_own_retry_after_a_lost_reply_meets_its_own_object(store: S3Store):

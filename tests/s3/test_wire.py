@@ -5,8 +5,6 @@ Requests in doubt are told apart from those that surely did nothing, and no read
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from support.store_laws import keys
@@ -22,7 +20,6 @@ from support.trouble import (
     Proxy,
     Trouble,
     answered,
-    proxy,
 )
 from support.wire import Message
 from tidemark.storage import s3
@@ -37,18 +34,9 @@ SLOW = Trouble("slow", wait=1.5)
 LOOKS = [LOST_REQUEST, LOST_REPLY, CUT_BODY, SHORT_BODY, SLOW_DOWN, INTERNAL_ERROR, SLOW]
 
 
-@pytest.fixture(scope="module")
-def wire(environment: pytest.MonkeyPatch, server: str) -> Iterator[Proxy]:
-    """Between the stores of this module and the server."""
-    with proxy(server) as between:
-        environment.setenv("AWS_ENDPOINT_URL", between.address)
-        yield between
-
-
 @pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client pauses before it tries again, and waits a minute for bytes; a test has no time for that."""
-    monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda self, context: 0)
+def impatient(no_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store waits a minute for bytes; a test has no time for that."""
     monkeypatch.setattr(s3, "SILENCE", 0.5)
 
 
