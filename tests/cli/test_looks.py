@@ -40,7 +40,7 @@ def two_days(both_once: Shell, tmp_path: Path) -> Shell:
 SHAPES: dict[tuple[str, ...], set[str]] = {
     ("status",): {"collections"},
     ("log", "events"): {"collection", "versions"},
-    ("late", "events"): {"collection", "version", "applied", "discarded", "files", "rows"},
+    ("late", "events"): {"collection", "version", "applied", "moved", "discarded", "replayed", "files", "rows"},
     ("verify", "events"): {"collection", "version", "batches", "parts_read", "rows_read", "findings", "sound"},
     ("as-of", "events"): {
         "collection",

@@ -1,4 +1,4 @@
-"""Creating a collection and looking at it: where it stands, what happened, what came late, whether it is sound."""
+"""Creating a collection and looking at it: where it stands, what happened, whether it is sound."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ import typer
 
 from tidemark.cli import output
 from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, register
-from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, chosen
 from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from tidemark.jobs.status import Shelf, Status
     from tidemark.plan.bounds import Bounds
 
@@ -25,7 +22,6 @@ def add_to(app: typer.Typer) -> None:
     register(app, "init", landing=True, panel=PANEL)(init)
     register(app, "status", panel=PANEL)(status)
     register(app, "log", panel=PANEL)(log)
-    register(app, "late", panel=PANEL)(late)
     register(app, "verify", panel=PANEL)(verify)
 
 
@@ -99,40 +95,6 @@ def log(
     call.emit(document, output.table(("version", "when", "change", "writer"), rows))
 
 
-def late(
-    call: Call,
-    collection: CollectionArgument,
-    lower: LowerOption = None,
-    upper: UpperOption = None,
-    date: DateOption = None,
-    first: FromOption = None,
-    last: ToOption = None,
-    file: Annotated[str | None, typer.Option("--file", metavar="TEXT", help="Of files whose path holds this.")] = None,
-    batch: Annotated[str | None, typer.Option("--batch", metavar="BATCH", help="Only of this batch.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Most rows to list; 0 counts only.")] = 50,
-) -> None:
-    """Source rows that came below the seal: why and by how much they were late, and whether they were applied."""
-    from tidemark.jobs.late import late_rows
-
-    job = call.job(collection)
-    head = job.log.load()
-    some = chosen(head.state.collection, lower, upper, date, first, last)
-    found = late_rows(job.store, head.state, intervals=some, path=file, batch=batch, limit=limit)
-    by_file = [
-        (count.path, count.interval, (count.batch or "")[:12], count.applied, count.discarded) for count in found.files
-    ]
-    applied, files = output.counted(found.applied, "late row"), output.counted(len(found.files), "file")
-    shown: list[RenderableType] = [f"{applied} applied, {found.discarded:,} discarded, in {files}"]
-    if by_file:
-        shown.append(output.table(("file", "interval", "batch", "applied", "discarded"), by_file))
-    if found.rows:
-        rows = [_late_row(row) for row in found.rows]
-        shown.append(output.table(list(rows[0]), [tuple(row.values()) for row in rows]))
-        left = found.applied + found.discarded - len(found.rows)
-        shown += [f"{left:,} more; --limit {limit * 10} shows more"] if left else []
-    call.emit({"collection": collection, "version": head.version, **found.as_dict()}, *shown)
-
-
 def verify(
     call: Call,
     collection: CollectionArgument,
@@ -159,16 +121,6 @@ def verify(
     count = output.counted(len(rows), "finding")
     output.note(f"error: {count}: storage does not hold what was written; run no further step of {collection}")
     raise typer.Exit(1)
-
-
-def _late_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A late row for people: its fate first, then what it said."""
-    fate = {
-        "reason": row["_reason"],
-        "lateness": output.duration(row["_lateness"]),
-        "applied": "yes" if row["_applied"] else "no",
-    }
-    return fate | {name: value for name, value in row.items() if not name.startswith("_")} | {"row": row["_row"]}
 
 
 def _frontiers(seen: Status) -> dict[str, Any]:
@@ -201,7 +153,7 @@ def _lines(seen: Status) -> list[tuple[str, str]]:
         ("live batches", _bounded(seen.bounds.live_batches, seen.bounds.live_bound)),
         ("debt", debt),
         ("ingested", f"{seen.rows_ingested:,} rows"),
-        ("late", f"{seen.late_applied:,} applied, {seen.late_discarded:,} discarded"),
+        ("late", _late(seen)),
         ("write amplification", ratio),
         ("rows written", _rows_written(seen.bounds)),
         ("readable", seen.readable),
@@ -223,6 +175,12 @@ def _rows_written(bounds: Bounds) -> str:
     return (
         f"{_bounded(bounds.written, bounds.written_bound)}, per row drained; for equal batches at least {bounds.least}"
     )
+
+
+def _late(seen: Status) -> str:
+    moved = f" ({seen.late_moved:,} moved to the seal)" if seen.late_moved else ""
+    replayed = f" ({seen.late_replayed:,} replayed)" if seen.late_replayed else ""
+    return f"{seen.late_applied:,} applied{moved}, {seen.late_discarded:,} discarded{replayed}"
 
 
 def _shelf(shelf: Shelf) -> str:

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from tidemark import __version__
-from tidemark.cli import collect, holds, looks, output, reads, steps
+from tidemark.cli import collect, holds, late, looks, output, reads, steps
 from tidemark.cli.command import USAGE, JsonOption, LandingOption, RootOption, Settings
 
 
@@ -82,6 +82,7 @@ def tidemark(
 
 
 looks.add_to(app)
+late.add_to(app)
 reads.add_to(app)
 steps.add_to(app)
 collect.add_to(app)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tidemark.model.batch import TraceBatch
 from tidemark.model.change import (
+    REPLAY,
     Attempted,
     Certified,
     Change,
@@ -99,6 +100,10 @@ def in_words(change: Change) -> str:
 
 
 def _ingested(change: Ingested) -> str:
+    if change.fence.step == REPLAY:
+        letters = _counted(change.rows_replayed, "dead letter")
+        moved = f", {change.rows_late_moved:,} of them moved to the seal" if change.rows_late_moved else ""
+        return f"replayed {letters} as {change.batch.id[:SHORT_ID] if change.batch else 'nothing'}{moved}"
     counts = {
         "late applied": change.rows_late_applied,
         "late discarded": change.rows_late_discarded,

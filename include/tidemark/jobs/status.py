@@ -68,7 +68,9 @@ class Status:
     readable: str
     rows_ingested: int
     late_applied: int
+    late_moved: int
     late_discarded: int
+    late_replayed: int
     bytes_ingested: int
     bytes_drained: int
     bytes_compacted: int
@@ -106,7 +108,9 @@ def status(head: Head) -> Status:
         readable=str(state.function),
         rows_ingested=totals.rows_ingested,
         late_applied=totals.rows_late_applied,
+        late_moved=totals.rows_late_moved,
         late_discarded=totals.rows_late_discarded,
+        late_replayed=totals.rows_replayed,
         bytes_ingested=totals.bytes_ingested,
         bytes_drained=totals.bytes_drained,
         bytes_compacted=totals.bytes_compacted,

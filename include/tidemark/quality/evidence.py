@@ -176,17 +176,20 @@ def _unsealed_floor(state: Arrangement, batch: UnsealedBatch) -> int:
 
 
 def _late_share(batch: UnsealedBatch, ledger: Sequence[LedgerEntry]) -> float | None:
-    entries = [entry for entry in ledger if entry.batch == batch.id]
+    entries = [entry for entry in ledger if entry.batch == batch.id and entry.replay_of is None]
     late = sum(entry.rows_late_applied + entry.rows_late_discarded for entry in entries)
     read = sum(entry.rows + entry.rows_late_discarded for entry in entries)
     return late / read if read else None
 
 
 def _usual_rows(batch: UnsealedBatch, ledger: Sequence[LedgerEntry]) -> float | None:
-    """What the batch's interval would hold at the median rate of other recent ones; None while they are too few."""
+    """What the batch's interval would hold at the median rate of other recent ones; None while they are too few, and
+    for replayed dead letters, of which any number is usual."""
+    if any(entry.batch == batch.id and entry.replay_of is not None for entry in ledger):
+        return None
     rows: dict[Interval, int] = {}
     for entry in ledger:
-        if entry.status is Status.INGESTED and entry.interval != batch.interval:
+        if entry.status is Status.INGESTED and entry.interval != batch.interval and entry.replay_of is None:
             rows[entry.interval] = rows.get(entry.interval, 0) + entry.rows
     if len(rows) < HISTORY_INTERVALS:
         return None

@@ -171,3 +171,16 @@ def test_live_batches_are_bounded_once_nothing_is_due(
     parts = {batch.id: found(part("p", 1, 2)) for batch in batches}
     row = compaction_evidence(state, request, parts).rows[0]
     assert (row["cascades_due"], row["live_batches"], row["live_bound"]) == (due, len(levels), bound)
+
+
+def test_replayed_dead_letters_have_no_usual_volume_and_do_not_change_it() -> None:
+    batch = unsealed("b", day=5, rows=2)
+    state = replace(Arrangement(COLLECTION), unsealed=(batch,))
+    held = [entry(day, 100, batch=f"x{day}") for day in range(4)]
+    replays = [replace(entry(day, 1, batch=f"r{day}"), replay_of=f"{day}") for day in range(20, 40)]
+    first = part("p", 1, 2)
+    usual = of_unsealed(state, *held, *replays, entry(5, 2, batch="b"), b=found(first))
+    assert usual["usual_rows"] == 100
+    replayed = replace(entry(5, 2, batch="b", rows_late_discarded=3), replay_of="5")
+    row = of_unsealed(state, *held, replayed, b=found(first))
+    assert (row["usual_rows"], row["volume"], row["late_share"]) == (None, None, None)

@@ -1,0 +1,115 @@
+"""Late rows and dead letters from a shell: listed with their fate, and applied after all, once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Shell
+
+CHANGES = """\
+name: customers
+key: [id]
+value: [city]
+columns: {id: int, city: string}
+start: 2024-01-01
+time: arrival
+event_time: {column: source.ts_ms}
+source:
+  path: "{{ landing }}/customers/{{ ds }}/*.jsonl"
+  format: jsonl
+  envelope: debezium
+  order_by: source.lsn
+"""
+DAY = 86_400_000
+NEW_YEAR = 1_704_067_200_000
+
+
+def message(op: str, id: int, city: str | None, ts_ms: int, lsn: int) -> str:
+    image = {"id": id, "city": city}
+    before, after = (image, None) if op == "d" else (None, image)
+    told = {"op": op, "before": before, "after": after, "source": {"ts_ms": ts_ms, "lsn": lsn}}
+    return json.dumps({"schema": None, "payload": told}) + "\n"
+
+
+@pytest.fixture
+def late_letters(events: Shell) -> Shell:
+    """One day in the trace; the second brings a row of the first, which discard kept."""
+    events.events(1, "a,1,10:00")
+    events.moved("events", "2024-01-01")
+    events.land("events/2024-01-02/a.csv", "id,amount,at\nb,2,2024-01-01T22:00:00Z\nc,3,2024-01-02T10:00:00Z\n")
+    events.ok("ingest", "events", "--date", "2024-01-02")
+    return events
+
+
+def test_a_dead_letter_is_replayed_once_and_listed_with_its_batch(late_letters: Shell) -> None:
+    shell = late_letters
+    text = shell.ok("late", "events").out
+    assert "0 late rows applied, 1 discarded, in 1 file" in text
+    assert "tidemark late replay events" in text
+    first = shell.json("late", "replay", "events")
+    assert (first["outcome"], first["rows"], first["moved"], first["left"]) == ("applied", 1, 0, 0)
+    assert first["next_step"] == "tidemark gate events unsealed"
+    again = shell.ok("late", "replay", "events").out
+    assert "nothing to do: 0 dead letters applied" in again
+    listed = shell.json("late", "list", "events")
+    assert listed == shell.json("late", "events")
+    assert (listed["discarded"], listed["replayed"], listed["rows"][0]["_replayed_by"]) == (1, 1, first["batch"])
+    text = shell.ok("late", "events").out
+    assert "1 discarded (1 replayed)" in text
+    assert f"by {first['batch'][:12]}" in text
+    assert "0 applied, 1 discarded (1 replayed)" in shell.ok("status", "events").out
+    assert f"replayed 1 dead letter as {first['batch'][:12]}" in shell.ok("log", "events").out
+    shell.moved("events")
+    assert [row["id"] for row in shell.json("as-of", "events")["rows"]] == ["a", "b", "c"]
+
+
+def test_options_choose_what_is_replayed(late_letters: Shell) -> None:
+    shell = late_letters
+    assert shell.json("late", "replay", "events", "--date", "2024-01-01")["rows"] == 0
+    assert shell.json("late", "replay", "events", "--file", "elsewhere")["rows"] == 0
+    assert shell.json("late", "replay", "events", "--file", "2024-01-02", "--date", "2024-01-02")["rows"] == 1
+
+
+def test_a_moved_row_and_what_was_left_are_said(shell: Shell) -> None:
+    shell.ok("init", shell.declared(CHANGES))
+    shell.land("customers/2024-01-01/a.jsonl", message("c", 1, "Oslo", NEW_YEAR + 5, 1))
+    shell.moved("customers", "2024-01-01")
+    late = message("u", 1, "Rome", NEW_YEAR + 7, 2) + message("d", 1, None, NEW_YEAR + DAY + 9, 3)
+    shell.land("customers/2024-01-02/a.jsonl", late + "null\n")
+    shell.ok("ingest", "customers", "--date", "2024-01-02")
+    refused = shell.ok("late", "replay", "customers").out
+    assert "nothing to do: 0 dead letters applied" in refused
+    assert "left: 1 dead letter happened up to 2024-01-01T00:00:00.007000Z, and history below 2024-01-02T" in refused
+    assert "--as-now applies it as of the seal" in refused
+    assert "1 dead letter applied (1 moved to the seal)" in shell.ok("late", "replay", "customers", "--as-now").out
+    shell.moved("customers")
+    moved = shell.json("changes", "customers")["rows"]
+    assert [(row["city"], row["_change_type"]) for row in moved] == [
+        ("Oslo", "insert"),
+        ("Oslo", "update_preimage"),
+        ("Rome", "update_postimage"),
+        ("Rome", "delete"),
+    ]
+
+
+def test_next_window_says_when_a_row_happened(shell: Shell) -> None:
+    shell.ok("init", shell.declared(CHANGES + "late: next_window\n"))
+    shell.land("customers/2024-01-01/a.jsonl", message("c", 1, "Oslo", NEW_YEAR + 5, 1))
+    shell.moved("customers", "2024-01-01")
+    shell.land("customers/2024-01-02/a.jsonl", message("u", 1, "Rome", NEW_YEAR + 7, 2))
+    result = shell.json("ingest", "customers", "--date", "2024-01-02")["results"][0]
+    assert (result["late_applied"], result["late_moved"], result["late_discarded"]) == (1, 1, 0)
+    text = shell.ok("late", "customers").out
+    assert "1 late row applied (1 moved to the seal), 0 discarded" in text
+    assert "2024-01-01T00:00:00.007000Z" in text
+    assert "tidemark late replay" not in text
+    assert "1 applied (1 moved to the seal), 0 discarded" in shell.ok("status", "customers").out
+
+
+def test_the_commands_of_late_are_found_by_help(shell: Shell) -> None:
+    text = shell.ok("late", "--help").out
+    assert "list" in text
+    assert "replay" in text
+    assert "COLLECTION" in shell.refused("late", code=2)
