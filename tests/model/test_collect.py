@@ -12,7 +12,7 @@ import pytest
 
 from model.script import answers, row, steps
 from model.script import world as world_of_days
-from support.faulty import Clock, Died, Fault, FaultyStore, InterruptedStore
+from support.faulty import Clock, Died, Fault, FaultyStore, InterruptedStore, WrappedStore
 from support.world import World, collection, interval, vouch
 from tidemark.errors import CommitUnknown, Contention, Corruption, InvalidUsage
 from tidemark.jobs.collect import AT_ONCE, GRACES, SECOND, Report, collect
@@ -260,7 +260,7 @@ def collected_quietly(world: World) -> None:
         world.run(lambda job: collect(job, keep=KEEP))
 
 
-@pytest.mark.parametrize("name", ["list", "read", "stat", "delete"])
+@pytest.mark.parametrize("name", ["list", "read", "create", "stat", "delete"])
 @pytest.mark.parametrize("after", [False, True])
 def test_two_collectors_at_once_are_harmless(world: World, name: str, after: bool):
     """One stands still for two days, at its first call of a kind, while another goes to the end."""
@@ -278,7 +278,9 @@ def test_two_collectors_at_once_are_harmless(world: World, name: str, after: boo
     slow = world.job()
     fast, world.store = world.store, world.truth
     with suppress(Contention):
-        collect(slow, keep=KEEP)
+        report = collect(slow, keep=KEEP)
+        if report.plan in keys(world):
+            assert plans.load(world.truth, str(report.plan)) == report.listed, "each has a plan of its own"
     assert fast.interrupted
     world.forget()
     sound(world)
@@ -313,6 +315,26 @@ def test_what_the_store_will_not_delete_stays_in_the_plan(world: World):
     sound(world)
     report = collected(world)
     assert any(entry.why is Why.VERSION for entry in report.removed), "without another grace"
+
+
+def test_versions_go_oldest_first(world: World):
+    """At any moment what is left of them has no gap: a writer that sees its version there and not the next one knows
+    that it made a stray."""
+    idle(world)
+    collected(world, hours=3)
+    world.clock.now += 2 * HOUR
+    left = []
+
+    class Watched(WrappedStore):
+        def delete(self, key):
+            super().delete(key)
+            if key.startswith("versions/"):
+                left.append(sorted(int(held[-17:-5]) for held in keys(world, "versions/")))
+
+    world.store = Watched(world.truth)
+    world.run(lambda job: collect(job, keep=KEEP))
+    assert len(left) > 16
+    assert all(numbers == list(range(numbers[0], numbers[-1] + 1)) for numbers in left)
 
 
 def test_corruption_stops_the_collector(world: World):

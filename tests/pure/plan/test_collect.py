@@ -1,0 +1,156 @@
+"""What a collector plans: laws of which versions are kept, and of how long something has been listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.plan import collect
+from tidemark.plan.collect import Found, GarbagePlan, Graces, Stored, Why, due, first_kept, plan_collection
+
+WINDOW = 4
+"""A checkpoint every so many versions here; 16 in a store."""
+
+
+def found(times: Sequence[int], *, oldest: int = 1, objects: Sequence[str] = (), strays: Sequence[int] = ()) -> Found:
+    """Versions from `oldest` on, that appeared at the given times."""
+    versions = [(number, Stored(f"versions/{number:03}", 10, 0)) for number in strays]
+    versions += [(n, Stored(f"versions/{n:03}", 10, time)) for n, time in enumerate(times, start=oldest)]
+    return Found(oldest + len(times) - 1, oldest, versions, [Stored(key, 1, 0) for key in objects])
+
+
+def kept(times: Sequence[int], *, now: int, keep: int, oldest: int = 1, pinned: Sequence[int] = ()) -> int:
+    return first_kept(found(times, oldest=oldest), now=now, keep=keep, window=WINDOW, pinned=pinned)
+
+
+def test_a_window_goes_once_its_last_version_was_superseded_long_enough_ago():
+    times = [0, 10, 20, 30, 40, 50, 60, 70, 80]
+    assert kept(times, now=129, keep=100) == 1
+    assert kept(times, now=130, keep=100) == 4, "version 4, which superseded 3, appeared at 30"
+    assert kept(times, now=169, keep=100) == 4
+    assert kept(times, now=170, keep=100) == 8
+    assert kept(times, now=10**9, keep=100) == 8, "version 9 folds from the checkpoint 8"
+
+
+def test_the_newest_stays_however_old_and_so_does_what_it_folds_from():
+    assert kept([0, 0, 0], now=10**9, keep=0) == 1
+    assert kept([0, 0, 0, 0], now=10**9, keep=0) == 4
+    assert kept([0], now=10**9, keep=0, oldest=8) == 8
+
+
+def test_nothing_from_a_pinned_version_on_goes():
+    times = [0] * 20
+    assert kept(times, now=100, keep=10) == 20
+    assert kept(times, now=100, keep=10, pinned=[9, 17]) == 8
+    assert kept(times, now=100, keep=10, pinned=[8]) == 8
+    assert kept(times, now=100, keep=10, pinned=[1]) == 1
+
+
+@given(
+    gaps=st.lists(st.integers(0, 5), min_size=1, max_size=40),
+    keep=st.integers(0, 50),
+    later=st.integers(0, 60),
+    start=st.sampled_from([1, 4, 8]),
+    pinned=st.lists(st.integers(1, 40), max_size=2),
+)
+def test_every_version_that_goes_was_superseded_long_enough_ago(gaps, keep, later, start, pinned):
+    times = [sum(gaps[:n]) for n in range(1, len(gaps) + 1)]
+    now, newest = times[-1] + later, start + len(times) - 1
+    first = kept(times, now=now, keep=keep, oldest=start, pinned=pinned)
+    assert start <= first <= newest
+    assert first == start or first % WINDOW == 0
+    for number in range(start, first):
+        assert now - times[number + 1 - start] >= keep
+        assert number not in pinned
+    # And nothing is kept for no reason: the next window has one that is too young, is pinned, or is the newest's.
+    following = (first // WINDOW + 1) * WINDOW
+    if following <= newest:
+        assert now - times[following - start] < keep or any(pin < following for pin in pinned)
+
+
+# Plans.
+
+
+def plan(objects: Sequence[str], previous: GarbagePlan | None = None, *, named: set[str] = frozenset(), at: int = 0):  # type: ignore[assignment]
+    return plan_collection(found([0], objects=objects), 1, named, previous, now=0, appeared=at)
+
+
+def since(made: GarbagePlan) -> dict[str, int]:
+    return {entry.key: entry.since for entry in made.objects}
+
+
+def test_what_is_listed_again_keeps_its_time_and_what_was_named_meanwhile_starts_anew():
+    first = plan(["data/a", "data/b"])
+    assert since(first) == {"data/a": 1, "data/b": 1}
+    second = plan(["data/a", "data/b", "data/c"], first, named={"data/b"}, at=100)
+    assert since(second) == {"data/a": 1, "data/c": 2}
+    third = plan(["data/a", "data/b", "data/c"], second, at=200)
+    assert since(third) == {"data/a": 1, "data/b": 3, "data/c": 2}
+    assert third.appeared == ((1, 100), (2, 200))
+    fourth = plan(["data/b"], third, at=300)
+    assert (fourth.number, fourth.appeared) == (4, ((3, 300),)), "times nobody refers to are dropped"
+
+
+def test_due_is_what_was_listed_for_its_whole_grace():
+    first = plan(["data/a"])
+    second = plan(["data/a", "data/b"], first, at=100)
+    graces = Graces(versions=10, objects=50)
+    assert due(first, graces, now=100).objects == ()
+    assert due(second, graces, now=149).objects == ()
+    assert [entry.key for entry in due(second, graces, now=150).objects] == ["data/a"]
+    assert [entry.key for entry in due(second, Graces(0, 0), now=150).objects] == ["data/a", "data/b"]
+
+
+def test_versions_and_objects_have_graces_of_their_own():
+    seen = found([0] * 9, objects=["data/a"])
+    first = plan_collection(seen, 8, set(), None, now=0, appeared=0)
+    second = plan_collection(seen, 8, set(), first, now=0, appeared=100)
+    ripe = due(second, Graces(versions=10, objects=50), now=120)
+    assert [entry.key for entry in ripe.versions] == [f"versions/{number:03}" for number in range(1, 8)]
+    assert ripe.objects == ()
+
+
+def test_only_folders_the_collector_knows_are_swept():
+    keys = ["data/a", "ledger/a", "index/a", "data", "ledger.json", "README"]
+    assert set(since(plan(keys))) == {"data/a", "ledger/a"}
+
+
+def test_records_of_reads_go_by_age():
+    old, young = Stored("reads/old", 1, 0), Stored("reads/young", 1, collect.KEEP_READS)
+    seen = replace(found([0]), objects=[old, young])
+    made = plan_collection(seen, 1, set(), None, now=collect.KEEP_READS + 1, appeared=0)
+    assert [(entry.key, entry.why) for entry in made.objects] == [("reads/old", Why.READ)]
+
+
+def test_unfinished_uploads_of_one_name_are_told_apart():
+    uploads = [Stored("data/a", 0, 0, token) for token in ("x", "y")]
+    first = plan_collection(replace(found([0]), unfinished=uploads[:1]), 1, set(), None, now=0, appeared=0)
+    second = plan_collection(replace(found([0]), unfinished=uploads), 1, {"data/a"}, first, now=0, appeared=9)
+    assert [(entry.token, entry.since) for entry in second.objects] == [("x", 1), ("y", 2)]
+
+
+def test_strays_go_whatever_is_kept():
+    seen = found([0] * 5, oldest=8, strays=[3, 7])
+    made = plan_collection(seen, 8, set(), None, now=0, appeared=0)
+    assert [(entry.key, entry.why) for entry in made.versions] == [
+        ("versions/003", Why.STRAY),
+        ("versions/007", Why.STRAY),
+    ]
+
+
+def test_the_low_water_mark_of_plans_never_falls():
+    """Not where versions are kept for longer than before, either: what an earlier plan lists may be gone by now."""
+    first = plan_collection(found([0] * 9), 8, set(), None, now=0, appeared=0)
+    assert first.versions_below == 8
+    assert plan_collection(found([0] * 9), 4, set(), first, now=0, appeared=0).versions_below == 8
+
+
+def test_a_full_plan_keeps_what_was_listed_first_and_says_how_much_it_left_out(monkeypatch):
+    monkeypatch.setattr(collect, "LIMIT", 2)
+    first = plan(["data/m", "data/n"])
+    second = plan(["data/a", "data/b", "data/m", "data/n"], first, at=100)
+    assert since(second) == {"data/m": 1, "data/n": 1}
+    assert second.left_out == 2
