@@ -12,7 +12,8 @@ from tidemark.plan.compact import budget
 @dataclass(frozen=True)
 class Bounds:
     """Figures of a state beside what they may be. Amplification is in rows: written by drains and compactions, per row
-    drained; `least` is what nobody could do without for as many equal batches alive (None: nothing was drained).
+    drained; `least` is what nobody could do without who keeps as many batches alive as may be, were all equal and did
+    nothing vanish (None: nothing was drained).
 
     `live_bound` and `written_bound` are None with `compact_ahead` off: then batches wait for since, without bound.
     """
@@ -34,10 +35,11 @@ def bounds(state: Arrangement) -> Bounds:
     top = max((batch.level for batch in trace), default=0)
     ahead = state.collection.compact_ahead
     written = totals.rows_drained + totals.rows_compacted
-    alive = max(1, len(trace))
+    bound = budget(state.collection.live_batches, top)
+    alive = max(len(trace), bound)
     return Bounds(
         live_batches=len(trace),
-        live_bound=budget(state.collection.live_batches, top) if ahead else None,
+        live_bound=bound if ahead else None,
         written=round(written / totals.rows_drained, 3) if totals.rows_drained else None,
         written_bound=2 + top if ahead else None,
         least=round(fewest_writes(totals.drains, alive) / totals.drains, 3) if totals.drains else None,

@@ -44,7 +44,7 @@ def test_bounds_of_a_state() -> None:
     )
     found = bounds(state)
     assert (found.live_batches, found.live_bound) == (3, 10)
-    assert (found.written, found.written_bound, found.least) == (2.8, 6, fewest_writes(20, 3) / 20)
+    assert (found.written, found.written_bound, found.least) == (2.8, 6, fewest_writes(20, 10) / 20)
 
 
 def test_a_collection_that_waits_for_since_promises_nothing() -> None:
