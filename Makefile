@@ -55,8 +55,13 @@ format: setup ## Bring the source into the form that `check` asks for
 	$(RUN) ruff check --fix .
 	$(RUN) ruff format .
 
-bench: setup ## Rows/s, CPU seconds, bytes written, fixed cost of a step and of a run
-	@$(RUN) python -m benchmarks
+bench: setup $(if $(PEERS),build/peers/.installed) ## Rows/s, CPU seconds, bytes, ageing; FULL=1 at full size, PEERS=1 beside DuckLake and delta-rs
+	@$(RUN) python -m benchmarks $(if $(FULL),--full)
+
+# Beside the product, not into it: what is measured stays what requirements.txt says.
+build/peers/.installed: requirements-bench.txt | setup
+	@$(RUN) python -m pip install --quiet --no-deps --upgrade --target build/peers -r $<
+	@touch $@
 
 zip: setup ## build/tidemark.zip, what Spark ships to its executors; the same bytes from the same source
 	@$(RUN) python tools/build_zip.py

@@ -1,14 +1,14 @@
 """The runner: `make bench`, or `tools/run python -m benchmarks --only throughput --sizes 1m:5`.
 
-Prints every table and keeps the figures: benchmarks/results/<date>-<commit>.json, and RESULTS.md made from it. A
-wrong answer ends it with exit code 1; how long something took never does.
+Prints every table and keeps the figures: benchmarks/results/<date>-<commit>.json, and RESULTS.md made of the newest
+of each benchmark. A wrong answer ends it with exit code 1; how long something took never does.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,11 +16,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from benchmarks.kept import as_json, tell
 from benchmarks.machine import commit, machine, sources
-from benchmarks.report import markdown, show, tables
+from benchmarks.report import show, tables
+from benchmarks.workload import old_age, side_by_side
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("throughput", "selectivity", "compaction", "fixed_cost")
+NAMES = ("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity", "peers")
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
@@ -31,28 +33,41 @@ app = typer.Typer(pretty_exceptions_enable=False)
 def main(
     sizes: Annotated[str, typer.Option(help="updates, and how many seeds for each: 100k, 1m:5, 10m")] = "1m:5,10m",
     launchers: Annotated[str, typer.Option(help="for fixed_cost: resident, submit or both")] = "resident,submit",
-    only: Annotated[str, typer.Option(help=f"some of {','.join(NAMES)}; or profile")] = ",".join(NAMES),
+    only: Annotated[str, typer.Option(help=f"some of {','.join(NAMES)}; or profile, or tables")] = ",".join(NAMES),
+    full: Annotated[bool, typer.Option(help="commits, longevity and peers at full size: half an hour")] = False,
+    beside: Annotated[str, typer.Option(help="what else the machine is doing, for the record")] = "",
     out: Annotated[Path | None, typer.Option(help="where the JSON goes; RESULTS.md then stays as it is")] = None,
 ) -> None:
     """Measure Tidemark on this machine."""
     cases, chosen = [_size(text) for text in sizes.split(",")], only.split(",")
-    if unknown := sorted(set(chosen) - {*NAMES, "profile"}):
+    if unknown := sorted(set(chosen) - {*NAMES, "profile", "tables"}):
         raise typer.BadParameter(f"there is no benchmark {unknown[0]!r}; write some of {', '.join(NAMES)}, or profile")
     if "profile" in chosen:
         from benchmarks.profile import profile
 
         return profile(console, cases[0][0])
-    report = _measured(chosen, cases, launchers.split(","))
-    show(console, tables(report))
+    if chosen == ["tables"]:
+        return tell(HERE)
+    report = _measured(chosen, cases, launchers.split(","), full)
+    report["beside"] = beside
+    for name in report["results"]:
+        show(console, tables(report, name))
+    kept = out or HERE / "results" / _name(report)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(as_json(report))
     if out is None:
-        out = HERE / "results" / f"{report['date'][:10]}-{report['commit'].rstrip('+')}.json"
-        (HERE / "RESULTS.md").write_text(markdown(report))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(report, indent=1) + "\n")
-    console.print(f"kept in {out}")
+        tell(HERE)
+    console.print(f"kept in {kept}")
 
 
-def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[str]) -> dict[str, Any]:
+def _name(report: dict[str, Any]) -> str:
+    """<date>-<commit>, and which benchmarks if they are not all."""
+    names = list(report["results"])
+    only = "" if set(names) == set(NAMES) else "-" + "-".join(name.replace("_", "-") for name in names)
+    return f"{report['date'][:10]}-{report['commit'].rstrip('+')}{only}.json"
+
+
+def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[str], full: bool) -> dict[str, Any]:
     from benchmarks.throughput import settings
 
     before = sources()
@@ -63,18 +78,51 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "spark_settings": settings(),
         "results": {},
     }
-    work = {"throughput": _throughput, "selectivity": _selectivity, "compaction": _compaction}
+    work: dict[str, Callable[[], Any]] = {
+        "throughput": lambda: _throughput(cases),
+        "selectivity": lambda: _selectivity(cases),
+        "compaction": _compaction,
+        "fixed_cost": lambda: _fixed_cost(launchers),
+        "commits": lambda: _commits(full),
+        "longevity": lambda: _longevity(full),
+        "peers": lambda: _peers(full),
+    }
     for name in chosen:
-        if name == "fixed_cost":
-            from benchmarks.fixed_cost import fixed_cost
-
-            report["results"][name] = fixed_cost(launchers, say)
-        else:
-            report["results"][name] = work[name](cases)
+        report["results"][name] = work[name]()
     report["sources_changed"] = sources() != before
     if report["sources_changed"]:
         say("[red]the sources changed meanwhile: these figures are of no one commit[/]")
     return report
+
+
+def _fixed_cost(launchers: list[str]) -> dict[str, Any]:
+    from benchmarks.fixed_cost import fixed_cost
+
+    return fixed_cost(launchers, say)
+
+
+def _commits(full: bool) -> dict[str, Any]:
+    from benchmarks.commits import commits
+
+    upto = 10_000 if full else 1_000
+    say(f"commits: {upto:,}")
+    return commits(upto, seed=1)
+
+
+def _longevity(full: bool) -> list[dict[str, Any]]:
+    from benchmarks.longevity import longevity
+
+    results = []
+    for workload in old_age(full):
+        say(f"longevity: {workload.ingests:,} ingests of {workload.rows:,} rows into {workload.base:,}")
+        results.append(longevity(workload))
+    return results
+
+
+def _peers(full: bool) -> dict[str, Any]:
+    from benchmarks.peers import peers
+
+    return peers(side_by_side(full), say)
 
 
 def _throughput(cases: list[tuple[int, int]]) -> list[dict[str, Any]]:
@@ -98,7 +146,7 @@ def _selectivity(cases: list[tuple[int, int]]) -> list[dict[str, Any]]:
     return [selectivity(rows, seed=1)]
 
 
-def _compaction(cases: list[tuple[int, int]]) -> dict[str, Any]:
+def _compaction() -> dict[str, Any]:
     from benchmarks.compaction import compaction
 
     say("compaction: 64 days")

@@ -3,8 +3,9 @@
 Three questions. *Write amplification*: how many rows drains and compactions wrote for each row drained, beside the
 least anyone can write who takes in as many batches and never holds more (benchmarks/optimum.py; the base counts as
 there from the start). *As-of*: what a read of all costs after the ingests, beside the same read of the same rows
-merged into one batch. *Changes*: what a read of the last w ingests costs, at places all over the history, for w and
-for 2w; its worst place is right after a large merge, where the last ingests lie in a large batch.
+merged into one batch. *Changes*: the bytes of the batches that a read of the last w ingests must open, after every
+ingest, for w and for 2w, in the first and in the last half of the history; and what such reads fetch and cost, at some
+places. The worst place is right after a large merge, where the last ingests lie in a large batch.
 
 Jobs and kernels run in this process, so CPU seconds are the kernels' and the jobs' own. The gates' certificates are
 committed without looking: what gates cost is in the throughput tables. Every answer is held against one calculated
@@ -15,35 +16,35 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
-import pyarrow as pa
-
 from benchmarks.counting import Traffic
-from benchmarks.feed import Feed, Fingerprint, fingerprint_of
+from benchmarks.feed import Feed, Fingerprint
 from benchmarks.measure import apart, peak_rss, timed
 from benchmarks.optimum import curve
+from benchmarks.reading import checked_read
 from benchmarks.steps import Bench, InProcess, silent, stored
-from benchmarks.workload import Workload, land, minus, plus, windows
+from benchmarks.workload import Workload, land, minus, windows
 from tidemark.arrow.read import as_of_batches, changes_batches
 from tidemark.jobs.write import trace_batch
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description
 from tidemark.model.instant import MAX_TIME
 from tidemark.plan.ranges import overlaps, split_keys
+from tidemark.plan.read import plan_changes
 from tidemark.plan.tasks import MergeTask
 from tidemark.storage import parts_table
 
 ROUNDS = 10
 """Times the whole is read on the way."""
-WIDTHS = (4, 8, 16, 32)
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 """Ingests a read of changes looks back."""
-PLACES = 48
+READ_WIDTHS = (4, 16, 64)
+PLACES = 32
+"""Places where such reads are not only planned but made, and their answers checked."""
 REPEATS = 3
 
 
@@ -77,8 +78,7 @@ def _longevity(workload: Workload) -> dict[str, Any]:
         "base_seconds": old.base_seconds,
         **answer,
         "rounds": old.rounds,
-        "changes": _changes_by_width(old.changes, workload.ingests),
-        "changes_read": old.changes,
+        "changes": old.looking_back(),
     }
 
 
@@ -91,6 +91,7 @@ class _Old:
     live_batches: list[int] = field(default_factory=list)
     rounds: list[dict[str, Any]] = field(default_factory=list)
     changes: list[dict[str, Any]] = field(default_factory=list)
+    planned: dict[int, list[int]] = field(default_factory=lambda: {width: [] for width in WIDTHS})
     base_rows: int = 0
     base_bytes: int = 0
     base_seconds: dict[str, float] = field(default_factory=dict)
@@ -108,13 +109,14 @@ class _Old:
 
     def live(self, expected: list[Fingerprint]) -> None:
         """All days one after the other; reads where they are due."""
-        looks = windows(self.workload.ingests, WIDTHS, PLACES, self.workload.seed)
+        looks = windows(self.workload.ingests, READ_WIDTHS, PLACES, self.workload.seed)
         for day in range(self.workload.ingests + 1):
             self.bench.vouched_day(self.feed.interval(day))
             if day == 0:
                 self._base_done()
                 continue
             self.live_batches.append(self.bench.results["compact"][-1]["live_batches"])
+            self._plan_looks(day)
             for place, width in looks:
                 if place == day:
                     self._look_back(day, width, minus(expected[day], expected[day - width]))
@@ -129,35 +131,24 @@ class _Old:
         held = self.state.trace
         self.base_rows, self.base_bytes = sum(batch.rows for batch in held), sum(batch.bytes for batch in held)
 
+    def _plan_looks(self, day: int) -> None:
+        """Bytes of the batches that reads of the last ingests would open now, as far as there are as many."""
+        state, upto = self.state, self.feed.interval(day).upper - 1
+        for width in WIDTHS if day >= max(WIDTHS) else ():
+            request = plan_changes(state, self.feed.interval(day - width).upper - 1, upto)
+            self.planned[width].append(sum(batch.bytes for batch in request.trace))
+
     def _look_back(self, day: int, width: int, expected: Fingerprint) -> None:
         after, upto = (self.feed.interval(day - back).upper - 1 for back in (width, 0))
         state = self.state
         batches = changes_batches(self.bench.job.store, state, after=after, upto=upto)
-        found = self._read(batches, "diff", f"changes of the last {width} of {day} ingests", expected)
-        new = sum(result["bytes_written"] for result in self.bench.results["drain"][-width:])
-        self.changes.append({"ingests": day, "width": width, "bytes_drained": new, **found})
+        found = checked_read(self.traffic, batches, "diff", f"changes of the last {width} of {day} ingests", expected)
+        self.changes.append({"ingests": day, "width": width, **found})
 
     def _as_of(self, state: Arrangement, expected: Fingerprint, at: int | None = None) -> dict[str, Any]:
         batches = as_of_batches(self.bench.job.store, state, time=at)
-        found = self._read(batches, "_multiplicity", f"as-of of {len(state.trace)} batches", expected)
+        found = checked_read(self.traffic, batches, "_multiplicity", f"as-of of {len(state.trace)} batches", expected)
         return {"live_batches": len(state.trace), "trace_rows": sum(batch.rows for batch in state.trace), **found}
-
-    def _read(self, batches: Iterator[pa.RecordBatch], held: str, what: str, expected: Fingerprint) -> dict[str, Any]:
-        """CPU and bytes of a read to its end; its rows are summed off the clock. AssertionError if they are wrong."""
-        self.traffic.taken()
-        spent, rows, total = 0.0, 0, dict.fromkeys(expected, 0)
-        while True:
-            before = time.process_time()
-            batch = next(batches, None)
-            spent += time.process_time() - before
-            if batch is None:
-                break
-            rows += batch.num_rows
-            total = plus(total, fingerprint_of(pa.Table.from_batches([batch]), held))
-        if total != expected:
-            raise AssertionError(f"{what} gave {total}, calculated were {expected}")
-        counts = self.traffic.taken()
-        return {"cpu_seconds": round(spent, 4), "rows": rows, **{n: counts[n] for n in ("bytes_read", "calls")}}
 
     def compared_reads(self, expected: list[Fingerprint]) -> dict[str, Any]:
         """As-of at the end, half way, and of the same rows merged into one batch."""
@@ -205,6 +196,7 @@ class _Old:
         totals = self.state.totals
         data = sum(result["bytes_written"] for step in ("drain", "compact") for result in self.bench.results[step])
         return {
+            "base_rows": self.base_rows,
             "rows_drained": sum(drained),
             "rows_merged": sum(merged),
             "write_amplification": round(written, 3),
@@ -221,6 +213,27 @@ class _Old:
             "rows_ingested": totals.rows_ingested,
         }
 
+    def looking_back(self) -> list[dict[str, Any]]:
+        """By width: bytes opened, of the whole history and its halves, beside those the ingests' drains wrote."""
+        drained = mean(result["bytes_written"] for result in self.bench.results["drain"])
+        return [self._by_width(width, planned, drained) for width, planned in self.planned.items() if planned]
+
+    def _by_width(self, width: int, planned: list[int], drained: float) -> dict[str, Any]:
+        half = len(planned) // 2
+        made = [read for read in self.changes if read["width"] == width]
+        return {
+            "width": width,
+            "bytes_drained": round(width * drained),
+            "bytes_opened": round(mean(planned)),
+            "bytes_opened_first_half": round(mean(planned[:half])),
+            "bytes_opened_last_half": round(mean(planned[half:])),
+            "bytes_opened_median": round(median(planned)),
+            "bytes_opened_most": max(planned),
+            "reads": len(made),
+            "bytes_read": round(mean(read["bytes_read"] for read in made)) if made else None,
+            "cpu_seconds": round(mean(read["cpu_seconds"] for read in made), 4) if made else None,
+        }
+
     def bytes(self, landed: list[int], written: int) -> dict[str, int]:
         """Bytes by what wrote them, the base's too; metadata is all that is no part of a batch."""
         totals = self.state.totals
@@ -232,26 +245,3 @@ class _Old:
 def _least(reads: list[dict[str, Any]], name: str) -> float:
     """The least of repeated reads: what others on the machine add is not the read's."""
     return min(float(read[name]) for read in reads)
-
-
-def _changes_by_width(reads: list[dict[str, Any]], ingests: int) -> dict[str, Any]:
-    """Means over all places, and over the first and the last half of the history."""
-
-    def average(width: int, name: str, chosen: list[dict[str, Any]]) -> float:
-        return mean(read[name] for read in chosen if read["width"] == width)
-
-    early = [read for read in reads if read["ingests"] <= ingests // 2]
-    late = [read for read in reads if read["ingests"] > ingests // 2]
-    rows = [
-        {
-            "width": width,
-            "bytes_read": round(average(width, "bytes_read", reads)),
-            "bytes_read_most": max(read["bytes_read"] for read in reads if read["width"] == width),
-            "bytes_drained": round(average(width, "bytes_drained", reads)),
-            "cpu_seconds": round(average(width, "cpu_seconds", reads), 4),
-            "late_over_early": round(average(width, "bytes_read", late) / average(width, "bytes_read", early), 2),
-        }
-        for width in WIDTHS
-    ]
-    slopes = [round(wide["bytes_read"] / narrow["bytes_read"], 2) for narrow, wide in pairwise(rows)]
-    return {"widths": rows, "slopes": slopes}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -11,6 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 MIB = 2**20
+PREAMBLE = (
+    "Made by `make bench`; do not edit. What is measured and how is said in each module of this folder. Of each "
+    "benchmark these are the newest figures in results/."
+)
+NEED_SPARK = {"throughput", "selectivity", "fixed_cost"}
 
 
 @dataclass(frozen=True)
@@ -34,41 +39,69 @@ def show(console: Console, figures: Iterable[Figures]) -> None:
         console.print(table, "")
 
 
-def markdown(report: dict[str, Any]) -> str:
-    """RESULTS.md: where it was measured, then every table."""
-    machine = report["machine"]
-    packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
+def markdown(reports: Sequence[dict[str, Any]], pictures: Mapping[str, str]) -> str:
+    """RESULTS.md of reports, oldest first: of each benchmark the newest figures, with where they were measured.
+
+    `pictures` are files to show, by the name of their benchmark.
+    """
+    newest = {name: report for report in reports for name in report["results"]}
     lines = [
         "# Figures",
         "",
-        "Made by `make bench`; do not edit. What is measured and how is said in each module of this folder.",
-        "",
-        f"- commit {report['commit']}, {report['date']}"
-        + (" (**the sources changed meanwhile**)" if report["sources_changed"] else ""),
-        f"- {machine['cores']} cores of {machine['cpu']}, {machine['memory_bytes'] / 2**30:.0f} GiB",
-        f"- Python {machine['python']}, {machine['java']}, {packages}, {machine['system']}",
-        f"- Spark settings: {', '.join(f'{k}={v}' for k, v in report['spark_settings'].items())}",
-        f"- load of the machine before: {machine['load_before'][0]}",
+        PREAMBLE,
         "",
     ]
-    for held in tables(report):
-        lines += [f"## {held.title}", "", held.note, ""]
-        lines += ["| " + " | ".join(held.headings) + " |", "|---" + "|---:" * (len(held.headings) - 1) + "|"]
-        lines += ["| " + " | ".join(row) + " |" for row in held.rows]
-        lines.append("")
+    for report in reports:
+        if names := [name for name, held in newest.items() if held is report]:
+            lines += [*_where(report, names), ""]
+    for name, report in newest.items():
+        for held in tables(report, name):
+            lines += [f"## {held.title}", "", held.note, ""]
+            lines += ["| " + " | ".join(held.headings) + " |", "|---" + "|---:" * (len(held.headings) - 1) + "|"]
+            lines += ["| " + " | ".join(row) + " |" for row in held.rows]
+            lines.append("")
+        if name in pictures:
+            lines += [f"![{name}]({pictures[name]})", ""]
     return "\n".join(lines)
 
 
-def tables(report: dict[str, Any]) -> Iterator[Figures]:
-    """The tables of what the report holds."""
-    results = report["results"]
-    yield from _throughput(results.get("throughput", []))
-    if found := results.get("selectivity"):
-        yield _selectivity(found)
-    if found := results.get("compaction"):
-        yield _compaction(found)
-    if found := results.get("fixed_cost"):
+def _where(report: dict[str, Any], names: Sequence[str]) -> list[str]:
+    """The machine and the settings behind some benchmarks."""
+    machine = report["machine"]
+    packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
+    peers = report["results"].get("peers", {}).get("versions", {})
+    packages += "".join(f", {name} {number}" for name, number in peers.items())
+    changed = " (**the sources changed meanwhile**)" if report["sources_changed"] else ""
+    lines = [
+        f"**{', '.join(name.replace('_', ' ') for name in names)}**",
+        "",
+        f"- commit {report['commit']}, {report['date']}{changed}",
+        f"- {machine['cores']} cores of {machine['cpu']}, {machine['memory_bytes'] / 2**30:.0f} GiB",
+        f"- Python {machine['python']}, {machine['java']}, {packages}, {machine['system']}",
+    ]
+    if set(names) & NEED_SPARK:
+        settings = ", ".join(f"{k}={v}" for k, v in report["spark_settings"].items())
+        lines.append(f"- Spark settings: {settings}")
+    beside = f"; beside it ran: {report['beside']}" if report.get("beside") else ""
+    return [*lines, f"- load of the machine before: {machine['load_before'][0]}{beside}"]
+
+
+def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
+    """The tables of one benchmark of a report."""
+    from benchmarks import report_age
+
+    found = report["results"][name]
+    if name == "throughput":
+        yield from _throughput(found)
+    elif name == "fixed_cost":
         yield from _fixed_cost(found)
+    elif name in ("longevity", "peers"):
+        yield from getattr(report_age, name)(found)
+    elif name == "commits":
+        yield report_age.commits(found)
+    else:
+        table: dict[str, Callable[[Any], Figures]] = {"selectivity": _selectivity, "compaction": _compaction}
+        yield table[name](found)
 
 
 def _throughput(results: Sequence[dict[str, Any]]) -> Iterator[Figures]:
@@ -82,10 +115,10 @@ def _throughput(results: Sequence[dict[str, Any]]) -> Iterator[Figures]:
         yield Figures(
             f"{updates:,} updates, {envelope}",
             f"{first['days']} days, {first['keys']:,} keys; {_seeds(runs)}. Bytes written per byte of change files: "
-            f"{_spread([run['bytes']['written_per_byte'] for run in runs], '.2f')} "
+            f"{spread([run['bytes']['written_per_byte'] for run in runs], '.2f')} "
             f"({written['change_files'] / MIB:.1f} MiB in; MiB out: {parts}; {written['objects']} objects). "
-            f"In no step: starting Spark, {_spread(spark, '.1f')} s, and importing Great Expectations, "
-            f"{_spread(gx, '.1f')} s. "
+            f"In no step: starting Spark, {spread(spark, '.1f')} s, and importing Great Expectations, "
+            f"{spread(gx, '.1f')} s. "
             "Peak memory adds up driver, JVM and executors; in a session that has run other steps before.",
             ("step", "seconds", "rows/s", "CPU s", "driver", "JVM", "executors", "peak MiB", "of it executors"),
             tuple(_step_row(name, [run["steps"][name] for run in runs]) for name in first["steps"]),
@@ -95,9 +128,9 @@ def _throughput(results: Sequence[dict[str, Any]]) -> Iterator[Figures]:
 def _step_row(name: str, costs: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     return (
         name,
-        _spread([cost["seconds"] for cost in costs], ".2f"),
+        spread([cost["seconds"] for cost in costs], ".2f"),
         f"{median(cost['rows_per_second'] for cost in costs):,.0f}" if costs[0]["rows"] else "-",
-        _spread([cost["cpu_seconds_total"] for cost in costs], ".2f"),
+        spread([cost["cpu_seconds_total"] for cost in costs], ".2f"),
         *(f"{median(cost['cpu_seconds'][role] for cost in costs):.2f}" for role in ("driver", "jvm", "executors")),
         f"{max(cost['peak_rss']['total'] for cost in costs) / MIB:,.0f}",
         f"{max(cost['peak_rss']['executors'] for cost in costs) / MIB:,.0f}",
@@ -110,7 +143,8 @@ def _seeds(runs: Sequence[dict[str, Any]]) -> str:
     return f"median of {len(runs)} runs, seeds {', '.join(str(run['seed']) for run in runs)}, with the range"
 
 
-def _spread(values: Sequence[float], form: str) -> str:
+def spread(values: Sequence[float], form: str) -> str:
+    """The median, and the range if there are several."""
     middle = f"{median(values):{form}}"
     return middle if len(values) == 1 else f"{middle} ({min(values):{form}}–{max(values):{form}})"
 

@@ -89,9 +89,10 @@ def minus(one: Fingerprint, other: Fingerprint) -> Fingerprint:
 
 def windows(ingests: int, widths: tuple[int, ...], samples: int, seed: int) -> list[tuple[int, int]]:
     """Days to stand at, and days to look back from there: every width at each of the places, drawn once for all."""
+    fitting = [width for width in widths if width <= ingests]
     chance = np.random.default_rng([seed, 1_000_000])
-    places: Ints = np.sort(chance.integers(min(max(widths), ingests), ingests + 1, samples))
-    return [(int(place), width) for place in places for width in widths]
+    places: Ints = np.sort(chance.integers(max(fitting, default=0), ingests + 1, samples))
+    return [(int(place), width) for place in places for width in fitting]
 
 
 def land(workload: Workload, landing: Path) -> tuple[list[Fingerprint], list[int]]:
@@ -107,3 +108,18 @@ def _land(workload: Workload, landing: Path) -> tuple[list[Fingerprint], list[in
         fingerprints.append(held.after(rows))
         sizes.append(write_day(landing, workload.feed.interval(day), rows.table(workload.envelope)))
     return fingerprints, sizes
+
+
+def old_age(full: bool) -> list[Workload]:
+    """What the longevity benchmark runs."""
+    if not full:
+        return [Workload(Envelope.APPEND, 100_000, 200, 1_000), Workload(Envelope.UPSERT, 50_000, 100, 500)]
+    return [Workload(Envelope.APPEND, 10_000_000, 1_000, 10_000), Workload(Envelope.UPSERT, 1_000_000, 200, 1_000)]
+
+
+def side_by_side(full: bool) -> list[tuple[Workload, int]]:
+    """What peers run, and after how many ingests each is maintained."""
+    if not full:
+        return [(Workload(Envelope.UPSERT, 50_000, 12, 1_000), 4)]
+    seeds = [(Workload(Envelope.UPSERT, 1_000_000, 16, 10_000, seed), 4) for seed in (1, 2, 3)]
+    return [*seeds, (Workload(Envelope.UPSERT, 1_000_000, 100, 1_000), 10)]
