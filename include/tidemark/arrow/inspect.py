@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +15,11 @@ from tidemark.arrow.fields import is_earlier
 from tidemark.arrow.order import starts, unsorted
 from tidemark.arrow.parts import OpenedPart, readable
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, facts_schema, keys_of, sort_columns, updates_schema
+from tidemark.errors import Corruption
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
-from tidemark.plan.tasks import InspectAnswer, InspectTask
-from tidemark.storage.store import ObjectStore
+from tidemark.model.update import Row
+from tidemark.plan.tasks import AuditAnswer, ChecksumAnswer, ChecksumTask, InspectAnswer, InspectTask
+from tidemark.storage.store import Missing, ObjectStore
 
 CHUNK_BYTES = 2**20
 GROUPS_AT_ONCE = 4
@@ -32,18 +35,44 @@ def inspect_part(store: ObjectStore, task: InspectTask) -> InspectAnswer:
         found = _Findings(task, part.schema)
         groups = range(len(task.part.groups))
         for start in range(0, len(groups), GROUPS_AT_ONCE):
-            found.add(part.read(groups[start : start + GROUPS_AT_ONCE]))
+            some = groups[start : start + GROUPS_AT_ONCE]
+            found.add(part.read(some), [task.part.groups[group] for group in some])
         return found.answer(file)
+
+
+def audit_part(store: ObjectStore, task: InspectTask) -> AuditAnswer:
+    """As inspect_part; Corruption is an answer."""
+    try:
+        return AuditAnswer(inspect_part(store, task))
+    except Corruption as error:
+        return AuditAnswer(None, str(error))
+
+
+def checksums(store: ObjectStore, task: ChecksumTask) -> ChecksumAnswer:
+    """The checksums of objects as they are."""
+    return ChecksumAnswer(tuple(_checksum(store, key) for key in task.keys))
+
+
+def _checksum(store: ObjectStore, key: str) -> str:
+    try:
+        return _read_whole(store, key).sha256
+    except Missing:
+        return ""
 
 
 def _hashed(store: ObjectStore, part: Part) -> ObjectRef:
     """The size and SHA-256 the file really has."""
+    with readable(part):
+        return _read_whole(store, part.file.key)
+
+
+def _read_whole(store: ObjectStore, key: str) -> ObjectRef:
     sha256, size = hashlib.sha256(), 0
-    with readable(part), store.open_input(part.file.key) as native:
+    with store.open_input(key) as native:
         for chunk in _chunks(native):
             sha256.update(chunk)
             size += len(chunk)
-    return ObjectRef(part.file.key, size, sha256.hexdigest())
+    return ObjectRef(key, size, sha256.hexdigest())
 
 
 def _chunks(native: pa.NativeFile) -> Iterator[bytes]:
@@ -67,17 +96,22 @@ class _Findings:
         self.columns = tuple(now.names if self._fits else held.names)
         self._last: pa.RecordBatch | None = None
         self._first: pa.RecordBatch | None = None
+        self._misplaced = 0
         self._rows = self._digest = self._null_keys = self._zero_diffs = self._unsorted = self._repeated = 0
         self._times: list[int] = []
         self._event_times: list[int] = []
 
-    def add(self, batch: pa.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch, groups: Sequence[tuple[Row, int]]) -> None:
+        """Take the rows of some row groups, recorded as (first key, rows) each."""
         if not batch.num_rows:
             return
         self._rows += batch.num_rows
         if not self._fits:
             return
         self._digest = (self._digest + digest(batch)) % DIGEST_MODULUS
+        begins = [0, *accumulate(rows for _, rows in groups[:-1])]
+        firsts = keys_of(batch, begins, self._key_width)
+        self._misplaced += sum(tuple(key) != found for (key, _), found in zip(groups, firsts, strict=True))
         self._null_keys += sum(batch.column(at).null_count for at in range(self._key_width))
         if DIFF in batch.schema.names:
             self._zero_diffs += int(np.count_nonzero(integers(batch, DIFF) == 0))
@@ -108,4 +142,5 @@ class _Findings:
             last_key=keys[1],
             columns=self.columns,
             repeated=self._repeated,
+            misplaced=self._misplaced,
         )

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidemark.plan.tasks import (
+    AuditAnswer,
+    ChecksumAnswer,
+    ChecksumTask,
     DifferenceTask,
     IngestAnswer,
     IngestTask,
@@ -58,6 +61,14 @@ def kernel(name: str) -> Kernel:
         from tidemark.arrow.trim import trim_part
 
         return Kernel(trim_part, TrimTask, WriteAnswer)
+    if name == "audit":
+        from tidemark.arrow.inspect import audit_part
+
+        return Kernel(audit_part, InspectTask, AuditAnswer)
+    if name == "checksum":
+        from tidemark.arrow.inspect import checksums
+
+        return Kernel(checksums, ChecksumTask, ChecksumAnswer)
     if name == "inspect":
         from tidemark.arrow.inspect import inspect_part
 

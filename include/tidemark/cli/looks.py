@@ -106,13 +106,13 @@ def verify(
 
     job = call.job(collection, spark=spark, step="verify")
     with output.working(f"verifying {collection}") as advance:
-        report = check(job, data=data, progress=lambda done, total: advance("reading parts", done, total))
-    read = (
-        f", {output.counted(report.parts_read, 'part')} and {output.counted(report.rows_read, 'row')} read again"
-        if data
-        else ""
-    )
-    looked = f"version {report.version}: {output.counted(report.batches, 'batch')}{read}"
+        report = check(job, data=data, progress=advance)
+    read = ""
+    if data:
+        parts = f"{report.parts_read:,} of {output.counted(report.parts, 'part')}"
+        read = f", {parts} and {output.counted(report.rows_read, 'row')} read again"
+    objects = f"{output.counted(report.batches, 'batch')} of {output.counted(report.objects, 'object')}"
+    looked = f"version {report.version}: {objects}{read}"
     if report.sound:
         call.emit(report.as_dict(), f"sound; {looked}")
         return

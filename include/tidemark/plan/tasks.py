@@ -189,7 +189,8 @@ class InspectAnswer:
     `unsorted` counts rows before their predecessor in the order of their schema, `repeated` rows that share their
     predecessor's place (in the trace there are none; unsealed rows may repeat). `first_key` and `last_key` are None
     for an empty part. `columns` are those of today's declaration if the part has what it should have of them, since it
-    was written under that or an earlier one; else those found, and only `rows` are counted.
+    was written under that or an earlier one; else those found, and only `rows` are counted. `misplaced` counts row
+    groups that do not begin at the key recorded.
     """
 
     file: ObjectRef
@@ -207,3 +208,26 @@ class InspectAnswer:
     last_key: Row | None
     columns: tuple[str, ...]
     repeated: int = 0
+    misplaced: int = 0
+
+
+@dataclass(frozen=True)
+class AuditAnswer:
+    """What a part holds, or why it cannot be read: one that cannot must not hide what is wrong with others."""
+
+    answer: InspectAnswer | None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class ChecksumTask:
+    """Read some objects in full."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ChecksumAnswer:
+    """The SHA-256 of each object, in order; empty for one that is missing."""
+
+    sha256: tuple[str, ...]

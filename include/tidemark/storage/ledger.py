@@ -87,7 +87,7 @@ def load_run(store: ObjectStore, run: LedgerRun) -> tuple[LedgerEntry, ...]:
 
 def scan(store: ObjectStore, run: Span) -> Iterator[LedgerEntry]:
     """The entries of one run, ascending by path. Corruption where an object is not what its parent recorded."""
-    block = _open(store, run)
+    block = open_block(store, run)
     if isinstance(block, LedgerNode):
         for child in block.blocks:
             yield from scan(store, child)
@@ -118,7 +118,7 @@ def entries(store: ObjectStore, runs: Sequence[LedgerRun]) -> Iterator[LedgerEnt
 def named_objects(store: ObjectStore, run: Span) -> Iterator[ObjectRef]:
     """Every object a run names: those it consists of, and those of late rows. Opens nodes, and leaves that name one."""
     yield run.object
-    block = _open(store, run)
+    block = open_block(store, run)
     if isinstance(block, LedgerNode):
         for child in block.blocks:
             yield from named_objects(store, child) if child.late or block.height > 1 else (child.object,)
@@ -181,7 +181,7 @@ def _node(store: ObjectStore, key: str, height: int, held: Sequence[LedgerBlock]
     return LedgerBlock(ref, counts[0], held[0].first_path, held[-1].last_path, counts[1])
 
 
-def _open(store: ObjectStore, span: Span) -> Block:
+def open_block(store: ObjectStore, span: Span) -> Block:
     """The object of a run or of a block; Corruption if it is not what was recorded of it."""
     block: Block = sidecar.read(store, span.object, Block)
     if isinstance(block, LedgerNode):
@@ -203,7 +203,7 @@ def _looked_up(store: ObjectStore, span: Span, wanted: Sequence[str]) -> Iterato
     within = wanted[bisect_left(wanted, span.first_path) : bisect_right(wanted, span.last_path)]
     if not within:
         return
-    block = _open(store, span)
+    block = open_block(store, span)
     if isinstance(block, LedgerNode):
         for child in block.blocks:
             yield from _looked_up(store, child, within)

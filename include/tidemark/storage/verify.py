@@ -1,62 +1,170 @@
-"""Whether storage still holds what the state names: every object, its size, its checksum; and its own history."""
+"""Whether storage still holds what the state names: every object, its size, the checksum of every one that is read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
+from typing import TypeVar
 
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import DIGEST_MODULUS, Part, TraceBatch, UnsealedBatch
+from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, TraceBatch, UnsealedBatch
+from tidemark.model.invariants import Rule
+from tidemark.model.ledger import LedgerEntry
 from tidemark.storage import ledger, parts_table
-from tidemark.storage.log import StateLog
-from tidemark.storage.store import ObjectStore
+from tidemark.storage.ledger import LedgerNode
+from tidemark.storage.store import ObjectInfo, ObjectStore
+from tidemark.storage.verify_history import Finding, verify_history
+from tidemark.storage.versions import retried
+
+__all__ = ["Contents", "Finding", "contents", "verify_history", "verify_objects"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+Batch = UnsealedBatch | TraceBatch
+Progress = Callable[[str, int, int], None]
+"""Told what is being looked at, how many of it were, and how many there are."""
+READERS = 16
+"""Objects read at once: metadata objects are small, and a store across a network answers each in its own time."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One broken promise: the rule, the object or batch at fault, what was expected and found."""
-
-    rule: str
-    subject: str
-    detail: str
+def silent(what: str, done: int, total: int) -> None:
+    """Progress that nobody watches."""
 
 
-def verify_history(log: StateLog) -> Iterator[Finding]:
-    """Fold every retained version from the first: chain of hashes, transitions and checkpoints must all agree."""
-    try:
-        log.replay()
-    except Corruption as error:
-        yield Finding(error.rule or "history", "versions", str(error))
+@dataclass
+class Contents:
+    """What a state names, found by reading all metadata: parts with their batch, files with late rows, how many objects
+    that is, and what was wrong with them. `lost` are the keys of data objects that are missing or of another size."""
+
+    parts: list[tuple[Batch, Part]] = field(default_factory=list)
+    late: list[LedgerEntry] = field(default_factory=list)
+    objects: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    lost: set[str] = field(default_factory=set)
 
 
 def verify_objects(store: ObjectStore, state: Arrangement) -> Iterator[Finding]:
-    """Every object the state names, directly or through a parts table, exists with its size; tables match checksums,
-    a batch's recorded rows, bytes and sum are those of its parts, and parts of the trace follow one another by key."""
-    for batch in state.batches:
-        if batch.parts is None:
-            continue
-        try:
-            parts = parts_table.load(store, batch.parts)
-        except Corruption as error:
-            yield Finding("parts table", batch.id, str(error))
-            continue
-        yield from _batch_totals(batch, parts)
-        for part in parts:
-            yield from _object(store, batch.id, part.file.key, part.file.bytes)
-    for run in state.ledger:
-        try:
-            entries = ledger.load_run(store, run)
-        except Corruption as error:
-            yield Finding("ledger run", run.object.key, str(error))
-            continue
-        for entry in entries:
-            if entry.late is not None:
-                yield from _object(store, entry.path, entry.late.key, entry.late.bytes)
+    """Every object the state names, directly or through another, exists with its size; those of metadata match their
+    checksums, and what a batch's record says is what its parts' records add up to."""
+    yield from contents(store, state).findings
 
 
-def _batch_totals(batch: UnsealedBatch | TraceBatch, parts: tuple[Part, ...]) -> Iterator[Finding]:
+def contents(store: ObjectStore, state: Arrangement, progress: Progress = silent) -> Contents:
+    """Read every metadata object a state names, several at once, and compare data objects with one listing."""
+    found = Contents()
+    with ThreadPoolExecutor(READERS) as pool:
+
+        def each(what: str, read: Callable[[T], U], items: Sequence[T]) -> Iterator[tuple[T, U | Corruption]]:
+            found.objects += len(items)
+            for done, (item, answer) in enumerate(zip(items, pool.map(_tried(read), items), strict=True), start=1):
+                progress(what, done, len(items))
+                yield item, answer
+
+        _read_tables(store, state, found, each)
+        _read_ledger(store, state, found, each)
+    _compare_with_listing(store, found)
+    found.findings += _of_certificates(state)
+    return found
+
+
+def _tried(read: Callable[[T], U]) -> Callable[[T], U | Corruption]:
+    """Reads again where the store refuses; Corruption is an answer."""
+
+    def call(item: T) -> U | Corruption:
+        try:
+            return retried(lambda: read(item), time.sleep)
+        except Corruption as error:
+            return error
+
+    return call
+
+
+Each = Callable[..., Iterator[tuple[T, U | Corruption]]]
+
+
+def _read_tables(store: ObjectStore, state: Arrangement, found: Contents, each: Each[Batch, tuple[Part, ...]]) -> None:
+    def load(batch: Batch) -> tuple[Part, ...]:
+        assert batch.parts is not None
+        return parts_table.load(store, batch.parts)
+
+    for batch, parts in each("reading parts tables", load, [batch for batch in state.batches if batch.parts]):
+        if isinstance(parts, Corruption):
+            found.findings.append(Finding("parts table", str(parts), batch.id, batch.parts.key if batch.parts else ""))
+            continue
+        found.parts += [(batch, part) for part in parts]
+        found.findings += _of_batch(batch, parts)
+    times = Counter(part.file.key for _, part in found.parts)
+    found.findings += [
+        Finding("parts named once", f"named {times[part.file.key]} times", batch.id, part.file.key)
+        for batch, part in found.parts
+        if times[part.file.key] > 1
+    ]
+
+
+def _read_ledger(
+    store: ObjectStore, state: Arrangement, found: Contents, each: Each[ledger.Span, ledger.Block]
+) -> None:
+    """The runs of the ledger, one height of their trees after the other."""
+    spans: list[ledger.Span] = list(state.ledger)
+    while spans:
+        below: list[ledger.Span] = []
+        for span, block in each("reading the ledger", lambda span: ledger.open_block(store, span), spans):
+            if isinstance(block, Corruption):
+                found.findings.append(Finding("ledger run", str(block), "", span.object.key))
+            elif isinstance(block, LedgerNode):
+                below += block.blocks
+            else:
+                found.late += [entry for entry in block if entry.late is not None]
+        spans = below
+
+
+def _compare_with_listing(store: ObjectStore, found: Contents) -> None:
+    """Data objects by their sizes: one listing costs less than a question for each of them."""
+    named = [(batch.id, "", part.file) for batch, part in found.parts]
+    named += [(entry.batch or "", f" of {entry.path}", entry.late) for entry in found.late if entry.late]
+    found.objects += len(named)
+    folders = sorted({file.key.partition("/")[0] + "/" for _, _, file in named})
+    listed = (info for folder in folders for info in retried(partial(_listed, store, folder), time.sleep))
+    sizes = {info.key: info.bytes for info in listed}
+    for batch, whose, file in named:
+        held = sizes.get(file.key)
+        if held is None:
+            found.findings.append(Finding("object exists", f"{file.key}{whose} is missing", batch, file.key))
+        elif held != file.bytes:
+            detail = f"{file.key}{whose} has {held} bytes, recorded were {file.bytes}"
+            found.findings.append(Finding("object size", detail, batch, file.key))
+        if held != file.bytes:
+            found.lost.add(file.key)
+
+
+def _listed(store: ObjectStore, folder: str) -> list[ObjectInfo]:
+    return list(store.list(folder))
+
+
+def _of_batch(batch: Batch, parts: Sequence[Part]) -> Iterator[Finding]:
+    """What is recorded of a batch, and what is recorded of its parts."""
+    yield from _totals(batch, parts)
+    for part in parts:
+        firsts = [key for key, _ in part.groups]
+        if sum(rows for _, rows in part.groups) != part.rows or any(
+            a > b for a, b in pairwise([*firsts, part.last_key])
+        ):
+            detail = f"its {len(part.groups)} row groups do not ascend by key, or do not have {part.rows} rows"
+            yield Finding("row groups", detail, batch.id, part.file.key)
+    for older, newer in pairwise(parts) if isinstance(batch, TraceBatch) else ():
+        if newer.first_key < older.last_key:
+            detail = f"{newer.file.key} begins at key {newer.first_key}, the part before it ends at {older.last_key}"
+            yield Finding("parts disjoint", detail, batch.id)
+    yield from _times(batch, parts)
+
+
+def _totals(batch: Batch, parts: Sequence[Part]) -> Iterator[Finding]:
     found = {
         "part count": len(parts),
         "rows": sum(part.rows for part in parts),
@@ -66,16 +174,40 @@ def _batch_totals(batch: UnsealedBatch | TraceBatch, parts: tuple[Part, ...]) ->
     recorded = {"part count": batch.part_count, "rows": batch.rows, "bytes": batch.bytes, "sum": batch.digest}
     for rule, value in recorded.items():
         if found[rule] != value:
-            yield Finding(rule, batch.id, f"recorded {value}, its parts give {found[rule]}")
-    for older, newer in pairwise(parts) if isinstance(batch, TraceBatch) else ():
-        if newer.first_key < older.last_key:
-            detail = f"{newer.file.key} begins at key {newer.first_key}, the part before it ends at {older.last_key}"
-            yield Finding("parts disjoint", batch.id, detail)
+            yield Finding(rule, f"recorded {value}, its parts give {found[rule]}", batch.id)
 
 
-def _object(store: ObjectStore, subject: str, key: str, size: int) -> Iterator[Finding]:
-    info = store.stat(key)
-    if info is None:
-        yield Finding("object exists", subject, f"{key} is missing")
-    elif info.bytes != size:
-        yield Finding("object size", subject, f"{key} has {info.bytes} bytes, recorded were {size}")
+def _times(batch: Batch, parts: Sequence[Part]) -> Iterator[Finding]:
+    """Bounds of times: an unsealed batch's are its parts', those of the trace's parts are within what it stands for."""
+    if isinstance(batch, UnsealedBatch):
+        for name, choose in (
+            ("first_time", min),
+            ("last_time", max),
+            ("first_event_time", min),
+            ("last_event_time", max),
+        ):
+            given = choose(getattr(part, name) for part in parts)
+            if given != getattr(batch, name):
+                detail = f"{name} is recorded as {getattr(batch, name)}, its parts give {given}"
+                yield Finding("times as recorded", detail, batch.id)
+        return
+    first, last = batch.description.first_possible, batch.description.last_possible
+    for part in parts:
+        if part.first_time < first:
+            detail = f"holds time {part.first_time}, before {first}, the first of {batch.description}"
+            yield Finding(Rule.TIMES_FROM_LOWER, detail, batch.id, part.file.key)
+        if part.last_time > last:
+            detail = f"holds time {part.last_time}, after {last}, the last of {batch.description}"
+            yield Finding(Rule.TIMES_TO_UPPER_OR_SINCE, detail, batch.id, part.file.key)
+
+
+def _of_certificates(state: Arrangement) -> Iterable[Finding]:
+    alive = {batch.id for batch in state.batches}
+    for certificate in state.certificates:
+        if certificate.batch not in alive:
+            yield Finding("certificates of live batches", f"{certificate.suite} vouches for it", certificate.batch)
+
+
+def late_objects(found: Contents) -> list[tuple[LedgerEntry, ObjectRef]]:
+    """The objects of late rows that are there to be read, each with its file's entry."""
+    return [(entry, entry.late) for entry in found.late if entry.late and entry.late.key not in found.lost]

@@ -1,0 +1,194 @@
+"""Storage that does not hold what was written is found out, whichever object it is and whatever happened to it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from model.script import row, steps, world
+from support.faulty import FaultyStore
+from support.world import World, collection, interval
+from tidemark.jobs.ingest import ingest
+from tidemark.jobs.verify import Report, verify
+from tidemark.model.collection import Envelope
+from tidemark.storage import ledger, parts_table
+from tidemark.storage.memory import MemoryStore
+
+pytestmark = pytest.mark.model
+
+KINDS = {
+    "version": r"versions/",
+    "parts table": r"data/[^/]+/parts-",
+    "part": r"data/[^/]+/[0-9a-f]+\.parquet",
+    "late rows": r"data/[^/]+/late-",
+    "ledger run": r"ledger/",
+}
+METADATA = ("version", "parts table", "ledger run")
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A few days with late rows, a quarantine, and an unsealed day behind; the ledger's runs are small trees."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "LEAF", 1)
+        folder = tmp_path_factory.mktemp("verified")
+        made = world(folder, Envelope.UPSERT)
+        for step in steps(folder):
+            made.run(step)
+        for name in "xy":
+            made.land(4, name, [row(k, name, 41 + k, k) for k in range(6)])
+        made.run(partial(ingest, interval=interval(4), landing_root=str(folder)))
+    return made
+
+
+@pytest.fixture
+def made(sound: World) -> Iterator[World]:
+    """The same for one test, which may damage it."""
+    held = dict(sound.truth.objects)
+    yield sound
+    sound.truth.objects = held
+    sound.store = sound.truth
+    sound.forget()
+
+
+def report(made: World, **asked: bool) -> Report:
+    return verify(made.job(), **asked)
+
+
+def of_kind(made: World, kind: str) -> list[str]:
+    """The objects of a kind that the newest state names, and every version."""
+    keys = [key for key in made.truth.objects if re.match(KINDS[kind], key)]
+    if kind == "version":
+        return sorted(keys)
+    state = made.state
+    named = {batch.parts.key for batch in state.batches if batch.parts}
+    named |= {part.file.key for part in parts_table.parts_of(made.truth, state.batches)}
+    for run in state.ledger:
+        named |= {reference.key for reference in ledger.named_objects(made.truth, run)}
+    return sorted({*keys} & named)
+
+
+def test_what_is_sound_is_found_sound_and_nothing_is_left_out(made: World) -> None:
+    found = report(made, data=True)
+    assert found.findings == ()
+    assert found.parts_read == found.parts == len(of_kind(made, "part"))
+    assert found.objects == sum(len(of_kind(made, kind)) for kind in KINDS if kind != "version")
+    assert found.batches == len(made.state.batches)
+    assert {kind: len(of_kind(made, kind)) > 1 for kind in KINDS} == dict.fromkeys(KINDS, True)
+
+
+def flipped(data: bytes, at: float) -> bytes:
+    place = int(at * (len(data) - 1))
+    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
+    "first bit flipped": partial(flipped, at=0),
+    "bit flipped early": partial(flipped, at=0.3),
+    "bit flipped late": partial(flipped, at=0.8),
+    "cut short": lambda data: data[:-1],
+    "emptied": lambda data: b"",
+    "missing": lambda data: None,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_to_any_object_is_found_and_named(made: World, kind: str, damage: str) -> None:
+    sizes_differ = damage in ("cut short", "emptied", "missing")
+    for key in of_kind(made, kind):
+        before = made.truth.objects[key]
+        after = DAMAGES[damage](before)
+        if after is None:
+            del made.truth.objects[key]
+        else:
+            made.truth.objects[key] = after
+        found = report(made, data=kind not in METADATA and not sizes_differ)
+        assert key in {finding.object for finding in found.findings}, (key, found.findings)
+        if kind in ("part", "late rows", "parts table"):
+            (at_fault,) = {finding.batch for finding in found.findings}
+            assert f"data/{at_fault}/" in key
+        made.truth.objects[key] = before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_objects_exchanged_are_found_and_both_named(made: World, kind: str) -> None:
+    keys = of_kind(made, kind)
+    for one, other in zip(keys, keys[1:], strict=False):
+        held = made.truth.objects
+        held[one], held[other] = held[other], held[one]
+        found = report(made, data=True)
+        named = {finding.object for finding in found.findings}
+        assert {one, other} <= named, (one, other, found.findings)
+        held[one], held[other] = held[other], held[one]
+
+
+def test_parts_of_equal_size_exchanged_are_found_in_their_rows(tmp_path: Path) -> None:
+    """Sizes and even the numbers of rows are as recorded: only the rows themselves tell."""
+    made = World(tmp_path, collection(Envelope.APPEND))
+    for day, word in enumerate("ab"):
+        made.land(day, "f", [{"k": 1, "v": word, "t": 10 * day, "e": 10 * day}])
+        made.run(partial(ingest, interval=interval(day), landing_root=str(tmp_path)))
+    one, other = parts_table.parts_of(made.truth, made.state.unsealed)
+    assert one.file.bytes == other.file.bytes
+    held = made.truth.objects
+    held[one.file.key], held[other.file.key] = held[other.file.key], held[one.file.key]
+    assert report(made).sound, "no metadata shows it"
+    found = report(made, data=True)
+    rules = {(finding.object, finding.rule) for finding in found.findings}
+    for part in (one, other):
+        assert {(part.file.key, "content"), (part.file.key, "sum"), (part.file.key, "first time")} <= rules
+    assert found.parts_read == 2, "what is at fault is read all the same"
+
+
+def test_one_broken_object_hides_no_other(made: World) -> None:
+    """A part, a table, a late object, a run and two versions at once; all else is still read."""
+    whole = report(made, data=True)
+    damaged = [of_kind(made, kind)[0] for kind in KINDS if kind != "version"]
+    damaged += of_kind(made, "version")[2:8:5]
+    part = of_kind(made, "part")[0]
+    table = next(key for key in of_kind(made, "parts table") if key.split("/")[1] != part.split("/")[1])
+    damaged = [key for key in damaged if not key.startswith("data/") or "late" in key] + [part, table]
+    for key in damaged:
+        made.truth.objects[key] = flipped(made.truth.objects[key], 0.5)
+    found = report(made, data=True)
+    named = Counter(finding.object for finding in found.findings)
+    assert set(damaged) <= set(named)
+    unread = [key for key in of_kind(made, "part") if key.split("/")[1] == table.split("/")[1]] if False else []
+    assert found.parts_read + len(unread) >= whole.parts_read - 2
+
+
+def test_where_no_state_can_be_had_the_report_says_so(made: World) -> None:
+    newest = of_kind(made, "version")[-1]
+    made.truth.objects[newest] = b"{}"
+    found = report(made)
+    assert [finding.object for finding in found.findings] == [newest, ""]
+    assert "the newest state cannot be had" in found.findings[1].detail
+    assert found.batches == 0
+
+
+def test_a_refusing_store_is_asked_again_and_metadata_is_read_once(made: World) -> None:
+    made.store = counting = FaultyStore(made.truth)
+    assert report(made).sound
+    versions = len(of_kind(made, "version"))
+    metadata = sum(len(of_kind(made, kind)) for kind in METADATA)
+    assert counting.calls < metadata + versions // 4 + 20, "sizes come from a listing, not one by one"
+
+
+def test_progress_is_told_to_the_end(made: World) -> None:
+    told: dict[str, tuple[int, int]] = {}
+    verify(made.job(), data=True, progress=lambda what, done, total: told.update({what: (done, total)}))
+    assert set(told) == {
+        "reading versions",
+        "reading parts tables",
+        "reading the ledger",
+        "reading parts",
+        "reading late rows",
+    }
+    assert all(done == total for done, total in told.values())
+    assert isinstance(made.truth, MemoryStore)
