@@ -18,6 +18,7 @@ from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.change import Change
 from tidemark.model.ledger import LedgerEntry
 
+_CHECKSUM = b',"sha256":"'
 FORMAT = 1
 """The on-disk format this code writes. A reader refuses a newer one (docs/format.md)."""
 
@@ -58,6 +59,19 @@ def decode(data: bytes, kind: Any, *, name: str) -> Any:
         first = error.errors()[0]
         where = ".".join(str(step) for step in first["loc"])
         raise Corruption(f"{name} does not decode: {where}: {first['msg']}") from None
+
+
+def with_checksum(data: bytes) -> bytes:
+    """A JSON object with its own checksum as its last member: nothing else vouches for the newest version."""
+    return data[:-1] + _CHECKSUM + hashlib.sha256(data[:-1]).hexdigest().encode() + b'"}'
+
+
+def check_checksum(data: bytes, name: str) -> bytes:
+    """`data` if its last member is the checksum of what is before it; else Corruption naming the object."""
+    body, found, told = data.rpartition(_CHECKSUM)
+    if not found or told != hashlib.sha256(body).hexdigest().encode() + b'"}':
+        raise Corruption(f"{name} is not what was written: it does not end with its checksum")
+    return data
 
 
 def reference(key: str, data: bytes) -> ObjectRef:

@@ -17,7 +17,7 @@ from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, Inval
 from tidemark.model.change import Change
 from tidemark.model.transition import AlreadyApplied, Applied, FencedOff, Stale, apply, conflict
 from tidemark.storage import plans
-from tidemark.storage.codec import FORMAT, VersionRecord, encode
+from tidemark.storage.codec import FORMAT, VersionRecord, encode, with_checksum
 from tidemark.storage.head import COLLECTION_GRACE as COLLECTION_GRACE
 from tidemark.storage.head import PLAN_LIMIT, STALL_LIMIT, uptime
 from tidemark.storage.head import Committed as Committed
@@ -184,7 +184,7 @@ class StateLog:
         checkpoint = outcome.state if version % CHECKPOINT_EVERY == 0 else None
         now = int(self.wall() * 1_000_000)
         record = VersionRecord(FORMAT, version, head.sha256, identity, now, self.writer, change, checkpoint)
-        data, seen_at = encode(record), self.monotonic()
+        data, seen_at = with_checksum(encode(record)), self.monotonic()
         self.store.create(key_of(version), data)
         created = Head(version, hashlib.sha256(data).hexdigest(), outcome.state, seen_at)
         if self.monotonic() - head.seen_at > STALL_LIMIT:

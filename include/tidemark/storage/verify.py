@@ -112,6 +112,7 @@ def _read_ledger(
 ) -> None:
     """The runs of the ledger, one height of their trees after the other."""
     spans: list[ledger.Span] = list(state.ledger)
+    late: dict[str, LedgerEntry] = {}
     while spans:
         below: list[ledger.Span] = []
         for span, block in each("reading the ledger", lambda span: ledger.open_block(store, span), spans):
@@ -120,8 +121,9 @@ def _read_ledger(
             elif isinstance(block, LedgerNode):
                 below += block.blocks
             else:
-                found.late += [entry for entry in block if entry.late is not None]
+                late |= {entry.late.key: entry for entry in block if entry.late is not None}
         spans = below
+    found.late = list(late.values())  # several runs may have a word on one file
 
 
 def _compare_with_listing(store: ObjectStore, found: Contents) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tidemark.errors import Corruption, InvalidUsage
-from tidemark.storage.codec import FORMAT, VersionRecord, decode
+from tidemark.storage.codec import FORMAT, VersionRecord, check_checksum, decode
 from tidemark.storage.store import Missing, ObjectInfo, ObjectStore, Unavailable
 
 T = TypeVar("T")
@@ -127,6 +127,7 @@ def check_follows(version: Version, sha256: str, before: int) -> None:
 
 
 def _decoded(data: bytes, version: int) -> VersionRecord:
+    data = check_checksum(data, key_of(version))
     record: VersionRecord = decode(data, VersionRecord, name=key_of(version))
     if record.format > FORMAT:
         raise InvalidUsage(

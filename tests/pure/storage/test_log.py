@@ -10,6 +10,7 @@ from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, Inval
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Created, Sealed
 from tidemark.model.transition import Stale
+from tidemark.storage.codec import with_checksum
 from tidemark.storage.log import ATTEMPTS, CHECKPOINT_EVERY, COLLECTION_GRACE, STALL_LIMIT, Committed, Head, StateLog
 from tidemark.storage.memory import MemoryStore
 from tidemark.storage.store import AlreadyExists, Indeterminate, ObjectStore
@@ -307,7 +308,8 @@ def test_a_newer_format_is_refused_by_name():
     store = MemoryStore()
     log = created(store, 1)
     key = "versions/00000000/000000000001.json"
-    store.objects[key] = store.objects[key].replace(b'"format":1', b'"format":2')
+    newer = store.objects[key].rpartition(b',"sha256"')[0].replace(b'"format":1', b'"format":2')
+    store.objects[key] = with_checksum(newer + b"}")
     with pytest.raises(InvalidUsage, match="format 2, this code reads up to 1"):
         log.load()
 
