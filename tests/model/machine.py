@@ -50,7 +50,8 @@ from tidemark.model.change import (
     Released,
     Sealed,
 )
-from tidemark.model.collection import Envelope, Gate, Late
+from tidemark.model.collection import Column, ColumnType, Envelope, Gate, Late
+from tidemark.model.evolution import evolved
 from tidemark.model.ledger import path_hash
 from tidemark.model.transition import Stale
 from tidemark.storage import parts_table
@@ -286,6 +287,19 @@ class Machine(RuleBasedStateMachine):
         if head.state.forgotten and late.reach > head.state.collection.late.reach:
             reached("more lateness than is remembered")
         self.world.log().commit(head, Redefined(replace(head.state.collection, late=late)))
+        self.observe()
+
+    @rule()
+    def redefine_columns(self):
+        """A column comes and goes: nobody sees it, and rows at rest have one more from then on."""
+        for coming in (True, False):
+            head = self.world.head
+            held = head.state.collection
+            kept = tuple(column for column in held.value if column.name == "v")
+            value = (*kept, Column("w", ColumnType.BOOL)) if coming else kept
+            self.world.log().commit(head, Redefined(evolved(held, replace(held, value=value))))
+        if self.world.state.batches:
+            reached("columns changed beside rows at rest")
         self.observe()
 
     @rule()

@@ -43,6 +43,7 @@ DEPTHS = (
     "mended file",
     "released",
     "certificates lapse",
+    "columns changed beside rows at rest",
 )
 
 

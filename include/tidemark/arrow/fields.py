@@ -1,7 +1,8 @@
 """Columns as they are wanted today, from a file that may have been written under an earlier declaration.
 
-A user's column is found by its id, however it was called then; Tidemark's own by their names, as all are in a file
-without ids. What the file does not have is null, what is of a narrower type is widened, exactly or not at all.
+A user's column is found by its id, however it was called then; by its name where that has no id: Tidemark's own, those of
+a late object that were read and not kept, and all of a file without ids. What the file does not have is null, what is
+of a narrower type is widened, exactly or not at all.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ Found = Sequence[tuple[pa.Field, pa.Field | None]]
 def found(held: pa.Schema, wanted: pa.Schema) -> Found:
     """Where the fields wanted are in a file. Raises KeyError, saying which, if one cannot be had from it."""
     numbered = {number: field for field in held if (number := field_id(field)) is not None}
+    bare = {field.name: field for field in held if field_id(field) is None}
     named = {field.name: field for field in held}
     pairs = []
     for field in wanted:
-        number = field_id(field) if numbered else None
-        source = named.get(field.name) if number is None else numbered.get(number)
+        number = field_id(field)
+        source = named.get(field.name) if number is None else numbered.get(number, bare.get(field.name))
         if source is None and not field.nullable:
             raise KeyError(f"there is no column {field.name}")
         if source is not None and source.type != field.type and (source.type, field.type) not in _WIDENINGS:

@@ -103,6 +103,17 @@ def test_an_old_name_that_came_back_is_not_the_column_it_was() -> None:
     assert read_as(store, foreign, live_schema(back, facts=False)) == [(1, None, "a", 0, 0, 1)], "by name, without ids"
 
 
+def test_a_column_that_was_read_before_it_was_kept_is_found_by_its_name() -> None:
+    """In late objects, which hold all that was read."""
+    held = pa.schema([*updates_schema(SMALL), pa.field("at", pa.int64())])
+    kept = listing(SMALL, *SMALL.value, Column("at", ColumnType.INT))
+    field = updates_schema(kept).field("at")
+    assert [source.name for _, source in found(held, pa.schema([field]))] == ["at"]
+    dropped = listing(kept, *SMALL.value)
+    again = updates_schema(listing(dropped, *SMALL.value, Column("at", ColumnType.INT))).field("at")
+    assert found(updates_schema(kept), pa.schema([again])) == [(again, None)], "a name that was kept is its number"
+
+
 def test_what_breaks_ties_gets_wider_with_the_column_it_copies() -> None:
     keyed = replace(KEYED, source=replace(KEYED.source, order_by="x"))
     narrow = replace(keyed, value=(Column("word", ColumnType.STRING), Column("x", ColumnType.INT)))
