@@ -19,6 +19,7 @@ from tidemark.model.batch import Description
 from tidemark.model.frontier import EMPTY, CompactionFunction
 from tidemark.model.invariants import Rule, Violation
 from tidemark.model.update import Update, advance, consolidate
+from tidemark.quality.suites import SUITES
 
 pytestmark = pytest.mark.pure
 
@@ -179,6 +180,21 @@ def test_states_and_batches_refuse_to_be_wrong(wrong, rule: Rule):
     assert (str(again), again.rule, again.params) == (str(refused.value), rule, refused.value.params)
     for name, value in refused.value.params:
         assert str(value) in str(refused.value), f"{name} is not in the message"
+
+
+def test_gates_call_the_rules_they_judge_by_the_same_names():
+    named = {rule.name for suite in SUITES.values() for rule in suite}
+    assert named & set(Rule) == {
+        Rule.ABOVE_THE_TRACE,
+        Rule.CONSOLIDATED,
+        Rule.LEVELS_DO_NOT_RISE,
+        Rule.NEIGHBOURS_TOUCH,
+        Rule.NO_ZERO_DIFFS,
+        Rule.SINCE_OF_THE_STATE,
+        Rule.SORTED,
+        Rule.TIMES_TO_UPPER_OR_SINCE,
+        Rule.UPPER_BELOW_THE_SEAL,
+    }
 
 
 def test_what_the_rules_allow():
