@@ -190,6 +190,7 @@ def test_gates_call_the_rules_they_judge_by_the_same_names():
         Rule.LEVELS_DO_NOT_RISE,
         Rule.NEIGHBOURS_TOUCH,
         Rule.NO_ZERO_DIFFS,
+        Rule.SEAL_ADVANCES,
         Rule.SINCE_OF_THE_STATE,
         Rule.SORTED,
         Rule.TIMES_TO_UPPER_OR_SINCE,
