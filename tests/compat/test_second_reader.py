@@ -152,7 +152,7 @@ class Small:
         return bool(ours)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("envelope", ENVELOPES, ids=str)
 def test_a_second_reader_answers_alike(tmp_path: Path, envelope: Envelope, seed: int):
     small = Small(tmp_path, envelope, seed)
