@@ -21,6 +21,9 @@ shifts in zeros, byte strings are read little-endian.
     hash of a row:  h = 0x9E3779B97F4A7C15, then for each of its columns but `_diff`, in the order of
                     the schema (schema.py): h = mix(h ^ code)
 
+The columns, and their types, are those of the part as it was written: where the declaration has changed since, the same
+rows in today's columns have another sum.
+
     digest of rows of updates:  the sum of hash * `_diff` (its two's complement)
     digest of rows of facts:    the sum of hash
 

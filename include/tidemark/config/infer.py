@@ -37,7 +37,10 @@ def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]
     for name, places in columns.items():
         found = next((field for field in (_field(schema, place) for place in places) if field is not None), None)
         if found is None:
-            raise InvalidUsage(f"{path} has no column {name} to infer a type from; it has {', '.join(schema.names)}")
+            raise InvalidUsage(
+                f"{path} has no column {name} to infer a type from; it has {', '.join(schema.names)}; "
+                "declare its type under columns:, or infer from a newer file"
+            )
         types[name] = _column_type(path, found)
     return types
 

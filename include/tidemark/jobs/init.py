@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 from tidemark.config.collection_file import load
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import Part
 from tidemark.model.change import Change, Created, Redefined
 from tidemark.model.collection import Collection, Column
 from tidemark.model.evolution import bounds_of, differences, evolved, started, widened
 from tidemark.storage import parts_table
 from tidemark.storage.log import Head
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+READERS = 16
+"""Footers read at once, where values have to be looked at."""
 
 
 def declare(job: Job, file: str) -> dict[str, Any]:
@@ -60,22 +69,27 @@ def _check_values(job: Job, state: Arrangement, new: Collection) -> None:
 
 def _check_column(job: Job, state: Arrangement, old: Column, wide: Column, bounds: tuple[int, int]) -> None:
     from tidemark.arrow.bounds import integer_bounds
+
+    held = list(_holders(job, state, old))
+    with ThreadPoolExecutor(READERS) as pool:
+        found = pool.map(lambda one: integer_bounds(job.store, one[1], one[2]), held)
+        for (batch, _, _), values in zip(held, found, strict=True):
+            beyond = [value for value in values or () if not bounds[0] <= value <= bounds[1]]
+            if beyond:
+                raise InvalidUsage(
+                    f"value column {old.name} of collection {state.collection.name} cannot change from {old.type} to "
+                    f"{wide.type}: batch {batch} holds {beyond[0]}, beyond {bounds[0]} to {bounds[1]}, within which "
+                    f"all values stay exact; add a column of another name"
+                )
+
+
+def _holders(job: Job, state: Arrangement, column: Column) -> Iterator[tuple[str, Part, pa.Field]]:
+    """Batch, part and field of all that may hold a value of the column; also of what facts are ordered by, if by it."""
     from tidemark.arrow.schema import ORDER, unsealed_schema, updates_schema
 
-    source = state.collection.source
+    ordered = state.collection.source.order_by == column.name
     for batch in state.batches:
-        unsealed = batch not in state.trace
-        schema = (unsealed_schema if unsealed else updates_schema)(state.collection)
-        fields = [schema.field(old.name)]
-        if ORDER in schema.names and source.order_by == old.name:
-            fields.append(schema.field(ORDER))
+        schema = (updates_schema if batch in state.trace else unsealed_schema)(state.collection)
+        names = [column.name, *([ORDER] if ordered and ORDER in schema.names else [])]
         for part in parts_table.parts_of(job.store, [batch]):
-            for field in fields:
-                held = integer_bounds(job.store, part, field)
-                if held is not None and (held[0] < bounds[0] or held[1] > bounds[1]):
-                    value = held[0] if held[0] < bounds[0] else held[1]
-                    raise InvalidUsage(
-                        f"value column {old.name} of collection {state.collection.name} cannot change from {old.type} "
-                        f"to {wide.type}: batch {batch.id} holds {value}, beyond {bounds[0]} to {bounds[1]}, within "
-                        f"which all values stay exact; add a column of another name"
-                    )
+            yield from ((batch.id, part, schema.field(name)) for name in names)
