@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tidemark.model.change import Redefined
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Source
 from tidemark.model.evolution import WIDENINGS, bounds_of, differences, evolved, started
 from tidemark.model.transition import Applied, apply
+from tidemark.storage.codec import decode, encode
 
 
 class Columns:
@@ -87,6 +89,45 @@ def test_a_widening_keeps_values_apart_and_in_order(held: ColumnType, wide: Colu
         day = 86_400_000_000
         assert (low - 1) * day < -(2**63) <= low * day
         assert high * day < 2**63 <= (high + 1) * day
+
+
+HELD = evolved(
+    replace(collection(), value=(Column("a", ColumnType.INT), Column("b", ColumnType.INT)), inputs=()),
+    replace(collection(), value=(Column("b", ColumnType.INT),), inputs=()),
+)
+"""`a`, number 2, was dropped."""
+
+
+@pytest.mark.parametrize(
+    ("value", "dropped", "says"),
+    [
+        ((("b", 3),), (), "column a of tides, number 2, is neither kept nor dropped"),
+        ((("b", 4),), (("a", 2),), "column b of tides, number 3, is neither kept nor dropped"),
+        ((("b", 3), ("a", 2)), (), "column a of tides, number 2, is neither kept nor dropped"),
+        ((("b", 3), ("c", 1)), (("a", 2),), "collection tides numbers columns twice"),
+        ((("b", 3), ("c", 3)), (("a", 2),), "collection tides numbers columns twice"),
+    ],
+)
+def test_a_redefinition_that_rows_cannot_follow_is_not_applied(
+    value: tuple[tuple[str, int], ...], dropped: tuple[tuple[str, int], ...], says: str
+):
+    """Whoever made it: what `evolved` gives is checked again where it is applied."""
+
+    def columns(some: tuple[tuple[str, int], ...]) -> tuple[Column, ...]:
+        return tuple(Column(name, ColumnType.INT, number) for name, number in some)
+
+    with pytest.raises(InvalidUsage, match=says):
+        apply(Arrangement(HELD), Redefined(replace(HELD, value=columns(value), dropped=columns(dropped))))
+
+
+def test_a_declaration_from_before_columns_had_numbers_gets_them():
+    declared = collection(Envelope.UPSERT)
+    told = json.loads(encode(declared))
+    for column in (*told["key"], *told["value"], *told["inputs"]):
+        del column["id"]
+    del told["dropped"], told["schema"], told["renames"]
+    assert decode(json.dumps(told).encode(), Collection, name="declaration") == declared
+    assert [column.id for column in declared.columns] == [1, 2]
 
 
 VALUE = st.lists(st.sampled_from("abcd"), unique=True).flatmap(
