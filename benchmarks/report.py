@@ -44,6 +44,8 @@ def markdown(reports: Sequence[dict[str, Any]], pictures: Mapping[str, str]) -> 
 
     `pictures` are files to show, by the name of their benchmark.
     """
+    from benchmarks.targets import targets
+
     newest = {name: report for report in reports for name in report["results"]}
     lines = [
         "# Figures",
@@ -54,15 +56,27 @@ def markdown(reports: Sequence[dict[str, Any]], pictures: Mapping[str, str]) -> 
     for report in reports:
         if names := [name for name, held in newest.items() if held is report]:
             lines += [*_where(report, names), ""]
+    if summary := targets({name: report["results"][name] for name, report in newest.items()}):
+        lines += _table(summary)
     for name, report in newest.items():
         for held in tables(report, name):
-            lines += [f"## {held.title}", "", held.note, ""]
-            lines += ["| " + " | ".join(held.headings) + " |", "|---" + "|---:" * (len(held.headings) - 1) + "|"]
-            lines += ["| " + " | ".join(row) + " |" for row in held.rows]
-            lines.append("")
+            lines += _table(held)
         if name in pictures:
             lines += [f"![{name}]({pictures[name]})", ""]
     return "\n".join(lines)
+
+
+def _table(held: Figures) -> list[str]:
+    return [
+        f"## {held.title}",
+        "",
+        held.note,
+        "",
+        "| " + " | ".join(held.headings) + " |",
+        "|---" + "|---:" * (len(held.headings) - 1) + "|",
+        *("| " + " | ".join(row) + " |" for row in held.rows),
+        "",
+    ]
 
 
 def _where(report: dict[str, Any], names: Sequence[str]) -> list[str]:

@@ -78,7 +78,7 @@ def _told(name: str, story: Story, **options: bool) -> str:
             held = engine.point(ID, code_of(ID)).to_pylist()
             noise = _noise(engine.changes(last - 1, last).to_pylist()) if story.quiet else ""
         except Exception as error:  # an engine that refuses is a result
-            return f"error: {str(error).splitlines()[0][:80]}"
+            return f"error: {str(error).splitlines()[0].rpartition('error: ')[2][:60]}"
     return _wrong(story, held) or noise or "right"
 
 
