@@ -350,6 +350,17 @@ def test_corruption_stops_the_collector(world: World):
     assert world.truth.objects == held
 
 
+def test_a_plan_that_is_not_what_was_written_stops_the_collector(world: World):
+    """A flipped bit in it could make something due before its time."""
+    world.truth.create("data/killed/part.parquet", b"1")
+    key = str(collected(world).plan)
+    world.truth.objects[key] = world.truth.objects[key].replace(b'"since":1', b'"since":0')
+    world.clock.now += 30 * HOUR
+    with pytest.raises(Corruption, match=key):
+        collect(world.job(), keep=KEEP)
+    assert "data/killed/part.parquet" in keys(world)
+
+
 def test_at_once_needs_no_grace(world: World):
     """For a collection that nothing else uses."""
     before = answers(world)

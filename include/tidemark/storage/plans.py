@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tidemark.errors import InvalidUsage
 from tidemark.plan.collect import GarbagePlan
-from tidemark.storage.codec import FORMAT, decode, encode
+from tidemark.storage.codec import FORMAT, check_checksum, decode, encode, with_checksum
 from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, ObjectStore
 from tidemark.storage.versions import retried
 
@@ -25,8 +25,9 @@ def listed(store: ObjectStore, pause: Callable[[float], None] = time.sleep) -> l
 
 
 def load(store: ObjectStore, key: str, pause: Callable[[float], None] = time.sleep) -> GarbagePlan:
-    """One plan. Missing if there is none."""
-    plan: GarbagePlan = decode(retried(lambda: store.read(key), pause), GarbagePlan, name=key)
+    """One plan. Missing if there is none, Corruption if it is not what was written."""
+    data = check_checksum(retried(lambda: store.read(key), pause), key)
+    plan: GarbagePlan = decode(data, GarbagePlan, name=key)
     if plan.format > FORMAT:
         raise InvalidUsage(f"{key} has format {plan.format}, this code reads up to {FORMAT}; upgrade Tidemark")
     return plan
@@ -34,7 +35,7 @@ def load(store: ObjectStore, key: str, pause: Callable[[float], None] = time.sle
 
 def save(store: ObjectStore, plan: GarbagePlan) -> None:
     """Write a plan. AlreadyExists if another collector has written one of its number."""
-    key, data = key_of(plan.number), encode(plan)
+    key, data = key_of(plan.number), with_checksum(encode(plan))
     try:
         store.create(key, data)
     except (AlreadyExists, Indeterminate):
