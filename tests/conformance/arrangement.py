@@ -1,7 +1,9 @@
 """Operations on one arrangement, step by step: each is a plan, an execution and a transition, or a read.
 
 What our steps do at once the vectors do apart: our drain evicts too, so its trace is taken first and `evict` evicts.
-Frontiers are set unchecked, as the vectors ask; a state that cannot be is refused by whatever is done with it next.
+Frontiers are set unchecked, as the vectors ask, so they are kept beside the batches. What asks for them works on a
+state that has them, and is refused where there can be no such state; the rest works on one whose frontiers are at their
+loosest.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ class Subject:
 
     def __init__(self, initial: dict[str, Any]) -> None:
         self.stand = Stand()
-        self.kept = Arrangement(COLLECTION)
+        self.kept = Arrangement(COLLECTION, seal=EMPTY, since=EMPTY)
         self.begun: dict[str, tuple[CompactionRequest, Compacted] | None] = {}
         self._seal, self._since = frontier_of(initial.get("seal", 0)), frontier_of(initial.get("since", 0))
         for batch in initial.get("trace_batches", ()):
@@ -42,30 +44,30 @@ class Subject:
 
     @property
     def state(self) -> Arrangement:
-        """The state with its frontiers; Corruption if there can be no such state."""
+        """The batches kept and the frontiers set; Corruption if there can be no such state."""
         return replace(self.kept, seal=self._seal, since=self._since)
 
     def append_unsealed(self, step: Step) -> None:
         lower, upper = step["seqno"]
         times = [update_of(update).time for update in step["updates"]]
-        invariants.check(invariants.of_append(self.state, (lower, upper), times))
+        invariants.check(invariants.of_append(self.kept, (lower, upper), times))
         batch = self.stand.unsealed((lower, upper), step["updates"])
-        self.kept = replace(self.state, unsealed=(*self.state.unsealed, batch))
+        self.kept = replace(self.kept, unsealed=(*self.kept.unsealed, batch))
 
     def drain(self, step: Step) -> dict[str, Any]:
         drained = self.stand.drained(self.state)
         if drained is None:
             return {"wrote": False}
-        self.kept = replace(drained[0], unsealed=self.kept.unsealed)
+        self.kept = replace(self.kept, trace=drained[0].trace)
         return {"wrote": True}
 
     def evict(self, step: Step) -> list[list[int]]:
-        before, self.kept = self.state, evicted(self.state)
+        before, self.kept = self.kept, evicted(self.kept)
         return [list(batch.sequence) for batch in before.unsealed if batch not in self.kept.unsealed]
 
     def unsealed_step(self, step: Step) -> bool:
         self.evict(step)
-        trimmed = self.stand.trimmed(self.state)
+        trimmed = self.stand.trimmed(self.kept)
         self.kept = trimmed or self.kept
         return trimmed is not None
 
@@ -80,7 +82,7 @@ class Subject:
 
     def validate_since(self, step: Step) -> None:
         asked = CompactionFunction(frontier_of(step["to"]))
-        invariants.check(invariants.of_since(self.state.function, asked))
+        invariants.check(invariants.of_since(CompactionFunction(self._since), asked))
 
     def list_unsealed(self, step: Step) -> list[list[int]]:
         return [[*batch.sequence, batch.first_time, batch.last_time] for batch in self.kept.unsealed]
@@ -111,20 +113,20 @@ class Subject:
         return plain_rows(self._unsealed(lower, upper))
 
     def read_trace(self, step: Step) -> dict[str, Any]:
-        rows = plain_rows(read(self.stand.store, parts_table.parts_of(self.stand.store, self.state.trace)))
-        return {"since": frontier(self._since), "upper": frontier(self.state.trace_upper), "updates": rows}
+        rows = plain_rows(read(self.stand.store, parts_table.parts_of(self.stand.store, self.kept.trace)))
+        return {"since": frontier(self._since), "upper": frontier(self.kept.trace_upper), "updates": rows}
 
     def read_all(self, step: Step) -> dict[str, Any]:
         """Not `as_of`, which reads below the seal: a snapshot here holds what lies beyond it too."""
-        batches = read(self.stand.store, parts_table.parts_of(self.stand.store, self.state.trace))
-        batches += self._unsealed(self.state.trace_upper, EMPTY)
-        rows = plain_rows(forwarded(batch, self.state.function) for batch in batches)
+        batches = read(self.stand.store, parts_table.parts_of(self.stand.store, self.kept.trace))
+        batches += self._unsealed(self.kept.trace_upper, EMPTY)
+        rows = plain_rows(forwarded(batch, CompactionFunction(self._since)) for batch in batches)
         return {"since": frontier(self._since), "seal": frontier(self._seal), "updates": rows}
 
     def _unsealed(self, lower: int, upper: int) -> list[Any]:
         invariants.check(invariants.of_range(lower, upper))
         store = self.stand.store
-        within = [b for b in self.state.unsealed if lower <= b.last_time and b.first_time < upper]
+        within = [b for b in self.kept.unsealed if lower <= b.last_time and b.first_time < upper]
         return [between(rows, lower, upper) for rows in read(store, parts_table.parts_of(store, within))]
 
     def next_compaction(self, step: Step) -> list[list[int | None]] | None:
@@ -135,7 +137,7 @@ class Subject:
         request = self._due()
         if request is None:
             return {"deleted": [], "wrote": False}
-        self.kept, change = self.stand.merged(self.state, request)
+        self.kept, change = self.stand.merged(self.kept, request)
         return self._finished(request, change)
 
     def begin_compaction(self, step: Step) -> list[list[int | None]] | None:
@@ -143,7 +145,7 @@ class Subject:
         if request is None:
             self.begun[_label(step)] = None
             return None
-        self.kept, change = self.stand.merged(self.state, request)
+        self.kept, change = self.stand.merged(self.kept, request)
         self.begun[_label(step)] = request, change
         return [_promised(batch)[:2] for batch in request.inputs]
 
@@ -153,14 +155,14 @@ class Subject:
 
     def trace_append(self, step: Step) -> None:
         description = Description(*(frontier_of(step.get(name, 0)) for name in ("lower", "upper", "since")))
-        invariants.check(invariants.of_trace_append(self.state, description))
+        invariants.check(invariants.of_trace_append(self.kept, description))
         invariants.check(invariants.of_trace_rows(description, [[update_of(update) for update in step["updates"]]]))
         batch = self.stand.trace(description, step.get("level", 0), [step["updates"]])
-        self.kept = replace(self.state, trace=(*self.state.trace, batch))
+        self.kept = replace(self.kept, trace=(*self.kept.trace, batch))
 
     def _due(self) -> CompactionRequest | None:
         """One pair a step, and only behind since: `compact_ahead` off, without the cascade."""
-        trace = self.state.trace
+        trace = self.kept.trace
         at = next_pair([(batch,) for batch in trace], self._since)
         if at is None:
             return None
@@ -169,7 +171,7 @@ class Subject:
         return CompactionRequest((older, newer), Description(lower, upper, self._since))
 
     def _finished(self, request: CompactionRequest, change: Compacted) -> dict[str, Any]:
-        after = fits(self.state, change)
+        after = fits(self.kept, change)
         if after is None:
             return {"deleted": [], "wrote": False}
         self.kept = after

@@ -32,9 +32,9 @@ class Rule(StrEnum):
     SEQUENCES_ASCEND = "sequences ascend"
     SINCE_OF_THE_STATE = "since of the state"
     UPPER_BELOW_THE_SEAL = "upper below the seal"
-    TRACE_FROM_ZERO = "trace from 0"
     NEIGHBOURS_TOUCH = "neighbours touch"
     LEVELS_DO_NOT_RISE = "levels do not rise"
+    TRACE_FROM_ZERO = "trace from 0"
     DUMPS_ASCEND = "dumps ascend"
     DUMPS_HAVE_ROWS = "dumps have their rows"
 
@@ -103,8 +103,6 @@ def _of_trace(state: Arrangement) -> Iterator[Violation]:
         if upper > state.seal:
             message = f"trace batch {batch} reaches beyond the seal {shown(state.seal)}"
             yield _broken(Rule.UPPER_BELOW_THE_SEAL, message, upper=upper, seal=state.seal)
-    if state.trace and (lower := state.trace[0].description.lower) != 0:
-        yield _broken(Rule.TRACE_FROM_ZERO, f"the trace starts at {lower}, not at 0", lower=lower)
     for older, newer in pairwise(state.trace):
         upper, lower = older.description.upper, newer.description.lower
         if upper != lower:
@@ -113,6 +111,8 @@ def _of_trace(state: Arrangement) -> Iterator[Violation]:
         if older.level < newer.level:
             message = f"trace level rises from {older} to {newer}"
             yield _broken(Rule.LEVELS_DO_NOT_RISE, message, older=older.level, newer=newer.level)
+    if state.trace and (lower := state.trace[0].description.lower) != 0:
+        yield _broken(Rule.TRACE_FROM_ZERO, f"the trace starts at {lower}, not at 0", lower=lower)
 
 
 def _of_dumps(state: Arrangement) -> Iterator[Violation]:
