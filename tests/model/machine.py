@@ -38,8 +38,10 @@ from tidemark.jobs.compact import compact
 from tidemark.jobs.drain import drain
 from tidemark.jobs.ingest import ingest
 from tidemark.jobs.quarantine import quarantine, release
+from tidemark.jobs.replay import replay
 from tidemark.jobs.seal import seal
 from tidemark.model.change import (
+    REPLAY,
     Change,
     Compacted,
     CompactionAllowed,
@@ -52,9 +54,9 @@ from tidemark.model.change import (
 )
 from tidemark.model.collection import Column, ColumnType, Envelope, Gate, Late
 from tidemark.model.evolution import evolved
-from tidemark.model.ledger import path_hash
+from tidemark.model.ledger import late_identity, path_hash
 from tidemark.model.transition import Stale
-from tidemark.storage import parts_table
+from tidemark.storage import ledger, parts_table
 from tidemark.storage.log import Committed, Head, StateLog
 from tidemark.storage.memory import MemoryStore
 
@@ -88,6 +90,10 @@ class HoldingLog(StateLog):
         return super().commit(base, change)
 
 
+def is_replay(change: Change) -> bool:
+    return isinstance(change, Ingested) and change.fence.step == REPLAY
+
+
 CELLS = {
     "k": (0, 1, 2, 3),
     "v": ("a", "b", None),
@@ -118,7 +124,7 @@ lateness = st.sampled_from(
 )
 runs = st.integers(0, 1)
 """Which run drains or compacts: work that waits belongs to run 0, so 0 fences it off, and 1 makes it stale."""
-steps = st.sampled_from(["ingest", "drain", "compact"])
+steps = st.sampled_from(["ingest", "drain", "compact", "replay"])
 
 
 class Machine(RuleBasedStateMachine):
@@ -131,6 +137,9 @@ class Machine(RuleBasedStateMachine):
         self.owner: dict[str, str] = {}
         self.accepted: dict[str, list[Row]] = {}
         self.read: dict[str, dict[str, list[Row]]] = {}
+        self.letters: dict[str, list[Row]] = {}
+        self.revived: dict[str, dict[str, list[Row]]] = {}
+        self.as_now = False
         self.seen = 1
         self.wanted = 0
         self.checked: set[str] = set()
@@ -204,6 +213,16 @@ class Machine(RuleBasedStateMachine):
             self.finish(held)
             self.run_ingest(held.day)
 
+    @precondition(lambda self: self.waiting)
+    @rule(as_now=st.booleans(), landed=files)
+    def replay(self, as_now, landed):
+        """Dead letters are applied after all; those of files counted now that may be, and none of them twice."""
+        self.as_now = as_now
+        self.run(lambda job: replay(job, as_now=as_now))
+        assert not (as_now and self.waiting)
+        assert self.run(lambda job: replay(job, as_now=as_now))["outcome"] == "nothing to do"
+        self.quiet_day(landed)
+
     @rule(gate=st.sampled_from(list(Gate)))
     def gate(self, gate):
         self.run(lambda job: vouch(job, gate))
@@ -252,10 +271,8 @@ class Machine(RuleBasedStateMachine):
             self.run_ingest(self.day(0))
             state = self.world.state
             batches = [batch.id for batch in state.unsealed if batch.first_time >= state.seal]
-        if batches:
-            self.run(lambda job: quarantine(job, batches[-1 if newest else 0]))
-            if newest:
-                self.lead_out(mended)
+        if batches and self.take_out(batches[-1 if newest else 0]) and newest:
+            self.lead_out(mended)
 
     @rule(mended=st.none() | rows)
     def lead_out(self, mended):
@@ -355,15 +372,22 @@ class Machine(RuleBasedStateMachine):
             state = self.world.state
             pending = [b.id for b in state.unsealed if b.first_time >= state.trace_upper]
             if pending:
-                self.run(lambda job: quarantine(job, pending[0]))
+                self.take_out(pending[0])
         else:
-            again = {"ingest": lambda: self.run_ingest(held.day), "drain": lambda: self.drain(run)}
+            again = {
+                "ingest": lambda: self.run_ingest(held.day),
+                "drain": lambda: self.drain(run),
+                "replay": lambda: self.run(lambda job: replay(job, as_now=True)),
+            }
+            self.as_now = True
             again.get(step, lambda: self.compact(run))()
         self.finish(held)
 
     @rule(held=consumes(work))
     def finish(self, held):
         kind = held.change.kind
+        if is_replay(held.change):
+            kind, self.as_now = "replayed", True
         try:
             outcome = self.world.log().commit(held.head, held.change)
             reached(f"{kind}: {type(outcome).__name__.lower()}")
@@ -391,6 +415,7 @@ class Machine(RuleBasedStateMachine):
             "ingest": lambda job: ingest(job, interval(day), landing_root=self.folder.name),
             "drain": lambda job: drain(job, interval(0)),
             "compact": lambda job: compact(job, interval(0)),
+            "replay": lambda job: replay(job, as_now=True),
         }[step]
         fault = self.world.store.fault
         self.world.store.arm(None)
@@ -403,6 +428,25 @@ class Machine(RuleBasedStateMachine):
         finally:
             self.world.store.arm(fault)
             self.observe()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there are dead letters of files that are counted now."""
+        return any(letters for name, letters in self.letters.items() if self.owner[name])
+
+    def take_out(self, batch: str) -> bool:
+        """Quarantine a batch, unless it was drained in part or dead letters of its files were replayed."""
+        names = [name for name, owner in self.owner.items() if owner == batch]
+        state = self.world.state
+        trimmed = any(held.trimmed for held in state.unsealed if held.id == batch)
+        out = {held.id for held in state.quarantined}
+        held = {name for replayed, taken in self.revived.items() if replayed not in out for name in taken}
+        try:
+            self.run(lambda job: quarantine(job, batch))
+        except InvalidUsage as refused:
+            assert trimmed or held & set(names), str(refused)
+            return False
+        return True
 
     def run(self, step: Any) -> Any:
         version = self.world.log().newest_version()
@@ -474,8 +518,12 @@ class Machine(RuleBasedStateMachine):
             for name, batch in self.owner.items():
                 if batch == change.batch:
                     self.owner[name] = ""
+            for name, letters in self.revived.get(change.batch, {}).items():
+                self.letters[name] += letters
         elif isinstance(change, Released):
             oracle.rows += self.accepted[change.batch]
+            for name, letters in self.revived.get(change.batch, {}).items():
+                self.letters[name] = [row for row in self.letters[name] if row not in letters]
             for name in self.named(change.sources):
                 assert not self.owner[name]
                 self.owner[name] = change.batch
@@ -487,7 +535,36 @@ class Machine(RuleBasedStateMachine):
     def named(self, sources: tuple[int, ...]) -> list[str]:
         return [name for name in self.files if path_hash(name) in sources]
 
+    def tell_replayed(self, change: Ingested, before: Any) -> None:
+        oracle, batch = self.oracle, change.batch.id
+        entries = {entry.path: entry for entry in ledger.entries(self.world.truth, before.ledger)}
+        named = {path_hash(late_identity(entry.late)): entry for entry in entries.values() if entry.late}
+        merged = max(min(before.since, before.seal), before.forgotten)
+        taken: dict[str, list[Row]] = {}
+        self.accepted[batch], self.read[batch], moved = [], {}, 0
+        for source in change.sources:
+            entry = named[source]
+            while entry.replay_of is not None:
+                reached("replayed of what a replay left")
+                entry = entries[entry.replay_of]
+            letters = self.letters[entry.path]
+            kept = [row for row in letters if not oracle.two_times or row.event_time >= merged]
+            taken[entry.path] = letters if self.as_now else kept
+            moved += len(taken[entry.path]) - len(kept)
+            self.letters[entry.path] = [row for row in letters if row not in taken[entry.path]]
+            for row in taken[entry.path]:
+                happened = row.event_time if row in kept and oracle.two_times else oracle.seal
+                self.accepted[batch].append(row._replace(time=oracle.seal, event_time=happened))
+        assert change.rows_replayed == len(self.accepted[batch])
+        assert change.rows_late_moved == moved
+        self.revived[batch] = taken
+        oracle.rows += self.accepted[batch]
+        reached("replayed and moved" if moved else "replayed")
+
     def tell_ingested(self, change: Ingested, before: Any) -> None:
+        if is_replay(change):
+            self.tell_replayed(change, before)
+            return
         oracle = self.oracle
         oracle.forgotten = before.forgotten
         names = self.named(change.sources)
@@ -501,6 +578,9 @@ class Machine(RuleBasedStateMachine):
         assert change.rows_late_applied == len(late)
         assert change.rows_late_discarded == len(came) - len(taken)
         assert change.rows_late_moved == (len(late) if oracle.moves else 0)
+        orders = {row.order for row in taken}
+        for name in names:
+            self.letters[name] = [row for row in self.files[name] if row.order not in orders]
         if change.batch:
             self.accepted[change.batch.id] = taken
             self.read[change.batch.id] = {name: self.files[name] for name in names}
