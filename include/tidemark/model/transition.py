@@ -159,6 +159,8 @@ def _redefined(state: Arrangement, change: Redefined) -> Outcome:
 
 def _check_intervals(state: Arrangement, collection: Collection) -> None:
     """History kept at the ends of one interval can be kept at those of another only if one divides the other."""
+    if collection.retention == state.collection.retention:
+        return
     for rung in state.rungs:
         for interval in collection.retention.intervals:
             if interval % rung.interval and rung.interval % interval:
