@@ -34,7 +34,7 @@ def test_a_dry_run_shows_the_plan_and_touches_nothing(worn: Shell) -> None:
     assert stored(worn) == before
     for words in ("named by no version that is kept", "data/killed/part.parquet", "1,234", "in 1d"):
         assert words in said
-    assert "removed 0 objects (0 bytes), 1 object wait" in said
+    assert "removed: 0 objects (0 bytes); waiting: 1 object (1,234 bytes); versions kept: 1 to " in said
     assert "nothing was written or removed" in said
     found = worn.json("collect", "events", "--dry-run")
     assert (found["outcome"], found["plan"], found["oldest_version"]) == ("planned", None, 1)
@@ -61,12 +61,13 @@ def test_at_once_where_nothing_else_runs(worn: Shell) -> None:
     assert found["versions_removed"] >= 16
     assert found["oldest_version"] % 16 == 0
     assert not (worn.root / "events" / "data" / "killed").exists()
+    assert "began to remove objects that no version names" in worn.ok("log", "events").out
     assert worn.json("as-of", "events")["rows"] == before
     assert worn.json("verify", "events")["sound"]
     assert worn.json("log", "events", "-n", "100")["versions"][-1]["version"] == found["oldest_version"]
     said = worn.ok("collect", "events").out
-    assert "removed 0 objects (0 bytes), 0 objects wait" in said
-    assert f"versions {found['oldest_version']} to" in said
+    assert "removed: 0 objects (0 bytes); waiting: 0 objects" in said
+    assert f"versions kept: {found['oldest_version']} to" in said
 
 
 @pytest.mark.parametrize(

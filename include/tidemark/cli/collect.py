@@ -80,9 +80,9 @@ def _shown(report: Report, dry_run: bool) -> Iterable[Any]:
         yield output.table(("what may go", "objects", "bytes", "e.g.", "when"), rows)
     removed = said["versions_removed"] + said["objects_removed"]
     yield (
-        f"removed {output.counted(removed, 'object')} ({said['bytes_removed']:,} bytes), "
-        f"{output.counted(said['waiting'], 'object')} wait ({said['bytes_waiting']:,} bytes); "
-        f"versions {said['oldest_version']:,} to {said['version']:,} can be read"
+        f"removed: {output.counted(removed, 'object')} ({said['bytes_removed']:,} bytes); "
+        f"waiting: {output.counted(said['waiting'], 'object')} ({said['bytes_waiting']:,} bytes); "
+        f"versions kept: {said['oldest_version']:,} to {said['version']:,}"
     )
     if said["failed"]:
         yield f"{output.counted(said['failed'], 'object')} could not be removed now; the next run tries again"

@@ -66,6 +66,8 @@ def in_words(change: Change) -> str:
             return f"created collection {collection.name}"
         case Redefined():
             return "changed the declaration"
+        case Attempted(fence) if fence.step == "collect":
+            return "began to remove objects that no version names"
         case Attempted(fence):
             return f"started to {fence.step} {fence.interval}, attempt {fence.token[:SHORT_ID]}"
         case Ingested():
