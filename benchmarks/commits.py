@@ -44,13 +44,17 @@ class NotingLog(StateLog):
     notes: list[dict[str, Any]] = field(default_factory=list)
 
     def load(self, version: int | None = None) -> Head:
-        return self._noted("load", lambda: super(NotingLog, self).load(version), lambda head: head.version)
+        head: Head = self._noted("load", lambda: super(NotingLog, self).load(version), lambda head: head.version)
+        return head
 
     def commit(self, base: Head, change: Change) -> Committed | Stale:
         def version(outcome: Committed | Stale) -> int:
             return outcome.head.version if isinstance(outcome, Committed) else base.version
 
-        return self._noted(change.kind, lambda: super(NotingLog, self).commit(base, change), version)
+        outcome: Committed | Stale = self._noted(
+            change.kind, lambda: super(NotingLog, self).commit(base, change), version
+        )
+        return outcome
 
     def _noted(self, what: str, work: Callable[[], Any], version: Callable[[Any], int]) -> Any:
         assert isinstance(self.store, CountingStore)
@@ -125,7 +129,7 @@ def _mean(notes: list[dict[str, Any]]) -> dict[str, Any]:
         return {"samples": 0}
 
     def mean(name: str) -> float:
-        return round(sum(note[name] for note in notes) / len(notes), 2)
+        return round(float(sum(note[name] for note in notes)) / len(notes), 2)
 
     counted = ("calls", "bytes_read", "bytes_written", "names_listed")
     times = {name: round(median(n[name] for n in notes), 3) for name in ("milliseconds", "cpu_milliseconds")}

@@ -74,6 +74,14 @@ class CountingStore:
         self.traffic.calls["delete"] += 1
         self.inner.delete(key)
 
+    def unfinished(self) -> Iterator[ObjectInfo]:
+        self.traffic.calls["unfinished"] += 1
+        yield from self.inner.unfinished()
+
+    def discard(self, unfinished: ObjectInfo) -> None:
+        self.traffic.calls["discard"] += 1
+        self.inner.discard(unfinished)
+
     def open_input(self, key: str) -> Any:
         self.traffic.calls["open_input"] += 1
         return _CountedInput(self.inner.open_input(key), self.traffic)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
@@ -58,9 +59,9 @@ def _run(name: str, workload: Workload, every: int) -> dict[str, Any]:
         for day in range(1, workload.ingests + 1):
             rows = workload.day(day).table(workload.envelope)
             alone.append(_bytes_alone(rows))
-            ingest.append(_clocked(lambda rows=rows, day=day: engine.ingest(day, rows)))
+            ingest.append(_clocked(partial(engine.ingest, day, rows)))
             if day % every == 0:
-                maintain.append(_clocked(lambda day=day: engine.maintain(day)))
+                maintain.append(_clocked(partial(engine.maintain, day)))
         after = engine.stored()
         reads = _reads(engine, workload, expected)
         grown = {kind: after[kind] - before[kind] for kind in after}

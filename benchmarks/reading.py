@@ -21,7 +21,8 @@ def checked_read(
     AssertionError, naming `what` was read, if the rows do not add up to what is expected.
     """
     traffic.taken()
-    spent, rows, total = 0.0, 0, dict.fromkeys(expected, 0)
+    spent, rows = 0.0, 0
+    total: Fingerprint = dict.fromkeys(expected, 0)
     while True:
         before = time.process_time()
         batch = next(batches, None)

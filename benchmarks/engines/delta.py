@@ -21,7 +21,7 @@ class DeltaRs:
     settings = "zstd, change data feed on, MERGE guarded by happened_at; optimize.compact, checkpoints as by default"
 
     def __init__(self, folder: Path, *, deduplicate: bool = True) -> None:
-        from deltalake import WriterProperties
+        from deltalake import WriterProperties  # type: ignore[import-not-found,unused-ignore]
 
         self._path, self._deduplicate = str(folder), deduplicate
         self._versions: dict[int, int] = {}

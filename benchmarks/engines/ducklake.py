@@ -20,11 +20,12 @@ class DuckLake:
     settings = "DuckDB file as catalog, zstd, MERGE guarded by happened_at; merge_adjacent_files, rewrite_data_files"
 
     def __init__(self, folder: Path, *, deduplicate: bool = True) -> None:
-        import duckdb
-        import duckdb_ext
+        import duckdb  # type: ignore[import-not-found,unused-ignore]
+        import duckdb_ext  # type: ignore[import-not-found,unused-ignore]
 
         (extension,) = Path(next(iter(duckdb_ext.__path__))).rglob("ducklake.duckdb_extension")
-        self._folder, self._deduplicate, self._snapshots = folder, deduplicate, {}
+        self._folder, self._deduplicate = folder, deduplicate
+        self._snapshots: dict[int, int] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._con = duckdb.connect()
         self._con.execute(f"load '{extension}'")
