@@ -20,7 +20,6 @@ from hypothesis import event
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
-    RuleBasedStateMachine,
     consumes,
     initialize,
     invariant,
@@ -29,6 +28,9 @@ from hypothesis.stateful import (
     rule,
 )
 
+from model.depths import REACHED as REACHED
+from model.depths import reached
+from model.keeping import Keeping, budgets, policies
 from model.oracle import Oracle, Row
 from support.faulty import Fault, FaultyStore
 from support.world import DAY, World, collection, interval, vouch
@@ -40,6 +42,7 @@ from tidemark.jobs.ingest import ingest
 from tidemark.jobs.quarantine import quarantine, release
 from tidemark.jobs.replay import replay
 from tidemark.jobs.seal import seal
+from tidemark.jobs.trim import trim
 from tidemark.model.change import (
     REPLAY,
     Change,
@@ -51,6 +54,7 @@ from tidemark.model.change import (
     Redefined,
     Released,
     Sealed,
+    Trimmed,
 )
 from tidemark.model.collection import Column, ColumnType, Envelope, Gate, Late
 from tidemark.model.evolution import evolved
@@ -59,14 +63,6 @@ from tidemark.model.transition import Stale
 from tidemark.storage import ledger, parts_table
 from tidemark.storage.log import Committed, Head, StateLog
 from tidemark.storage.memory import MemoryStore
-
-REACHED: Counter[str] = Counter()
-"""How often each depth was reached, over all examples of this process."""
-
-
-def reached(depth: str) -> None:
-    REACHED[depth] += 1
-    event(depth)
 
 
 def compare(found: Counter[Any], expected: Counter[Any], what: str) -> None:
@@ -85,7 +81,7 @@ class HoldingLog(StateLog):
     """Stops where the result of an execution would be committed."""
 
     def commit(self, base: Head, change: Change) -> Committed | Stale:
-        if isinstance(change, Ingested | Drained | Compacted):
+        if isinstance(change, Ingested | Drained | Compacted | Trimmed):
             raise Held(base, change)
         return super().commit(base, change)
 
@@ -124,10 +120,10 @@ lateness = st.sampled_from(
 )
 runs = st.integers(0, 1)
 """Which run drains or compacts: work that waits belongs to run 0, so 0 fences it off, and 1 makes it stale."""
-steps = st.sampled_from(["ingest", "drain", "compact", "replay"])
+steps = st.sampled_from(["ingest", "drain", "compact", "replay", "trim"])
 
 
-class Machine(RuleBasedStateMachine):
+class Machine(Keeping):
     work = Bundle("work")
 
     def __init__(self) -> None:
@@ -151,11 +147,20 @@ class Machine(RuleBasedStateMachine):
         event_time=st.sampled_from([True, True, True, False]),
         order_by=st.booleans(),
         ahead=st.sampled_from([True, True, False]),
+        retention=policies,
+        live_batches=budgets,
         past=st.lists(files, min_size=2, max_size=5),
     )
-    def declare(self, envelope, late, grace, event_time, order_by, ahead, past):
+    def declare(self, envelope, late, grace, event_time, order_by, ahead, retention, live_batches, past):
         declared = collection(
-            envelope, late=late, grace=grace, event_time=event_time, order_by=order_by, compact_ahead=ahead
+            envelope,
+            late=late,
+            grace=grace,
+            event_time=event_time,
+            order_by=order_by,
+            compact_ahead=ahead,
+            retention=retention,
+            live_batches=live_batches,
         )
         self.world = World(Path(self.folder.name), declared, MemoryStore())
         self.world.store = FaultyStore(self.world.truth)
@@ -199,7 +204,7 @@ class Machine(RuleBasedStateMachine):
         self.land_late(told, happened)
         self.run_ingest(self.day(-1))
         if merge is not None:
-            self.allow_compaction(merge)
+            self.allow_compaction(merge, None)
             self.compact(0)
         self.quiet_day([])
 
@@ -247,10 +252,7 @@ class Machine(RuleBasedStateMachine):
     @rule(day=runs)
     def compact(self, day):
         self.run(lambda job: compact(job, interval(day)))
-        state = self.world.state
-        if state.collection.compact_ahead:
-            levels = [batch.level for batch in state.trace]
-            assert levels == sorted(set(levels), reverse=True), "neighbours share a level after a compaction"
+        self.compacted()
 
     @rule(landed=files)
     def quiet_day(self, landed):
@@ -265,12 +267,12 @@ class Machine(RuleBasedStateMachine):
     def quarantine(self, newest, mended, landed):
         """A batch is taken out before the seal, life goes on, and it is led out of quarantine or not."""
         state = self.world.state
-        batches = [batch.id for batch in state.unsealed if batch.first_time >= state.seal]
+        batches = [batch.id for batch in state.unsealed if batch.first_time >= state.seal and not batch.trimmed]
         if not batches:
             self.land(self.day(0), landed)
             self.run_ingest(self.day(0))
             state = self.world.state
-            batches = [batch.id for batch in state.unsealed if batch.first_time >= state.seal]
+            batches = [batch.id for batch in state.unsealed if batch.first_time >= state.seal and not batch.trimmed]
         if batches and self.take_out(batches[-1 if newest else 0]) and newest:
             self.lead_out(mended)
 
@@ -329,15 +331,6 @@ class Machine(RuleBasedStateMachine):
         self.world.log().commit(head, Redefined(declared))
         self.observe()
 
-    @rule(back=st.integers(0, 25))
-    def allow_compaction(self, back):
-        head = self.world.head
-        since = max(head.state.since, head.state.seal - back)
-        if head.state.collection.keyed and head.state.horizon < since:
-            reached("since beyond the horizon")
-        self.world.log().commit(head, CompactionAllowed(since))
-        self.observe()
-
     # What goes wrong.
 
     @rule(nth=st.integers(1, 40), after=st.booleans(), dies=st.booleans())
@@ -370,7 +363,7 @@ class Machine(RuleBasedStateMachine):
             self.lead_out(None)
         elif meanwhile == "quarantine":
             state = self.world.state
-            pending = [b.id for b in state.unsealed if b.first_time >= state.trace_upper]
+            pending = [b.id for b in state.unsealed if b.first_time >= state.trace_upper and not b.trimmed]
             if pending:
                 self.take_out(pending[0])
         else:
@@ -378,6 +371,7 @@ class Machine(RuleBasedStateMachine):
                 "ingest": lambda: self.run_ingest(held.day),
                 "drain": lambda: self.drain(run),
                 "replay": lambda: self.run(lambda job: replay(job, as_now=True)),
+                "trim": lambda: self.trim(run),
             }
             self.as_now = True
             again.get(step, lambda: self.compact(run))()
@@ -409,12 +403,13 @@ class Machine(RuleBasedStateMachine):
         if step != "ingest":
             self.run_ingest(day)
             self.seal(-1)
-        if step == "compact":
+        if step in ("compact", "trim"):
             self.drain(0)
         called = {
             "ingest": lambda job: ingest(job, interval(day), landing_root=self.folder.name),
             "drain": lambda job: drain(job, interval(0)),
             "compact": lambda job: compact(job, interval(0)),
+            "trim": lambda job: trim(job, interval(0), least_share=0.0),
             "replay": lambda job: replay(job, as_now=True),
         }[step]
         fault = self.world.store.fault
@@ -511,7 +506,7 @@ class Machine(RuleBasedStateMachine):
             assert change.upper >= oracle.seal
             oracle.seal = change.upper
         elif isinstance(change, CompactionAllowed):
-            oracle.since = change.since
+            oracle.since, oracle.rungs = change.since, tuple((rung.lower, rung.interval) for rung in change.rungs)
         elif isinstance(change, Quarantined):
             gone = self.accepted[change.batch]
             oracle.rows = [row for row in oracle.rows if row not in gone]
@@ -527,10 +522,23 @@ class Machine(RuleBasedStateMachine):
             for name in self.named(change.sources):
                 assert not self.owner[name]
                 self.owner[name] = change.batch
-        elif isinstance(change, Compacted) and len(change.inputs) >= 3:
-            reached("merge of three and more")
+        elif isinstance(change, Compacted):
+            self.tell_compacted(change, before)
+        elif isinstance(change, Trimmed):
+            reached("trimmed")
         elif isinstance(change, Redefined):
             oracle.allow(change.collection.late.policy, change.collection.late.max_lateness)
+
+    def tell_compacted(self, change: Compacted, before: Any) -> None:
+        inputs = [batch for batch in before.trace if batch.id in change.inputs]
+        if len(inputs) >= 3:
+            reached("merge of three and more")
+        if len(inputs) == 1:
+            reached("a lone batch is rewritten")
+        if change.batch.parts in [batch.parts for batch in inputs]:
+            reached("a merge that moves no data")
+        if change.batch.description.rungs:
+            reached("a merge that keeps instants below since")
 
     def named(self, sources: tuple[int, ...]) -> list[str]:
         return [name for name in self.files if path_hash(name) in sources]
@@ -603,15 +611,25 @@ class Machine(RuleBasedStateMachine):
         head = self.world.head
         state, oracle = head.state, self.oracle
         assert (state.seal, state.since) == (oracle.seal, oracle.since)
-        if state.seal == 0 or state.since >= state.seal or getattr(self, "answered", 0) == head.version:
+        if state.seal == 0 or getattr(self, "answered", 0) == head.version:
             return
         self.answered = head.version
-        first = -1 if state.since == 0 else state.since
-        told = changes(self.world.truth, state, after=first, upto=state.seal - 1).to_pylist()
-        found = Counter({(r["k"], (r["v"],), r["_commit_version"], r["_event_time"]): r["diff"] for r in told})
-        compare(found, oracle.changes(first, state.seal - 1), f"changes after {first}")
-        times = {state.since, state.seal - 1, max(state.since, min(state.trace_upper, state.seal - 1))}
-        happened = {state.since, max(state.since, state.trace_upper - 2), 10**9}
+        self.what_is_not_kept_is_refused()
+        kept = oracle.kept()
+        if not kept:
+            return
+        below = [time for time in kept if time < state.since]
+        if below:
+            reached("reads below since")
+        first = -1 if state.since == 0 else kept[0]
+        for after in {first, below[-1] if below else first}:
+            told = changes(self.world.truth, state, after=after, upto=kept[-1]).to_pylist()
+            found = Counter({(r["k"], (r["v"],), r["_commit_version"], r["_event_time"]): r["diff"] for r in told})
+            compare(found, oracle.changes(after, kept[-1]), f"changes after {after}")
+        drained = max(time for time in kept if time <= max(kept[0], state.trace_upper))
+        times = {state.since if oracle.keeps(state.since) and state.since < state.seal else kept[0], kept[-1], drained}
+        times |= {*below[:1], *below[-1:]}
+        happened = {kept[0], state.since, oracle.forward(max(0, state.trace_upper - 2)), 10**9, *below[-1:]}
         for time in times:
             for event_time in happened:
                 told = as_of(self.world.truth, state, time=time, event_time=event_time).to_pylist()
@@ -632,10 +650,13 @@ class Machine(RuleBasedStateMachine):
                 for part in parts_table.load(self.world.truth, batch.parts)
                 for row in pq.read_table(self.world.truth.open_input(part.file.key)).to_pylist()
             ]
-            lower, upper, since = batch.description.lower, batch.description.upper, batch.description.since
+            said = batch.description
+            forward = Oracle.forwarding(said.since, tuple((rung.lower, rung.interval) for rung in said.rungs))
             assert len(found) == batch.rows
             assert all(row["_diff"] for row in found)
-            assert all(lower <= row["_time"] < max(upper, since + 1) for row in found)
-            assert all(min(row["_time"], row["_event_time"]) >= since for row in found), "not forwarded"
+            assert batch.retractions == sum(row["_diff"] < 0 for row in found)
+            assert all(said.lower <= row["_time"] <= max(said.upper - 1, forward(said.upper - 1)) for row in found)
+            for row in found:
+                assert (row["_time"], row["_event_time"]) == (forward(row["_time"]), forward(row["_event_time"]))
             places = [(r["k"], (r["v"] is not None, r["v"] or ""), r["_time"], r["_event_time"]) for r in found]
             assert all(a < b for a, b in pairwise(places))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 
@@ -28,6 +29,7 @@ class Oracle:
     def __init__(self, *, keyed: bool, two_times: bool) -> None:
         self.keyed, self.two_times = keyed, two_times
         self.seal = self.since = self.forgotten = 0
+        self.rungs: tuple[tuple[int, int], ...] = ()
         self.rows: list[Row] = []
 
     def allow(self, policy: str, reach: int | None) -> None:
@@ -43,6 +45,33 @@ class Oracle:
             judged = [r._replace(time=self.seal, event_time=self.seal) for r in rows if r.event_time < self.seal]
         judged += [r._replace(time=max(r.time, self.seal)) for r in on_time]
         return judged if self.two_times else [r._replace(event_time=r.time) for r in judged]
+
+    def kept(self) -> list[int]:
+        """The times that can be read, of what is complete."""
+        return [time for time in range(self.seal) if self.keeps(time)]
+
+    def keeps(self, time: int) -> bool:
+        """Whether a time can be told from its neighbours: from `since` on each, below it the last of every interval,
+        from the rung's lower bound on (newest rung first)."""
+        return self._keeps(time, self.since, self.rungs)
+
+    def forward(self, time: int) -> int:
+        """The next time that is kept: where history was merged, it happened then."""
+        return self.forwarding(self.since, self.rungs)(time)
+
+    @classmethod
+    def forwarding(cls, since: int, rungs: tuple[tuple[int, int], ...]) -> Callable[[int], int]:
+        def forward(time: int) -> int:
+            while not cls._keeps(time, since, rungs):
+                time += 1
+            return time
+
+        return forward
+
+    @staticmethod
+    def _keeps(time: int, since: int, rungs: tuple[tuple[int, int], ...]) -> bool:
+        every = [interval for lower, interval in rungs if time >= lower]
+        return time >= since or bool(every and (time + 1) % every[0] == 0)
 
     def as_of(self, time: int, event_time: int) -> Counter:
         """Multiplicity of each (key, value) as known at a time, as of an event time."""
@@ -63,8 +92,8 @@ class Oracle:
         found: Counter = Counter()
         for key in {r.key for r in self.rows}:
             rows = [r for r in self.rows if r.key == key]
-            times = sorted({r.time for r in rows if after < r.time <= upto})
-            events = sorted({max(r.event_time, self.since) for r in rows})
+            times = sorted({self.forward(r.time) for r in rows if after < r.time <= upto})
+            events = sorted({self.forward(r.event_time) for r in rows})
             for t, t0 in zip(times, [after, *times], strict=False):
                 for e, e0 in zip(events, [-1, *events], strict=False):
                     for at, sign in (((t, e), 1), ((t0, e), -1), ((t, e0), -1), ((t0, e0), 1)):

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from model.machine import REACHED, Machine
+from model.depths import REACHED
+from model.machine import Machine
 
 pytestmark = pytest.mark.model
 
@@ -43,6 +44,16 @@ DEPTHS = (
     "mended file",
     "released",
     "certificates lapse",
+    "reads below since",
+    "since beyond the seal",
+    "a hold stops since",
+    "intervals that do not go together",
+    "a lone batch is rewritten",
+    "a merge that moves no data",
+    "a merge that keeps instants below since",
+    "trimmed",
+    "trimmed: stale",
+    "trimmed: fenced",
     "columns changed beside rows at rest",
 )
 
