@@ -23,6 +23,7 @@ from support.world import DAY, World, collection, interval
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.ingest import ingest
 from tidemark.jobs.quarantine import quarantine, release
+from tidemark.jobs.verify import verify
 from tidemark.model.change import Change, Drained, Ingested, Quarantined, Released
 from tidemark.model.collection import Envelope
 from tidemark.storage.memory import MemoryStore
@@ -67,6 +68,13 @@ class DumpMachine(Machine):
         self.said: dict[str, tuple[int, Counter]] = {}
         for landed in past:
             self.quiet_day(landed)
+
+    def teardown(self) -> None:
+        """What a run leaves behind verifies, every row of it."""
+        super().teardown()
+        if hasattr(self, "world"):
+            self.world.store = self.world.truth
+            assert verify(self.world.job(), data=True).findings == ()
 
     @rule(landed=files, days=st.permutations([0, 1, 2]))
     def days_out_of_order(self, landed, days):

@@ -92,6 +92,8 @@ def test_every_app_runs_from_the_zip(zipped: Path, tmp_path: Path) -> None:
         result = submit(zipped, PROJECT / "spark_apps" / f"{step}.py", *words, *more.get(step, []))
         assert (result["step"], result["collection"], result["outcome"]) == (step, there.name, "applied")
     assert totals(there) == totals(here)
+    audit = submit(zipped, PROJECT / "spark_apps" / "audit.py", *words[:4])
+    assert (audit["outcome"], audit["parts_read"]) == ("sound", audit["parts"])
     assert verify(there.job(), data=True).findings == ()
 
 

@@ -17,8 +17,8 @@ from tidemark.model.instant import parse_duration, parse_instant
 from tidemark.model.interval import Interval
 from tidemark.storage.log import StateLog
 
-STEPS = ("ingest", "seal", "drain", "compact", "gate", "collect")
-WHOLE = ("collect",)
+STEPS = ("ingest", "seal", "drain", "compact", "gate", "collect", "audit")
+WHOLE = ("collect", "audit")
 """Steps of the collection as a whole: their runs have no interval."""
 
 
@@ -63,7 +63,8 @@ def main(step: str, argv: Sequence[str]) -> int:
         print(f"tidemark {__version__} {step} {args.collection}", file=sys.stderr)
         result = run(step, args, lambda: spark_runner(step, args))
     except TidemarkError as error:
-        print(json.dumps({"step": step, "error": {"kind": error.kind, "message": str(error)}}), flush=True)
+        told = {"step": step, "error": {"kind": error.kind, "message": str(error)}, **getattr(error, "details", {})}
+        print(json.dumps(told), flush=True)
         return error.exit_code
     except Exception as error:
         import traceback
@@ -121,6 +122,10 @@ def _call(step: str, job: Job, args: argparse.Namespace) -> dict[str, Any]:
         from tidemark.jobs.collect import collect
 
         return collect(job, keep=args.keep_versions).summary()
+    if step == "audit":
+        from tidemark.jobs.verify import audit
+
+        return audit(job)
     interval = Interval(args.lower, args.upper)
     if step == "ingest":
         from tidemark.jobs.ingest import ingest

@@ -78,6 +78,27 @@ def verify(job: Job, *, data: bool = False, progress: Progress = silent) -> Repo
     )
 
 
+class Unsound(Corruption):
+    """Storage does not hold what was written; `details` say all that was found."""
+
+    def __init__(self, message: str, details: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+def audit(job: Job) -> dict[str, Any]:
+    """Verify with all data, as a step of a run. Raises Unsound: the first finding as its message, each as a note."""
+    report = verify(job, data=True)
+    if report.sound:
+        return {"outcome": "sound", **report.as_dict()}
+    for finding in report.findings:
+        job.note(f"{finding.subject}: {finding.rule}: {finding.detail}")
+    first, more = report.findings[0], len(report.findings) - 1
+    others = f" (and {more} more)" if more else ""
+    message = f"{first.subject}: {first.rule}: {first.detail}{others}; run no further step of {report.collection}"
+    raise Unsound(message, report.as_dict())
+
+
 def _verify_parts(
     job: Job, state: Arrangement, found: Contents, answers: list[InspectAnswer], progress: Progress
 ) -> Iterator[Finding]:
