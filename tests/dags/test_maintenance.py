@@ -12,6 +12,7 @@ import pytest
 from tests.dags.support import ORDERS, parsed
 from tidemark.airflow import maintenance_dag
 from tidemark.airflow.place import Place, place_of
+from tidemark.storage.versions import key_of
 
 
 @pytest.fixture
@@ -28,7 +29,8 @@ def orders(folder: Path) -> Place:
 
 def test_it_has_a_group_for_each_collection(two: Path) -> None:
     dag = parsed().dags["tidemark_maintenance"]
-    assert {task.task_id for task in dag.tasks} >= {"orders.collect", "returns.collect"}
+    names = {f"{name}.{task}" for name in ("orders", "returns") for task in ("collect", "audit")}
+    assert {task.task_id for task in dag.tasks} == names
     assert not any(task.downstream_task_ids for task in dag.tasks), "none waits for another"
     assert dag.owner == "tidemark"
     assert {"tidemark", "maintenance"} == set(dag.tags)
@@ -36,6 +38,7 @@ def test_it_has_a_group_for_each_collection(two: Path) -> None:
         "# tidemark_maintenance\n",
         "`orders`, `returns`",
         "**collect**",
+        "**audit**",
         "--dry-run",
         "TIDEMARK_KEEP_VERSIONS",
     ):
@@ -61,7 +64,23 @@ def test_a_run_collects_without_spark_and_skips_what_was_never_created(two: Path
     store.create("data/killed/part.parquet", b"1")
     (dag,) = maintenance_dag(default_args={"owner": "tidemark", "retries": 0}).values()
     found = dict(statuses(dag))
-    assert (found["orders.collect"], found["returns.collect"]) == ("success", "skipped")
+    assert found == {
+        "orders.collect": "success",
+        "orders.audit": "success",
+        "returns.collect": "skipped",
+        "returns.audit": "skipped",
+    }
     assert [info.key for info in store.list("collect/")] == ["collect/00000001.json"]
     assert b"data/killed/part.parquet" in store.read("collect/00000001.json")
     assert store.stat("data/killed/part.parquet") is not None, "it waits for its grace"
+
+
+@pytest.mark.timeout(300)
+def test_an_audit_that_finds_something_fails_without_a_retry_and_alone(two: Path, database: None) -> None:
+    store = orders(two).job().store
+    store.delete(key_of(1))
+    store.create(key_of(1), b"{}")
+    (dag,) = maintenance_dag().values()
+    found = dict(statuses(dag))
+    assert (found["orders.audit"], found["orders.collect"]) == ("failed", "failed")
+    assert (found["returns.audit"], found["returns.collect"]) == ("skipped", "skipped")

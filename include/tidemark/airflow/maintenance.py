@@ -1,4 +1,4 @@
-"""What a collection needs beside its steps: a collector that removes what nothing names any more."""
+"""What a collection needs beside its steps: a collector of what nothing names, and an audit of what is there."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ MAINTENANCE_DOCS: Mapping[str, str] = {
     "first (`collect/<n>.json` in the collection's folder); a later run removes what has been listed for an hour "
     "(versions) or a day (objects) and is still named by nothing. Needs no Spark. Safe to run again, any time, also "
     "beside steps, readers and other collectors.",
+    "audit": "Reads every row of every part and every object of late rows, and fails if anything is not what was "
+    "recorded; the log names each object, batch and rule at fault. Nothing is changed: `tidemark verify COLLECTION "
+    "--data` in a shell says the same. Where an object is lost or damaged, restore it from a copy of the store.",
 }
 """The tasks of the maintenance DAG for each collection, with what a person finds in the UI beside them."""
 
@@ -80,6 +83,8 @@ def maintenance_dag(folder: str | Path | None = None, **dag_options: Any) -> dic
         "start_date": datetime(2024, 1, 1, tzinfo=UTC),
         "catchup": False,
         "max_active_runs": 1,
+        # An audit reads everything: two at a time leave room for the steps.
+        "max_active_tasks": 2,
         "default_args": {"owner": OWNER},
         "tags": [OWNER, "maintenance"],
         "doc_md": _DOC.format(names=", ".join(f"`{place.name}`" for place in places), rows=rows),
