@@ -1,0 +1,123 @@
+"""The pure transition `apply(state, change)`: the only way a state becomes another.
+
+Every transition is total, a no-op the second time, and indifferent to the stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from tidemark.errors import InvalidUsage
+from tidemark.model import invariants
+from tidemark.model.arrangement import Arrangement, Certificate, Fence, FrontierCertificate, evicted
+from tidemark.model.batch import TraceBatch, UnsealedBatch
+from tidemark.model.change import (
+    REPLAY,
+    Attempted,
+    Certified,
+    Change,
+    Compacted,
+    CompactionAllowed,
+    Created,
+    Drained,
+    HoldDropped,
+    HoldPlaced,
+    Ingested,
+    LedgerMerged,
+    Quarantined,
+    Redefined,
+    Refused,
+    Released,
+    Sealed,
+    Trimmed,
+)
+from tidemark.model.collection import Collection
+from tidemark.model.dump import Dump
+from tidemark.model.evolution import check_successor
+from tidemark.model.frontier import CompactionFunction
+from tidemark.model.transition.declarations import created, redefined
+from tidemark.model.transition.fences import attempted
+from tidemark.model.transition.frontiers import certified, compaction_allowed, hold_dropped, hold_placed, sealed
+from tidemark.model.transition.outcome import AlreadyApplied as AlreadyApplied
+from tidemark.model.transition.outcome import Applied as Applied
+from tidemark.model.transition.outcome import FencedOff as FencedOff
+from tidemark.model.transition.outcome import Outcome as Outcome
+from tidemark.model.transition.outcome import Stale as Stale
+from tidemark.model.transition.trace import compacted, drained
+from tidemark.model.transition.trace import merged_trace as merged_trace
+from tidemark.model.transition.unsealed import ingested, ledger_merged, quarantined, refused, released, trimmed
+
+
+def apply(state: Arrangement | None, change: Change) -> Outcome:
+    """What `change` makes of `state` (None before the collection was created)."""
+    if isinstance(change, Created):
+        return created(state, change)
+    if state is None:
+        return Stale("the collection was never created")
+    match change:
+        case Redefined():
+            return redefined(state, change)
+        case Attempted():
+            return attempted(state, change)
+        case Ingested():
+            return ingested(state, change)
+        case Refused():
+            return refused(state, change)
+        case Certified():
+            return certified(state, change)
+        case Sealed():
+            return sealed(state, change)
+        case Drained():
+            return drained(state, change)
+        case Compacted():
+            return compacted(state, change)
+        case LedgerMerged():
+            return ledger_merged(state, change)
+        case Quarantined():
+            return quarantined(state, change)
+        case Released():
+            return released(state, change)
+        case CompactionAllowed():
+            return compaction_allowed(state, change)
+        case HoldPlaced():
+            return hold_placed(state, change)
+        case HoldDropped():
+            return hold_dropped(state, change)
+        case Trimmed():
+            return trimmed(state, change)
+
+
+def conflict(mine: Change, theirs: Change) -> str | None:
+    """Why `mine`, planned before `theirs` was committed, must be planned anew; None if the two commute.
+
+    What a state cannot show is checked here: source files taken meanwhile by another ingest, rows read by a drain and
+    then quarantined, and another declaration than the one a result was made under.
+    """
+    if isinstance(mine, Ingested | Released | Refused) and isinstance(theirs, Ingested | Released | Refused):
+        shared = set(mine.sources) & set(theirs.sources)
+        if shared:
+            return f"{len(shared)} of the source files were ingested by another run meanwhile"
+    if _moves_sources(mine) and _moves_sources(theirs) and not _is_same_move(mine, theirs):
+        return "another run took batches out, put them back or replayed dead letters meanwhile"
+    if isinstance(mine, Drained) and isinstance(theirs, Quarantined):
+        return f"batch {theirs.batch} was quarantined meanwhile"
+    if isinstance(mine, Ingested | Drained | Compacted) and isinstance(theirs, Redefined):
+        return f"collection {theirs.collection.name} was redefined meanwhile"
+    if isinstance(mine, Redefined) and isinstance(theirs, Redefined | Ingested):
+        # A column's number is not given twice; and what was ingested may not fit a column that gets wider.
+        return f"collection {mine.collection.name} was redefined or ingested into meanwhile"
+    return None
+
+
+def _moves_sources(change: Change) -> bool:
+    """Whether a change rests on what became of the sources of other batches: dead letters are a batch's only as long as
+    the file they came in is another's."""
+    return isinstance(change, Quarantined | Released) or (isinstance(change, Ingested) and change.fence.step == REPLAY)
+
+
+def _is_same_move(mine: Change, theirs: Change) -> bool:
+    moves = (Quarantined, Released)
+    return (
+        isinstance(mine, moves) and isinstance(theirs, moves) and (mine.kind, mine.batch) == (theirs.kind, theirs.batch)
+    )

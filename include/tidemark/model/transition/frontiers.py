@@ -1,0 +1,75 @@
+"""What is vouched for, sealed, allowed to be merged, and held."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidemark.model import invariants
+from tidemark.model.arrangement import Arrangement, Certificate, FrontierCertificate
+from tidemark.model.change import (
+    Certified,
+    CompactionAllowed,
+    HoldDropped,
+    HoldPlaced,
+    Sealed,
+)
+from tidemark.model.frontier import CompactionFunction
+from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
+
+
+def certified(state: Arrangement, change: Certified) -> Outcome:
+    """A gate vouches for batches that are alive, or for the frontier."""
+    if change.suite != state.collection.suite(change.gate):
+        return Stale(f"the {change.gate} suite changed from {change.suite} to {state.collection.suite(change.gate)}")
+    vouched = state.vouched
+    if change.upper is not None and change.upper > state.vouched_upper:
+        vouched = FrontierCertificate(change.upper, change.suite)
+    alive = {batch.id for batch in state.live}
+    added = {Certificate(batch, change.suite) for batch in change.batches if batch in alive} - set(state.certificates)
+    if not added and vouched == state.vouched:
+        return AlreadyApplied()
+    certificates = (*state.certificates, *sorted(added, key=lambda c: c.batch))
+    return Applied(replace(state, certificates=certificates, vouched=vouched))
+
+
+def sealed(state: Arrangement, change: Sealed) -> Outcome:
+    """The seal moves on, over no batch without a certificate."""
+    seal, wanted = max(state.seal, change.upper), max(state.wanted, change.wanted)
+    if (seal, wanted) == (state.seal, state.wanted):
+        return AlreadyApplied()
+    for batch in state.pending:
+        if batch.first_time < seal and not state.is_vouched(batch):
+            return Stale(f"batch {batch.id} came below {seal} and no gate has vouched for it")
+    recent = state.collection.retention.recent
+    seals = (*state.seals, seal)[-recent:] if recent and seal > state.seal else state.seals
+    return Applied(replace(state, seal=seal, wanted=wanted, seals=seals))
+
+
+def compaction_allowed(state: Arrangement, change: CompactionAllowed) -> Outcome:
+    """since moves on, past no hold that has not expired."""
+    new, old = CompactionFunction(change.since, change.rungs), state.function
+    holds = tuple(hold for hold in state.holds if hold.expires is None or hold.expires > change.now)
+    if new == old and holds == state.holds:
+        return AlreadyApplied()
+    for broken in invariants.of_since(old, new):
+        return Stale(broken.message)
+    for hold in holds:
+        if not old.then(new.capped(hold.since)).absorbs(new):
+            return Stale(f"hold {hold.name} stands at {hold.since}, since would move from {old.since} to {new.since}")
+    return Applied(replace(state, since=new.since, rungs=new.rungs, holds=holds))
+
+
+def hold_placed(state: Arrangement, change: HoldPlaced) -> Outcome:
+    """A hold stands at since or later."""
+    if change.hold in state.holds:
+        return AlreadyApplied()
+    if change.hold.since < state.since:
+        return Stale(f"since {state.since} has passed {change.hold.since}, where hold {change.hold.name} would stand")
+    others = tuple(hold for hold in state.holds if hold.name != change.hold.name)
+    return Applied(replace(state, holds=(*others, change.hold)))
+
+
+def hold_dropped(state: Arrangement, change: HoldDropped) -> Outcome:
+    """A hold is let go."""
+    kept = tuple(hold for hold in state.holds if hold.name != change.name)
+    return AlreadyApplied() if kept == state.holds else Applied(replace(state, holds=kept))

@@ -1,0 +1,84 @@
+"""What the trace holds: batches are drained into it, and neighbours become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tidemark.model import invariants
+from tidemark.model.arrangement import Arrangement, Certificate, evicted
+from tidemark.model.batch import TraceBatch
+from tidemark.model.change import (
+    Compacted,
+    Drained,
+)
+from tidemark.model.transition.fences import fenced_off, unfenced
+from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
+
+
+def drained(state: Arrangement, change: Drained) -> Outcome:
+    """A batch is put at the young end of the trace, and what it covers is evicted."""
+    batch = change.batch
+    if any(held.id == batch.id for held in state.trace):
+        return AlreadyApplied()
+    if off := fenced_off(state, change.fence):
+        return off
+    for broken in invariants.of_trace_append(state, batch.description):
+        return Stale(broken.message)
+    if batch.description.upper > state.seal:
+        return Stale(f"the drain reaches {batch.description.upper}, beyond the seal {state.seal}")
+    totals = replace(
+        state.totals,
+        drains=state.totals.drains + 1,
+        rows_drained=state.totals.rows_drained + batch.rows,
+        bytes_drained=state.totals.bytes_drained + batch.bytes,
+    )
+    fences = unfenced(state, change.fence)
+    return Applied(evicted(replace(state, trace=(*state.trace, batch), fences=fences, totals=totals)))
+
+
+def compacted(state: Arrangement, change: Compacted) -> Outcome:
+    """Neighbours become one batch, where they still are neighbours."""
+    ids = [batch.id for batch in state.trace]
+    if change.batch.id in ids and change.inputs != (change.batch.id,):
+        return AlreadyApplied()
+    if off := fenced_off(state, change.fence):
+        return off
+    if not set(change.inputs) <= set(ids):
+        return Stale(f"compaction input {next(i for i in change.inputs if i not in ids)} is gone")
+    at = ids.index(change.inputs[0])
+    if tuple(ids[at : at + len(change.inputs)]) != change.inputs:
+        return Stale("the compaction's inputs are no longer neighbours")
+    inputs = state.trace[at : at + len(change.inputs)]
+    for held in inputs:
+        if held.rows:
+            invariants.check(invariants.of_merge([held.description], change.batch.description.function))
+    trace = merged_trace(state.trace, inputs, change.batch)
+    rewritten = not any(held.parts == change.batch.parts for held in inputs)
+    totals = replace(
+        state.totals,
+        rows_compacted=state.totals.rows_compacted + change.batch.rows * rewritten,
+        bytes_compacted=state.totals.bytes_compacted + change.batch.bytes * rewritten,
+    )
+    gone = set(change.inputs) - {change.batch.id}
+    certificates = tuple(c for c in state.certificates if c.batch not in gone)
+    if not rewritten:
+        certificates = (*certificates, *_taken_over(state, change, inputs))
+    fences = unfenced(state, change.fence)
+    return Applied(replace(state, trace=trace, fences=fences, certificates=certificates, totals=totals))
+
+
+def merged_trace(
+    trace: tuple[TraceBatch, ...], inputs: tuple[TraceBatch, ...], batch: TraceBatch
+) -> tuple[TraceBatch, ...]:
+    """The trace with neighbours replaced by the batch they became. What stood apart for its size is lifted to the level
+    of what grew up behind it: levels never rise from old to new."""
+    at = trace.index(inputs[0])
+    older = tuple(replace(held, level=max(held.level, batch.level)) for held in trace[:at])
+    return (*older, batch, *trace[at + len(inputs) :])
+
+
+def _taken_over(state: Arrangement, change: Compacted, inputs: tuple[TraceBatch, ...]) -> Iterator[Certificate]:
+    """The word on the one input with data is good for the output, which has the same parts."""
+    data = next((held.id for held in inputs if held.rows), inputs[0].id)
+    yield from (Certificate(change.batch.id, c.suite) for c in state.certificates if c.batch == data)

@@ -1,0 +1,189 @@
+"""What arrives, is taken out, put back and trimmed: unsealed batches, dumps, and the ledger of their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tidemark.model import invariants
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import UnsealedBatch
+from tidemark.model.change import (
+    REPLAY,
+    Ingested,
+    LedgerMerged,
+    Quarantined,
+    Refused,
+    Released,
+    Trimmed,
+)
+from tidemark.model.dump import Dump
+from tidemark.model.transition.fences import fenced_off, unfenced
+from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
+
+
+def ingested(state: Arrangement, change: Ingested) -> Outcome:
+    """An interval was read: its batch is the last of the unsealed ones, its files are counted."""
+    batch, fence, dump = change.batch, change.fence, change.dump
+    if batch and any(batch.id == held.id for held in (*state.unsealed, *state.quarantined)):
+        return AlreadyApplied()
+    if dump and _dump(state, dump.batch):
+        return AlreadyApplied()
+    if off := fenced_off(state, fence):
+        return off
+    if dump and (reason := _misfit(state, dump)):
+        return Stale(reason)
+    for broken in invariants.of_write(state.seal, batch.first_time) if batch else ():
+        return Stale(broken.message)
+    if change.first_on_time is not None and change.first_on_time < state.seal:
+        return Stale(f"the seal {state.seal} has passed {change.first_on_time}, judged on time before")
+    merged = max(min(state.since, state.seal), state.forgotten)
+    if batch and batch.first_event_time < merged:
+        return Stale(f"the batch tells of {batch.first_event_time}, and history below {merged} was merged")
+    placed = () if batch is None else (replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1)),)
+    totals = replace(
+        state.totals,
+        rows_ingested=state.totals.rows_ingested + (batch.rows if batch else 0),
+        bytes_ingested=state.totals.bytes_ingested + (batch.bytes if batch else 0),
+        rows_late_applied=state.totals.rows_late_applied + change.rows_late_applied,
+        rows_late_discarded=state.totals.rows_late_discarded + change.rows_late_discarded,
+        rows_late_moved=state.totals.rows_late_moved + change.rows_late_moved,
+        rows_replayed=state.totals.rows_replayed + change.rows_replayed,
+    )
+    return Applied(
+        replace(
+            state,
+            unsealed=(*state.unsealed, *placed),
+            dumps=(*state.dumps, dump) if dump else state.dumps,
+            ingested=state.ingested if fence.step == REPLAY else state.ingested.add(fence.interval),
+            ledger=(*state.ledger, change.run) if change.run else state.ledger,
+            fences=unfenced(state, fence),
+            totals=totals,
+        )
+    )
+
+
+def refused(state: Arrangement, change: Refused) -> Outcome:
+    """The ledger remembers files that stopped their interval."""
+    if any(run.object == change.run.object for run in state.ledger):
+        return AlreadyApplied()
+    if off := fenced_off(state, change.fence):
+        return off
+    fences = unfenced(state, change.fence)
+    return Applied(replace(state, ledger=(*state.ledger, change.run), fences=fences))
+
+
+def ledger_merged(state: Arrangement, change: LedgerMerged) -> Outcome:
+    """Neighbouring runs of the ledger become one."""
+    keys = [run.object.key for run in state.ledger]
+    if change.run.object.key in keys:
+        return AlreadyApplied()
+    if not set(change.inputs) <= set(keys):
+        return Stale("a run of the ledger was merged by another job")
+    at = keys.index(change.inputs[0])
+    if tuple(keys[at : at + len(change.inputs)]) != change.inputs:
+        return Stale("the runs of the ledger are no longer neighbours")
+    return Applied(replace(state, ledger=(*state.ledger[:at], change.run, *state.ledger[at + len(change.inputs) :])))
+
+
+def quarantined(state: Arrangement, change: Quarantined) -> Outcome:
+    """A batch, or a dump without rows, is taken out; what was drained cannot be."""
+    if any(held.id == change.batch for held in state.quarantined):
+        return AlreadyApplied()
+    batch, dump = _named(state.unsealed, change.batch), _dump(state, change.batch)
+    if dump and dump.quarantined:
+        return AlreadyApplied()
+    if dump and not dump.rows:
+        dumps = _with_dump(state, replace(dump, quarantined=True))
+        return Applied(replace(state, dumps=dumps, ledger=(*state.ledger, change.run)))
+    if batch is None:
+        return Stale(f"no unsealed batch {change.batch}")
+    if batch.trimmed or batch.first_time < state.trace_upper:
+        return Stale(f"batch {batch.id} was drained up to {state.trace_upper}; correct it with a mended file instead")
+    kept = tuple(held for held in state.unsealed if held.id != change.batch)
+    certificates = tuple(c for c in state.certificates if c.batch != change.batch)
+    totals = replace(state.totals, rows_ingested=state.totals.rows_ingested - batch.rows)
+    return Applied(
+        replace(
+            state,
+            unsealed=kept,
+            quarantined=(*state.quarantined, batch),
+            dumps=_with_dump(state, dump and replace(dump, quarantined=True)),
+            ledger=(*state.ledger, change.run),
+            certificates=certificates,
+            totals=totals,
+        )
+    )
+
+
+def released(state: Arrangement, change: Released) -> Outcome:
+    """A batch or dump is put back, if the seal has not passed it."""
+    if any(held.id == change.batch for held in state.unsealed):
+        return AlreadyApplied()
+    batch, dump = _named(state.quarantined, change.batch), _dump(state, change.batch)
+    if dump and not dump.quarantined:
+        return AlreadyApplied()
+    if dump and (reason := _misfit(state, dump)):
+        return Stale(f"{reason}; the next dump will say what there is")
+    if dump and not dump.rows:
+        dumps = _with_dump(state, replace(dump, quarantined=False))
+        return Applied(replace(state, dumps=dumps, ledger=(*state.ledger, change.run)))
+    if batch is None:
+        return Stale(f"no quarantined batch {change.batch}")
+    if batch.first_time < state.seal:
+        return Stale(
+            f"the seal {state.seal} has passed the batch's first time {batch.first_time}; ingest its files again"
+        )
+    if state.collection.keyed and batch.first_event_time < state.horizon:
+        return Stale(
+            f"facts since {batch.first_event_time} are forgotten below {state.horizon}; ingest its files again"
+        )
+    placed = replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1))
+    totals = replace(state.totals, rows_ingested=state.totals.rows_ingested + batch.rows)
+    return Applied(
+        replace(
+            state,
+            unsealed=(*state.unsealed, placed),
+            quarantined=tuple(held for held in state.quarantined if held.id != change.batch),
+            dumps=_with_dump(state, dump and replace(dump, quarantined=False)),
+            ledger=(*state.ledger, change.run),
+            totals=totals,
+        )
+    )
+
+
+def trimmed(state: Arrangement, change: Trimmed) -> Outcome:
+    """A batch keeps its identity and place, and loses rows the trace holds."""
+    held = _named(state.unsealed, change.batch.id)
+    if held is not None and held.parts == change.batch.parts:
+        return AlreadyApplied()
+    if off := fenced_off(state, change.fence):
+        return off
+    if held is None or held.parts != change.source:
+        return Stale(f"unsealed batch {change.batch.id} was evicted, quarantined or trimmed meanwhile")
+    if change.horizon > state.horizon:
+        return Stale(f"facts below {change.horizon} may be needed again: the horizon is at {state.horizon}")
+    placed = replace(change.batch, sequence=held.sequence)
+    unsealed = tuple(placed if batch.id == held.id else batch for batch in state.unsealed)
+    forgotten = max(state.forgotten, change.horizon)
+    return Applied(replace(state, unsealed=unsealed, forgotten=forgotten, fences=unfenced(state, change.fence)))
+
+
+def _misfit(state: Arrangement, dump: Dump) -> str | None:
+    """Why a dump cannot be taken, or put back, any more."""
+    if dump.time < state.seal:
+        return f"the seal {state.seal} has passed the dump of {dump.time}"
+    other = next((held for held in state.pending_dumps if held.time == dump.time), None)
+    return f"dump {other.batch} of {dump.time} was read already" if other else None
+
+
+def _dump(state: Arrangement, batch: str) -> Dump | None:
+    return next((dump for dump in state.dumps if dump.batch == batch), None)
+
+
+def _with_dump(state: Arrangement, changed: Dump | None) -> tuple[Dump, ...]:
+    return tuple(changed if changed and dump.batch == changed.batch else dump for dump in state.dumps)
+
+
+def _named(batches: Iterable[UnsealedBatch], identity: str) -> UnsealedBatch | None:
+    return next((batch for batch in batches if batch.id == identity), None)
