@@ -5,13 +5,7 @@ Every transition is total, a no-op the second time, and indifferent to the stale
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-
-from tidemark.errors import InvalidUsage
-from tidemark.model import invariants
-from tidemark.model.arrangement import Arrangement, Certificate, Fence, FrontierCertificate, evicted
-from tidemark.model.batch import TraceBatch, UnsealedBatch
+from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import (
     REPLAY,
     Attempted,
@@ -32,10 +26,6 @@ from tidemark.model.change import (
     Sealed,
     Trimmed,
 )
-from tidemark.model.collection import Collection
-from tidemark.model.dump import Dump
-from tidemark.model.evolution import check_successor
-from tidemark.model.frontier import CompactionFunction
 from tidemark.model.transition.declarations import created, redefined
 from tidemark.model.transition.fences import attempted
 from tidemark.model.transition.frontiers import certified, compaction_allowed, hold_dropped, hold_placed, sealed
