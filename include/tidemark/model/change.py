@@ -1,4 +1,4 @@
-"""Changes: what a commit records. The state at version N is the fold of the changes up to N (transition.py)."""
+"""Changes: what a commit records. The state at version N is the fold of the changes up to N (transition/)."""
 
 from __future__ import annotations
 
