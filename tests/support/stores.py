@@ -15,8 +15,7 @@ Stores = Callable[[], ObjectStore]
 
 
 def stores_in_memory() -> Stores:
-    names = count()
-    return lambda: MemoryStore.named(f"memory://{id(names)}-{next(names)}")
+    return MemoryStore
 
 
 def stores_on_disk(folder: Path) -> Stores:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.faulty import Clock, Fault, FaultyStore, InterruptedStore, LostAckStore
+from support.stores import Stores
 from support.world import collection, interval
 from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage
 from tidemark.model.arrangement import Fence
@@ -12,7 +13,6 @@ from tidemark.model.change import Attempted, Created, Sealed
 from tidemark.model.transition import Stale
 from tidemark.storage.codec import with_checksum
 from tidemark.storage.log import ATTEMPTS, CHECKPOINT_EVERY, COLLECTION_GRACE, STALL_LIMIT, Committed, Head, StateLog
-from tidemark.storage.memory import MemoryStore
 from tidemark.storage.store import AlreadyExists, Indeterminate, ObjectStore
 from tidemark.storage.verify import verify_history
 
@@ -43,7 +43,7 @@ def created(store: ObjectStore, versions: int = 1, writer: str = "setup") -> Sta
     return log
 
 
-def remove_up_to(store: MemoryStore, version: int) -> None:
+def remove_up_to(store: ObjectStore, version: int) -> None:
     """As the collector will: oldest first, never the head."""
     for key in [info.key for info in store.list("versions/")]:
         if int(key.rpartition("/")[2].removesuffix(".json")) <= version:
@@ -54,20 +54,20 @@ def fences(store: ObjectStore) -> list[int]:
     return [fence.interval.lower // 10 for fence in log_of(store).load().state.fences]
 
 
-def test_every_commit_is_one_version_and_every_version_can_be_loaded():
-    log = created(MemoryStore(), 40)
+def test_every_commit_is_one_version_and_every_version_can_be_loaded(stores: Stores):
+    log = created(stores(), 40)
     assert [len(log.load(version).state.fences) for version in range(1, 41)] == list(range(40))
     assert [record.version for record in log.history()] == list(range(40, 0, -1))
 
 
 @pytest.mark.parametrize("version", [-1, 0, 4])
-def test_a_version_that_is_not_there_is_refused(version: int):
+def test_a_version_that_is_not_there_is_refused(stores: Stores, version: int):
     with pytest.raises(InvalidUsage, match=f"no version {version}; the newest is 3"):
-        created(MemoryStore(), 3).load(version)
+        created(stores(), 3).load(version)
 
 
-def test_the_loser_of_a_race_folds_what_the_winner_did_and_commits_after_it():
-    store = MemoryStore()
+def test_the_loser_of_a_race_folds_what_the_winner_did_and_commits_after_it(stores: Stores):
+    store = stores()
     base = created(store).load()
     one, two = log_of(store, "one"), log_of(store, "two")
     assert isinstance(one.commit(base, attempted(1)), Committed)
@@ -77,8 +77,8 @@ def test_the_loser_of_a_race_folds_what_the_winner_did_and_commits_after_it():
     assert fences(store) == [1, 2]
 
 
-def test_the_same_change_again_is_no_new_version():
-    log = created(MemoryStore())
+def test_the_same_change_again_is_no_new_version(stores: Stores):
+    log = created(stores())
     base = log.load()
     first, second = log.commit(base, attempted(1)), log.commit(base, attempted(1))
     assert isinstance(first, Committed)
@@ -87,8 +87,8 @@ def test_the_same_change_again_is_no_new_version():
 
 
 @pytest.mark.parametrize("error", [AlreadyExists, Indeterminate])
-def test_a_lost_reply_is_found_to_be_one_s_own(error: type[Exception]):
-    store = MemoryStore()
+def test_a_lost_reply_is_found_to_be_one_s_own(stores: Stores, error: type[Exception]):
+    store = stores()
     created(store)
     lossy = LostAckStore(store, error)
     log = log_of(lossy)
@@ -105,16 +105,16 @@ class SilentStore(LostAckStore):
         raise Indeterminate(key)
 
 
-def test_a_store_that_never_says_gives_commit_unknown():
-    store = MemoryStore()
+def test_a_store_that_never_says_gives_commit_unknown(stores: Stores):
+    store = stores()
     created(store)
     log = log_of(SilentStore(store))
     with pytest.raises(CommitUnknown, match="version 2"):
         log.commit(log.load(), attempted(1))
 
 
-def test_too_many_lost_races_give_contention():
-    store = MemoryStore()
+def test_too_many_lost_races_give_contention(stores: Stores):
+    store = stores()
     created(store)
 
     class Unlucky(FaultyStore):
@@ -128,8 +128,8 @@ def test_too_many_lost_races_give_contention():
         log.commit(log.load(), Sealed(1, 1))
 
 
-def test_a_newer_attempt_fences_the_older_off():
-    store = MemoryStore()
+def test_a_newer_attempt_fences_the_older_off(stores: Stores):
+    store = stores()
     log = created(store)
     drain = Fence("drain", interval(0), "old")
     log.commit(log.load(), Attempted(drain))
@@ -145,7 +145,7 @@ def test_a_newer_attempt_fences_the_older_off():
 # about to create is free again. It must not take it.
 
 
-def others(store: MemoryStore, clock: Clock, seconds: float = 2 * COLLECTION_GRACE) -> None:
+def others(store: ObjectStore, clock: Clock, seconds: float = 2 * COLLECTION_GRACE) -> None:
     clock.now += seconds
     log = log_of(store, "others")
     for number in range(50, 60):
@@ -153,19 +153,19 @@ def others(store: MemoryStore, clock: Clock, seconds: float = 2 * COLLECTION_GRA
     remove_up_to(store, log.newest_version() - 1 if log.newest_version() % CHECKPOINT_EVERY == 0 else 5)
 
 
-def refused(store: MemoryStore, stalled: StateLog, base: Head) -> None:
+def refused(store: ObjectStore, stalled: StateLog, base: Head) -> None:
     before = written_by_a(store)
     with pytest.raises((Contention, Corruption)):
         stalled.commit(base, attempted(9))
     assert written_by_a(store) <= before
 
 
-def written_by_a(store: MemoryStore) -> set[str]:
-    return {key for key, data in store.objects.items() if b'"writer":"a"' in data}
+def written_by_a(store: ObjectStore) -> set[str]:
+    return {info.key for info in store.list("") if b'"writer":"a"' in store.read(info.key)}
 
 
-def test_stalled_between_load_and_commit():
-    store, clock = MemoryStore(), Clock()
+def test_stalled_between_load_and_commit(stores: Stores):
+    store, clock = stores(), Clock()
     created(store, 3)
     log = log_of(store, clock=clock)
     base = log.load()
@@ -174,9 +174,9 @@ def test_stalled_between_load_and_commit():
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_stalled_while_loading(after: bool):
+def test_stalled_while_loading(stores: Stores, after: bool):
     """Between the listing that found the newest version and the reading of it, or just after the reading."""
-    store, clock = MemoryStore(), Clock()
+    store, clock = stores(), Clock()
     created(store, 3)
     log = log_of(InterruptedStore(store, "list", lambda: others(store, clock), after=True), clock=clock)
     try:
@@ -186,15 +186,15 @@ def test_stalled_while_loading(after: bool):
     refused(store, log, base)
 
 
-def test_stalled_after_reading_the_head():
-    store, clock = MemoryStore(), Clock()
+def test_stalled_after_reading_the_head(stores: Stores):
+    store, clock = stores(), Clock()
     created(store, 1)
     log = log_of(InterruptedStore(store, "read", lambda: others(store, clock), after=True), clock=clock)
     refused(store, log, log.load())
 
 
-def test_stalled_after_folding_what_others_did():
-    store, clock = MemoryStore(), Clock()
+def test_stalled_after_folding_what_others_did(stores: Stores):
+    store, clock = stores(), Clock()
     setup = created(store, 1)
     log = log_of(store, clock=clock)
     base = log.load()
@@ -203,8 +203,8 @@ def test_stalled_after_folding_what_others_did():
     refused(store, log_of(interrupted, clock=clock), base)
 
 
-def test_stalled_after_a_create_of_one_s_own():
-    store, clock = MemoryStore(), Clock()
+def test_stalled_after_a_create_of_one_s_own(stores: Stores):
+    store, clock = stores(), Clock()
     created(store, 1)
     interrupted = InterruptedStore(store, "create", lambda: others(store, clock), after=True)
     log = log_of(interrupted, clock=clock)
@@ -213,9 +213,9 @@ def test_stalled_after_a_create_of_one_s_own():
     refused(store, log, Head(2, "", None, 1000.0))
 
 
-def test_a_long_step_on_a_quiet_collection_commits():
+def test_a_long_step_on_a_quiet_collection_commits(stores: Stores):
     """Nobody else wrote for hours: having looked anew, the writer knows so."""
-    store, clock = MemoryStore(), Clock()
+    store, clock = stores(), Clock()
     created(store, 3)
     log = log_of(store, clock=clock)
     base = log.load()
@@ -225,8 +225,8 @@ def test_a_long_step_on_a_quiet_collection_commits():
     assert committed.fresh
 
 
-def test_a_long_step_on_a_busy_collection_commits_after_what_others_did():
-    store, clock = MemoryStore(), Clock()
+def test_a_long_step_on_a_busy_collection_commits_after_what_others_did(stores: Stores):
+    store, clock = stores(), Clock()
     setup = created(store, 3)
     log = log_of(store, clock=clock)
     base = log.load()
@@ -236,9 +236,9 @@ def test_a_long_step_on_a_busy_collection_commits_after_what_others_did():
     assert fences(store) == [0, 1, 5, 9]
 
 
-def test_collected_while_catching_up_after_a_stall():
+def test_collected_while_catching_up_after_a_stall(stores: Stores):
     """The next version is still there, the one after it is collected between two reads."""
-    store, clock = MemoryStore(), Clock()
+    store, clock = stores(), Clock()
     created(store, 1)
     log = log_of(store, clock=clock)
     base = log.load()
@@ -254,11 +254,11 @@ def test_collected_while_catching_up_after_a_stall():
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_any_refused_or_unanswered_call_of_a_commit_is_tried_again(after: bool):
+def test_any_refused_or_unanswered_call_of_a_commit_is_tried_again(stores: Stores, after: bool):
     nth = 0
     while True:
         nth += 1
-        store = MemoryStore()
+        store = stores()
         created(store, 20)
         faulty = FaultyStore(store, Fault(nth, after, dies=False))
         log = log_of(faulty)
@@ -274,48 +274,61 @@ def test_any_refused_or_unanswered_call_of_a_commit_is_tried_again(after: bool):
 # Storage that does not hold what was written.
 
 
-def test_a_tampered_version_is_found_wherever_it_is():
+def tamper(store: ObjectStore, key: str, written: bytes, other: bytes) -> None:
+    """Change what an object holds."""
+    data = store.read(key)
+    assert written in data
+    put(store, key, data.replace(written, other))
+
+
+def put(store: ObjectStore, key: str, data: bytes) -> None:
+    """Put another object in the place of one."""
+    store.delete(key)
+    store.create(key, data)
+
+
+def test_a_tampered_version_is_found_wherever_it_is(stores: Stores):
+    store = stores()
+    log = created(store, 41)
     for version in range(1, 41):
-        store = MemoryStore()
-        log = created(store, 41)
         key = f"versions/00000000/{version:012d}.json"
-        store.objects[key] = store.objects[key].replace(b'"written_at":0', b'"written_at":1')
+        tamper(store, key, b'"written_at":0', b'"written_at":1')
         assert [finding.rule for finding in verify_history(log)] == ["history"], f"version {version}"
+        tamper(store, key, b'"written_at":1', b'"written_at":0')
 
 
-def test_a_tampered_checkpoint_is_found():
-    store = MemoryStore()
+def test_a_tampered_checkpoint_is_found(stores: Stores):
+    store = stores()
     log = created(store, CHECKPOINT_EVERY)
     key = f"versions/00000000/{CHECKPOINT_EVERY:012d}.json"
-    assert b'"seal":0' in store.objects[key]
-    store.objects[key] = store.objects[key].replace(b'"seal":0', b'"seal":7')
+    tamper(store, key, b'"seal":0', b'"seal":7')
     assert list(verify_history(log))
 
 
-def test_a_sound_history_verifies():
-    assert list(verify_history(created(MemoryStore(), 50))) == []
+def test_a_sound_history_verifies(stores: Stores):
+    assert list(verify_history(created(stores(), 50))) == []
 
 
-def test_a_gap_is_corruption():
-    store = MemoryStore()
+def test_a_gap_is_corruption(stores: Stores):
+    store = stores()
     log = created(store, 5)
     store.delete("versions/00000000/000000000003.json")
     with pytest.raises(Corruption, match="version 3 is missing below 5"):
         log.load()
 
 
-def test_a_newer_format_is_refused_by_name():
-    store = MemoryStore()
+def test_a_newer_format_is_refused_by_name(stores: Stores):
+    store = stores()
     log = created(store, 1)
     key = "versions/00000000/000000000001.json"
-    newer = store.objects[key].rpartition(b',"sha256"')[0].replace(b'"format":1', b'"format":2')
-    store.objects[key] = with_checksum(newer + b"}")
+    newer = store.read(key).rpartition(b',"sha256"')[0].replace(b'"format":1', b'"format":2')
+    put(store, key, with_checksum(newer + b"}"))
     with pytest.raises(InvalidUsage, match="format 2, this code reads up to 1"):
         log.load()
 
 
-def test_stale_is_an_answer():
-    store = MemoryStore()
+def test_stale_is_an_answer(stores: Stores):
+    store = stores()
     log = created(store)
     from tidemark.model.arrangement import LedgerRun
     from tidemark.model.batch import ObjectRef

@@ -1,0 +1,70 @@
+"""One run of a DAG over a bucket: landing, root and every step's parts on S3, real apps on a real Spark; then as-of by
+Spark of what the run left there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from support.inprocess import InProcessRunner
+from support.stores import Stores
+from tests.dags.conftest import collections, database, places
+from tests.dags.support import PROJECT
+from tests.dags.test_run import DAYS, head, resident, run
+from tidemark.airflow.place import place_of
+from tidemark.arrow.read import as_of
+from tidemark.jobs.verify import verify
+
+pytestmark = [pytest.mark.s3, pytest.mark.timeout(600)]
+
+__all__ = ["collections", "database", "places", "resident"]
+
+
+@pytest.fixture
+def orders(collections: Path, resident: Path, database: None, stores: Stores, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The collection's file; a day landed in a bucket, and the collection lives there."""
+    landing, root = stores(), stores()
+    for number, row in enumerate(DAYS["2024-01-01"]):
+        data = f"id,status,amount,happened_at\n{row}\n".encode()
+        landing.create(f"orders/2024-01-01/{number}.csv", data)
+    monkeypatch.setenv("TIDEMARK_LANDING", landing.url)
+    monkeypatch.setenv("TIDEMARK_ROOT", root.url)
+    monkeypatch.setenv("TIDEMARK_LAUNCHER", "resident")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    return collections / "orders.yaml"
+
+
+def test_a_day_goes_from_landing_to_trace_in_a_bucket(orders: Path) -> None:
+    state, tasks = run(orders, "2024-01-01", "2024-01-02")
+    assert (state, set(tasks.values())) == ("success", {"success"})
+    job, after = place_of(orders).job(), head(orders).state
+    assert job.store.url.startswith("s3://")
+    assert after.trace_upper == after.seal == after.ingested.complete_from(after.collection.start)
+    assert all(after.is_vouched(batch) for batch in after.trace)
+    assert verify(replace(job, runner=lambda: InProcessRunner(job.store)), data=True).findings == ()
+    held = [[row["id"], row["status"], row["_multiplicity"]] for row in as_of(job.store, after).to_pylist()]
+    assert sorted(held) == [[1, "open", 1], [2, "open", 1]]
+    assert read_by_spark(os.environ["TIDEMARK_ROOT"], "orders") == sorted(held)
+
+
+def read_by_spark(root: str, name: str) -> list[list[object]]:
+    """What Spark's own as-of answers, in a driver of its own."""
+    app = Path(__file__).parent / "apps" / "read.py"
+    done = subprocess.run(
+        ["spark-submit", "--master", "local[2]", str(app), root, name],
+        env=os.environ | {"PYTHONPATH": str(PROJECT / "include")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: list[list[object]] = json.loads(done.stdout.splitlines()[-1])
+    return found
