@@ -252,7 +252,7 @@ END = ["moved", "moved", "evolved", "compacted", "evolved", "moved"]
 """Three batches with data are more than are to be, so that a compaction is due."""
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=30)
 @given(st.data(), st.sampled_from(ENVELOPES))
 def test_reads_answer_as_if_all_rows_had_come_under_todays_columns(data: st.DataObject, envelope: Envelope):
     with TemporaryDirectory() as folder:
