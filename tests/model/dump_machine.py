@@ -16,8 +16,10 @@ from hypothesis import event
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from model.machine import Held, Machine, files, reached, rows
-from model.oracle import Row
+from model.depths import reached
+from model.keeping import budgets, policies
+from model.machine import Held, Machine, files, rows
+from model.oracle import Oracle
 from support.faulty import FaultyStore
 from support.world import DAY, World, collection, interval
 from tidemark.errors import InvalidUsage
@@ -29,18 +31,13 @@ from tidemark.model.collection import Envelope
 from tidemark.storage.memory import MemoryStore
 
 
-class DumpOracle:
-    """What each dump said, by its time. It shares no code with the library."""
-
-    keyed = moves = False
+class DumpOracle(Oracle):
+    """What each dump said, by its time."""
 
     def __init__(self) -> None:
-        self.seal = self.since = self.forgotten = 0
-        self.rows: list[Row] = []
+        super().__init__(keyed=False, two_times=False)
+        self.allow("discard", None)
         self.dumps: dict[int, Counter] = {}
-
-    def allow(self, policy: str, reach: int | None) -> None:
-        """No row of a dump is late."""
 
     def as_of(self, time: int, event_time: int) -> Counter:
         known = [at for at in self.dumps if at <= min(time, event_time)]
@@ -48,20 +45,28 @@ class DumpOracle:
 
     def changes(self, after: int, upto: int) -> Counter:
         found: Counter = Counter()
-        times = sorted(at for at in self.dumps if after < at <= upto)
+        times = sorted({self.forward(at) for at in self.dumps if after < at <= upto})
         for before, at in pairwise([after, *times]):
-            then, now = self.as_of(before, before), self.dumps[at]
+            then, now = self.as_of(before, before), self.as_of(at, at)
             for key, value in {*then, *now}:
-                found[key, value, at, max(at, self.since)] += now[key, value] - then[key, value]
+                found[key, value, at, at] += now[key, value] - then[key, value]
         return Counter({at: n for at, n in found.items() if n})
 
 
 class DumpMachine(Machine):
     late_rows = late_rows_wait = redefine_lateness = None
 
-    @initialize(grace=st.sampled_from([0, 4]), ahead=st.just(False), past=st.lists(files, min_size=2, max_size=5))
-    def declare(self, grace, ahead, past):
-        declared = collection(Envelope.SNAPSHOT, grace=grace, compact_ahead=ahead)
+    @initialize(
+        grace=st.sampled_from([0, 4]),
+        ahead=st.booleans(),
+        retention=policies,
+        live_batches=budgets,
+        past=st.lists(files, min_size=2, max_size=5),
+    )
+    def declare(self, grace, ahead, retention, live_batches, past):
+        declared = collection(
+            Envelope.SNAPSHOT, grace=grace, compact_ahead=ahead, retention=retention, live_batches=live_batches
+        )
         self.world = World(Path(self.folder.name), declared, MemoryStore())
         self.world.store = FaultyStore(self.world.truth)
         self.oracle = DumpOracle()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from model.depths import REACHED
 from model.dump_machine import DumpMachine
-from model.machine import REACHED
 from model.test_machine import PROFILE, PROFILES
 
 pytestmark = pytest.mark.model
