@@ -17,8 +17,8 @@ from tidemark.model.instant import parse_duration, parse_instant
 from tidemark.model.interval import Interval
 from tidemark.storage.log import StateLog
 
-STEPS = ("ingest", "seal", "drain", "compact", "gate", "collect", "audit")
-WHOLE = ("collect", "audit")
+STEPS = ("ingest", "seal", "drain", "compact", "gate", "replay", "collect", "audit")
+WHOLE = ("replay", "collect", "audit")
 """Steps of the collection as a whole: their runs have no interval."""
 
 
@@ -43,6 +43,12 @@ def parser(step: str) -> argparse.ArgumentParser:
         )
     if step == "gate":
         arguments.add_argument("--gate", required=True, type=Gate, choices=list(Gate))
+    if step == "replay":
+        within = {"default": None, "type": parse_instant}
+        arguments.add_argument("--lower", **within, help="only what came with intervals from here (ISO or µs)")
+        arguments.add_argument("--upper", **within, help="and below here")
+        arguments.add_argument("--path", default=None, help="only of files whose path holds this")
+        arguments.add_argument("--as-now", action="store_true", help="what happened too long ago applies at the seal")
     if step == "collect":
         arguments.add_argument(
             "--keep-versions",
@@ -126,6 +132,13 @@ def _call(step: str, job: Job, args: argparse.Namespace) -> dict[str, Any]:
         from tidemark.jobs.verify import audit
 
         return audit(job)
+    if step == "replay":
+        from tidemark.jobs.replay import replay
+
+        if (args.lower is None) != (args.upper is None):
+            raise InvalidUsage("--lower and --upper belong together; give both")
+        some = [] if args.lower is None else [Interval(args.lower, args.upper)]
+        return replay(job, intervals=some, path=args.path, as_now=args.as_now)
     interval = Interval(args.lower, args.upper)
     if step == "ingest":
         from tidemark.jobs.ingest import ingest
