@@ -22,7 +22,7 @@ from benchmarks.report import show, tables
 from benchmarks.workload import old_age, side_by_side
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity", "peers")
+NAMES = ("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity", "peers", "contention")
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
@@ -34,7 +34,7 @@ def main(
     sizes: Annotated[str, typer.Option(help="updates, and how many seeds for each: 100k, 1m:5, 10m")] = "1m:5,10m",
     launchers: Annotated[str, typer.Option(help="for fixed_cost: resident, submit or both")] = "resident,submit",
     only: Annotated[str, typer.Option(help=f"some of {','.join(NAMES)}; or profile, or tables")] = ",".join(NAMES),
-    full: Annotated[bool, typer.Option(help="commits, longevity and peers at full size: half an hour")] = False,
+    full: Annotated[bool, typer.Option(help="commits, longevity, peers and contention at full size: an hour")] = False,
     beside: Annotated[str, typer.Option(help="what else the machine is doing, for the record")] = "",
     out: Annotated[Path | None, typer.Option(help="where the JSON goes; RESULTS.md then stays as it is")] = None,
 ) -> None:
@@ -86,6 +86,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "commits": lambda: _commits(full),
         "longevity": lambda: _longevity(full),
         "peers": lambda: _peers(full),
+        "contention": lambda: _contention(full),
     }
     for name in chosen:
         report["results"][name] = work[name]()
@@ -123,6 +124,12 @@ def _peers(full: bool) -> dict[str, Any]:
     from benchmarks.peers import peers
 
     return peers(side_by_side(full), say)
+
+
+def _contention(full: bool) -> list[dict[str, Any]]:
+    from benchmarks.contention import contention
+
+    return contention(1_000 if full else 100, say)
 
 
 def _throughput(cases: list[tuple[int, int]]) -> list[dict[str, Any]]:

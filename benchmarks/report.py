@@ -102,7 +102,7 @@ def _where(report: dict[str, Any], names: Sequence[str]) -> list[str]:
 
 def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
     """The tables of one benchmark of a report."""
-    from benchmarks import report_age
+    from benchmarks import contention, report_age
 
     found = report["results"][name]
     if name == "throughput":
@@ -113,6 +113,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield from getattr(report_age, name)(found)
     elif name == "commits":
         yield report_age.commits(found)
+    elif name == "contention":
+        yield contention.figures(found)
     else:
         table: dict[str, Callable[[Any], Figures]] = {"selectivity": _selectivity, "compaction": _compaction}
         yield table[name](found)
