@@ -12,7 +12,7 @@ import pytest
 from support.inprocess import InProcessRunner
 from support.world import DAY, World, collection, interval, vouch
 from tidemark.arrow.read import as_of, changes
-from tidemark.errors import Corruption, InvalidUsage
+from tidemark.errors import Corruption, GateFailed, InvalidUsage
 from tidemark.jobs.compact import compact
 from tidemark.jobs.drain import drain
 from tidemark.jobs.ingest import ingest
@@ -100,6 +100,23 @@ def test_a_dump_without_rows_empties_the_collection(made: World, drains: bool) -
     (drained if drains else sealed)(made, 1)
     assert held(made) == []
     assert held(made, 18) == [(1, "a", 1), (1, "b", 1)]
+
+
+def test_a_wrong_file_stops_its_dump_and_the_right_one_goes_on(made: World) -> None:
+    made.land(0, "a", [A])
+    made.land(0, "b", [{"k": "no number", "v": "a"}])
+    with pytest.raises(GateFailed, match=r"0/b.jsonl: .*; mend the file and run again$"):
+        ingested(made, 0)
+    assert made.state.dumps == ()
+    made.land(0, "b", [B])
+    assert ingested(made, 0)["rows"] == 2
+
+
+def test_a_dump_without_rows_is_said_aloud(made: World) -> None:
+    said: list[str] = []
+    made.land(0, "a", [])
+    ingest(replace(made.job(), note=said.append), interval(0), landing_root=str(made.landing))
+    assert any("has no rows: unless " in note for note in said), said
 
 
 def test_a_dump_without_rows_is_taken_out_and_put_back(made: World) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from model.script import row, steps, world
-from support.faulty import FaultyStore
+from support.faulty import Fault, FaultyStore
 from support.world import World, collection, interval
 from tidemark.jobs.ingest import ingest
 from tidemark.jobs.verify import Report, verify
@@ -207,7 +207,16 @@ def test_where_no_state_can_be_had_the_report_says_so(made: World) -> None:
     assert found.batches == 0
 
 
-def test_a_refusing_store_is_asked_again_and_metadata_is_read_once(made: World) -> None:
+def test_a_store_that_refuses_once_is_asked_again(made: World) -> None:
+    made.store = counting = FaultyStore(made.truth)
+    assert report(made).sound
+    for nth in range(1, counting.calls, 7):
+        made.store = faulty = FaultyStore(made.truth, Fault(nth, dies=False))
+        assert report(made).sound
+        assert faulty.fired
+
+
+def test_metadata_is_read_once_and_data_not_at_all(made: World) -> None:
     made.store = counting = FaultyStore(made.truth)
     assert report(made).sound
     versions = len(of_kind(made, "version"))

@@ -113,7 +113,8 @@ def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[Led
     if isinstance(outcome, Stale):
         raise Contention(f"{outcome.reason}; run the step again")
     more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
-    raise GateFailed(f"{bad[0].path}: {bad[0].reason}{more}; mend the file and run again, or set bad_files: quarantine")
+    otherwise = "" if head.state.collection.dumped else ", or set bad_files: quarantine"
+    raise GateFailed(f"{bad[0].path}: {bad[0].reason}{more}; mend the file and run again{otherwise}")
 
 
 def _change(
@@ -123,6 +124,10 @@ def _change(
     entries = [entry for answer in answers for entry in answer.entries]
     on_time = [answer.first_on_time for answer in answers if answer.first_on_time is not None]
     dump = Dump(batch, request.interval, sum(part.rows for part in parts)) if dumped and entries else None
+    if dump and not dump.rows:
+        job.note(
+            f"the dump of {request.interval} has no rows: unless {batch} is quarantined, its drain removes them all"
+        )
     return Ingested(
         fence,
         unsealed_batch(job, batch, request.interval, parts) if parts else None,
