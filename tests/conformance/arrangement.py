@@ -18,7 +18,7 @@ from tests.conformance.stand import Stand, fits
 from tidemark.arrow.consolidate import forwarded
 from tidemark.arrow.merge import between
 from tidemark.errors import Corruption
-from tidemark.model import invariants
+from tidemark.model import admission, invariants
 from tidemark.model.arrangement import Arrangement, evicted
 from tidemark.model.batch import Description, TraceBatch
 from tidemark.model.change import Compacted
@@ -50,7 +50,7 @@ class Subject:
     def append_unsealed(self, step: Step) -> None:
         lower, upper = step["seqno"]
         times = [update_of(update).time for update in step["updates"]]
-        invariants.check(invariants.of_append(self.kept, (lower, upper), times))
+        invariants.check(admission.of_append(self.kept, (lower, upper), times))
         batch = self.stand.unsealed((lower, upper), step["updates"])
         self.kept = replace(self.kept, unsealed=(*self.kept.unsealed, batch))
 
@@ -78,11 +78,11 @@ class Subject:
         self._since = frontier_of(step["to"])
 
     def validate_seal(self, step: Step) -> None:
-        invariants.check(invariants.of_seal(self._seal, frontier_of(step["to"])))
+        invariants.check(admission.of_seal(self._seal, frontier_of(step["to"])))
 
     def validate_since(self, step: Step) -> None:
         asked = CompactionFunction(frontier_of(step["to"]))
-        invariants.check(invariants.of_since(CompactionFunction(self._since), asked))
+        invariants.check(admission.of_since(CompactionFunction(self._since), asked))
 
     def list_unsealed(self, step: Step) -> list[list[int]]:
         return [[*batch.sequence, batch.first_time, batch.last_time] for batch in self.kept.unsealed]
@@ -124,7 +124,7 @@ class Subject:
         return {"since": frontier(self._since), "seal": frontier(self._seal), "updates": rows}
 
     def _unsealed(self, lower: int, upper: int) -> list[Any]:
-        invariants.check(invariants.of_range(lower, upper))
+        invariants.check(admission.of_range(lower, upper))
         store = self.stand.store
         within = [b for b in self.kept.unsealed if lower <= b.last_time and b.first_time < upper]
         return [between(rows, lower, upper) for rows in read(store, parts_table.parts_of(store, within))]
@@ -155,7 +155,7 @@ class Subject:
 
     def trace_append(self, step: Step) -> None:
         description = Description(*(frontier_of(step.get(name, 0)) for name in ("lower", "upper", "since")))
-        invariants.check(invariants.of_trace_append(self.kept, description))
+        invariants.check(admission.of_trace_append(self.kept, description))
         invariants.check(invariants.of_trace_rows(description, [[update_of(update) for update in step["updates"]]]))
         batch = self.stand.trace(description, step.get("level", 0), [step["updates"]])
         self.kept = replace(self.kept, trace=(*self.kept.trace, batch))

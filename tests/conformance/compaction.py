@@ -12,7 +12,7 @@ from tidemark.arrow.merge import Tally, merged
 from tidemark.arrow.parts import PartWriter
 from tidemark.arrow.schema import updates_schema
 from tidemark.errors import Corruption
-from tidemark.model import invariants
+from tidemark.model import admission, invariants
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, Part, TraceBatch
 from tidemark.model.frontier import CompactionFunction
@@ -63,7 +63,7 @@ def _compacted(case: Case) -> tuple[Stand, Arrangement, CompactionRequest, Trace
         for value in (case["b0"], case["b1"])
     ]
     function = CompactionFunction(frontier_of(case["since"]))
-    invariants.check(invariants.of_merge([batch.description for batch in inputs], function))
+    invariants.check(admission.of_merge([batch.description for batch in inputs], function))
     lower, upper = inputs[0].description.lower, inputs[1].description.upper
     request = CompactionRequest(tuple(inputs), Description(lower, upper, function.since))
     state = Arrangement(COLLECTION, seal=upper, since=function.since, trace=tuple(inputs) if lower == 0 else ())

@@ -1,5 +1,4 @@
-"""What must hold of states, of batches and their rows, and of what is asked of them: each rule with a name, and both
-values where it is broken.
+"""What must hold of states, of batches and their rows: each rule with a name, and both values where it is broken.
 
 Every function yields what is broken, in the order in which the rules are to be checked. States and batches check
 themselves on construction with these; gates and `verify` find the same at scale, and call it by the same names.
@@ -14,13 +13,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tidemark.errors import Corruption
-from tidemark.model.instant import MAX_TIME
+from tidemark.model.frontier import EMPTY
 from tidemark.model.update import Update, sort_key
 
 if TYPE_CHECKING:
     from tidemark.model.arrangement import Arrangement
     from tidemark.model.batch import Description, TraceBatch, UnsealedBatch
-    from tidemark.model.frontier import CompactionFunction
 
 Param = int | str
 
@@ -81,10 +79,10 @@ def of_state(state: Arrangement) -> Iterator[Violation]:
     """A state: its batches one by one have checked themselves."""
     ids = [batch.id for batch in state.batches]
     for name in sorted({name for name in ids if ids.count(name) > 1}) if len(ids) != len(set(ids)) else ():
-        yield _broken(Rule.BATCHES_NAMED_ONCE, f"a batch is named twice: {name}", batch=name)
+        yield broken(Rule.BATCHES_NAMED_ONCE, f"a batch is named twice: {name}", batch=name)
     for left, right in pairwise(state.unsealed):
         if left.sequence[1] > right.sequence[0]:
-            yield _broken(
+            yield broken(
                 Rule.SEQUENCES_ASCEND,
                 f"unsealed sequence intervals overlap: {left.sequence} and {right.sequence}",
                 upper=left.sequence[1],
@@ -99,20 +97,20 @@ def _of_trace(state: Arrangement) -> Iterator[Violation]:
         since, upper = batch.description.since, batch.description.upper
         if since > state.since:
             message = f"trace batch {batch} has since beyond the collection's {shown(state.since)}"
-            yield _broken(Rule.SINCE_OF_THE_STATE, message, batch_since=since, since=state.since)
+            yield broken(Rule.SINCE_OF_THE_STATE, message, batch_since=since, since=state.since)
         if upper > state.seal:
             message = f"trace batch {batch} reaches beyond the seal {shown(state.seal)}"
-            yield _broken(Rule.UPPER_BELOW_THE_SEAL, message, upper=upper, seal=state.seal)
+            yield broken(Rule.UPPER_BELOW_THE_SEAL, message, upper=upper, seal=state.seal)
     for older, newer in pairwise(state.trace):
         upper, lower = older.description.upper, newer.description.lower
         if upper != lower:
             message = f"trace has a gap or overlap at {upper}: {newer.description}"
-            yield _broken(Rule.NEIGHBOURS_TOUCH, message, upper=upper, lower=lower)
+            yield broken(Rule.NEIGHBOURS_TOUCH, message, upper=upper, lower=lower)
         if older.level < newer.level:
             message = f"trace level rises from {older} to {newer}"
-            yield _broken(Rule.LEVELS_DO_NOT_RISE, message, older=older.level, newer=newer.level)
+            yield broken(Rule.LEVELS_DO_NOT_RISE, message, older=older.level, newer=newer.level)
     if state.trace and (lower := state.trace[0].description.lower) != 0:
-        yield _broken(Rule.TRACE_FROM_ZERO, f"the trace starts at {lower}, not at 0", lower=lower)
+        yield broken(Rule.TRACE_FROM_ZERO, f"the trace starts at {lower}, not at 0", lower=lower)
 
 
 def _of_dumps(state: Arrangement) -> Iterator[Violation]:
@@ -121,19 +119,19 @@ def _of_dumps(state: Arrangement) -> Iterator[Violation]:
     for older, newer in pairwise(dumps):
         if older.time == newer.time:
             message = f"dumps {older.batch} and {newer.batch} are both of {newer.time}"
-            yield _broken(Rule.DUMPS_ASCEND, message, older=older.time, newer=newer.time)
+            yield broken(Rule.DUMPS_ASCEND, message, older=older.time, newer=newer.time)
     unsealed = {batch.id for batch in state.unsealed} if dumps else set()
     for dump in dumps:
         if dump.rows and dump.batch not in unsealed:
             message = f"dump {dump.batch} of {dump.rows} rows has no unsealed batch"
-            yield _broken(Rule.DUMPS_HAVE_ROWS, message, dump=dump.batch, rows=dump.rows)
+            yield broken(Rule.DUMPS_HAVE_ROWS, message, dump=dump.batch, rows=dump.rows)
 
 
 def of_interval(what: str, lower: int, upper: int) -> Iterator[Violation]:
     """The half-open interval of a batch, of times or of sequence numbers."""
     if not 0 <= lower < upper:
         message = f"{what} [{shown(lower)}, {shown(upper)}) must satisfy 0 <= lower < upper"
-        yield _broken(Rule.INTERVAL, message, lower=lower, upper=upper)
+        yield broken(Rule.INTERVAL, message, lower=lower, upper=upper)
 
 
 def of_unsealed_batch(batch: UnsealedBatch) -> Iterator[Violation]:
@@ -143,23 +141,23 @@ def of_unsealed_batch(batch: UnsealedBatch) -> Iterator[Violation]:
     for first, last in bounds:
         if first > last:
             message = f"unsealed batch {batch.id} has its time bounds reversed: {first} to {last}"
-            yield _broken(Rule.TIME_BOUNDS, message, first=first, last=last)
+            yield broken(Rule.TIME_BOUNDS, message, first=first, last=last)
     if batch.rows < 1:
-        yield _not_empty(f"unsealed batch {batch.id} has {batch.rows} rows; an empty one is never recorded")
+        yield not_empty(f"unsealed batch {batch.id} has {batch.rows} rows; an empty one is never recorded")
 
 
 def of_unsealed_rows(sequence: tuple[int, int], rows: Sequence[Update]) -> Iterator[Violation]:
     """An unsealed batch and what it holds: rows as they came, in no order, zero diffs and repetitions among them."""
     yield from of_interval("sequence interval", *sequence)
     if not rows:
-        yield _not_empty(f"the unsealed batch of sequence interval {sequence} has no rows")
+        yield not_empty(f"the unsealed batch of sequence interval {sequence} has no rows")
 
 
 def of_trace_batch(batch: TraceBatch) -> Iterator[Violation]:
     """A trace batch as recorded; its description has checked itself."""
     if (batch.rows == 0) != (batch.parts is None):
         message = f"trace batch {batch.id} has {batch.rows} rows and parts {batch.parts}"
-        yield _broken(Rule.PARTS_FOR_ROWS, message, rows=batch.rows, parts=str(batch.parts))
+        yield broken(Rule.PARTS_FOR_ROWS, message, rows=batch.rows, parts=str(batch.parts))
 
 
 def of_trace_rows(description: Description, parts: Iterable[Iterable[Update]]) -> Iterator[Violation]:
@@ -171,7 +169,7 @@ def of_trace_rows(description: Description, parts: Iterable[Iterable[Update]]) -
         if before is not None:
             yield from _of_order(before, update)
         if update.diff == 0:
-            yield _broken(Rule.NO_ZERO_DIFFS, f"{_named(update)} has diff 0", time=update.time, diff=0)
+            yield broken(Rule.NO_ZERO_DIFFS, f"{_named(update)} has diff 0", time=update.time, diff=0)
         before = update
 
 
@@ -179,95 +177,36 @@ def _of_time(description: Description, time: int) -> Iterator[Violation]:
     lower, upper, since = description.lower, description.upper, description.since
     if time < lower:
         message = f"{description} holds time {time}, before its lower {lower}"
-        yield _broken(Rule.TIMES_FROM_LOWER, message, time=time, lower=lower)
+        yield broken(Rule.TIMES_FROM_LOWER, message, time=time, lower=lower)
     # Once since has passed the upper, rows that were forwarded stand at since itself.
     if since < upper <= time:
         message = f"{description} holds time {time}, at or after its upper {upper}"
-        yield _broken(Rule.TIMES_TO_UPPER_OR_SINCE, message, time=time, upper=upper)
+        yield broken(Rule.TIMES_TO_UPPER_OR_SINCE, message, time=time, upper=upper)
     elif upper <= since < time:
         message = f"{description} holds time {time}, after its since {since}"
-        yield _broken(Rule.TIMES_TO_UPPER_OR_SINCE, message, time=time, since=since)
+        yield broken(Rule.TIMES_TO_UPPER_OR_SINCE, message, time=time, since=since)
 
 
 def _of_order(before: Update, update: Update) -> Iterator[Violation]:
     if sort_key(before) > sort_key(update):
         message = f"{_named(update)} comes after {_named(before)}"
-        yield _broken(Rule.SORTED, message, before=_named(before), after=_named(update))
+        yield broken(Rule.SORTED, message, before=_named(before), after=_named(update))
     elif sort_key(before) == sort_key(update):
-        yield _broken(Rule.CONSOLIDATED, f"{_named(update)} is there twice", update=_named(update))
-
-
-def of_seal(current: int, requested: int) -> Iterator[Violation]:
-    """A seal asked for; the same again is fine."""
-    if requested < current:
-        message = f"seal cannot move back from {shown(current)} to {shown(requested)}"
-        yield _broken(Rule.SEAL_ADVANCES, message, requested=requested, current=current)
-
-
-def of_since(current: CompactionFunction, requested: CompactionFunction) -> Iterator[Violation]:
-    """What compaction may forward henceforth; the same again is fine, a since beyond the seal and the empty one too."""
-    if not requested.absorbs(current):
-        message = f"since cannot move back: {current} was allowed, {requested} asked for"
-        yield _broken(Rule.SINCE_ADVANCES, message, requested=requested.since, current=current.since)
-
-
-def of_write(seal: int, first_time: int) -> Iterator[Violation]:
-    """Rows that are not late, to be written to a collection: no time is below its seal."""
-    if first_time < seal:
-        message = f"the seal {shown(seal)} has passed the batch's first time {first_time}"
-        yield _broken(Rule.ABOVE_THE_SEAL, message, time=first_time, seal=seal)
-
-
-def of_append(state: Arrangement, sequence: tuple[int, int], times: Sequence[int]) -> Iterator[Violation]:
-    """A batch with rows of these times, to be appended to the unsealed ones. It may lie below the seal: a write and a
-    later seal may be committed as one. What the trace covers it must not touch, as reads would not see it."""
-    if sequence[0] != state.sequence_upper:
-        message = f"sequence interval {sequence} does not continue from {state.sequence_upper}"
-        yield _broken(Rule.SEQUENCE_CONTINUES, message, expected=state.sequence_upper, got=sequence[0])
-    early = [time for time in times if time < state.trace_upper]
-    if early:
-        message = f"the batch holds time {early[0]}, but the trace is complete below {state.trace_upper}"
-        yield _broken(Rule.ABOVE_THE_TRACE, message, time=early[0], trace_upper=state.trace_upper)
-    if not times:
-        yield _not_empty("the batch to append has no rows")
-
-
-def of_trace_append(state: Arrangement, description: Description) -> Iterator[Violation]:
-    """A batch to be appended to the trace: it begins where the trace ends."""
-    if description.lower != state.trace_upper:
-        message = f"the trace upper moved from {description.lower} to {state.trace_upper}"
-        yield _broken(Rule.NEIGHBOURS_TOUCH, message, upper=state.trace_upper, lower=description.lower)
-
-
-def of_range(lower: int, upper: int) -> Iterator[Violation]:
-    """Times `[lower, upper)` to read; an empty range is fine."""
-    if upper < lower:
-        message = f"the range [{shown(lower)}, {shown(upper)}) ends before it begins"
-        yield _broken(Rule.RANGE, message, lower=lower, upper=upper)
-
-
-def of_merge(inputs: Sequence[Description], function: CompactionFunction) -> Iterator[Violation]:
-    """Batches to be merged into one, oldest first: neighbours, none of them forwarded further than the result."""
-    for older, newer in pairwise(inputs):
-        if older.upper != newer.lower:
-            message = f"cannot merge {older} and {newer}: {older.upper} is not {newer.lower}"
-            yield _broken(Rule.MERGE_OF_NEIGHBOURS, message, upper=older.upper, lower=newer.lower)
-    for held in inputs:
-        if not function.absorbs(held.function):
-            message = f"cannot merge {held} into {function}: {held.function} was forwarded already"
-            yield _broken(Rule.MERGE_KEEPS_SINCE, message, requested=function.since, input_since=held.since)
+        yield broken(Rule.CONSOLIDATED, f"{_named(update)} is there twice", update=_named(update))
 
 
 def shown(frontier: int) -> str:
     """A frontier for people; the empty one has no number."""
-    return "empty" if frontier == MAX_TIME else str(frontier)
+    return "empty" if frontier == EMPTY else str(frontier)
 
 
-def _not_empty(message: str) -> Violation:
-    return _broken(Rule.NOT_EMPTY, message, rows=0)
+def not_empty(message: str) -> Violation:
+    """That there are no rows where some must be."""
+    return broken(Rule.NOT_EMPTY, message, rows=0)
 
 
-def _broken(rule: Rule, message: str, **params: Param) -> Violation:
+def broken(rule: Rule, message: str, **params: Param) -> Violation:
+    """A rule that is broken, the values by name."""
     return Violation(rule, message, tuple(params.items()))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.drawn import ref, trace_batch, unsealed_batch
 from support.world import collection
 from tidemark.errors import Corruption
-from tidemark.model import invariants
+from tidemark.model import admission, invariants
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description
 from tidemark.model.frontier import EMPTY, CompactionFunction
@@ -108,39 +108,39 @@ def test_an_interval_is_checked_before_the_rows():
     ],
 )
 def test_an_append_says_the_first_of_what_is_wrong(sequence: tuple[int, int], times: list[int], broken: list[object]):
-    assert told(invariants.of_append(STATE, sequence, times))[:1] == broken
+    assert told(admission.of_append(STATE, sequence, times))[:1] == broken
 
 
 def test_frontiers_stay_or_advance():
-    assert told(invariants.of_seal(4, 4)) == told(invariants.of_seal(4, EMPTY)) == []
-    assert told(invariants.of_seal(4, 3)) == [(Rule.SEAL_ADVANCES, {"requested": 3, "current": 4})]
+    assert told(admission.of_seal(4, 4)) == told(admission.of_seal(4, EMPTY)) == []
+    assert told(admission.of_seal(4, 3)) == [(Rule.SEAL_ADVANCES, {"requested": 3, "current": 4})]
     four, nine, empty = CompactionFunction(4), CompactionFunction(9), CompactionFunction(EMPTY)
-    assert told(invariants.of_since(four, four)) == told(invariants.of_since(nine, empty)) == []
-    assert told(invariants.of_since(nine, four)) == [(Rule.SINCE_ADVANCES, {"requested": 4, "current": 9})]
-    assert told(invariants.of_since(empty, nine)) == [(Rule.SINCE_ADVANCES, {"requested": 9, "current": EMPTY})]
-    (back,) = invariants.of_since(empty, nine)
+    assert told(admission.of_since(four, four)) == told(admission.of_since(nine, empty)) == []
+    assert told(admission.of_since(nine, four)) == [(Rule.SINCE_ADVANCES, {"requested": 4, "current": 9})]
+    assert told(admission.of_since(empty, nine)) == [(Rule.SINCE_ADVANCES, {"requested": 9, "current": EMPTY})]
+    (back,) = admission.of_since(empty, nine)
     assert "empty" in back.message
     assert str(EMPTY) not in back.message
 
 
 def test_writes_ranges_and_appends_to_the_trace():
-    assert told(invariants.of_write(4, 4)) == []
-    assert told(invariants.of_write(4, 3)) == [(Rule.ABOVE_THE_SEAL, {"time": 3, "seal": 4})]
-    assert told(invariants.of_range(4, 4)) == []
-    assert told(invariants.of_range(4, 3)) == [(Rule.RANGE, {"lower": 4, "upper": 3})]
-    assert told(invariants.of_trace_append(STATE, Description(20, 30))) == []
-    assert told(invariants.of_trace_append(STATE, Description(19, 30))) == [
+    assert told(admission.of_write(4, 4)) == []
+    assert told(admission.of_write(4, 3)) == [(Rule.ABOVE_THE_SEAL, {"time": 3, "seal": 4})]
+    assert told(admission.of_range(4, 4)) == []
+    assert told(admission.of_range(4, 3)) == [(Rule.RANGE, {"lower": 4, "upper": 3})]
+    assert told(admission.of_trace_append(STATE, Description(20, 30))) == []
+    assert told(admission.of_trace_append(STATE, Description(19, 30))) == [
         (Rule.NEIGHBOURS_TOUCH, {"upper": 20, "lower": 19})
     ]
 
 
 def test_a_merge_is_of_neighbours_and_never_forgets_how_far_they_were_forwarded():
     older, newer, apart = Description(0, 2, 1), Description(2, 4), Description(5, 6)
-    assert told(invariants.of_merge([older, newer], CompactionFunction(1))) == []
-    assert told(invariants.of_merge([older, newer], CompactionFunction(0))) == [
+    assert told(admission.of_merge([older, newer], CompactionFunction(1))) == []
+    assert told(admission.of_merge([older, newer], CompactionFunction(0))) == [
         (Rule.MERGE_KEEPS_SINCE, {"requested": 0, "input_since": 1})
     ]
-    assert told(invariants.of_merge([newer, apart], CompactionFunction(0))) == [
+    assert told(admission.of_merge([newer, apart], CompactionFunction(0))) == [
         (Rule.MERGE_OF_NEIGHBOURS, {"upper": 4, "lower": 5})
     ]
 

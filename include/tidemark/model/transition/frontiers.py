@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidemark.model import invariants
+from tidemark.model import admission
 from tidemark.model.arrangement import Arrangement, Certificate, FrontierCertificate
 from tidemark.model.change import (
     Certified,
@@ -51,7 +51,7 @@ def compaction_allowed(state: Arrangement, change: CompactionAllowed) -> Outcome
     holds = tuple(hold for hold in state.holds if hold.expires is None or hold.expires > change.now)
     if new == old and holds == state.holds:
         return AlreadyApplied()
-    for broken in invariants.of_since(old, new):
+    for broken in admission.of_since(old, new):
         return Stale(broken.message)
     for hold in holds:
         if not old.then(new.capped(hold.since)).absorbs(new):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tidemark.model import invariants
+from tidemark.model import admission, invariants
 from tidemark.model.arrangement import Arrangement, Certificate, evicted
 from tidemark.model.batch import TraceBatch
 from tidemark.model.change import (
@@ -23,7 +23,7 @@ def drained(state: Arrangement, change: Drained) -> Outcome:
         return AlreadyApplied()
     if off := fenced_off(state, change.fence):
         return off
-    for broken in invariants.of_trace_append(state, batch.description):
+    for broken in admission.of_trace_append(state, batch.description):
         return Stale(broken.message)
     if batch.description.upper > state.seal:
         return Stale(f"the drain reaches {batch.description.upper}, beyond the seal {state.seal}")
@@ -52,7 +52,7 @@ def compacted(state: Arrangement, change: Compacted) -> Outcome:
     inputs = state.trace[at : at + len(change.inputs)]
     for held in inputs:
         if held.rows:
-            invariants.check(invariants.of_merge([held.description], change.batch.description.function))
+            invariants.check(admission.of_merge([held.description], change.batch.description.function))
     trace = merged_trace(state.trace, inputs, change.batch)
     rewritten = not any(held.parts == change.batch.parts for held in inputs)
     totals = replace(

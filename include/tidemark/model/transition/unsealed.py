@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tidemark.model import invariants
+from tidemark.model import admission
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import UnsealedBatch
 from tidemark.model.change import (
@@ -33,7 +33,7 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
         return off
     if dump and (reason := _misfit(state, dump)):
         return Stale(reason)
-    for broken in invariants.of_write(state.seal, batch.first_time) if batch else ():
+    for broken in admission.of_write(state.seal, batch.first_time) if batch else ():
         return Stale(broken.message)
     if change.first_on_time is not None and change.first_on_time < state.seal:
         return Stale(f"the seal {state.seal} has passed {change.first_on_time}, judged on time before")
