@@ -1,0 +1,118 @@
+"""Bounded memory, measured: what a child process has at its peak does not grow with what it merges, reads or trims."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.pure.arrow.samples import SMALL
+from tidemark.arrow import merge, read, trim
+from tidemark.arrow.parts import PartWriter
+from tidemark.arrow.schema import updates_schema
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import Description, Part, TraceBatch
+from tidemark.model.frontier import CompactionFunction, Rung
+from tidemark.plan.tasks import KeyRange, MergeTask, TrimTask
+from tidemark.storage import parts_table
+from tidemark.storage.local import LocalStore
+
+pytestmark = pytest.mark.pure
+
+WIDE, INPUTS = 400, 5
+GROUP, BUFFERED = 1_000, 10_000
+"""Small row groups and buffers, so that a few megabytes fill them: what is larger than memory need not be large."""
+LITTLE, MUCH = 10_000, 110_000
+"""Rows of each input: what fills all buffers, and eleven times that."""
+ALLOWED = 40 * 2**20
+
+Inputs = list[list[Part]]
+
+
+def written(store: LocalStore, name: str, rows: int) -> Inputs:
+    """Sorted inputs whose keys alternate, each of other times, with words that compress well."""
+    schema = updates_schema(SMALL)
+    inputs = []
+    for number in range(INPUTS):
+        with PartWriter(store, f"{name}{number}", schema, key_width=1, facts=False, group_rows=GROUP) as writer:
+            for start in range(0, rows, GROUP):
+                some = range(start, start + GROUP)
+                words = pa.array([f"{number}{row % 7}".ljust(WIDE, "w") for row in some])
+                times = pa.array([number * 10 + row % 10 for row in some], pa.int64())
+                keys = pa.array([row * INPUTS + number for row in some], pa.int64())
+                columns = [keys, words, times, times, pa.array([1] * GROUP, pa.int64())]
+                writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
+            inputs.append(list(writer.close()))
+    return inputs
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Inputs, Inputs]:
+    root = str(tmp_path_factory.mktemp("memory"))
+    store = LocalStore(root)
+    return root, written(store, "little", LITTLE), written(store, "much", MUCH)
+
+
+def merging(store: LocalStore, inputs: Inputs) -> None:
+    function = CompactionFunction(40, (Rung(30, 5), Rung(0, 15)))
+    parts = tuple(part for each in inputs for part in each)
+    answer = merge.merge_range(store, MergeTask(SMALL, parts, KeyRange(), 0, 10**6, function, "out"))
+    assert sum(part.rows for part in answer.parts) == answer.rows_read == sum(part.rows for part in parts)
+
+
+def reading(store: LocalStore, inputs: Inputs) -> None:
+    trace = []
+    for number, parts in enumerate(inputs):
+        ref = parts_table.save(store, f"{parts[0].file.key}.json", parts)
+        rows = sum(part.rows for part in parts)
+        bounds = Description(number * 10, number * 10 + 10)
+        trace.append(TraceBatch(f"t{number}", bounds, 0, rows, 1, 0, ref, len(parts)))
+    state = Arrangement(SMALL, seal=INPUTS * 10, since=40, rungs=(Rung(0, 10),), trace=tuple(trace))
+    held = sum(batch.rows for batch in trace)
+    assert sum(rows.num_rows for rows in read.as_of_batches(store, state)) == held
+    told = sum(rows.num_rows for rows in read.changes_batches(store, state, after=9))
+    assert told == held * (INPUTS - 1) // INPUTS
+
+
+def trimming(store: LocalStore, inputs: Inputs) -> None:
+    for part in inputs[0]:
+        answer = trim.trim_part(store, TrimTask(SMALL, part, False, 5, 2**63 - 1, "trimmed"))
+        assert sum(kept.rows for kept in answer.parts) == part.rows // 2
+
+
+def grown(work: Callable[[LocalStore, Inputs], None], root: str, little: Inputs, much: Inputs) -> int:
+    """Bytes by which the peak of `much` is above that of `little`, buffers being small."""
+    setattr(merge, "merged", partial(merge.merged, buffered_rows=BUFFERED))  # noqa: B010
+    setattr(read, "BUFFERED_ROWS", BUFFERED)  # noqa: B010
+    for module in (merge, trim):
+        setattr(module, "PartWriter", partial(PartWriter, group_rows=GROUP))  # noqa: B010
+    store = LocalStore(root)
+    work(store, little)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    work(store, much)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+
+
+def _report(queue: Any, *asked: Any) -> None:
+    queue.put(grown(*asked))
+
+
+@pytest.mark.parametrize("work", [merging, reading, trimming])
+def test_work_on_more_than_memory_stays_within_it(
+    stored: tuple[str, Inputs, Inputs], work: Callable[[LocalStore, Inputs], None]
+) -> None:
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    child = context.Process(target=_report, args=(queue, work, *stored))
+    child.start()
+    used = queue.get(timeout=120)
+    child.join(20)
+    assert child.exitcode == 0
+    more = (INPUTS if work is not trimming else 1) * (MUCH - LITTLE) * (WIDE + 40)
+    assert used < ALLOWED, f"{used / 2**20:.0f} MiB for {more / 2**20:.0f} more"
+    assert work is trimming or more > 5 * ALLOWED
