@@ -88,7 +88,7 @@ class _Facts:
     def of(self, block: pa.RecordBatch, first: int) -> pa.RecordBatch:
         """What the messages of a block say, the first of which is the file's `first`."""
         rows = np.arange(first, first + block.num_rows)
-        op = block.column(OP)
+        op = self._typed(block, "", [Column(OP, ColumnType.STRING)], first)[OP]
         self._check_ops(op, rows)
         removed = pc.equal(op, "d").fill_null(False)
         told = pc.is_in(op, value_set=pa.array(["c", "r", "u"]))

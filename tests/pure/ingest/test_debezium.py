@@ -305,6 +305,7 @@ BAD_PARQUET: list[tuple[str, list[Any], str]] = [
     ("truncate", [OK, message("t")], "^row 1: op t truncates"),
     ("op missing", [OK, {"after": row(1)}], "^row 1: there is no op in the message$"),
     ("wrong type", [message("c", None, row(1, "a", "x"))], "^column n is declared int, the file has string$"),
+    ("op of another type", [OK | {"op": 1}], "^column op is declared string, the file has int64$"),
 ]
 
 

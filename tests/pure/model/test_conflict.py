@@ -8,6 +8,7 @@ from support.world import collection, interval
 from tidemark.model.arrangement import Fence, LedgerRun
 from tidemark.model.batch import Description, ObjectRef, TraceBatch
 from tidemark.model.change import (
+    REPLAY,
     Attempted,
     Change,
     Compacted,
@@ -28,6 +29,9 @@ COMPACTED = Compacted(FENCE, ("x",), TraceBatch("y", Description(0, 10), 0, 0, 0
 REDEFINED = Redefined(collection())
 
 
+REPLAYED = Ingested(Fence(REPLAY, interval(0), "t"), None, RUN, (7,))
+
+
 def ingested(*sources: int) -> Ingested:
     return Ingested(FENCE, None, RUN, sources)
 
@@ -38,6 +42,13 @@ def ingested(*sources: int) -> Ingested:
         (ingested(1, 2), ingested(2, 3)),
         (ingested(1), Released("b", RUN, (1,))),
         (Released("b", RUN, (1,)), ingested(1)),
+        # Dead letters count only as long as the file they came in does.
+        (REPLAYED, Quarantined("b", RUN)),
+        (Quarantined("b", RUN), REPLAYED),
+        (Released("replayed", RUN, (7,)), Quarantined("b", RUN)),
+        (Quarantined("b", RUN), Released("replayed", RUN, (7,))),
+        (REPLAYED, REPLAYED),
+        (REPLAYED, Released("replayed", RUN, (7,))),
         # Its rows may be among those the drain has read.
         (DRAINED, Quarantined("b", RUN)),
         # What it touched may be vouched for no longer; its rows may be judged otherwise now.
@@ -58,6 +69,10 @@ def test_planned_anew(mine: Change, theirs: Change):
     [
         (ingested(1), ingested(2)),
         (ingested(1), Quarantined("b", RUN)),
+        (Quarantined("a", RUN), Quarantined("b", RUN)),
+        (Released("a", RUN, (1,)), Released("b", RUN, (2,))),
+        (REPLAYED, ingested(1)),
+        (REPLAYED, DRAINED),
         (ingested(1), COMPACTED),
         (DRAINED, ingested(1)),
         (DRAINED, COMPACTED),

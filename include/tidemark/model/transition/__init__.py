@@ -88,8 +88,9 @@ def conflict(mine: Change, theirs: Change) -> str | None:
         shared = set(mine.sources) & set(theirs.sources)
         if shared:
             return f"{len(shared)} of the source files were ingested by another run meanwhile"
-    if _moves_sources(mine) and _moves_sources(theirs) and not _is_same_move(mine, theirs):
-        return "another run took batches out, put them back or replayed dead letters meanwhile"
+    for one, other in ((mine, theirs), (theirs, mine)):
+        if isinstance(one, Quarantined) and _counts_again(other):
+            return "another run took a batch out, or put one back or replayed dead letters, meanwhile"
     if isinstance(mine, Drained) and isinstance(theirs, Quarantined):
         return f"batch {theirs.batch} was quarantined meanwhile"
     if isinstance(mine, Ingested | Drained | Compacted) and isinstance(theirs, Redefined):
@@ -100,14 +101,7 @@ def conflict(mine: Change, theirs: Change) -> str | None:
     return None
 
 
-def _moves_sources(change: Change) -> bool:
-    """Whether a change rests on what became of the sources of other batches: dead letters are a batch's only as long as
-    the file they came in is another's."""
-    return isinstance(change, Quarantined | Released) or (isinstance(change, Ingested) and change.fence.step == REPLAY)
-
-
-def _is_same_move(mine: Change, theirs: Change) -> bool:
-    moves = (Quarantined, Released)
-    return (
-        isinstance(mine, moves) and isinstance(theirs, moves) and (mine.kind, mine.batch) == (theirs.kind, theirs.batch)
-    )
+def _counts_again(change: Change) -> bool:
+    """Whether a change rests on files that other batches hold: dead letters count only as long as the file they came in
+    does, and it is not taken out while they do."""
+    return isinstance(change, Released) or (isinstance(change, Ingested) and change.fence.step == REPLAY)
