@@ -9,6 +9,7 @@ from typing import Any
 from tidemark.model.arrangement import LedgerRun
 from tidemark.model.batch import ObjectRef
 from tidemark.storage import ledger, parts_table
+from tidemark.storage.several import several
 from tidemark.storage.store import ObjectStore
 from tidemark.storage.versions import CHECKPOINT_EVERY, Version
 
@@ -41,21 +42,20 @@ class Named:
         whole = self._checkpoints.get(oldest)
         roots = [*(self._changes.get(oldest, ()) if whole is None else whole)]
         roots += (root for number, changed in self._changes.items() if number > oldest for root in changed)
-        return {key for root in roots for key in self._keys(root)}
+        by_key = {_key(root): root for root in roots}
+        closed = [root for key, root in by_key.items() if key not in self._opened]
+        self._opened |= zip(map(_key, closed), several(self._read, closed), strict=True)
+        return {named for key in by_key for named in self._opened[key]}
 
-    def _keys(self, root: Root) -> frozenset[str]:
-        key = root.key if isinstance(root, ObjectRef) else root.object.key
-        if key not in self._opened:
-            self._opened[key] = frozenset(self._read(root))
-        return self._opened[key]
-
-    def _read(self, root: Root) -> Iterator[str]:
+    def _read(self, root: Root) -> frozenset[str]:
         if isinstance(root, LedgerRun):
-            yield from (ref.key for ref in ledger.named_objects(self.store, root))
-            return
-        yield root.key
-        if parts_table.is_one(root):
-            yield from (part.file.key for part in parts_table.load(self.store, root))
+            return frozenset(ref.key for ref in ledger.named_objects(self.store, root))
+        parts = parts_table.load(self.store, root) if parts_table.is_one(root) else ()
+        return frozenset({root.key, *(part.file.key for part in parts)})
+
+
+def _key(root: Root) -> str:
+    return root.key if isinstance(root, ObjectRef) else root.object.key
 
 
 def _roots(value: Any) -> Iterator[Root]:

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.storage.codec import FORMAT, VersionRecord, check_checksum, decode
+from tidemark.storage.several import several
 from tidemark.storage.store import Missing, ObjectInfo, ObjectStore, Unavailable
 
 T = TypeVar("T")
@@ -75,8 +76,7 @@ class Versions:
     def between(self, first: int, last: int) -> Iterator[Version]:
         """The versions from first to last, each checked to follow the one before. Missing where one is not there."""
         before: Version | None = None
-        for number in range(first, last + 1):
-            version = self.present(number)
+        for version in several(self.present, range(first, last + 1)):
             if before is not None:
                 check_follows(version, before.sha256, before.number)
             yield version
