@@ -378,6 +378,24 @@ def test_versions_are_kept_at_least_for_their_grace(world: World):
     assert GRACES.objects == 24 * 3600 * SECOND
 
 
+def test_many_objects_go_at_once_and_those_that_stay_are_told(world: World):
+    for number in range(500):
+        world.truth.create(f"data/orphan/{number:03}.parquet", b"1")
+
+    class Stubborn(WrappedStore):
+        def delete(self, key):
+            if key.endswith("7.parquet"):
+                raise Unavailable(key)
+            super().delete(key)
+
+    world.store = Stubborn(world.truth)
+    report = world.run(lambda job: collect(job, keep=0, graces=AT_ONCE))
+    left = {f"data/orphan/{number:03}.parquet" for number in range(7, 500, 10)}
+    assert {key for key in keys(world, "data/") if "orphan" in key} == left
+    assert not left & {entry.key for entry in report.removed}
+    assert report.failed == len(left)
+
+
 def test_records_of_reads_go_after_thirty_days_and_unknown_folders_stay(world: World):
     for key in ("reads/1.json", "somebody/else.txt", "readme"):
         world.truth.create(key, b"1")

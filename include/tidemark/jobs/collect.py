@@ -31,6 +31,7 @@ from tidemark.plan.collect import (
 from tidemark.storage import plans
 from tidemark.storage.head import COLLECTION_GRACE, DATA_GRACE
 from tidemark.storage.named import Named
+from tidemark.storage.several import several
 from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, Unavailable
 from tidemark.storage.versions import CHECKPOINT_EVERY, Version, number_of, retried
 
@@ -161,9 +162,9 @@ def _carry_out(job: Job, search: _Search, plan: GarbagePlan, graces: Graces, pro
     ripe = due(plan, graces, now=now)
     removed = [*_removed_in_order(job, ripe.versions)]
     head, still = _still_unnamed(job, search, ripe)
-    for at, entry in enumerate(still):
+    for at, gone in enumerate(several(lambda entry: _remove(job, entry), still)):
         progress("removing objects", at, len(still))
-        removed += [entry] if _remove(job, entry) else []
+        removed += [still[at]] if gone else []
     failed = len(ripe.versions) + len(still) - len(removed)
     for old in plans.listed(job.store, job.log.pause)[:-KEEP_PLANS]:
         _remove(job, Garbage(old.key, old.bytes, Why.UNNAMED))
