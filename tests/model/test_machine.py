@@ -26,7 +26,11 @@ SEEDS = {"ci": (1, 2, 3, 4, 5, 6)}
 """Several short searches go wider than a long one, which tries variations of what it knows. CI repeats the same."""
 DEPTHS = (
     "late and applied",
+    "late and moved to the seal",
     "late and discarded",
+    "replayed",
+    "replayed and moved",
+    "replayed: stale",
     "late fact before a compacted one",
     "more lateness than is remembered",
     "merge of three and more",

@@ -18,6 +18,7 @@ from support.inprocess import InProcessRunner
 from support.world import World, collection, interval, vouch
 from tidemark.arrow.read import as_of, changes
 from tidemark.errors import Contention, InvalidUsage, Unvouched
+from tidemark.jobs.collect import SECOND, collect
 from tidemark.jobs.compact import compact
 from tidemark.jobs.drain import drain
 from tidemark.jobs.ingest import ingest
@@ -26,7 +27,9 @@ from tidemark.jobs.late import late_rows
 from tidemark.jobs.quarantine import quarantine, release
 from tidemark.jobs.replay import replay
 from tidemark.jobs.seal import seal
-from tidemark.model.change import CompactionAllowed, Redefined
+from tidemark.jobs.verify import verify
+from tidemark.model.arrangement import Fence
+from tidemark.model.change import Attempted, CompactionAllowed, Redefined
 from tidemark.model.collection import Column, ColumnType, Envelope, Gate, Late
 from tidemark.model.evolution import evolved
 from tidemark.model.interval import Interval
@@ -179,6 +182,30 @@ def test_beyond_max_lateness_a_replay_corrects_what_is_still_remembered(tmp_path
     settle(world, 3)
     assert held(world, event_time=16) == {(2, "b"): 1, (3, "z"): 1, (7, "y"): 1}
     assert held(world)[(1, "on time")] == 1
+
+
+@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT, Envelope.DEBEZIUM])
+def test_what_replays_leave_behind_verifies_and_outlives_a_collection_of_garbage(tmp_path, envelope):
+    world = made(tmp_path, envelope, late=Late("reemit", 8))
+    world.land(3, "a", [row(1, "p", 31, 14), row(3, "z", 32, 16), row(2, "q", 33, 3)])
+    log = world.log()
+    log.commit(log.load(), Redefined(replace(world.collection, late=Late("discard"))))
+    allow(world, 5)
+    world.run(take(world, 3))
+    assert world.run(lambda job: replay(job, path="30/a"))["left"] == 1
+    settle(world, 3)
+    assert verify(world.job(), data=True).findings == ()
+    for number in range(40):
+        log.commit(log.load(), Attempted(Fence("drain", interval(number), "token")))
+    removed = 0
+    for _ in range(6):
+        world.clock.now += 25 * 3600
+        removed += len(world.run(lambda job: collect(job, keep=2 * 3600 * SECOND)).removed)
+    assert removed > 32
+    world.forget()
+    assert verify(world.job(), data=True).findings == ()
+    assert world.run(lambda job: replay(job, path="30/a", as_now=True))["rows"] == 1
+    assert late_rows(world.truth, world.state, path="30/a", limit=9).replayed == 3
 
 
 def test_replays_choose_by_interval_path_and_batch(tmp_path):
