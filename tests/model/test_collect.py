@@ -289,6 +289,40 @@ def test_two_collectors_at_once_are_harmless(world: World, name: str, after: boo
     assert answers(world) == before
 
 
+@pytest.mark.parametrize("at", ["create collect", "create versions", "read versions"])
+def test_a_collector_that_is_overtaken_by_all_gives_up(world: World, at: str):
+    """It stands still after its plan, at its commit, or after it, until all it looked at was collected by others."""
+    before = answers(world)
+    idle(world)
+    collected(world, hours=3)
+    world.clock.now += 25 * HOUR
+
+    class Frozen(WrappedStore):
+        wrote, frozen = "", False
+
+        def _call(self, name, key, action, *, writes):
+            answer = action()
+            self.wrote = key.split("/")[0] if name == "create" else self.wrote
+            here = f"{name} {self.wrote}" if key.startswith(self.wrote or "nothing") else ""
+            if here == at and not self.frozen:
+                self.frozen = True
+                idle(world)
+                for _ in range(11):
+                    world.truth.create(f"data/orphan/{world.new_id()}.parquet", b"1")
+                    world.clock.now += 25 * HOUR
+                    collect(world.job(), keep=KEEP)
+            return answer
+
+    world.store = Frozen(world.truth)
+    slow = world.job()
+    world.store = world.truth
+    with pytest.raises((Contention, CommitUnknown), match=r"this run stood still|created after a stall"):
+        collect(slow, keep=KEEP)
+    world.forget()
+    sound(world)
+    assert answers(world) == before
+
+
 def test_what_the_store_will_not_delete_stays_in_the_plan(world: World):
     """Versions stop at the first that stays, so that none below the low-water mark is missing in between."""
     idle(world)

@@ -157,7 +157,8 @@ def _carry_out(job: Job, search: _Search, plan: GarbagePlan, graces: Graces, pro
     """Remove what is due by a plan that was just written: its own time, by the store's clock, says what is."""
     key = plans.key_of(plan.number)
     info = retried(lambda: job.store.stat(key), job.log.pause)
-    assert info is not None, f"{key} is one of the newest plans, and those stay"
+    if info is None:
+        raise Contention(f"{key} went while this run stood still, after {KEEP_PLANS} newer ones; run the step again")
     now = _micros(info.modified)
     ripe = due(plan, graces, now=now)
     removed = [*_removed_in_order(job, ripe.versions)]
@@ -197,8 +198,13 @@ def _still_unnamed(job: Job, search: _Search, ripe: GarbagePlan) -> tuple[int, S
             raise Contention(f"{committed.reason}; run the step again")
         head = committed.head.version
         search.named.add(job.log.versions.between(search.found.version + 1, head))
+    oldest = job.log.oldest_version()
+    if oldest > head:
+        raise Contention(
+            f"while this run stood still, all up to version {oldest - 1} was collected; run the step again"
+        )
     with _undisturbed(job):
-        named = search.named.since(job.log.oldest_version())
+        named = search.named.since(oldest)
     return head, [entry for entry in ripe.objects if entry.key not in named or entry.why is Why.UNFINISHED]
 
 
