@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.pure.ingest.landed import decoded
-from tidemark.arrow.decode import BadFile
+from tests.pure.ingest.landed import decoded, listed
+from tidemark.arrow import jsonlfile, messages
+from tidemark.arrow.decode import BadFile, decode, fetch
 from tidemark.arrow.envelope import Frame, judge
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Source
 
@@ -167,6 +168,25 @@ def test_messages_that_are_all_null_are_an_empty_file(tmp_path: Path) -> None:
     assert decoded(path, collection()).num_rows == 0
 
 
+@pytest.mark.parametrize("file_format", [Format.JSONL, Format.PARQUET])
+@pytest.mark.parametrize("form", FORMS)
+def test_places_are_counted_across_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_format: Format, form: Any
+) -> None:
+    monkeypatch.setattr(jsonlfile, "BLOCK_BYTES", 300)
+    monkeypatch.setattr(messages, "BATCH_ROWS", 2)
+    declared = collection(file_format)
+    path = write(tmp_path / "file", [form(told) for told in FEED * 3], file_format)
+    blocks = list(decode(fetch(listed(path)), declared))
+    assert len(blocks) > 3
+    found = facts(pa.Table.from_batches(blocks))
+    assert found == [(*fact[:-1], fact[-1] + len(FEED) * again) for again in range(3) for fact in FACTS]
+    path = write(tmp_path / "file", [form(told) for told in [*FEED * 3, message("t")]], file_format)
+    where = "line 25" if file_format is Format.JSONL else "row 24"
+    with pytest.raises(BadFile, match=f"{where}: op t truncates"):
+        list(decode(fetch(listed(path)), declared))
+
+
 KEY2 = (Column("id", INT), Column("part", TEXT))
 
 
@@ -305,6 +325,11 @@ BAD_PARQUET: list[tuple[str, list[Any], str]] = [
     ("truncate", [OK, message("t")], "^row 1: op t truncates"),
     ("op missing", [OK, {"after": row(1)}], "^row 1: there is no op in the message$"),
     ("wrong type", [message("c", None, row(1, "a", "x"))], "^column n is declared int, the file has string$"),
+    (
+        "delete without any key",
+        [{name: value for name, value in message("d").items() if name != "before"}, OK],  # type: ignore[union-attr]
+        r"^row 0: op d has the key \(id\) neither in a before-image nor in a message key$",
+    ),
     ("op of another type", [OK | {"op": 1}], "^column op is declared string, the file has int64$"),
 ]
 
