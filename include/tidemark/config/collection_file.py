@@ -9,24 +9,20 @@ A wrong file is refused as InvalidUsage in one line: path, line, what is wrong, 
 
 from __future__ import annotations
 
-import difflib
-import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import date, datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
-from tidemark.config import declaration, document, dumps, messages
+from tidemark.config import document, dumps, messages
+from tidemark.config.build import Builder
 from tidemark.config.declaration import Declaration
 from tidemark.config.document import Document, Loc
+from tidemark.config.refusal import nearest, refused
 from tidemark.errors import InvalidUsage
 from tidemark.model import predicate
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late, Source
-from tidemark.quality.expectations import check_owner_expectations
+from tidemark.model.collection import Collection, ColumnType
 
 NOT_YET = {
     "windows": "windows are",
@@ -87,7 +83,7 @@ class CollectionFile:
                 f"no type for column {missing[0]}; write columns: {{{missing[0]}: string}}, "
                 "or give `init` a file to infer types from",
             )
-        return _Builder(self, known).build()
+        return Builder(self, known).build()
 
     def refusal(self, loc: Loc, message: str) -> InvalidUsage:
         """The error for what stands at `loc`."""
@@ -106,7 +102,7 @@ def parse(path: str | Path) -> CollectionFile:
     try:
         declared = Declaration.model_validate(dumps.with_time(read.content))
     except ValidationError as error:
-        raise _refused(read, error) from None
+        raise refused(read, error) from None
     file = CollectionFile(str(path), declared, read)
     _check_columns(file)
     return file
@@ -153,99 +149,6 @@ def infer_types(path: str | Path, first_source_file: str) -> dict[str, ColumnTyp
     return messages.inferred_types(declared, inferred(first_source_file, declared.source.file_format, places))
 
 
-class _Builder:
-    """Builds the Collection field by field, so that what a field breaks is refused at that field's line."""
-
-    def __init__(self, file: CollectionFile, types: Mapping[str, ColumnType]) -> None:
-        self._file, self._declared, self._types = file, file.declaration, types
-
-    def build(self) -> Collection:
-        declared = self._declared
-        with self._at("source"):
-            source = self._source()
-        with self._at("key"):
-            collection = Collection("unnamed", self._columns(declared.key), (), source)
-        with self._at("value"):
-            collection = replace(collection, value=self._columns(declared.value))
-        with self._at("columns"):
-            collection = replace(
-                collection,
-                inputs=self._inputs(),
-                time=declared.time_column,
-                event_time=declared.event_time_column,
-            )
-            self._check_coordinates(collection)
-            messages.check_units(collection)
-        with self._at("source", "delete_when"):
-            if source.delete_when:
-                predicate.check_types(predicate.parse(source.delete_when), collection.type_of)
-        with self._at("late"):
-            late = Late(*declared.late_policy)
-        with self._at("end"):
-            collection = replace(collection, start=declared.start, end=declared.end)
-        with self._at("timelines"):
-            collection = replace(collection, timelines=tuple(declared.timelines))
-        with self._at("name"):
-            collection = replace(collection, name=declared.name)
-        built = replace(
-            collection,
-            schedule=declared.schedule,
-            grace=declared.grace,
-            late=late,
-            quality=tuple(_canonical(expectation) for expectation in declared.quality),
-            compact_ahead=declared.compact_ahead,
-            live_batches=declared.live_batches,
-            retention=declared.retention,
-            renames=tuple((old, new) for new, old in declared.renames.items()),
-        )
-        with self._at("quality"):
-            check_owner_expectations(built)
-        return built
-
-    def _source(self) -> Source:
-        declared = self._declared.source
-        return Source(
-            declared.path,
-            declared.file_format,
-            Envelope(declared.envelope),
-            declared.order_by,
-            declared.diff or "diff",
-            declared.delete_when,
-            declared.ready.marker,
-            declared.bad_files,
-            tuple(declared.units.items()),
-        )
-
-    def _columns(self, names: list[str]) -> tuple[Column, ...]:
-        return tuple(Column(name, self._types[name]) for name in names)
-
-    def _inputs(self) -> tuple[Column, ...]:
-        stored = {*self._declared.key, *self._declared.value}
-        others = [name for name in self._file.columns if name not in stored]
-        return tuple(Column(name, self._types.get(name) or messages.implied(self._declared, name)) for name in others)
-
-    def _check_coordinates(self, collection: Collection) -> None:
-        for role, name in (("time", collection.time), ("event_time", collection.event_time)):
-            if name and (of := collection.type_of(name)) not in (ColumnType.TIMESTAMP, ColumnType.INT):
-                raise InvalidUsage(f"{role} column {name} is a {of}; a time is a timestamp or an int of microseconds")
-
-    @contextmanager
-    def _at(self, *loc: str) -> Iterator[None]:
-        try:
-            yield
-        except InvalidUsage as error:
-            raise self._file.refusal(loc, str(error)) from None
-
-
-def _canonical(expectation: dict[str, Any]) -> str:
-    def plain(value: object) -> str:
-        if isinstance(value, date | datetime):
-            return value.isoformat()
-        raise InvalidUsage(f"quality: {value!r} cannot be written as JSON; quote it")
-
-    return json.dumps(expectation, sort_keys=True, separators=(",", ":"), default=plain)
-
-
 def _check_columns(file: CollectionFile) -> None:
     """What the fields say about each other's columns."""
     declared = file.declaration
@@ -263,7 +166,7 @@ def _check_columns(file: CollectionFile) -> None:
             raise file.refusal(loc, f"column {name} is named twice in key and value")
     for name in declared.columns:
         if name not in file.columns:
-            near = _nearest(name, file.columns)
+            near = nearest(name, file.columns)
             raise file.refusal(("columns", name), f"column {name} is in no other field{near}")
     for name, was in declared.renames.items():
         if name not in declared.value:
@@ -274,45 +177,5 @@ def _check_columns(file: CollectionFile) -> None:
             raise file.refusal(("columns", name), f"column {name} was {was}, and {twice} too; correct was")
     for at, name in enumerate(declared.timelines):
         if name not in declared.value:
-            near = _nearest(name, declared.value)
+            near = nearest(name, declared.value)
             raise file.refusal(("timelines", at), f"timeline {name} is not a value column{near}")
-
-
-def _refused(read: Document, error: ValidationError) -> InvalidUsage:
-    """The first of pydantic's errors as one line of ours: by line, but what is missing last, as it may be misspelt."""
-
-    def weight(problem: Any) -> tuple[bool, int]:
-        return problem["type"] == "missing", read.line(_loc(problem))
-
-    problems = sorted(error.errors(include_url=False), key=weight)
-    problem = problems[0]
-    loc = _loc(problem)
-    where = f"{read.path}:{read.line(loc)}"
-    name = ".".join(str(step) for step in loc)
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    if problem["type"] == "extra_forbidden":
-        valid = declaration.field_names(loc[:-1])
-        return InvalidUsage(f"{where}: unknown field {name!r}{_nearest(str(loc[-1]), valid)}{more}")
-    if problem["type"] == "missing":
-        return InvalidUsage(f"{where}: field {name!r} is missing{more}")
-    if problem["type"] == "value_error":
-        return InvalidUsage(f"{where}: {name}: {problem['ctx']['error']}{more}")
-    if problem["type"] in ("literal_error", "enum"):
-        found = problem["input"]
-        near = _nearest(str(found), declaration.choices(problem))
-        return InvalidUsage(f"{where}: {name}: {found!r} is not valid{near}{more}")
-    return InvalidUsage(f"{where}: {name}: {problem['msg'].lower()}, found {problem['input']!r}{more}")
-
-
-def _loc(problem: Any) -> Loc:
-    loc = tuple(step for step in problem["loc"] if step != "[key]")
-    # `columns: {note: string}` is short for {note: {type: string}}.
-    return loc[:2] if loc[:1] == ("columns",) and loc[2:] == ("type",) else loc
-
-
-def _nearest(name: str, valid: Mapping[str, Any] | tuple[str, ...] | list[str]) -> str:
-    names = list(valid)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; valid are {', '.join(names)}" if names else ""

@@ -3,125 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from datetime import date, datetime, time
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tidemark.config import template
 from tidemark.config.retention import retention_of
+from tidemark.config.values import (
+    CollectionName,
+    ColumnName,
+    Duration,
+    FieldName,
+    Instant,
+    PathTemplate,
+    Schedule,
+    checked,
+    column_section,
+    late_section,
+    ready_section,
+    time_section,
+)
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import COLUMN_NAME, FIELD_NAME, NAME, ColumnType, Format
-from tidemark.model.instant import from_datetime, parse_duration, parse_instant
+from tidemark.model.collection import ColumnType, Format
 from tidemark.model.retention import KEEP_ALL
-
-PRESETS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@quarterly", "@yearly", "@annually")
-_CRON_FIELD = re.compile(r"[0-9A-Za-z*/,#?-]+")
-
-_T = TypeVar("_T")
-
-
-def _checked(convert: Callable[[Any], _T]) -> BeforeValidator:
-    """A validator that reports our InvalidUsage as pydantic's ValueError, message unchanged."""
-    return BeforeValidator(convert)
-
-
-def _instant(value: Any) -> int:
-    if isinstance(value, datetime):
-        return _not_negative(from_datetime(value))
-    if isinstance(value, date):
-        return _not_negative(from_datetime(datetime.combine(value, time())))
-    if isinstance(value, int | str) and not isinstance(value, bool):
-        return parse_instant(str(value))
-    raise InvalidUsage(f"not a time: {value!r}; write 2013-01-02 or 2013-01-02T03:04:05Z")
-
-
-def _not_negative(micros: int) -> int:
-    if micros < 0:
-        raise InvalidUsage("a time before 1970-01-01")
-    return micros
-
-
-def _duration(value: Any) -> int:
-    if isinstance(value, bool | float) or value is None:
-        raise InvalidUsage(f"not a duration: {value!r}; write 30m, 2h or 3d")
-    return parse_duration(value)
-
-
-def _column(value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidUsage(f"a column name is text, found {value!r}; quote it")
-    if not COLUMN_NAME.fullmatch(value):
-        raise InvalidUsage(f"column name {value!r} must match {COLUMN_NAME.pattern}")
-    return value
-
-
-def _field(value: Any) -> str:
-    if isinstance(value, str) and "." in value and FIELD_NAME.fullmatch(value):
-        return value
-    return _column(value)
-
-
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise InvalidUsage(f"collection name {value!r} must match {NAME.pattern}")
-    return value
-
-
-def _schedule(value: Any) -> str:
-    fields = value.split() if isinstance(value, str) else []
-    if value in PRESETS or (len(fields) == 5 and all(_CRON_FIELD.fullmatch(field) for field in fields)):
-        return " ".join(fields)
-    raise InvalidUsage(f"{value!r} is no schedule; write five cron fields or one of {', '.join(PRESETS)}")
-
-
-def _path(value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidUsage(f"a path is text, found {value!r}; quote it, as {{{{ starts a mapping in YAML")
-    template.check(value)
-    return value
-
-
-def _late(value: Any) -> Any:
-    if value is None or isinstance(value, str):
-        if value not in ("discard", "next_window", "reemit"):
-            _choose(value, ["discard", "next_window", "{reemit: {max_lateness: 3d}}"])
-        return {value: {}}
-    return value
-
-
-def _ready(value: Any) -> Any:
-    if value in ("exists", "always"):
-        return {"marker": value}
-    if isinstance(value, dict):
-        if value.get("marker") in ("exists", "always"):
-            raise InvalidUsage(f"a marker file cannot be called {value['marker']}, which has a meaning here")
-        return value
-    return _choose(value, ["exists", "always", "{marker: NAME}"])
-
-
-def _choose(value: Any, choices: Iterable[str]) -> Any:
-    raise InvalidUsage(f"{value!r} is not one of {', '.join(choices)}")
-
-
-def _time(value: Any) -> Any:
-    if value == "arrival":
-        return None
-    if isinstance(value, dict):
-        return value
-    return _choose(value, ["arrival", "{column: NAME}"])
-
-
-def _column_section(value: Any) -> Any:
-    if isinstance(value, dict):
-        return value
-    return {"type": value} if isinstance(value, str) else _choose(value, ["a type", "{type: string, was: NAME}"])
-
-
-ColumnName = Annotated[str, _checked(_column)]
-FieldName = Annotated[str, _checked(_field)]
-"""A column, or a field within a message: `source.ts_ms`."""
 
 
 class _Section(BaseModel):
@@ -147,7 +50,7 @@ class Nothing(_Section):
 class Reemit(_Section):
     """Late rows apply, up to `max_lateness` below the seal; without it, however late."""
 
-    max_lateness: Annotated[int, _checked(_duration)] | None = None
+    max_lateness: Duration | None = None
 
 
 class LatePolicy(_Section):
@@ -174,13 +77,13 @@ class ColumnSection(_Section):
 class SourceSection(_Section):
     """Where delta files land, and how to read them."""
 
-    path: Annotated[str, _checked(_path)]
+    path: PathTemplate
     format: Literal["parquet", "jsonl", "json", "csv"]
     envelope: Literal["append", "updates", "upsert", "debezium", "snapshot"]
     order_by: FieldName | None = None
     diff: ColumnName | None = None
     delete_when: str | None = None
-    ready: Annotated[Marker, _checked(_ready)] = Marker(marker="exists")
+    ready: Annotated[Marker, checked(ready_section)] = Marker(marker="exists")
     bad_files: Literal["stop", "quarantine"] = "stop"
     units: dict[FieldName, Literal["days", "s", "ms", "us", "ns"]] = {}
 
@@ -198,23 +101,23 @@ class SourceSection(_Section):
 class Declaration(_Section):
     """A whole collection file. Times and durations are microseconds already."""
 
-    name: Annotated[str, _checked(_name)]
+    name: CollectionName
     key: Annotated[list[ColumnName], Field(min_length=1)]
     value: list[ColumnName] = []
-    columns: dict[FieldName, Annotated[ColumnSection, _checked(_column_section)]] = {}
-    start: Annotated[int, _checked(_instant)]
-    end: Annotated[int, _checked(_instant)] | None = None
-    time: Annotated[ByColumn | None, _checked(_time)]
+    columns: dict[FieldName, Annotated[ColumnSection, checked(column_section)]] = {}
+    start: Instant
+    end: Instant | None = None
+    time: Annotated[ByColumn | None, checked(time_section)]
     event_time: ByColumn | None = None
     timelines: list[ColumnName] = []
     source: SourceSection
-    schedule: Annotated[str, _checked(_schedule)] = "@daily"
-    grace: Annotated[int, _checked(_duration)] = 0
-    late: Annotated[LatePolicy, _checked(_late)] = LatePolicy(discard=Nothing())
+    schedule: Schedule = "@daily"
+    grace: Duration = 0
+    late: Annotated[LatePolicy, checked(late_section)] = LatePolicy(discard=Nothing())
     quality: list[Annotated[dict[str, Any], Field(min_length=1, max_length=1)]] = []
     compact_ahead: bool = True
     live_batches: Annotated[int, Field(ge=2, le=1000)] = 12
-    retention: Annotated[Any, _checked(retention_of)] = KEEP_ALL
+    retention: Annotated[Any, checked(retention_of)] = KEEP_ALL
 
     @property
     def types(self) -> dict[str, ColumnType]:

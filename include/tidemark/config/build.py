@@ -1,0 +1,112 @@
+"""From a collection file that is valid in itself, and the types of its columns, to the collection it declares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from tidemark.config import messages
+from tidemark.errors import InvalidUsage
+from tidemark.model import predicate
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late, Source
+from tidemark.quality.expectations import check_owner_expectations
+
+if TYPE_CHECKING:
+    from tidemark.config.collection_file import CollectionFile
+
+
+class Builder:
+    """Builds the Collection field by field, so that what a field breaks is refused at that field's line."""
+
+    def __init__(self, file: CollectionFile, types: Mapping[str, ColumnType]) -> None:
+        self._file, self._declared, self._types = file, file.declaration, types
+
+    def build(self) -> Collection:
+        declared = self._declared
+        with self._at("source"):
+            source = self._source()
+        with self._at("key"):
+            collection = Collection("unnamed", self._columns(declared.key), (), source)
+        with self._at("value"):
+            collection = replace(collection, value=self._columns(declared.value))
+        with self._at("columns"):
+            collection = replace(
+                collection,
+                inputs=self._inputs(),
+                time=declared.time_column,
+                event_time=declared.event_time_column,
+            )
+            self._check_coordinates(collection)
+            messages.check_units(collection)
+        with self._at("source", "delete_when"):
+            if source.delete_when:
+                predicate.check_types(predicate.parse(source.delete_when), collection.type_of)
+        with self._at("late"):
+            late = Late(*declared.late_policy)
+        with self._at("end"):
+            collection = replace(collection, start=declared.start, end=declared.end)
+        with self._at("timelines"):
+            collection = replace(collection, timelines=tuple(declared.timelines))
+        with self._at("name"):
+            collection = replace(collection, name=declared.name)
+        built = replace(
+            collection,
+            schedule=declared.schedule,
+            grace=declared.grace,
+            late=late,
+            quality=tuple(_canonical(expectation) for expectation in declared.quality),
+            compact_ahead=declared.compact_ahead,
+            live_batches=declared.live_batches,
+            retention=declared.retention,
+            renames=tuple((old, new) for new, old in declared.renames.items()),
+        )
+        with self._at("quality"):
+            check_owner_expectations(built)
+        return built
+
+    def _source(self) -> Source:
+        declared = self._declared.source
+        return Source(
+            declared.path,
+            declared.file_format,
+            Envelope(declared.envelope),
+            declared.order_by,
+            declared.diff or "diff",
+            declared.delete_when,
+            declared.ready.marker,
+            declared.bad_files,
+            tuple(declared.units.items()),
+        )
+
+    def _columns(self, names: list[str]) -> tuple[Column, ...]:
+        return tuple(Column(name, self._types[name]) for name in names)
+
+    def _inputs(self) -> tuple[Column, ...]:
+        stored = {*self._declared.key, *self._declared.value}
+        others = [name for name in self._file.columns if name not in stored]
+        return tuple(Column(name, self._types.get(name) or messages.implied(self._declared, name)) for name in others)
+
+    def _check_coordinates(self, collection: Collection) -> None:
+        for role, name in (("time", collection.time), ("event_time", collection.event_time)):
+            if name and (of := collection.type_of(name)) not in (ColumnType.TIMESTAMP, ColumnType.INT):
+                raise InvalidUsage(f"{role} column {name} is a {of}; a time is a timestamp or an int of microseconds")
+
+    @contextmanager
+    def _at(self, *loc: str) -> Iterator[None]:
+        try:
+            yield
+        except InvalidUsage as error:
+            raise self._file.refusal(loc, str(error)) from None
+
+
+def _canonical(expectation: dict[str, Any]) -> str:
+    def plain(value: object) -> str:
+        if isinstance(value, date | datetime):
+            return value.isoformat()
+        raise InvalidUsage(f"quality: {value!r} cannot be written as JSON; quote it")
+
+    return json.dumps(expectation, sort_keys=True, separators=(",", ":"), default=plain)

@@ -1,0 +1,131 @@
+"""What the fields of a collection file may hold, as values: times in microseconds, sections written out in full."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import date, datetime, time
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BeforeValidator
+
+from tidemark.config import template
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import COLUMN_NAME, FIELD_NAME, NAME
+from tidemark.model.instant import from_datetime, parse_duration, parse_instant
+
+PRESETS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@quarterly", "@yearly", "@annually")
+_CRON_FIELD = re.compile(r"[0-9A-Za-z*/,#?-]+")
+
+_T = TypeVar("_T")
+
+
+def checked(convert: Callable[[Any], _T]) -> BeforeValidator:
+    """A validator that reports our InvalidUsage as pydantic's ValueError, message unchanged."""
+    return BeforeValidator(convert)
+
+
+def _instant(value: Any) -> int:
+    if isinstance(value, datetime):
+        return _not_negative(from_datetime(value))
+    if isinstance(value, date):
+        return _not_negative(from_datetime(datetime.combine(value, time())))
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        return parse_instant(str(value))
+    raise InvalidUsage(f"not a time: {value!r}; write 2013-01-02 or 2013-01-02T03:04:05Z")
+
+
+def _not_negative(micros: int) -> int:
+    if micros < 0:
+        raise InvalidUsage("a time before 1970-01-01")
+    return micros
+
+
+def _duration(value: Any) -> int:
+    if isinstance(value, bool | float) or value is None:
+        raise InvalidUsage(f"not a duration: {value!r}; write 30m, 2h or 3d")
+    return parse_duration(value)
+
+
+def _column(value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidUsage(f"a column name is text, found {value!r}; quote it")
+    if not COLUMN_NAME.fullmatch(value):
+        raise InvalidUsage(f"column name {value!r} must match {COLUMN_NAME.pattern}")
+    return value
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, str) and "." in value and FIELD_NAME.fullmatch(value):
+        return value
+    return _column(value)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise InvalidUsage(f"collection name {value!r} must match {NAME.pattern}")
+    return value
+
+
+def _schedule(value: Any) -> str:
+    fields = value.split() if isinstance(value, str) else []
+    if value in PRESETS or (len(fields) == 5 and all(_CRON_FIELD.fullmatch(field) for field in fields)):
+        return " ".join(fields)
+    raise InvalidUsage(f"{value!r} is no schedule; write five cron fields or one of {', '.join(PRESETS)}")
+
+
+def _path(value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidUsage(f"a path is text, found {value!r}; quote it, as {{{{ starts a mapping in YAML")
+    template.check(value)
+    return value
+
+
+def late_section(value: Any) -> Any:
+    """`late: discard` is short for `{discard: {}}`."""
+    if value is None or isinstance(value, str):
+        if value not in ("discard", "next_window", "reemit"):
+            _choose(value, ["discard", "next_window", "{reemit: {max_lateness: 3d}}"])
+        return {value: {}}
+    return value
+
+
+def ready_section(value: Any) -> Any:
+    """`ready: exists` and `ready: always` are no names of marker files."""
+    if value in ("exists", "always"):
+        return {"marker": value}
+    if isinstance(value, dict):
+        if value.get("marker") in ("exists", "always"):
+            raise InvalidUsage(f"a marker file cannot be called {value['marker']}, which has a meaning here")
+        return value
+    return _choose(value, ["exists", "always", "{marker: NAME}"])
+
+
+def _choose(value: Any, choices: Iterable[str]) -> Any:
+    raise InvalidUsage(f"{value!r} is not one of {', '.join(choices)}")
+
+
+def time_section(value: Any) -> Any:
+    """`time: arrival` is read from no column."""
+    if value == "arrival":
+        return None
+    if isinstance(value, dict):
+        return value
+    return _choose(value, ["arrival", "{column: NAME}"])
+
+
+def column_section(value: Any) -> Any:
+    """`note: string` is short for `{type: string}`."""
+    if isinstance(value, dict):
+        return value
+    return {"type": value} if isinstance(value, str) else _choose(value, ["a type", "{type: string, was: NAME}"])
+
+
+ColumnName = Annotated[str, checked(_column)]
+FieldName = Annotated[str, checked(_field)]
+"""A column, or a field within a message: `source.ts_ms`."""
+Instant = Annotated[int, checked(_instant)]
+Duration = Annotated[int, checked(_duration)]
+CollectionName = Annotated[str, checked(_name)]
+Schedule = Annotated[str, checked(_schedule)]
+PathTemplate = Annotated[str, checked(_path)]
