@@ -7,6 +7,7 @@
 #   TIDEMARK_ROOT          where the collections live: a folder or s3:// (.tidemark/collections)
 #   TIDEMARK_LANDING       where change files arrive (.tidemark/landing)
 #   TIDEMARK_LAUNCHER      submit: a spark-submit per step; resident: one warm Spark (resident)
+#   TIDEMARK_KEEP_VERSIONS how long the collector leaves superseded versions readable (7d)
 
 TIDEMARK_HOME="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 export TIDEMARK_HOME

@@ -132,7 +132,7 @@ class S3Store:
         try:
             yield cast(BinaryIO, output)
         except BaseException:
-            # What cannot be given up stays an unfinished upload, which a bucket's lifecycle rule removes.
+            # What cannot be given up stays an unfinished upload, which the collector removes.
             with suppress(Exception):
                 output.abort()
             raise
