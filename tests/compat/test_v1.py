@@ -1,0 +1,95 @@
+"""What format 1 wrote is read for ever: the checked-in collections answer as they did, and are left as they are."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.world import DAY, World
+from tests.compat.make_v1 import ANSWERS, COLLECTIONS, V1, a_day_more, answers, files, reader
+from tests.compat.second_reader import SecondReader
+from tidemark.arrow.read import as_of
+from tidemark.jobs.status import status
+from tidemark.jobs.verify import verify
+from tidemark.model.collection import Envelope
+
+pytestmark = pytest.mark.model
+TOLD: dict[str, dict[str, Any]] = json.loads((V1 / ANSWERS).read_text())
+EACH = pytest.mark.parametrize("name", sorted(COLLECTIONS))
+
+
+def test_every_envelope_is_there_and_small():
+    assert sorted(TOLD) == sorted(COLLECTIONS)
+    assert {declared.source.envelope for declared in COLLECTIONS.values()} == set(Envelope)
+    assert sum(path.stat().st_size for path in V1.rglob("*") if path.is_file()) < 500_000
+
+
+@EACH
+def test_its_files_are_as_they_were_written(name: str):
+    assert files(V1 / name) == TOLD[name]["files"]
+
+
+@EACH
+def test_it_answers_as_it_did(name: str):
+    made = reader(V1 / name, name)
+    assert _json(answers(made.truth, made.state)) == TOLD[name]["answers"]
+    assert files(V1 / name) == TOLD[name]["files"], "a read wrote something"
+
+
+@EACH
+def test_nothing_is_at_fault_in_it(name: str):
+    report = verify(reader(V1 / name, name).job(), data=True)
+    assert report.findings == ()
+    assert report.rows_read > 0
+    assert files(V1 / name) == TOLD[name]["files"]
+
+
+@EACH
+def test_its_status_can_be_told(name: str):
+    told, expected = status(reader(V1 / name, name).head), TOLD[name]["answers"]
+    assert (told.seal, told.since) == (expected["seal"], expected["since"])
+    assert list(told.quarantined) == expected["quarantined"]
+    assert [[hold.name, hold.since] for hold in told.holds] == expected["holds"]
+    assert told.next_step
+
+
+@EACH
+def test_a_later_version_goes_on_with_it(name: str, tmp_path: Path):
+    copy = tmp_path / name
+    shutil.copytree(V1 / name, copy)
+    assert _json(a_day_more(copy, name, tmp_path / "landing")) == TOLD[name]["a day more"]
+    report = verify(reader(copy, name).job(), data=True)
+    assert report.findings == ()
+
+
+@EACH
+def test_the_second_reader_agrees(name: str):
+    made = reader(V1 / name, name)
+    theirs = SecondReader(V1 / name)
+    for time in (made.state.since, made.state.seal - DAY - 1, made.state.seal - 1):
+        told = as_of(made.truth, made.state, time=time)
+        names = told.column_names[:-1]
+        ours = {_shown((name, row[name]) for name in names): row["_multiplicity"] for row in told.to_pylist()}
+        assert len(ours) == told.num_rows
+        assert {_shown(item): count for item, count in theirs.as_of(time).items()} == ours
+
+
+def _shown(item: Iterable[tuple[str, Any]]) -> str:
+    """As text, in which NaN equals NaN."""
+    return ", ".join(f"{name} {cell!r}" for name, cell in item)
+
+
+def _json(value: Any) -> Any:
+    return json.loads(json.dumps(value, allow_nan=False))
+
+
+def test_a_wrong_answer_would_be_seen():
+    wrong = json.loads(json.dumps(TOLD["appended"]["answers"]))
+    wrong["as_of"][-1][2][0][-1] += 1
+    made: World = reader(V1 / "appended", "appended")
+    assert _json(answers(made.truth, made.state)) != wrong
