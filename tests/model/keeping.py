@@ -26,8 +26,7 @@ from tidemark.plan.compact import budget, due
 SECOND = 1_000_000
 policies = st.sampled_from(
     [
-        Retention(),
-        Retention(),
+        *[Retention()] * 6,
         Retention("full_merge"),
         Retention("tiered", keep_recent=2),
         Retention("time_boundary", interval=5),
@@ -155,7 +154,7 @@ class Keeping(RuleBasedStateMachine):
         """By name of the nearest times that can be read, for both coordinates and for changes."""
         state = self.world.state
         lost = [time for time in range(min(state.since, state.seal)) if not self.oracle.keeps(time)]
-        for time in {*lost[:1], *lost[-1:]}:
+        for time in lost[-1:]:
             for read in (
                 lambda time=time: as_of(self.world.truth, state, time=time),
                 lambda time=time: as_of(self.world.truth, state, time=state.seal - 1, event_time=time),

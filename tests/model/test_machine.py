@@ -51,13 +51,11 @@ DEPTHS = (
     "reads below since",
     "since beyond the seal",
     "a hold stops since",
-    "intervals that do not go together",
     "a lone batch is rewritten",
     "a merge that moves no data",
     "a merge that keeps instants below since",
     "trimmed",
     "trimmed: stale",
-    "trimmed: fenced",
     "columns changed beside rows at rest",
 )
 
