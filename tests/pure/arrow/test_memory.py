@@ -1,4 +1,5 @@
-"""Bounded memory, measured: what a child process has at its peak does not grow with what it merges, reads or trims."""
+"""Bounded memory, measured: what a child process has at its peak does not grow with what it merges, reads, compares
+or trims."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 from tests.pure.arrow.samples import SMALL
-from tidemark.arrow import merge, read, trim
+from tidemark.arrow import difference, merge, read, trim
 from tidemark.arrow.parts import PartWriter
 from tidemark.arrow.schema import updates_schema
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, Part, TraceBatch
 from tidemark.model.frontier import CompactionFunction, Rung
-from tidemark.plan.tasks import KeyRange, MergeTask, TrimTask
+from tidemark.plan.tasks import DifferenceTask, DumpRows, KeyRange, MergeTask, TrimTask
 from tidemark.storage import parts_table
 from tidemark.storage.local import LocalStore
 
@@ -79,6 +80,16 @@ def reading(store: LocalStore, inputs: Inputs) -> None:
     assert told == held * (INPUTS - 1) // INPUTS
 
 
+def comparing(store: LocalStore, inputs: Inputs) -> None:
+    """Two dumps with a trace of three batches: all of the trace and of the first dump goes again."""
+    *held, first, second = inputs
+    dumps = (DumpRows(100, tuple(first)), DumpRows(110, tuple(second)))
+    trace = tuple(part for each in held for part in each)
+    answer = difference.difference_range(store, DifferenceTask(SMALL, trace, dumps, KeyRange(), "differences"))
+    rows = sum(part.rows for part in first)
+    assert (answer.rows_read, sum(part.rows for part in answer.parts)) == (5 * rows, 6 * rows)
+
+
 def trimming(store: LocalStore, inputs: Inputs) -> None:
     for part in inputs[0]:
         answer = trim.trim_part(store, TrimTask(SMALL, part, False, 5, 2**63 - 1, "trimmed"))
@@ -89,7 +100,8 @@ def grown(work: Callable[[LocalStore, Inputs], None], root: str, little: Inputs,
     """Bytes by which the peak of `much` is above that of `little`, buffers being small."""
     setattr(merge, "merged", partial(merge.merged, buffered_rows=BUFFERED))  # noqa: B010
     setattr(read, "BUFFERED_ROWS", BUFFERED)  # noqa: B010
-    for module in (merge, trim):
+    setattr(difference, "differences", partial(difference.differences, buffered_rows=BUFFERED))  # noqa: B010
+    for module in (merge, trim, difference):
         setattr(module, "PartWriter", partial(PartWriter, group_rows=GROUP))  # noqa: B010
     store = LocalStore(root)
     work(store, little)
@@ -102,7 +114,7 @@ def _report(queue: Any, *asked: Any) -> None:
     queue.put(grown(*asked))
 
 
-@pytest.mark.parametrize("work", [merging, reading, trimming])
+@pytest.mark.parametrize("work", [merging, reading, comparing, trimming])
 def test_work_on_more_than_memory_stays_within_it(
     stored: tuple[str, Inputs, Inputs], work: Callable[[LocalStore, Inputs], None]
 ) -> None:
