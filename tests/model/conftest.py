@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from model.script import DAYS
 from support.stores import Stores, stores_in_memory, stores_on_disk
 
 
@@ -11,6 +12,12 @@ from support.stores import Stores, stores_in_memory, stores_on_disk
 def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stores:
     """Makes empty stores."""
     return stores_in_memory() if request.param == "memory" else stores_on_disk(tmp_path_factory.mktemp("stores"))
+
+
+@pytest.fixture(scope="module")
+def days() -> int:
+    """How many days of the script are run."""
+    return len(DAYS)
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.model
 ENVELOPES = [Envelope.APPEND, Envelope.UPSERT, Envelope.SNAPSHOT]
 
 
-def run(made: World, folder) -> None:
-    for step in steps(folder):
+def run(made: World, folder, days: int) -> None:
+    for step in steps(folder, days):
         made.run(step)
 
 
@@ -32,11 +32,11 @@ def objects(made: World) -> Counter[str]:
 
 
 @pytest.fixture(scope="module")
-def clean(tmp_path_factory, stores: Stores):
+def clean(tmp_path_factory, stores: Stores, days: int):
     def once(envelope: Envelope) -> tuple[list, Counter]:
         folder = tmp_path_factory.mktemp(envelope)
         made = world(folder, envelope, stores())
-        run(made, folder)
+        run(made, folder, days)
         return answers(made), objects(made)
 
     return {envelope: once(envelope) for envelope in ENVELOPES}
@@ -46,7 +46,7 @@ def clean(tmp_path_factory, stores: Stores):
 @pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
 @pytest.mark.parametrize("dies", [True, False], ids=["killed", "refused or unanswered"])
 def test_any_single_fault_then_the_step_again_changes_nothing(
-    tmp_path, clean, stores: Stores, looks: int, envelope, after, dies
+    tmp_path, clean, stores: Stores, days: int, looks: int, envelope, after, dies
 ):
     """Every call of every step fails once. Now and then the days go on from there, to the same end.
 
@@ -55,7 +55,7 @@ def test_any_single_fault_then_the_step_again_changes_nothing(
     expected, _ = clean[envelope]
     made = world(tmp_path, envelope, stores())
     contents = Contents(made.truth)
-    script = list(steps(tmp_path))
+    script = list(steps(tmp_path, days))
     fired: list[str] = []
     for at, step in enumerate(script):
         before = contents.take()
@@ -107,12 +107,12 @@ def so_far(made: World, contents: Contents) -> list:
 @pytest.mark.parametrize("envelope", ENVELOPES)
 @pytest.mark.parametrize("error", [AlreadyExists, Indeterminate])
 def test_lost_acknowledgements_leave_the_same_answers_and_the_same_objects(
-    tmp_path, clean, stores: Stores, envelope, error
+    tmp_path, clean, stores: Stores, days: int, envelope, error
 ):
     expected, kept = clean[envelope]
     made = world(tmp_path, envelope, stores())
     made.store = lossy = LostAckStore(made.truth, error)
-    run(made, tmp_path)
+    run(made, tmp_path, days)
     assert answers(made) == expected
     assert objects(made) == kept
-    assert lossy.lost > 40
+    assert lossy.lost > 10 * days

@@ -48,6 +48,12 @@ def store(stores: Stores) -> S3Store:
     return store
 
 
+@pytest.fixture(scope="module")
+def days() -> int:
+    """How many days of the model ring's script are run; the second one has late rows and a quarantine."""
+    return 2
+
+
 @pytest.fixture
 def looks() -> int:
     """Of the calls that only look, one in so many is made to fail: a request takes milliseconds."""

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from benchmarks.contention import contention, figures
 from support.crowd import WRITERS, crowd, nothing_lost_or_repeated
 from support.stores import Stores
 from support.world import collection
@@ -36,3 +37,10 @@ def test_killed_writers_lose_and_repeat_nothing(url: str):
     tally = crowd(url, 10, chance=random.Random(1))
     assert tally.kills == 5
     nothing_lost_or_repeated(url, tally)
+
+
+def test_the_benchmark_answers_for_both_kinds_of_store():
+    """It checks its own answers: a change that is lost or repeated ends it."""
+    results = contention(2, lambda text: None)
+    assert [(found["where"], found["commits"]) for found in results] == [("local files", 32), ("S3", 32)]
+    assert len(figures(results).rows) == 2

@@ -30,7 +30,7 @@ from tidemark.storage import open_store
 pytestmark = [pytest.mark.s3, pytest.mark.usefixtures("no_waiting")]
 
 DAYS = 2
-ONE_LOOK_IN = 3
+ONE_LOOK_IN = 5
 WRITES = [LOST_REQUEST, LOST_REPLY, SLOW_DOWN, INTERNAL_ERROR, CONFLICT]
 LOOKS = [LOST_REQUEST, LOST_REPLY, SLOW_DOWN, INTERNAL_ERROR, CUT_BODY]
 
@@ -57,7 +57,7 @@ def made(tmp_path: Path, server: str, stores: Stores, wire: Proxy, monkeypatch: 
 
 
 def test_any_request_in_trouble_changes_nothing(made: World, wire: Proxy, tmp_path: Path):
-    """Every kind of trouble for every request that writes; one kind by turns for one in three that look."""
+    """Every kind of trouble for every request that writes; one kind by turns for one in five that look."""
     contents = Contents(made.truth)
     troubled: set[str] = set()
     for at, step in enumerate(steps(tmp_path, DAYS)):
