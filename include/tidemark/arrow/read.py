@@ -27,7 +27,7 @@ from tidemark.model.instant import MAX_TIME
 from tidemark.plan.ranges import overlaps
 from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes
 from tidemark.plan.tasks import DifferenceTask, DumpRows, KeyRange, ResolveTask
-from tidemark.storage import parts_table
+from tidemark.storage import parts_table, reads
 from tidemark.storage.store import ObjectStore
 
 MULTIPLICITY = "_multiplicity"
@@ -62,6 +62,7 @@ def as_of_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of `as_of`, batch by batch, in memory that does not grow with the answer."""
     request = plan_as_of(state, time, event_time)
+    reads.note(store, state, request, newest=time is None and event_time is None)
     schema = _as_of_schema(state.collection)
     columns = [column.name for column in state.collection.columns]
     # Rows at rest are in order of dropped columns too: without those, rows may be equal that are not neighbours.
@@ -98,6 +99,7 @@ def changes_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of `changes`, batch by batch; all rows of a key of a keyed collection come in one batch."""
     request = plan_changes(state, after, upto)
+    reads.note(store, state, request, newest=False)
     collection = state.collection
     times = [] if net else [TIME, EVENT_TIME]
     columns = [*(column.name for column in collection.columns), *times]
