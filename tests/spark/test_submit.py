@@ -94,6 +94,8 @@ def test_every_app_runs_from_the_zip(zipped: Path, tmp_path: Path) -> None:
     assert totals(there) == totals(here)
     audit = submit(zipped, PROJECT / "spark_apps" / "audit.py", *words[:4])
     assert (audit["outcome"], audit["parts_read"]) == ("sound", audit["parts"])
+    collected = submit(zipped, PROJECT / "spark_apps" / "collect.py", *words[:4], "--keep-versions", "2h")
+    assert (collected["step"], collected["failed"], collected["oldest_version"]) == ("collect", 0, 1)
     assert verify(there.job(), data=True).findings == ()
 
 
