@@ -16,11 +16,7 @@ ALLOWED = 1.3
 def picture(result: dict[str, Any]) -> str:
     """The SVG of one result of the longevity benchmark."""
     writing, ingests = result["writing"], result["ingests"]
-    rows = writing["rows_drained"] / ingests
-    merged = list(accumulate(writing["merged_rows"]))
-    written = [1 + total / (rows * day) for day, total in enumerate(merged, start=1)]
-    least = curve(ingests, writing["live_batches_most"], base=writing["base_rows"] / rows)
-    optimum = [total / day for day, total in enumerate(least, start=1)]
+    written, optimum = courses(result)
     alive = [float(count) for count in writing["live_batches"]]
     title = f"{ingests:,} ingests of {result['rows_per_ingest']:,} rows into {result['base']:,}"
     most = writing["live_batches_most"]
@@ -28,7 +24,7 @@ def picture(result: dict[str, Any]) -> str:
         _panel(TOP, f"{title}: batches alive after each", [("alive", "#1f77b4", alive)], ingests),
         _panel(
             TOP + PANEL + GAP,
-            f"rows written per row drained, so far, at most {most} batches alive",
+            f"rows written per row drained so far, at most {most} batches alive; the optimum is each moment's own",
             [
                 ("Tidemark", "#1f77b4", written),
                 ("the optimum", "#2ca02c", optimum),
@@ -40,6 +36,16 @@ def picture(result: dict[str, Any]) -> str:
     height = TOP + 2 * PANEL + GAP + 40
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif">'
     return "\n".join([head, f'<rect width="{WIDTH}" height="{height}" fill="white"/>', *panels, "</svg>", ""])
+
+
+def courses(result: dict[str, Any]) -> tuple[list[float], list[float]]:
+    """Rows written per row drained up to each ingest, and the least possible had it been the last."""
+    writing, ingests = result["writing"], result["ingests"]
+    rows = writing["rows_drained"] / ingests
+    merged = accumulate(writing["merged_rows"])
+    written = [1 + total / (rows * day) for day, total in enumerate(merged, start=1)]
+    least = curve(ingests, writing["live_batches_most"], base=writing["base_rows"] / rows)
+    return written, [total / day for day, total in enumerate(least, start=1)]
 
 
 def _panel(top: int, title: str, series: Sequence[tuple[str, str, Sequence[float]]], ingests: int) -> str:
