@@ -52,14 +52,14 @@ def longevity(results: Sequence[Result]) -> Iterator[Figures]:
         "Many small ingests into a large base: what is written, what a read costs",
         "Compaction after every ingest, all history kept, answers checked against calculated ones. Rows written by "
         "drains and compactions per row drained, beside the optimum for as many live batches (benchmarks/optimum.py, "
-        "the base as it is, flushes apart): target at most 1.3 of it. At its worst moment, right after a merge and mostly "
-        "the first, it is held against an optimum that ends there. As-of after all ingests beside the same rows "
+        "the base as it is, flushes apart): target at most 1.3 of it. At its worst moment, right after a merge and "
+        "mostly the first, it is held against an optimum that ends there. As-of after all ingests beside the same rows "
         "merged into one batch: target at most 2, the least of three reads each. CPU seconds are those of all jobs of "
         "all ingests in one process, gates left out; RSS is that process's peak.",
         (
             "ingests", "live batches, most (mean)", "written per row", "optimum", "of optimum", "at its worst",
-            "in bytes", "largest merge, rows", "as-of CPU s", "in one batch", "ratio", "ratio of bytes", "CPU s of all ingests",
-            "ms an ingest", "RSS MiB", "objects",
+            "in bytes", "largest merge, rows", "as-of CPU s", "in one batch", "ratio", "ratio of bytes",
+            "CPU s of all ingests", "ms an ingest", "RSS MiB", "objects",
         ),
         tuple(_aged(result) for result in results),
     )  # fmt: skip
