@@ -31,6 +31,7 @@ from tidemark.storage.memory import MemoryStore
 from tidemark.storage.named import Named
 from tidemark.storage.store import AlreadyExists, Indeterminate, Unavailable
 from tidemark.storage.verify import verify_history, verify_objects
+from tidemark.storage.versions import key_of
 
 pytestmark = pytest.mark.model
 HOUR = 3600.0
@@ -321,6 +322,28 @@ def test_a_collector_that_is_overtaken_by_all_gives_up(world: World, at: str):
     world.forget()
     sound(world)
     assert answers(world) == before
+
+
+def test_versions_that_go_while_a_collector_reads_them_are_no_corruption(world: World):
+    idle(world)
+    collected(world, hours=3)
+    world.clock.now += 25 * HOUR
+
+    class Frozen(WrappedStore):
+        frozen = False
+
+        def read(self, key):
+            if key == key_of(3) and not self.frozen:
+                self.frozen = True
+                assert collect(world.job(), keep=KEEP).summary()["versions_removed"]
+            return super().read(key)
+
+    world.store = Frozen(world.truth)
+    slow = world.job()
+    world.store = world.truth
+    with pytest.raises(Contention, match="another collector removed versions from 1 on meanwhile"):
+        collect(slow, keep=KEEP)
+    sound(world)
 
 
 def test_what_the_store_will_not_delete_stays_in_the_plan(world: World):
