@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidemark.model import invariants
-from tidemark.model.frontier import CompactionFunction, Rung
+from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
 from tidemark.model.interval import Interval
 from tidemark.model.update import Row
 
@@ -75,7 +75,8 @@ class Description:
 
     @property
     def last_possible(self) -> int:
-        return self.function(self.upper - 1)
+        # Once since is empty nothing is forwarded; what was before may stand anywhere.
+        return EMPTY if self.since == EMPTY else self.function(self.upper - 1)
 
     @property
     def is_one_instant(self) -> bool:

@@ -16,6 +16,7 @@ from tidemark.model.arrangement import Arrangement, Certificate, Fence
 from tidemark.model.batch import Description, ObjectRef, TraceBatch
 from tidemark.model.change import Compacted, CompactionAllowed
 from tidemark.model.collection import Gate
+from tidemark.model.frontier import EMPTY
 from tidemark.model.invariants import check, of_trace_rows
 from tidemark.model.retention import Retention, Step
 from tidemark.model.transition import Applied, apply
@@ -186,3 +187,23 @@ def test_history_behind_since_shrinks_to_what_is_held() -> None:
     assert not due(made.state)
     # Half of what is merged vanishes: no row is written more than a few times for it.
     assert (bounds(made.state).written or 0) < 3
+
+
+def test_rows_that_were_forwarded_stay_lawful_where_since_is_empty() -> None:
+    """Since beyond the seal puts rows past the upper of their batch; merged on under the empty frontier they stay."""
+    made = Kept(Retention(), 2)
+
+    def go_on(count: int) -> None:
+        for _ in range(count):
+            time = made.state.seal
+            made.day([Update((time,), ("a",), time, time, 1)])
+
+    go_on(2)
+    made._apply(CompactionAllowed(100))
+    go_on(1)
+    assert [row.time for row in made.held] == [100, 100, 100]
+    made._apply(CompactionAllowed(EMPTY))
+    while made.state.trace[0].description.since != EMPTY:
+        go_on(1)
+    assert [row.time for row in made.held][:3] == [100, 100, 100]
+    assert made.state.trace[0].description.last_possible == EMPTY
