@@ -38,7 +38,7 @@ def peers(workloads: list[tuple[Workload, int]], say: Callable[[str], None]) -> 
     installed = []
     for name in ENGINES:
         if packages := missing(name):
-            say(f"{name} is left out, {', '.join(packages)} is not installed: make bench PEERS=1")
+            say(f"{name} is left out, as these are not installed: {', '.join(packages)} (make bench PEERS=1)")
         else:
             installed.append(name)
     runs = []
