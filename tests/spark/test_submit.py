@@ -79,12 +79,13 @@ def totals(made: Made) -> Any:
 def test_every_app_runs_from_the_zip(zipped: Path, tmp_path: Path) -> None:
     here, there = Made(tmp_path / "here", ALL["upsert"]), Made(tmp_path / "there", ALL["upsert"])
     for made in (here, there):
-        for day in (1, 2):
+        for day in (1, 2, 3):
             made.land(day, 200, keys=30)
-        made.moved(1)
-    here.moved(2)
-    here.step("compaction", 2)
-    interval = day_of(2)
+        for day in (1, 2):
+            made.moved(day)
+    here.moved(3)  # one batch more than may be alive: its run merges
+    here.step("compaction", 3)
+    interval = day_of(3)
     words = ["--root", str(there.root), "--collection", there.name]
     words += ["--lower", str(interval.lower), "--upper", str(interval.upper)]
     more = {"ingest": ["--landing", str(there.landing)], "gate": ["--gate", "compaction"]}
