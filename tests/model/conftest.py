@@ -21,6 +21,12 @@ def days() -> int:
 
 
 @pytest.fixture
+def writes() -> int:
+    """Of the calls that write, one in so many is made to fail."""
+    return 1
+
+
+@pytest.fixture
 def looks() -> int:
     """Of the calls that only look, one in so many is made to fail."""
     return 1

@@ -55,6 +55,12 @@ def days() -> int:
 
 
 @pytest.fixture
+def writes() -> int:
+    """Of the calls that write, one in so many is made to fail: one half by refusal, the other by death."""
+    return 2
+
+
+@pytest.fixture
 def looks() -> int:
     """Of the calls that only look, one in so many is made to fail: a request takes milliseconds."""
     return 12
