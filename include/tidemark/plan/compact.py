@@ -3,8 +3,9 @@
 With at most k batches alive and each row written at most w times one can take in C(k + w, k) batches and not one
 more. The levels of the batches, read from old to new, are a non-increasing sequence; counting through all such
 sequences in order, the last place first, uses every one of them. So: while there are more batches than the budget, the
-youngest batch on a lower level than its older neighbour takes in all that are younger, and rises one level. This writes
-within a tenth of the least possible for as many batches alive (docs/decisions/0012, benchmarks/RESULTS.md).
+youngest batch on a lower level than its older neighbour takes in all that are younger, and rises one level. For equal
+batches this writes on average 1.13 times the least possible for as many batches alive; just after a level was completed
+up to one writing of every row more, since how many batches will come is not known (docs/decisions/0012).
 """
 
 from __future__ import annotations
