@@ -158,9 +158,10 @@ def peers(result: Result) -> Iterator[Figures]:
         yield _answers(f"{ingests:,} × {rows:,} upserts into {base:,}", engines)
     headings = tuple(result["cases"][0]) if result["cases"] else ("case",)
     yield Figures(
-        "Eight cases of late rows, deletes and repeats",
+        "Cases of late rows, deletes and repeats, and changes after compactions",
         "Right is what was true by event time. Peers' MERGE with their documented guard (`s.ts > t.ts`), told the rows "
-        "as they came, and with each batch's rows reduced to the newest of each key before.",
+        "as they came, and with each batch's rows reduced to the newest of each key before. Changes are asked for at "
+        f"the end of a short life.{' Note: ' + result['note'] + '.' if 'note' in result else ''}",
         headings,
         tuple(tuple(row[name] for name in headings) for row in result["cases"]),
     )

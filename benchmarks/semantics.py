@@ -1,4 +1,5 @@
-"""Eight small stories about late rows, deletes and repeats, told to every engine (what each should answer is known).
+"""Eight small stories about late rows, deletes and repeats, told to every engine (what each should answer is known);
+and the changes of each ingest of a short life, asked for after its compactions.
 
 A story is a list of days of rows `(value, event time, deleted)` of one key. Right is what was true by event time: the
 newest row that happened decides, whenever it arrived; a row that repeats what is held changes nothing. Peers are told
@@ -15,10 +16,15 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.engines import opened
-from benchmarks.feed import DAY, START, code_of
+from benchmarks.feed import DAY, START, code_of, fingerprint_of
+from benchmarks.workload import Held, Workload, minus
+from tidemark.model.collection import Envelope
 
 Row = tuple[int, int, bool]
 BASE_ID, ID = 1, 2
+LIFE = Workload(Envelope.UPSERT, base=20_000, ingests=20, rows=500)
+COMPACTED_EVERY = 5
+FEED = f"changes of each of {LIFE.ingests} ingests, compacted every {COMPACTED_EVERY}"
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,29 @@ def cases(engines: list[str]) -> list[dict[str, str]]:
                 row[f"{name}, rows as they came"] = _told(name, story, deduplicate=False)
                 row[f"{name}, newest of each key"] = _told(name, story, deduplicate=True)
         told.append(row)
+    every = {name: _every_change(name) for name in engines}
+    columns = [column for column in told[0] if column != "case"]
+    # Days repeat keys, so no peer is told these rows as they came.
+    told.append({"case": FEED} | {c: "-" if c.endswith("came") else every[c.partition(",")[0]] for c in columns})
     return told
+
+
+def _every_change(name: str) -> str:
+    """The changes of each ingest of a short life with compactions, asked for at its end."""
+    held = Held(LIFE)
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
+        engine, expected = opened(name, Path(folder, "table")), []
+        for day in range(LIFE.ingests + 1):
+            rows = LIFE.day(day)
+            expected.append(held.after(rows))
+            engine.ingest(day, rows.table(LIFE.envelope))
+            if day and day % COMPACTED_EVERY == 0:
+                engine.maintain(day)
+        wrong = sum(
+            fingerprint_of(engine.changes(day - 1, day), "held") != minus(expected[day], expected[day - 1])
+            for day in range(1, LIFE.ingests + 1)
+        )
+    return f"**wrong** for {wrong} of {LIFE.ingests}" if wrong else "right"
 
 
 def _told(name: str, story: Story, **options: bool) -> str:
