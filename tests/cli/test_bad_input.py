@@ -53,8 +53,8 @@ def test_a_collection_file_that_is_not_there(shell: Shell) -> None:
 
 
 def test_what_data_at_rest_depends_on_cannot_change(events: Shell) -> None:
-    message = events.refused("init", events.declared(EVENTS.replace("amount: int", "amount: float")))
-    assert "value of collection events cannot change" in message
+    message = events.refused("init", events.declared(EVENTS.replace("amount: int", "amount: string")))
+    assert "value column amount of collection events cannot change from int to string" in message
     assert "next" in events.ok("init", events.declared(EVENTS.replace("2024-02-01", "2024-03-01"))).out
 
 

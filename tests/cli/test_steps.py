@@ -54,51 +54,71 @@ def land_people(shell: Shell) -> None:
         pq.write_table(pa.table(table), path)
 
 
+def land_a_third_day(shell: Shell, name: str) -> None:
+    """One row more: with it there are more batches than a budget of two."""
+    if name == "events":
+        shell.events(3, "d,4,09:00")
+    elif name == "stock":
+        row = {"item": "rag", "shelf": 3, "price": 2.5, "change": 1, "at": "2024-01-03T09:00:00Z"}
+        shell.land("stock/2024-01-03/a.jsonl", json.dumps(row) + "\n")
+    else:
+        moment = pa.array([datetime(2024, 1, 3, 8, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+        row = {"person": [4], "city": ["Kiel"], "born": [date(1990, 1, 1)], "gone": [False]}
+        table = pa.table({**row, "happened": moment, "reported": moment})
+        pq.write_table(table, shell.land("people/2024-01-03/a.parquet", b""))
+
+
 COLLECTIONS = {"events": (EVENTS, land_events), "stock": (STOCK, land_stock), "people": (PEOPLE, land_people)}
 HELD = {
     ("events", 1): [("a", 1, 1), ("b", 2, 1)],
     ("events", 2): [("a", 1, 2), ("b", 2, 1), ("c", 3, 1)],
+    ("events", 3): [("a", 1, 2), ("b", 2, 1), ("c", 3, 1), ("d", 4, 1)],
     ("stock", 1): [("ink", 2, 9.0, 2), ("pen", 1, 1.5, 1)],
     ("stock", 2): [("ink", 2, 9.0, 2), ("pen", 1, 1.75, 1)],
+    ("stock", 3): [("ink", 2, 9.0, 2), ("pen", 1, 1.75, 1), ("rag", 3, 2.5, 1)],
     ("people", 1): [(1, "Rome", "1990-01-01", 1), (2, "Oslo", "1990-01-01", 1)],
     ("people", 2): [(1, "Bern", "1990-01-01", 1), (3, "Wien", "1990-01-01", 1)],
+    ("people", 3): [(1, "Bern", "1990-01-01", 1), (3, "Wien", "1990-01-01", 1), (4, "Kiel", "1990-01-01", 1)],
 }
 
 
 @pytest.mark.parametrize("name", COLLECTIONS)
-def test_two_days_from_init_to_compact(shell: Shell, name: str) -> None:
+def test_three_days_from_init_to_compact(shell: Shell, name: str) -> None:
     text, land = COLLECTIONS[name]
     land(shell)
-    shell.ok("init", shell.declared(text))
-    for day in (1, 2):
+    land_a_third_day(shell, name)
+    shell.ok("init", shell.declared(text + "live_batches: 2\n"))
+    for day in (1, 2, 3):
         shell.moved(name, f"2024-01-{day:02d}")
         rows = shell.json("as-of", name)["rows"]
         assert sorted(tuple(row.values()) for row in rows) == HELD[name, day]
-    one = HELD[name, 2][0]
+    one = HELD[name, 3][0]
     by_first_key = ("--where", f"{next(iter(rows[0]))}={one[0]}")
     assert [tuple(row.values()) for row in shell.json("as-of", name, *by_first_key)["rows"]] == [one]
     assert shell.json("status", name)["debt"]["compactions"] == 1
     assert shell.json("compact", name)["results"][0]["merges"] == 1
     shell.ok("gate", name, "compaction")
-    assert sorted(tuple(row.values()) for row in shell.json("as-of", name)["rows"]) == HELD[name, 2]
+    assert sorted(tuple(row.values()) for row in shell.json("as-of", name)["rows"]) == HELD[name, 3]
     held = shell.json("as-of", name, "--time", "2024-01-01T23:59:59.999999Z")["rows"]
     assert sorted(tuple(row.values()) for row in held) == HELD[name, 1]
     assert shell.json("verify", name, "--data")["sound"]
-    assert shell.json("status", name)["next_step"] == f"tidemark ingest {name} --date 2024-01-03"
+    assert shell.json("status", name)["next_step"] == f"tidemark ingest {name} --date 2024-01-04"
 
 
 def test_the_next_step_named_leads_from_init_to_the_end(events: Shell) -> None:
     """Doing what `status` says, again and again, brings a collection through all its steps."""
     land_events(events)
+    land_a_third_day(events, "events")
+    events.ok("init", events.declared(EVENTS + "live_batches: 2\n"))
     done = []
-    while (following := events.json("status", "events")["next_step"]) != "tidemark ingest events --date 2024-01-03":
+    while (following := events.json("status", "events")["next_step"]) != "tidemark ingest events --date 2024-01-04":
         words = following.split()[1:]
         done.append(" ".join(words))
         events.ok(*words)
-        assert len(done) < 20, done
+        assert len(done) < 24, done
     day = ["gate events unsealed", "seal events", "gate events frontier", "drain events", "gate events trace"]
-    one, two = "ingest events --date 2024-01-01", "ingest events --date 2024-01-02"
-    assert done == [one, *day, two, *day, "compact events", "gate events compaction"]
+    one, two, three = (f"ingest events --date 2024-01-0{number}" for number in (1, 2, 3))
+    assert done == [one, *day, two, *day, three, *day, "compact events", "gate events compaction"]
 
 
 def test_every_step_a_second_time_does_nothing(events: Shell) -> None:
