@@ -40,7 +40,7 @@ def drained(state: Arrangement, change: Drained) -> Outcome:
 def compacted(state: Arrangement, change: Compacted) -> Outcome:
     """Neighbours become one batch, where they still are neighbours."""
     ids = [batch.id for batch in state.trace]
-    if change.batch.id in ids and change.inputs != (change.batch.id,):
+    if change.batch.id in ids:
         return AlreadyApplied()
     if off := fenced_off(state, change.fence):
         return off
@@ -60,8 +60,7 @@ def compacted(state: Arrangement, change: Compacted) -> Outcome:
         rows_compacted=state.totals.rows_compacted + change.batch.rows * rewritten,
         bytes_compacted=state.totals.bytes_compacted + change.batch.bytes * rewritten,
     )
-    gone = set(change.inputs) - {change.batch.id}
-    certificates = tuple(c for c in state.certificates if c.batch not in gone)
+    certificates = tuple(c for c in state.certificates if c.batch not in change.inputs)
     if not rewritten:
         certificates = (*certificates, *_taken_over(state, change, inputs))
     fences = unfenced(state, change.fence)
