@@ -123,7 +123,7 @@ def compact(
     last: ToOption = None,
     spark: SparkOption = LOCAL_SPARK,
 ) -> None:
-    """Run every compaction that is due. The interval only names the run."""
+    """Move `since` by the retention, then run every compaction that is due. The interval only names the run."""
     from tidemark.jobs.compact import compact as step
 
     job = call.job(collection, spark=spark, step="compact")
