@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from tidemark.arrow import csvfile, debezium, jsonlfile
 from tidemark.arrow.content import BadFile, Content, fetch
+from tidemark.arrow.parquetfile import whole
 from tidemark.arrow.schema import DELETED, ROW, source_schema
 from tidemark.arrow.typed import check_values, typed
 from tidemark.model import predicate
@@ -89,6 +90,6 @@ def _parquet_blocks(content: Content, names: list[str]) -> Iterator[pa.RecordBat
                 if has.count(name) != 1:
                     what = "in the file twice" if name in has else "missing"
                     raise BadFile(content.path, f"column {name} is {what}; the file has {', '.join(has)}")
-            yield from file.iter_batches(BATCH_ROWS, columns=names, use_threads=False)
+            yield from whole(file, BATCH_ROWS, names)
     except (pa.ArrowException, OSError, EOFError) as error:
         raise BadFile(content.path, f"cannot be read as Parquet: {str(error).splitlines()[0]}; truncated?") from None

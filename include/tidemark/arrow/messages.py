@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from tidemark.arrow import jsonlfile
 from tidemark.arrow.columns import leaves
 from tidemark.arrow.content import BadFile, Content
+from tidemark.arrow.parquetfile import whole
 from tidemark.model.collection import Column, Format
 
 BATCH_ROWS = 65_536
@@ -91,7 +92,7 @@ def _parquet_blocks(content: Content, fields: Sequence[Column]) -> Iterator[pa.R
                 name = missing[0].removeprefix("after.")
                 raise BadFile(content.path, f"column {name} is missing; the messages have {has}")
             paths = {name: form.path(name) for name in held}
-            for batch in file.iter_batches(BATCH_ROWS, columns=list(paths.values()), use_threads=False):
+            for batch in whole(file, BATCH_ROWS, list(paths.values())):
                 read = dict(zip(paths, leaves(batch, list(paths.values())).columns, strict=True))
                 nothing = pa.nulls(batch.num_rows)
                 block = pa.record_batch({field.name: read.get(field.name, nothing) for field in fields})

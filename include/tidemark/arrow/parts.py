@@ -316,11 +316,19 @@ class OpenedPart:
         """The rows of some row groups as one batch, in the columns of `schema` (fields.py), or as they are."""
         with readable(self.part):
             if schema is None:
-                return one_batch(self._file.read_row_groups(list(groups), use_threads=False))
+                return self._whole(groups, None)
             pairs = found(self.schema, schema)
             names = [source.name for _, source in pairs if source is not None]
-            rows = one_batch(self._file.read_row_groups(list(groups), columns=names, use_threads=False))
+            rows = self._whole(groups, names)
             return as_wanted(rows, pairs, sum(self.part.groups[group][1] for group in groups))
+
+    def _whole(self, groups: Sequence[int], names: list[str] | None) -> pa.RecordBatch:
+        """All rows of the groups: damage in a page's header can make the reader end early and say nothing."""
+        rows = one_batch(self._file.read_row_groups(list(groups), columns=names, use_threads=False))
+        recorded = sum(self.part.groups[group][1] for group in groups)
+        if names != [] and rows.num_rows != recorded:
+            raise Corruption(f"{self.part.file.key} gives {rows.num_rows} rows, recorded were {recorded}")
+        return rows
 
     def _check_footer(self) -> None:
         held = [self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups)]

@@ -15,6 +15,7 @@ from tidemark.arrow.decode import decoded_schema
 from tidemark.arrow.envelope import APPLIED, ORIGINAL, Frame, may_apply, revive
 from tidemark.arrow.fields import as_wanted, field_id, found
 from tidemark.arrow.ingest import LateObject, SortedParts
+from tidemark.arrow.parquetfile import whole
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.batch import ObjectRef
 from tidemark.model.collection import Collection
@@ -93,7 +94,7 @@ def _letters(store: ObjectStore, ref: ObjectRef, columns: list[str] | None = Non
     try:
         with store.open_input(ref.key) as native:
             file = pq.ParquetFile(native, page_checksum_verification=True)
-            for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
+            for batch in whole(file, BATCH_ROWS, columns):
                 if (letters := batch.filter(pc.invert(batch.column(APPLIED)))).num_rows:
                     yield letters
     except pa.ArrowException as error:

@@ -391,3 +391,20 @@ def test_a_damaged_parquet_file_is_read_or_refused_never_worse(tmp_path: Path, d
     path.write_bytes(bytes(whole[:cut]) if data.draw(st.booleans()) else bytes(whole))
     with contextlib.suppress(BadFile):
         assert decoded(path, collection(TEXT)).num_rows == 50
+
+
+def test_a_file_that_ends_early_for_a_flipped_bit_is_refused(tmp_path: Path) -> None:
+    """Some bits of a page's header make the reader end after no row at all, without a word."""
+    whole = parquet_of(k=list(range(50)), t=list(range(50)), s=[f"text {i}" for i in range(50)])
+    silent = 0
+    for at in range(4, 400):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1
+        path = tmp_path / "file"
+        path.write_bytes(bytes(damaged))
+        with contextlib.suppress(pa.ArrowException, OSError):
+            file = pq.ParquetFile(path, page_checksum_verification=True)
+            silent += sum(batch.num_rows for batch in file.iter_batches(columns=["k", "t", "s"])) != 50
+        with contextlib.suppress(BadFile):
+            assert decoded(path, collection(TEXT)).num_rows == 50
+    assert silent, "the reader tells of all by now: this test shows nothing any more"
