@@ -63,7 +63,9 @@ def test_threads_that_commit_at_once(stores: Stores):
 
 
 def test_whole_runs_at_once_count_every_row_once(tmp_path: Path, stores: Stores):
-    """Eight days ingested at once, twice each, while others gate, seal, drain and compact."""
+    """Eight days ingested at once, twice each, while others gate, seal, drain and compact.
+
+    Two runs of one day fence each other off, again and again where neither pauses: hence the many attempts."""
     world = World(tmp_path, collection(), stores())
     world.clock.pause = lambda seconds: None  # type: ignore[method-assign]
     for day in range(WRITERS):
@@ -71,11 +73,11 @@ def test_whole_runs_at_once_count_every_row_once(tmp_path: Path, stores: Stores)
 
     def one(number: int) -> None:
         day = number % WRITERS
-        world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing)), attempts=20)
-        world.run(lambda job: vouch(job, Gate.UNSEALED), attempts=20)
-        world.run(lambda job: seal(job, interval(day)), attempts=20)
-        world.run(lambda job: drain(job, interval(day)), attempts=20)
-        world.run(lambda job: compact(job, interval(day)), attempts=20)
+        world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing)), attempts=200)
+        world.run(lambda job: vouch(job, Gate.UNSEALED), attempts=200)
+        world.run(lambda job: seal(job, interval(day)), attempts=200)
+        world.run(lambda job: drain(job, interval(day)), attempts=200)
+        world.run(lambda job: compact(job, interval(day)), attempts=200)
 
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(one, range(2 * WRITERS)))

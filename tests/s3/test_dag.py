@@ -42,6 +42,8 @@ def orders(collections: Path, resident: Path, database: None, stores: Stores, mo
 
 def test_a_day_goes_from_landing_to_trace_in_a_bucket(orders: Path) -> None:
     state, tasks = run(orders, "2024-01-01", "2024-01-02")
+    # What else this process's Airflow has published of a collection of that name may leave nothing new to publish.
+    assert tasks.pop("published") in ("success", "skipped")
     assert (state, set(tasks.values())) == ("success", {"success"})
     job, after = place_of(orders).job(), head(orders).state
     assert job.store.url.startswith("s3://")
