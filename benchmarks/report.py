@@ -97,7 +97,8 @@ def _where(report: dict[str, Any], names: Sequence[str]) -> list[str]:
         settings = ", ".join(f"{k}={v}" for k, v in report["spark_settings"].items())
         lines.append(f"- Spark settings: {settings}")
     beside = f"; beside it ran: {report['beside']}" if report.get("beside") else ""
-    return [*lines, f"- load of the machine before: {machine['load_before'][0]}{beside}"]
+    before = machine["load_before"][0] if "load_before" in machine else "not noted"
+    return [*lines, f"- load of the machine before: {before}{beside}"]
 
 
 def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
