@@ -6,10 +6,10 @@ from itertools import count
 
 from tests.conformance.plain import Plain, write
 from tests.support.inprocess import InProcessRunner
-from tidemark.jobs.compact import _execute as merge
-from tidemark.jobs.drain import _execute as move
+from tidemark.jobs.compact import execute as merge
+from tidemark.jobs.drain import execute as move
 from tidemark.jobs.job import Job
-from tidemark.jobs.trim import _execute as trim
+from tidemark.jobs.trim import execute as trim
 from tidemark.jobs.write import trace_batch
 from tidemark.model.arrangement import Arrangement, Fence
 from tidemark.model.batch import DIGEST_MODULUS, Description, TraceBatch, UnsealedBatch

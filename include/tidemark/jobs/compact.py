@@ -54,14 +54,15 @@ def _compact_once(job: Job, interval: Interval) -> Compacted | None:
         if request is None:
             return None
         head, fence = job.fenced(head, "compact", interval)
-        return Compacted(fence, tuple(batch.id for batch in request.inputs), _execute(job, head.state, request))
+        return Compacted(fence, tuple(batch.id for batch in request.inputs), execute(job, head.state, request))
 
     _, change, _ = job.commit_until_fit(change_for)
     assert change is None or isinstance(change, Compacted)
     return change
 
 
-def _execute(job: Job, state: Arrangement, request: CompactionRequest) -> TraceBatch:
+def execute(job: Job, state: Arrangement, request: CompactionRequest) -> TraceBatch:
+    """Write what a request asks for; the batch, not yet committed. Corruption where sums do not agree."""
     identity = job.new_id()
     if request.moves_no_data:
         return _taken_over(request, identity)

@@ -39,7 +39,7 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
             return None
         head, fence = job.fenced(head, "drain", interval)
         batch = job.new_id()
-        read.extend(_execute(job, head.state, request, batch))
+        read.extend(execute(job, head.state, request, batch))
         parts = [part for answer in read for part in answer.parts]
         return Drained(fence, trace_batch(job, batch, request.description, 0, parts))
 
@@ -64,7 +64,8 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
     return result
 
 
-def _execute(job: Job, state: Arrangement, request: DrainRequest, batch: str) -> list[WriteAnswer]:
+def execute(job: Job, state: Arrangement, request: DrainRequest, batch: str) -> list[WriteAnswer]:
+    """Write what a request asks for as parts of `batch`, not yet committed. Corruption where sums do not agree."""
     if not request.batches and not request.dumps:
         return []
     kernel, tasks = _tasks(job, state, request, f"data/{batch}")

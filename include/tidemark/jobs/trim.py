@@ -34,7 +34,7 @@ def _trim_once(job: Job, interval: Interval, least_share: float) -> Trimmed | No
         if request is None:
             return None
         head, fence = job.fenced(head, "trim", interval)
-        batch = _execute(job, head.state, request)
+        batch = execute(job, head.state, request)
         return Trimmed(fence, batch, request.batch.parts, request.horizon if head.state.collection.keyed else 0)
 
     _, change, _ = job.commit_until_fit(change_for)
@@ -42,7 +42,8 @@ def _trim_once(job: Job, interval: Interval, least_share: float) -> Trimmed | No
     return change
 
 
-def _execute(job: Job, state: Arrangement, request: TrimRequest) -> UnsealedBatch:
+def execute(job: Job, state: Arrangement, request: TrimRequest) -> UnsealedBatch:
+    """Write what stays of the request's batch, not yet committed. Corruption where a part is not as recorded."""
     held = request.batch
     parts = parts_table.parts_of(job.store, [held])
     cut = [part for part in parts if not request.keeps_all(part) and not request.keeps_none(part)]

@@ -53,8 +53,9 @@ def budget(live_batches: int, level: int) -> int:
 def plan_compaction(state: Arrangement) -> CompactionRequest | None:
     """The merge due now; None if there is none. Each is one k-way merge, however many batches it takes in.
 
-    First what costs nothing: neighbours of which at most one has data, where there are too many batches. Then what pays
-    for itself: history behind `since` of which half would vanish. Then what the levels ask for. A collection with
+    First what pays for itself: history behind `since` of which half would vanish. Then, where there are too many
+    batches, what costs nothing: neighbours of which at most one has data; else what the levels ask for.
+    A collection with
     `compact_ahead` off merges only behind `since`, neighbours of one level, oldest first (spec/arrangement.md 1.3).
     The trace of a keyed collection is forwarded to its horizon at most: facts to come are resolved against what it
     held there.
