@@ -33,17 +33,32 @@ def from_datetime(moment: datetime) -> int:
 
 
 def parse_instant(text: str) -> int:
-    """Microseconds from an integer or an ISO 8601 date or time (UTC unless it carries an offset).
+    """Microseconds from an integer (`us` behind it or not) or an ISO 8601 date or time (UTC unless it has an offset).
 
-    Raises InvalidUsage for anything else, and for times before the epoch.
+    Raises InvalidUsage for anything else, for times before the epoch, and for bare digits that read as a date of our
+    age, like 20240101: they may be meant as either, and twenty seconds after the epoch is hardly ever it.
     """
+    number = re.fullmatch(r"([+-]?\d+)(\s*(?:us|µs))?", text, re.ASCII)
     try:
-        micros = int(text) if re.fullmatch(r"[+-]?\d+", text) else from_datetime(datetime.fromisoformat(text))
+        micros = int(number[1]) if number else from_datetime(datetime.fromisoformat(text))
     except ValueError:
         raise InvalidUsage(f"not a time: {text!r}; write 2013-01-02, 2013-01-02T03:04:05Z or microseconds") from None
+    if number and not number[2] and (date := _digits_of_a_date(text)):
+        raise InvalidUsage(f"{text!r} is a date or microseconds: write {date} for the date, {text}us for microseconds")
     if not 0 <= micros <= MAX_TIME:
         raise InvalidUsage(f"time {text!r} is outside [1970-01-01, {MAX_TIME} µs]")
     return micros
+
+
+def _digits_of_a_date(text: str) -> str | None:
+    """`20240101`, `202401010930` or `20240101093000` as ISO 8601; None for digits that are no date of 1970 to 2199."""
+    if len(text) not in (8, 12, 14) or not "1970" <= text[:4] < "2200":
+        return None
+    try:
+        moment = datetime.fromisoformat(f"{text[:8]}T{text[8:] or '00'}")
+    except ValueError:
+        return None
+    return moment.date().isoformat() if len(text) == 8 else f"{moment.isoformat()}Z"
 
 
 def format_instant(micros: int) -> str:
