@@ -26,7 +26,8 @@ pytestmark = pytest.mark.spark
 def made(request: pytest.FixtureRequest, spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Made:
     from tidemark.spark.runner import SparkRunner
 
-    folder: Path = tmp_path_factory.mktemp(request.param)
+    # A folder may have any name: Spark takes some of these letters for patterns of names.
+    folder: Path = tmp_path_factory.mktemp(f"{request.param} [1] {{x,y}} a*? %20 #\\")
     made = Made(folder, ALL[request.param], lambda store: SparkRunner(spark, store.url))
     for day in (1, 2, 3):
         made.land(day, 400, keys=40)

@@ -6,6 +6,7 @@ reader where the file system speaks the store's scheme, else through the Arrow r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -124,12 +125,17 @@ def _loaded(spark: SparkSession, store: ObjectStore, collection: Collection, par
         native["://" not in store.url and part.schema == collection.schema].append(part)
     loaded = []
     if native[True]:
-        paths = (f"file://{store.url}/{part.file.key}" for part in native[True])
+        paths = (f"file://{_literally(store.url)}/{part.file.key}" for part in native[True])
         loaded.append(spark.read.schema(schema).parquet(*paths))
     if native[False]:
         tasks = [encode(part) for part in native[False]]
         loaded.append(_mapped(spark, schema, tasks, _reader(store.url, collection)))
     return reduce(DataFrame.unionByName, loaded)
+
+
+def _literally(path: str) -> str:
+    """A path as Spark is told it: Hadoop takes `[1]`, `{x}` and the like for patterns of names unless escaped."""
+    return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
 def _resolved(spark: SparkSession, store: ObjectStore, collection: Collection, request: ReadRequest) -> DataFrame:
