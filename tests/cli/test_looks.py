@@ -223,6 +223,28 @@ def test_as_of_as_table_csv_and_json(two_days: Shell) -> None:
     assert two_days.ok("as-of", "events", "--format", "json").out == two_days.ok("as-of", "events", "--json").out
 
 
+NOTES = """\
+name: notes
+key: [id]
+value: [text]
+columns: {id: int, text: string}
+start: 2024-01-01
+time: arrival
+source: {path: "{{ landing }}/notes/{{ ds }}/*.jsonl", format: jsonl, envelope: append}
+"""
+
+
+def test_csv_tells_null_from_empty_text(shell: Shell) -> None:
+    shell.ok("init", shell.declared(NOTES))
+    said = ['{"id": 1, "text": ""}', '{"id": 2, "text": null}', '{"id": 3, "text": "a \\"b\\",\\nc"}']
+    shell.land("notes/2024-01-01/a.jsonl", "\n".join(said) + "\n")
+    for words in (["ingest", "notes", "--date", "2024-01-01"], ["gate", "notes", "unsealed"], ["seal", "notes"]):
+        shell.ok(*words)
+    text = shell.ok("as-of", "notes", "--format", "csv").out
+    assert text == 'id,text,_multiplicity\n1,"",1\n2,,1\n3,"a ""b"",\nc",1\n'
+    assert list(csv.reader(io.StringIO(text)))[3] == ["3", 'a "b",\nc', "1"]
+
+
 def test_as_of_some_rows(two_days: Shell) -> None:
     assert two_days.json("as-of", "events", "--where", "id=b")["rows"] == [{"id": "b", "amount": 2, "_multiplicity": 1}]
     assert two_days.json("as-of", "events", "--where", "id=b", "--where", "amount=1")["rows"] == []

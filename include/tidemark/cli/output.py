@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -27,6 +27,22 @@ def print_json(document: Mapping[str, Any], stream: TextIO) -> None:
     """One document of strict JSON: an infinite or undefined float must have become text before."""
     stream.write(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
     stream.flush()
+
+
+def print_csv(rows: Iterable[Sequence[object]], stream: TextIO) -> None:
+    """Rows as CSV (RFC 4180): null is nothing between commas, empty text is `""`.
+
+    Not the csv module: before Python 3.12 it writes both alike.
+    """
+    for row in rows:
+        stream.write(",".join(map(_csv_field, row)) + "\n")
+
+
+def _csv_field(value: object) -> str:
+    text = cell(value)
+    if value is not None and (not text or any(letter in text for letter in '",\r\n')):
+        return '"' + text.replace('"', '""') + '"'
+    return text
 
 
 def note(text: str) -> None:

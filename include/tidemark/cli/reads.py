@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -169,7 +168,7 @@ def _show(
     if as_csv:
         rows = islice(found, most or None)
         first = list(islice(rows, 1))  # what is refused is refused before anything is printed
-        csv.writer(call.out, lineterminator="\n").writerows(chain([names], first, rows))
+        output.print_csv(chain([names], first, rows), call.out)
         return
     held = list(found)
     if as_json:
