@@ -7,6 +7,7 @@
     ├── Corruption       storage does not hold what was written; stop and look          exit 1
     ├── Contention       lost too many races; nothing happened; run again               exit 75
     │   └── Fenced       a newer attempt of the same step and interval took over        exit 75
+    ├── StorageFailed    storage is full, read-only or down; mend it, then run again        exit 75
     ├── NotReady         the input has not landed yet; run again later                  exit 75
     └── CommitUnknown    may have happened; run again, delete nothing                   exit 75
 
@@ -75,6 +76,13 @@ class Contention(TidemarkError):
 
 class Fenced(Contention):
     """A newer attempt of the same step and interval has taken over; this one must not commit."""
+
+
+class StorageFailed(TidemarkError):
+    """Storage does not take or answer requests: full, read-only, throttled for long, down. Nothing happened; when it is
+    well again, run the same step again."""
+
+    exit_code: ClassVar[int] = RETRY_SAFE
 
 
 class NotReady(TidemarkError):

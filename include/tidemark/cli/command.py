@@ -195,11 +195,11 @@ def report(call: Call, error: Exception, code: int) -> int:
 
 def _outside(error: Exception) -> Exception:
     """Storage or the system failing is no bug of ours and needs no traceback; anything else does."""
-    from tidemark.errors import CommitUnknown, Contention
+    from tidemark.errors import CommitUnknown, StorageFailed
     from tidemark.storage.store import Indeterminate, Missing, Unavailable
 
     if isinstance(error, Unavailable):
-        return Contention(f"storage did not answer: {error}; nothing happened, run it again")
+        return StorageFailed(f"storage failed: {error}; nothing happened, run it again when it is well")
     if isinstance(error, Indeterminate):
         return CommitUnknown(f"storage did not say whether a write happened: {error}; running it again is safe")
     if isinstance(error, Missing):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import io
 import os
 import tempfile
@@ -12,13 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tidemark.errors import InvalidUsage
-from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, Unavailable, checked_key
+from tidemark.storage.store import (
+    AlreadyExists,
+    Indeterminate,
+    Missing,
+    ObjectInfo,
+    Unavailable,
+    Unwritable,
+    checked_key,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 TEMPORARY = ".tmp-"
 """Prefix of files being written; never listed as objects."""
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
 class LocalStore:
@@ -34,7 +44,7 @@ class LocalStore:
     def create(self, key: str, data: bytes) -> None:
         path = self._path(key)
         with _temporary(path, key) as (handle, temporary):
-            with _translated(key):
+            with translated(key):
                 with os.fdopen(handle, "wb") as file:
                     file.write(data)
                     file.flush()
@@ -46,12 +56,12 @@ class LocalStore:
             _sync_name(path, key)
 
     def read(self, key: str) -> bytes:
-        with _translated(key):
+        with translated(key):
             return self._path(key).read_bytes()
 
     def stat(self, key: str) -> ObjectInfo | None:
         try:
-            with _translated(key):
+            with translated(key):
                 status = self._path(key).stat()
         except Missing:
             return None
@@ -60,7 +70,7 @@ class LocalStore:
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         folder = self.root / checked_key(prefix).rpartition("/")[0]
         keys: builtins.list[str] = []
-        with _translated(prefix):
+        with translated(prefix):
             for parent, _, names in os.walk(folder, onerror=_raised):
                 relative = Path(parent).relative_to(self.root).as_posix()
                 lead = "" if relative == "." else relative + "/"
@@ -73,20 +83,20 @@ class LocalStore:
             except FileNotFoundError:
                 continue  # deleted since
             except OSError:
-                with _translated(key):
+                with translated(key):
                     raise
             yield _info(key, status)
 
     def folders(self, prefix: str) -> builtins.list[str]:
         try:
-            with _translated(prefix), os.scandir(self._path(prefix)) as entries:
+            with translated(prefix), os.scandir(self._path(prefix)) as entries:
                 return sorted(entry.name for entry in entries if entry.is_dir())
         except Missing:
             return []
 
     def delete(self, key: str) -> None:
         path = self._path(key)
-        with suppress(Missing), _translated(key):
+        with suppress(Missing), translated(key):
             path.unlink()
         if path.parent != self.root:
             with suppress(OSError):
@@ -104,7 +114,7 @@ class LocalStore:
     def open_input(self, key: str) -> pa.NativeFile:
         import pyarrow as pa
 
-        with _translated(key):
+        with translated(key):
             return pa.memory_map(str(self._path(key)))
 
     @contextmanager
@@ -114,13 +124,13 @@ class LocalStore:
             file = _Output(handle, key)
             try:
                 yield cast(BinaryIO, file)
-                with _translated(key):
+                with translated(key):
                     file.flush()
                     os.fsync(file.fileno())
             finally:
                 with suppress(OSError):
                     file.close()
-            with _translated(key):
+            with translated(key):
                 os.replace(temporary, path)
             _sync_name(path, key)
 
@@ -140,14 +150,14 @@ class _Output(io.BufferedWriter):
         self._key = key
 
     def write(self, data: Any, /) -> int:
-        with _translated(self._key):
+        with translated(self._key):
             return super().write(data)
 
 
 @contextmanager
 def _temporary(path: Path, key: str) -> Iterator[tuple[int, str]]:
     """An open file beside `path`, which is gone afterwards unless it was renamed."""
-    with _translated(key):
+    with translated(key):
         try:
             _make_folders(path.parent)
             handle, name = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)
@@ -195,7 +205,7 @@ def _raised(error: OSError) -> None:
 
 
 @contextmanager
-def _translated(key: str) -> Iterator[None]:
+def translated(key: str) -> Iterator[None]:
     """Errors of the operating system as errors of a store."""
     try:
         yield
@@ -206,4 +216,5 @@ def _translated(key: str) -> Iterator[None]:
     except NotADirectoryError as error:
         raise InvalidUsage(f"{error.filename or key} is not a folder") from None
     except OSError as error:
-        raise Unavailable(f"{key}: {error.strerror or error}") from error
+        failure = Unwritable if error.errno in _UNWRITABLE else Unavailable
+        raise failure(f"{key}: {error.strerror or error}") from error

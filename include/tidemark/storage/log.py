@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage
+from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage, StorageFailed
 from tidemark.model.change import Change
 from tidemark.model.transition import AlreadyApplied, Applied, FencedOff, Stale, apply, conflict
 from tidemark.storage import plans
@@ -22,7 +22,7 @@ from tidemark.storage.head import COLLECTION_GRACE as COLLECTION_GRACE
 from tidemark.storage.head import PLAN_LIMIT, STALL_LIMIT, uptime
 from tidemark.storage.head import Committed as Committed
 from tidemark.storage.head import Head as Head
-from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectStore, Unavailable
+from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectStore, Unavailable, Unwritable
 from tidemark.storage.versions import CHECKPOINT_EVERY as CHECKPOINT_EVERY
 from tidemark.storage.versions import FOLDER_SIZE as FOLDER_SIZE
 from tidemark.storage.versions import Version, Versions, check_follows, key_of
@@ -96,10 +96,11 @@ class StateLog:
 
         Loses races gracefully: folds what others committed, and tries again while the change still fits. Safe to call
         again with the same change after any error. Raises Fenced if a newer attempt has taken over, Contention if too
-        many races were lost, CommitUnknown if the store never said whether the version was created.
+        many races were lost, StorageFailed if the store is full, read-only or kept refusing, CommitUnknown if it never
+        said whether the version was created.
         """
         identity = self.new_id()
-        head, unknown = base, False
+        head, unknown, failure = base, False, None
         for attempt in range(ATTEMPTS):
             try:
                 looked = self._caught_up(head, change, identity)
@@ -117,8 +118,12 @@ class StateLog:
                 return Committed(self._create(head, change, identity, outcome), True)
             except _Collected as collected:
                 raise (CommitUnknown if unknown else Contention)(f"{collected}; run the step again") from None
-            except (AlreadyExists, Unavailable):
-                pass
+            except Unwritable as full:
+                raise self._failed(full, head.version + 1, unknown) from None
+            except AlreadyExists:
+                failure = None
+            except Unavailable as refused:
+                failure = refused
             except Indeterminate:
                 unknown = True
             self.pause(self._dice.uniform(0, min(1.0, 0.002 * 2 ** min(attempt, 9))))
@@ -126,7 +131,18 @@ class StateLog:
             raise CommitUnknown(
                 f"the store did not say whether version {head.version + 1} was created; run the step again"
             )
+        if failure is not None:
+            raise self._failed(failure, head.version + 1, unknown)
         raise Contention(f"lost {ATTEMPTS} races for version {head.version + 1}; run the step again")
+
+    @staticmethod
+    def _failed(failure: Unavailable, version: int, unknown: bool) -> StorageFailed | CommitUnknown:
+        if unknown:
+            return CommitUnknown(
+                f"the store did not say whether version {version} was created, and then failed: {failure}; "
+                "mend it and run the step again"
+            )
+        return StorageFailed(f"version {version} was not created: {failure}; mend the storage and run the step again")
 
     def _caught_up(self, head: Head, change: Change, identity: str) -> Head | Stale | Committed:
         """The head after what others committed; Committed if the change is among it, Stale if it fits no more."""

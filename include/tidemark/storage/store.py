@@ -30,6 +30,10 @@ class Unavailable(Exception):
     """The store refused a request without doing anything (throttled, no permission for now). Try again later."""
 
 
+class Unwritable(Unavailable):
+    """The store takes no writes until somebody acts: it is full, over quota or read-only. Trying again soon is no use."""
+
+
 @dataclass(frozen=True)
 class ObjectInfo:
     """A listed object: key below the store's root, size in bytes, change token (differs if content may differ).

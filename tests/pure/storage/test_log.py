@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from support.faulty import Clock, Fault, FaultyStore, InterruptedStore, LostAckStore
+from support.faulty import Clock, Fault, FaultyStore, InterruptedStore, LostAckStore, WrappedStore
 from support.stores import Stores
 from support.world import collection, interval
-from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage
+from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage, StorageFailed
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Created, Sealed
 from tidemark.model.transition import Stale
 from tidemark.storage.codec import with_checksum
 from tidemark.storage.log import ATTEMPTS, CHECKPOINT_EVERY, COLLECTION_GRACE, STALL_LIMIT, Committed, Head, StateLog
-from tidemark.storage.store import AlreadyExists, Indeterminate, ObjectStore
+from tidemark.storage.store import AlreadyExists, Indeterminate, ObjectStore, Unavailable, Unwritable
 from tidemark.storage.verify import verify_history
 
 
@@ -126,6 +126,45 @@ def test_too_many_lost_races_give_contention(stores: Stores):
     log = log_of(Unlucky(store))
     with pytest.raises(Contention, match=f"lost {ATTEMPTS} races"):
         log.commit(log.load(), Sealed(1, 1))
+
+
+class Refusing(WrappedStore):
+    """Takes no new version: each create fails with `answer`."""
+
+    def __init__(self, inner: ObjectStore, *answers: Exception) -> None:
+        super().__init__(inner)
+        self.answers, self.creates = list(answers), 0
+
+    def create(self, key: str, data: bytes) -> None:
+        self.creates += 1
+        raise self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+def test_a_full_disk_is_said_at_once_and_is_no_lost_race(stores: Stores):
+    inner = stores()
+    created(inner)
+    full = Refusing(inner, Unwritable("versions/0/2.json: No space left on device"))
+    log = log_of(full)
+    with pytest.raises(StorageFailed, match="No space left on device"):
+        log.commit(log.load(), attempted(1))
+    assert full.creates == 1
+    assert fences(inner) == []
+
+
+def test_a_disk_that_fills_up_after_an_unsure_answer_leaves_the_commit_unknown(stores: Stores):
+    inner = stores()
+    created(inner)
+    log = log_of(Refusing(inner, Indeterminate("timed out"), Unwritable("2.json: Read-only file system")))
+    with pytest.raises(CommitUnknown, match="Read-only file system"):
+        log.commit(log.load(), attempted(1))
+
+
+def test_a_store_that_refuses_all_the_time_is_named_not_called_a_race(stores: Stores):
+    inner = stores()
+    created(inner)
+    log = log_of(Refusing(inner, Unavailable("2.json: SlowDown")))
+    with pytest.raises(StorageFailed, match="SlowDown"):
+        log.commit(log.load(), attempted(1))
 
 
 def test_a_newer_attempt_fences_the_older_off(stores: Stores):

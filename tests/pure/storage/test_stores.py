@@ -14,9 +14,9 @@ import pytest
 from support.store_laws import StoreLaws, keys
 from tidemark.errors import InvalidUsage
 from tidemark.storage import open_store
-from tidemark.storage.local import TEMPORARY, LocalStore
+from tidemark.storage.local import TEMPORARY, LocalStore, translated
 from tidemark.storage.memory import MemoryStore
-from tidemark.storage.store import Indeterminate, ObjectStore, Unavailable
+from tidemark.storage.store import Indeterminate, ObjectStore, Unavailable, Unwritable
 
 NAMES = count()
 
@@ -35,6 +35,16 @@ class TestLocalStore(StoreLaws):
     @pytest.fixture
     def store(self, tmp_path: Path) -> ObjectStore:
         return LocalStore(str(tmp_path / "root"))
+
+    @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+    def test_what_a_person_must_mend_is_told_from_what_passes_by_itself(self, number: int):
+        with pytest.raises(Unwritable, match=f"a/b: {os.strerror(number)}"), translated("a/b"):
+            raise OSError(number, os.strerror(number))
+
+    def test_a_passing_failure_is_not_taken_for_a_full_disk(self):
+        with pytest.raises(Unavailable) as raised, translated("a/b"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        assert not isinstance(raised.value, Unwritable)
 
     def test_a_file_being_written_or_left_by_a_crash_is_no_object(self, store: LocalStore):
         store.create("a/b", b"1")
