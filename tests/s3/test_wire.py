@@ -25,7 +25,7 @@ from support.wire import Message
 from tidemark.storage import s3
 from tidemark.storage.s3 import S3Store
 from tidemark.storage.s3_output import PART_BYTES
-from tidemark.storage.store import AlreadyExists, Indeterminate, Unavailable
+from tidemark.storage.store import AlreadyExists, Indeterminate, Unavailable, Unwritable
 
 pytestmark = pytest.mark.s3
 
@@ -129,6 +129,18 @@ def test_a_create_in_doubt_stays_in_doubt_whatever_is_answered_later(store: S3St
 def test_a_create_that_was_always_refused_surely_did_nothing(store: S3Store, wire: Proxy, trouble: Trouble):
     wire.arm(lambda request: trouble)
     with pytest.raises(Unavailable):
+        store.create("a", b"1")
+    wire.arm(None)
+    assert store.stat("a") is None
+
+
+FULL = [answered("507 XMinioStorageFull"), answered("403 QuotaExceeded")]
+
+
+@pytest.mark.parametrize("trouble", FULL, ids=str)
+def test_a_full_store_is_told_from_a_busy_one(store: S3Store, wire: Proxy, trouble: Trouble):
+    wire.arm(lambda request: trouble)
+    with pytest.raises(Unwritable, match=trouble.name.split()[1]):
         store.create("a", b"1")
     wire.arm(None)
     assert store.stat("a") is None

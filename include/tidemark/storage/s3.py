@@ -14,7 +14,15 @@ from urllib.parse import urlsplit
 from tidemark.errors import InvalidUsage
 from tidemark.storage.s3_input import S3Input
 from tidemark.storage.s3_output import S3Output
-from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, Unavailable, checked_key
+from tidemark.storage.store import (
+    AlreadyExists,
+    Indeterminate,
+    Missing,
+    ObjectInfo,
+    Unavailable,
+    Unwritable,
+    checked_key,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +36,9 @@ _TAKEN = {"PreconditionFailed", "412"}
 _ABSENT = {"NoSuchKey", "404", "NotFound"}
 _WRONG = {"NoSuchBucket", "AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch", "401"}
 _BUSY = {"SlowDown", "503", "Throttling", "RequestLimitExceeded", "TooManyRequests", "429"}
+
+_FULL = {"XMinioStorageFull", "QuotaExceeded", "InsufficientStorage", "507"}
+"""What servers of this protocol answer where no space is left; S3 itself never is full."""
 
 
 class S3Store:
@@ -218,7 +229,10 @@ def _translated(key: str, *, writing: bool = False) -> Iterator[None]:
             raise InvalidUsage(
                 f"S3 refused {key}: {code} {error.response['Error'].get('Message', '')}".strip()
             ) from None
-        in_doubt = code not in _BUSY or error.response["ResponseMetadata"].get(_DOUBT)
+        doubted = error.response["ResponseMetadata"].get(_DOUBT)
+        if code in _FULL and not (writing and doubted):
+            raise Unwritable(f"{key}: {code} {error.response['Error'].get('Message', '')}".strip()) from None
+        in_doubt = code not in _BUSY or doubted
         raise (Indeterminate if writing and in_doubt else Unavailable)(f"{key}: {code}") from error
     except (BotoCoreError, io.UnsupportedOperation, ConnectionError, TimeoutError) as error:
         raise (Indeterminate if writing else Unavailable)(f"{key}: {error}") from error

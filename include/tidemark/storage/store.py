@@ -31,7 +31,7 @@ class Unavailable(Exception):
 
 
 class Unwritable(Unavailable):
-    """The store takes no writes until somebody acts: it is full, over quota or read-only. Trying again soon is no use."""
+    """Full, over quota or read-only: no writes until somebody acts, and trying again soon is no use."""
 
 
 @dataclass(frozen=True)
