@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup doctor demo up down status test test-% check format bench zip lock
+.PHONY: help setup doctor demo up down status test test-deep test-% check format bench zip lock
 
 # Where the local Airflow listens: make up PORT=8096
 ifdef PORT
@@ -41,6 +41,11 @@ status: setup ## Say whether the local Airflow is up, and where
 test: setup ## All tests, as CI runs them
 	@$(RUN) python -m pytest tests --ignore=tests/spark
 	@$(RUN) python -m pytest tests/spark
+
+# Searches that have no natural end, for as long as is worth it at night; `make test` gives them a budget
+# (tests/support/budget.py). One of them: tools/run env TIDEMARK_TEST_DEPTH=deep pytest --timeout=7200 tests/s3
+test-deep: setup ## The deep rings whole: walks of state machines, every fault on S3, contention (hours)
+	@$(RUN) env TIDEMARK_TEST_DEPTH=deep python -m pytest --timeout=7200 tests/model tests/s3 tests/launch
 
 test-%: setup ## One ring: test-pure, -model, -spark, -s3, -dags, -e2e, -environment
 	@$(RUN) python -m pytest tests/$*

@@ -12,7 +12,7 @@ from model.test_machine import PROFILE, PROFILES
 
 pytestmark = pytest.mark.model
 
-SEEDS = (1, 2) if PROFILE == "ci" else (None,)
+SEEDS = {"ci": range(1, 3), "deep": range(1, 11)}.get(PROFILE, (None,))
 DEPTHS = (
     "several dumps drained at once",
     "empty dump drained",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
@@ -10,6 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from model.depths import REACHED
 from model.machine import Machine
+from support.budget import budget
 
 pytestmark = pytest.mark.model
 
@@ -19,10 +21,10 @@ PROFILES = {
     "dev": DEV,
     # To shrink what this one finds takes minutes: run it again as dev, with the blob it prints.
     "ci": settings(DEV, max_examples=18, database=None, phases=[Phase.explicit, Phase.generate]),
-    "nightly": settings(DEV, max_examples=2000, stateful_step_count=50),
+    "deep": settings(DEV, max_examples=60, stateful_step_count=50, phases=[Phase.explicit, Phase.generate]),
 }
-PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
-SEEDS = {"ci": (1, 2, 3, 4, 5, 6)}
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", budget(ci="ci", deep="deep"))
+SEEDS: dict[str, Sequence[int]] = {"ci": range(1, 7), "deep": range(1, 31)}
 """Several short searches go wider than a long one, which tries variations of what it knows. CI repeats the same."""
 DEPTHS = (
     "late and applied",

@@ -1,4 +1,4 @@
-"""Sixteen processes that commit at once, a thousand times, on a file system; and some of them killed while they do."""
+"""Sixteen processes that commit at once, round after round, on a file system; and some of them killed while they do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.budget import budget
 from support.crowd import WRITERS, crowd, nothing_lost_or_repeated
 from support.world import collection
 from tidemark.jobs.job import fresh_id
@@ -15,6 +16,8 @@ from tidemark.storage.local import LocalStore
 from tidemark.storage.log import StateLog
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(600)]
+
+ROUNDS, ROUNDS_WITH_KILLS = budget(ci=(250, 40), deep=(1000, 400))
 
 
 @pytest.fixture
@@ -25,15 +28,15 @@ def url(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_a_thousand_rounds_of_sixteen_processes_lose_and_repeat_nothing(url: str):
-    tally = crowd(url, 1000)
-    assert len(tally.acknowledged) == 1000 * WRITERS
+def test_rounds_of_sixteen_processes_lose_and_repeat_nothing(url: str):
+    tally = crowd(url, ROUNDS)
+    assert len(tally.acknowledged) == ROUNDS * WRITERS
     assert tally.creates > len(tally.acknowledged), "nobody lost a race: the writers were never at it at once"
     nothing_lost_or_repeated(url, tally)
 
 
 def test_killed_writers_lose_and_repeat_nothing(url: str):
-    tally = crowd(url, 100, chance=random.Random(1))
-    assert tally.kills == 50
+    tally = crowd(url, ROUNDS_WITH_KILLS, chance=random.Random(1))
+    assert tally.kills == ROUNDS_WITH_KILLS // 2
     assert tally.abandoned, "every change of a killed writer was made again: nothing was tested"
     nothing_lost_or_repeated(url, tally)

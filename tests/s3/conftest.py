@@ -8,6 +8,8 @@ from itertools import count
 import boto3
 import pytest
 
+from model.script import DAYS
+from support.budget import budget
 from support.s3_server import ACCESS, s3_server
 from support.stores import Stores
 from support.trouble import Proxy, proxy
@@ -51,19 +53,19 @@ def store(stores: Stores) -> S3Store:
 @pytest.fixture(scope="module")
 def days() -> int:
     """How many days of the model ring's script are run; the second one has late rows and a quarantine."""
-    return 2
+    return budget(ci=2, deep=len(DAYS))
 
 
 @pytest.fixture
 def writes() -> int:
     """Of the calls that write, one in so many is made to fail: one half by refusal, the other by death."""
-    return 2
+    return budget(ci=2, deep=1)
 
 
 @pytest.fixture
 def looks() -> int:
     """Of the calls that only look, one in so many is made to fail: a request takes milliseconds."""
-    return 12
+    return budget(ci=12, deep=1)
 
 
 @pytest.fixture(scope="module")

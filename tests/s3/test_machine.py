@@ -1,4 +1,4 @@
-"""A few walks of the state machines on S3: the same jobs, races and crashes, the same oracles."""
+"""Walks of the state machines on S3: the same jobs, races and crashes, the same oracles."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from hypothesis.stateful import run_state_machine_as_test
 from model.dump_machine import DumpMachine
 from model.machine import Machine
 from model.test_machine import DEV
+from support.budget import budget
 from support.stores import Stores
 
-pytestmark = pytest.mark.s3
+pytestmark = [pytest.mark.s3, pytest.mark.timeout(budget(ci=300, deep=3600))]
 
-FEW = settings(DEV, max_examples=2, stateful_step_count=8, database=None, phases=[Phase.generate])
+EXAMPLES, STEPS = budget(ci=(2, 8), deep=(20, 20))
+FEW = settings(DEV, max_examples=EXAMPLES, stateful_step_count=STEPS, database=None, phases=[Phase.generate])
 
 
 @pytest.mark.parametrize("machine", [Machine, DumpMachine])

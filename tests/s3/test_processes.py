@@ -1,4 +1,4 @@
-"""Sixteen processes that commit at once, a hundred times, on S3; and some of them killed while they do."""
+"""Sixteen processes that commit at once, round after round, on S3; and some of them killed while they do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 import pytest
 
 from benchmarks.contention import contention, figures
+from support.budget import budget
 from support.crowd import WRITERS, crowd, nothing_lost_or_repeated
 from support.stores import Stores
 from support.world import collection
@@ -14,7 +15,9 @@ from tidemark.jobs.job import fresh_id
 from tidemark.model.change import Created
 from tidemark.storage.log import StateLog
 
-pytestmark = [pytest.mark.s3, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.s3, pytest.mark.timeout(budget(ci=600, deep=3600))]
+
+ROUNDS, ROUNDS_WITH_KILLS = budget(ci=(25, 10), deep=(1000, 100))
 
 
 @pytest.fixture
@@ -26,16 +29,16 @@ def url(stores: Stores) -> str:
     return store.url
 
 
-def test_a_hundred_rounds_of_sixteen_processes_lose_and_repeat_nothing(url: str):
-    tally = crowd(url, 100)
-    assert len(tally.acknowledged) == 100 * WRITERS
+def test_rounds_of_sixteen_processes_lose_and_repeat_nothing(url: str):
+    tally = crowd(url, ROUNDS)
+    assert len(tally.acknowledged) == ROUNDS * WRITERS
     assert tally.creates > len(tally.acknowledged), "nobody lost a race: the writers were never at it at once"
     nothing_lost_or_repeated(url, tally)
 
 
 def test_killed_writers_lose_and_repeat_nothing(url: str):
-    tally = crowd(url, 10, chance=random.Random(1))
-    assert tally.kills == 5
+    tally = crowd(url, ROUNDS_WITH_KILLS, chance=random.Random(1))
+    assert tally.kills == ROUNDS_WITH_KILLS // 2
     nothing_lost_or_repeated(url, tally)
 
 

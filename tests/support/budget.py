@@ -1,0 +1,20 @@
+"""How far the deep rings search: a budget for every change (CI), and the whole (`make test-deep`).
+
+A deep ring is one whose search has no natural end: long walks of state machines, faults of every single call on a slow
+store, processes that contend, kills at random moments. The short search repeats the same seeds, so that what it shows
+does not depend on luck; the long one goes on where the short one stops.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TypeVar
+
+T = TypeVar("T")
+
+DEEP = os.environ.get("TIDEMARK_TEST_DEPTH", "") == "deep"
+
+
+def budget(*, ci: T, deep: T) -> T:
+    """`ci`, or `deep` where TIDEMARK_TEST_DEPTH=deep, as `make test-deep` sets it."""
+    return deep if DEEP else ci
