@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from tidemark.errors import InvalidUsage
@@ -12,9 +11,6 @@ if TYPE_CHECKING:
     from tidemark.config.collection_file import CollectionFile
     from tidemark.jobs.job import Job
     from tidemark.model.collection import Collection, ColumnType
-
-_LANDING = re.compile(r"\{\{\s*landing\s*\}\}")
-_VARIABLE = re.compile(r"\{\{.*?\}\}")
 
 
 def declared(call: Call, job: Job, file: CollectionFile, sample: str | None) -> tuple[Collection, dict[str, str]]:
@@ -41,10 +37,11 @@ def _frozen(job: Job) -> dict[str, ColumnType]:
 
 def first_landed(call: Call, file: CollectionFile) -> str:
     """The first delta file by path, of whatever interval. InvalidUsage if none has landed."""
+    from tidemark.config.template import of_any_interval, uses_landing
     from tidemark.storage import landing
 
-    template = file.declaration.source.path
-    pattern = _VARIABLE.sub("*", _LANDING.sub(lambda _: call.landing.rstrip("/"), template))
+    path = file.declaration.source.path
+    pattern = of_any_interval(path, call.landing if uses_landing(path) else "")
     found = landing.list_sources(pattern)
     if not found:
         raise InvalidUsage(

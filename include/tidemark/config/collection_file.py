@@ -9,17 +9,19 @@ A wrong file is refused as InvalidUsage in one line: path, line, what is wrong, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from tidemark.config import document, dumps, messages
+from tidemark.config import columns, document, dumps, messages
 from tidemark.config.build import Builder
 from tidemark.config.declaration import Declaration
 from tidemark.config.document import Document, Loc
-from tidemark.config.refusal import nearest, refused
+from tidemark.config.refusal import refused
 from tidemark.errors import InvalidUsage
 from tidemark.model import predicate
 from tidemark.model.collection import Collection, ColumnType
@@ -32,6 +34,8 @@ NOT_YET = {
     "chunks": "chunks are",
 }
 """Sections of later versions, refused by name so that nobody believes them to work."""
+MAX_MESSAGE = 1000
+"""Characters of a refusal."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class CollectionFile:
     def name(self) -> str:
         return self.declaration.name
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """All columns read from the source, each once, the diff excepted: key, value, then the others."""
         declared = self.declaration
@@ -75,6 +79,10 @@ class CollectionFile:
 
     def collection(self, types: Mapping[str, ColumnType] | None = None) -> Collection:
         """The collection declared, with `types` for columns the file leaves open. InvalidUsage if any stays open."""
+        with _one_line_of(self.path):
+            return self._collection(types)
+
+    def _collection(self, types: Mapping[str, ColumnType] | None) -> Collection:
         declared = self.declaration
         known = {**(types or {}), **declared.types}
         if missing := [name for name in self.undeclared if name not in known]:
@@ -91,7 +99,12 @@ class CollectionFile:
 
 
 def parse(path: str | Path) -> CollectionFile:
-    """Read a collection file and check all that needs no types. Raises InvalidUsage."""
+    """Read a collection file and check all that needs no types. Raises InvalidUsage in one line, whatever it holds."""
+    with _one_line_of(path):
+        return _parsed(path)
+
+
+def _parsed(path: str | Path) -> CollectionFile:
     read = document.read(path)
     if not isinstance(read.content, dict):
         raise InvalidUsage(f"{path}:1: a collection file is a mapping that starts with name: ...")
@@ -103,8 +116,11 @@ def parse(path: str | Path) -> CollectionFile:
         declared = Declaration.model_validate(dumps.with_time(read.content))
     except ValidationError as error:
         raise refused(read, error) from None
+    if wrong := columns.condition_problem(declared):
+        raise InvalidUsage(f"{path}:{read.line(wrong[0])}: {wrong[1]}")
     file = CollectionFile(str(path), declared, read)
-    _check_columns(file)
+    if wrong := columns.problem(declared, file.columns):
+        raise file.refusal(*wrong)
     return file
 
 
@@ -149,33 +165,19 @@ def infer_types(path: str | Path, first_source_file: str) -> dict[str, ColumnTyp
     return messages.inferred_types(declared, inferred(first_source_file, declared.source.file_format, places))
 
 
-def _check_columns(file: CollectionFile) -> None:
-    """What the fields say about each other's columns."""
-    declared = file.declaration
-    if wrong := messages.problem(declared) or dumps.problem(declared):
-        raise file.refusal(*wrong)
-    if declared.source.delete_when:
-        try:
-            predicate.parse(declared.source.delete_when)
-        except InvalidUsage as error:
-            raise file.refusal(("source", "delete_when"), str(error)) from None
-    names = [*declared.key, *declared.value]
-    for at, name in enumerate(names):
-        if name in names[:at]:
-            loc = ("key", at) if at < len(declared.key) else ("value", at - len(declared.key))
-            raise file.refusal(loc, f"column {name} is named twice in key and value")
-    for name in declared.columns:
-        if name not in file.columns:
-            near = nearest(name, file.columns)
-            raise file.refusal(("columns", name), f"column {name} is in no other field{near}")
-    for name, was in declared.renames.items():
-        if name not in declared.value:
-            raise file.refusal(("columns", name), f"column {name} is not a value column; only those are renamed by was")
-        others = [new for new, old in declared.renames.items() if old == was and new != name]
-        if was == name or others:
-            twice = others[0] if others else name
-            raise file.refusal(("columns", name), f"column {name} was {was}, and {twice} too; correct was")
-    for at, name in enumerate(declared.timelines):
-        if name not in declared.value:
-            near = nearest(name, declared.value)
-            raise file.refusal(("timelines", at), f"timeline {name} is not a value column{near}")
+@contextmanager
+def _one_line_of(path: str | Path) -> Iterator[None]:
+    """Whatever reading a file ends in becomes one line that names it: a wrong file is nobody else's trouble."""
+    try:
+        yield
+    except InvalidUsage as error:
+        raise InvalidUsage(_shortened(str(error))) from None
+    except Exception as error:  # MemoryError and RecursionError among them: the file asked for too much
+        said = " ".join(str(error).split())
+        raise InvalidUsage(_shortened(f"{path}:1: cannot be read: {type(error).__name__}: {said}")) from None
+
+
+def _shortened(message: str) -> str:
+    """An error shows what a file holds, and a file may hold a million characters in a row."""
+    line = " ".join(message.splitlines())
+    return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 100]} … {line[-97:]}"

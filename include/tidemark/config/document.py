@@ -1,19 +1,37 @@
-"""A YAML file as plain values, with the line each of them stands on. Keys written twice are refused."""
+"""A YAML file as plain values, with the line each of them stands on. Keys written twice are refused.
+
+Built from the parser's events and not by PyYAML's own composer, which recurses as deep as a file asks and lets aliases
+multiply without bound: here depth, values and what aliases repeat are counted, whatever a file holds.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.constructor import SafeConstructor
+from yaml.resolver import Resolver
 
+from tidemark.config.text import text_of
 from tidemark.errors import InvalidUsage
 
 Loc = tuple[str | int, ...]
 """Where a value stands: the keys and list positions that lead to it."""
 
-MAX_BYTES = 2**20
+MAX_DEPTH = 30
+MAX_VALUES = 20_000
+"""Fields, list elements and what aliases repeat of them: a thousand columns with all that can be said of them."""
+MAX_LITERAL = 100
+"""Characters of what is not a text: a number of more digits takes longer to convert than all the rest of a file."""
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NEVER = re.compile("[\0\ud800-\udfff]")
+"""Written as escapes YAML knows, \\0 and \\ud800; neither has a place in a name, a path or a database."""
+_TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
+_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp"))
 
 
 @dataclass(frozen=True)
@@ -33,74 +51,156 @@ class Document:
 
 def read(path: str | Path) -> Document:
     """Read one YAML document. Raises InvalidUsage for what is not there, is not YAML, or names a key twice."""
-    text = _text(path)
-    loader = yaml.SafeLoader(text)
+    loader = _LOADER(text_of(path))
     try:
-        node = loader.get_single_node()
-        lines: dict[Loc, int] = {}
-        _walk(_Reading(str(path), loader, lines), node, ())
-        content = None if node is None else loader.construct_document(node)
+        building = _Building(str(path), _events(loader))
+        return Document(str(path), building.document(), building.lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         raise InvalidUsage(f"{path}:{line}: not YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise InvalidUsage(f"{path}:1: not YAML: {str(error).splitlines()[0]}") from None
-    except RecursionError:
-        raise InvalidUsage(f"{path}:1: nested too deeply") from None
     finally:
         loader.dispose()
-    return Document(str(path), content, lines)
 
 
-def _text(path: str | Path) -> str:
-    try:
-        data = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise InvalidUsage(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise InvalidUsage(f"{path}: cannot be read: {error.strerror}") from None
-    if len(data) > MAX_BYTES:
-        raise InvalidUsage(f"{path}: has {len(data)} bytes; a collection file is smaller than {MAX_BYTES}")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise InvalidUsage(f"{path}:{line}: not UTF-8 text") from None
+def _events(loader: Any) -> Iterator[Any]:
+    while loader.check_event():
+        yield loader.get_event()
 
 
 @dataclass(frozen=True)
-class _Reading:
-    path: str
-    loader: yaml.SafeLoader
-    lines: dict[Loc, int]
+class _Built:
+    """A value, how many values it is made of, and how deep it reaches."""
 
-    def refusal(self, node: yaml.Node, message: str) -> InvalidUsage:
-        return InvalidUsage(f"{self.path}:{node.start_mark.line + 1}: {message}")
+    value: Any
+    values: int
+    depth: int
 
 
-def _walk(reading: _Reading, node: yaml.Node | None, loc: Loc, above: frozenset[int] = frozenset()) -> None:
-    """Note the lines of a node and all below it, and refuse what YAML allows and a collection file does not."""
-    if node is None:
-        return
-    reading.lines.setdefault(loc, node.start_mark.line + 1)
-    if id(node) in above:
-        raise reading.refusal(node, "an alias refers to something around itself")
-    if isinstance(node, yaml.MappingNode):
+_OPEN = _Built(None, 0, 0)
+"""Stands for an anchored value that is still being built."""
+
+
+class _Building:
+    """Values from events, by recursive descent no deeper than MAX_DEPTH."""
+
+    def __init__(self, path: str, events: Iterator[Any]) -> None:
+        self.lines: dict[Loc, int] = {}
+        self._path, self._events = path, events
+        self._anchors: dict[str, _Built] = {}
+        self._values = 0
+        self._resolver: Any = Resolver()
+        self._constructor = SafeConstructor()
+
+    def document(self) -> Any:
+        content = None
+        documents = 0
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise self._refusal(event, "a second document begins; a collection file holds one")
+                content = self._node(next(self._events), (), 0).value
+        return content
+
+    def _node(self, event: Any, loc: Loc, depth: int) -> _Built:
+        self.lines.setdefault(loc, self._line(event))
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event, depth)
+        self._count(event, 1, depth)
+        if event.anchor:
+            self._anchors[event.anchor] = _OPEN
+        if isinstance(event, yaml.ScalarEvent):
+            built = _Built(self._scalar(event), 1, 0)
+        else:
+            if not event.implicit:
+                raise self._refusal(event, f"the tag {event.tag} is not allowed; remove it")
+            mapping = isinstance(event, yaml.MappingStartEvent)
+            built = self._mapping(loc, depth) if mapping else self._sequence(loc, depth)
+        if event.anchor:
+            self._anchors[event.anchor] = built
+        return built
+
+    def _sequence(self, loc: Loc, depth: int) -> _Built:
+        before, deepest = self._values, 0
+        items: list[Any] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            item = self._node(event, (*loc, len(items)), depth + 1)
+            items.append(item.value)
+            deepest = max(deepest, item.depth)
+        return _Built(items, self._values - before + 1, deepest + 1)
+
+    def _mapping(self, loc: Loc, depth: int) -> _Built:
+        before, deepest = self._values, 0
+        content: dict[Any, Any] = {}
+        merged: list[Any] = []
         seen: set[str] = set()
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise reading.refusal(key, "a field name must be plain text")
-            if key.value in seen:
-                raise reading.refusal(key, f"field {key.value!r} is written twice")
-            seen.add(key.value)
-            reading.lines[(*loc, key.value)] = key.start_mark.line + 1
-            _walk(reading, value, (*loc, key.value), above | {id(node)})
-    elif isinstance(node, yaml.SequenceNode):
-        for at, value in enumerate(node.value):
-            _walk(reading, value, (*loc, at), above | {id(node)})
-    else:
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            line = self._line(event)
+            if not isinstance(event, yaml.ScalarEvent):
+                raise self._refusal(event, "a field name must be plain text")
+            name, merges = event.value, self._tag(event) == _MERGE
+            key = name if merges else self._scalar(event)
+            if name in seen or key in content:
+                raise self._refusal(event, f"field {name[:MAX_LITERAL]!r} is written twice")
+            seen.add(name)
+            self.lines[(*loc, name)] = line
+            held = self._node(next(self._events), (*loc, name), depth + 1)
+            deepest = max(deepest, held.depth)
+            if merges:
+                merged += held.value if isinstance(held.value, list) else [held.value]
+                if not all(isinstance(one, dict) for one in merged):
+                    raise self._refusal(event, "<< takes over the fields of a mapping, and there is none")
+            else:
+                content[key] = held.value
+        for one in merged:
+            content |= {key: value for key, value in one.items() if key not in content}
+        return _Built(content, self._values - before + 1, deepest + 1)
+
+    def _alias(self, event: Any, depth: int) -> _Built:
+        built = self._anchors.get(event.anchor)
+        if built is None:
+            raise self._refusal(event, f"alias *{event.anchor} has no anchor &{event.anchor} before it")
+        if built is _OPEN:
+            raise self._refusal(event, "an alias refers to something around itself")
+        self._count(event, built.values, depth + built.depth)
+        return built
+
+    def _count(self, event: Any, values: int, depth: int) -> None:
+        self._values += values
+        if depth > MAX_DEPTH:
+            raise self._refusal(event, f"nested deeper than {MAX_DEPTH}")
+        if self._values > MAX_VALUES:
+            raise self._refusal(event, f"more than {MAX_VALUES} values, those that aliases repeat included")
+
+    def _scalar(self, event: Any) -> Any:
+        tag = self._tag(event)
+        if tag not in _TAGS:
+            raise self._refusal(event, f"{event.value[:MAX_LITERAL]!r} has the tag {tag}, which is not allowed")
+        if tag == _TEXT:
+            return self._text(event)
+        if len(event.value) > MAX_LITERAL:
+            raise self._refusal(event, f"a value of {len(event.value)} characters; quote it if it is a text")
+        node = yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
         try:
-            reading.loader.construct_object(node)
-        except ValueError as error:
-            raise reading.refusal(node, f"{node.value!r} is not a value: {error}") from None
+            return self._constructor.construct_object(node)
+        except (ValueError, ArithmeticError, LookupError) as error:
+            raise self._refusal(event, f"{event.value!r} is not a value: {error}") from None
+
+    def _text(self, event: Any) -> str:
+        if wrong := _NEVER.search(event.value):
+            raise self._refusal(event, f"a text holds the character U+{ord(wrong[0]):04X}; remove it")
+        return str(event.value)
+
+    def _tag(self, event: Any) -> str:
+        if event.tag in (None, "!"):
+            return str(self._resolver.resolve(yaml.ScalarNode, event.value, event.implicit))
+        return str(event.tag)
+
+    def _refusal(self, event: Any, message: str) -> InvalidUsage:
+        return InvalidUsage(f"{self._path}:{self._line(event)}: {message}")
+
+    def _line(self, event: Any) -> int:
+        return int(event.start_mark.line) + 1

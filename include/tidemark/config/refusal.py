@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
 from tidemark.config import declaration
 from tidemark.config.document import Document, Loc
+from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage
 
 
@@ -43,11 +42,3 @@ def _loc(problem: Any) -> Loc:
     loc = tuple(step for step in problem["loc"] if step != "[key]")
     # `columns: {note: string}` is short for {note: {type: string}}.
     return loc[:2] if loc[:1] == ("columns",) and loc[2:] == ("type",) else loc
-
-
-def nearest(name: str, valid: Mapping[str, Any] | tuple[str, ...] | list[str]) -> str:
-    names = list(valid)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; valid are {', '.join(names)}" if names else ""

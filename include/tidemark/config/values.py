@@ -17,6 +17,9 @@ from tidemark.model.instant import from_datetime, parse_duration, parse_instant
 PRESETS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@quarterly", "@yearly", "@annually")
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,#?-]+")
 
+MAX_SCHEDULE = 1000
+"""Characters of a cron expression: every minute of the hour named takes 169."""
+
 _T = TypeVar("_T")
 
 
@@ -68,7 +71,7 @@ def _name(value: Any) -> str:
 
 
 def _schedule(value: Any) -> str:
-    fields = value.split() if isinstance(value, str) else []
+    fields = value.split() if isinstance(value, str) and len(value) <= MAX_SCHEDULE else []
     if value in PRESETS or (len(fields) == 5 and all(_CRON_FIELD.fullmatch(field) for field in fields)):
         return " ".join(fields)
     raise InvalidUsage(f"{value!r} is no schedule; write five cron fields or one of {', '.join(PRESETS)}")

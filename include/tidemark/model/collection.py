@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import count
@@ -177,7 +178,7 @@ class Collection:
         names = [column.name for column in self.columns]
         if dotted := [name for name in names if not COLUMN_NAME.fullmatch(name)]:
             raise InvalidUsage(f"column name {dotted[0]!r} must match {COLUMN_NAME.pattern}")
-        if repeated := sorted({name for name in names if names.count(name) > 1}):
+        if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
             raise InvalidUsage(f"collection {self.name} names columns twice: {', '.join(repeated)}")
         ids = [column.id for column in (*self.key, *self.stored_value)]
         if len(set(ids)) < len(ids):
@@ -197,8 +198,9 @@ class Collection:
             )
         if self.dumped and self.late != Late():
             raise InvalidUsage(f"collection {self.name} is made of dumps, of which no row is late; remove late")
+        countable = {c.name for c in self.value if c.type in (ColumnType.TIMESTAMP, ColumnType.INT)}
         for timeline in self.timelines:
-            if timeline not in [c.name for c in self.value if c.type in (ColumnType.TIMESTAMP, ColumnType.INT)]:
+            if timeline not in countable:
                 raise InvalidUsage(f"timeline {timeline} is not a timestamp or int column of the value")
 
     def _number_columns(self) -> None:

@@ -13,9 +13,10 @@ texts in ISO 8601. The logic is SQL's, three-valued: a comparison with null is u
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import lru_cache
 from typing import NamedTuple, NoReturn
 
 from tidemark.errors import InvalidUsage
@@ -38,6 +39,12 @@ _KEYWORDS = frozenset({"AND", "OR", "NOT", "IS", "IN", "NULL", "TRUE", "FALSE"})
 _CANONICAL = {"==": "=", "<>": "!="}
 MAX_DEPTH = 100
 """Conditions nested deeper than this are refused: nobody wrote them by hand."""
+MAX_CHARACTERS = 2**16
+"""Of a condition: a list of some ten thousand codes."""
+_MAX_DIGITS = 400
+"""No double has more before its point."""
+_SHOWN = 100
+"""Characters of a long condition that an error shows around the position it is about."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +87,14 @@ class Or:
 Predicate = Compare | IsNull | In | Not | And | Or
 
 
+@lru_cache(maxsize=16)
 def parse(text: str) -> Predicate:
-    """The condition written in `text`. Raises InvalidUsage with the position of the first thing that does not fit."""
+    """The condition written in `text`. Raises InvalidUsage with the position of the first thing that does not fit.
+
+    Its depth is bounded: chains of AND and OR, which associate, become trees of the least depth.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidUsage(f"delete_when has {len(text)} characters; it may have {MAX_CHARACTERS}")
     return _Parser(text).whole()
 
 
@@ -165,16 +178,16 @@ class _Parser:
         return predicate
 
     def _condition(self) -> Predicate:
-        left = self._term()
+        terms = [self._term()]
         while self._take("OR"):
-            left = Or(left, self._term())
-        return left
+            terms.append(self._term())
+        return _joined(Or, terms)
 
     def _term(self) -> Predicate:
-        left = self._factor()
+        factors = [self._factor()]
         while self._take("AND"):
-            left = And(left, self._factor())
-        return left
+            factors.append(self._factor())
+        return _joined(And, factors)
 
     def _factor(self) -> Predicate:
         self._depth += 1
@@ -220,7 +233,7 @@ class _Parser:
             self._next()
             return text[1:-1].replace("''", "'")
         if kind == "number":
-            if abs(float(text)) == float("inf"):
+            if len(text) > _MAX_DIGITS or abs(float(text)) == float("inf"):
                 self._fail("a number that fits a double")
             self._next()
             return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
@@ -260,7 +273,7 @@ class _Parser:
             if match is None or match.lastgroup is None:
                 start = at + len(self._text[at:]) - len(self._text[at:].lstrip())
                 what = "a text that is never closed" if self._text[start] == "'" else repr(self._text[start])
-                raise InvalidUsage(f"delete_when: {what} at position {start + 1} of {self._text!r}")
+                raise InvalidUsage(f"delete_when: {what} {self._place(start)}")
             kind, text = match.lastgroup, match.group(match.lastgroup)
             if kind == "name" and text.upper() in _KEYWORDS:
                 kind, text = "keyword", text.upper()
@@ -268,7 +281,21 @@ class _Parser:
             at = match.end()
 
     def _fail(self, expected: str) -> NoReturn:
-        found = repr(self._peek.text) if self._peek.kind != "end" else "the end"
-        raise InvalidUsage(
-            f"delete_when: expected {expected}, found {found} at position {self._peek.at + 1} of {self._text!r}"
-        )
+        found = repr(self._peek.text[:_SHOWN]) if self._peek.kind != "end" else "the end"
+        raise InvalidUsage(f"delete_when: expected {expected}, found {found} {self._place(self._peek.at)}")
+
+    def _place(self, at: int) -> str:
+        text = self._text
+        if len(text) > 2 * _SHOWN:
+            start = max(0, at - _SHOWN // 2)
+            cut = text[start : start + _SHOWN]
+            return f"at position {at + 1}, in {('…' if start else '') + cut + '…'!r}"
+        return f"at position {at + 1} of {text!r}"
+
+
+def _joined(kind: type[And] | type[Or], conditions: Sequence[Predicate]) -> Predicate:
+    """One condition of several, as two halves of halves; of no more than three, in the order of reading."""
+    if len(conditions) == 1:
+        return conditions[0]
+    middle = len(conditions) // 2 + len(conditions) % 2
+    return kind(_joined(kind, conditions[:middle]), _joined(kind, conditions[middle:]))

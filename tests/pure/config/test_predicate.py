@@ -144,3 +144,21 @@ def test_dates_times_and_bools_are_compared() -> None:
     assert holds(parse("b = FALSE OR NOT b <> TRUE"), batch).to_pylist() == [True, True, False]
     assert holds(parse("n = 9223372036854775807"), batch).to_pylist() == [True, False, False]
     assert holds(parse("n < 99999999999999999999"), batch).to_pylist() == [True, True, False]
+
+
+@pytest.mark.parametrize("word", ["AND", "OR"])
+def test_a_long_chain_is_no_deep_one(word: str) -> None:
+    text = f" {word} ".join(f"n <> {number}" for number in range(2000))
+    assert columns(parse(text)) == ("n",)
+    batch = pa.record_batch({"n": pa.array([5, -1])})
+    assert holds(parse(text), batch).to_pylist() == [word == "OR", True]
+    assert "Compare" in repr(parse(text))
+
+
+def test_an_error_of_a_long_condition_shows_the_place() -> None:
+    text = " OR ".join(f"n = {number}" for number in range(1000)).replace("n = 500 ", "n == = 500 ")
+    with pytest.raises(InvalidUsage) as caught:
+        parse(text)
+    assert "found '=' at position" in str(caught.value)
+    assert "n == = 500 OR n = 501" in str(caught.value)
+    assert len(str(caught.value)) < 300
