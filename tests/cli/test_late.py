@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.cli.conftest import Shell
+from tidemark.cli.late import _late_row
 
 CHANGES = """\
 name: customers
@@ -113,3 +114,16 @@ def test_the_commands_of_late_are_found_by_help(shell: Shell) -> None:
     assert "list" in text
     assert "replay" in text
     assert "COLLECTION" in shell.refused("late", code=2)
+
+
+def test_a_column_named_as_a_word_of_the_table_is_shown_beside_it() -> None:
+    told = {
+        "_replayed_by": None,
+        "_reason": "below since",
+        "_lateness": 1,
+        "_original_event_time": 0,
+        "_applied": False,
+    }
+    shown = _late_row({"id": 1, "reason": "paid", "row": 5, **told, "_row": 9})
+    assert (shown["reason"], shown["reason (column)"]) == ("below since", "paid")
+    assert (shown["row"], shown["row (column)"]) == (9, 5)

@@ -134,4 +134,6 @@ def _late_row(row: dict[str, Any]) -> dict[str, Any]:
         "event time": format_instant(row["_original_event_time"]),
         "applied": "yes" if row["_applied"] else f"by {replayed}" if replayed else "no",
     }
-    return fate | {name: value for name, value in row.items() if not name.startswith("_")} | {"row": row["_row"]}
+    own = {*fate, "row"}
+    said = {f"{name} (column)" if name in own else name: of for name, of in row.items() if not name.startswith("_")}
+    return fate | said | {"row": row["_row"]}

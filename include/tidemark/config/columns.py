@@ -9,7 +9,7 @@ from tidemark.config.declaration import Declaration
 from tidemark.config.document import Loc
 from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage
-from tidemark.model import predicate
+from tidemark.model import column_names, predicate
 
 
 def condition_problem(declared: Declaration) -> tuple[Loc, str] | None:
@@ -44,6 +44,8 @@ def _names(declared: Declaration) -> tuple[Loc, str] | None:
         if name in seen:
             return loc(at), f"column {name} is named twice in key and value"
         seen.add(name)
+    if wrong := column_names.problem(names):
+        return loc(wrong[0]), wrong[1]
     return None
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tidemark.errors import InvalidUsage
+from tidemark.model import column_names
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.instant import format_instant
 
@@ -69,6 +70,8 @@ def evolved(held: Collection, asked: Collection) -> Collection:
     rows at rest cannot follow, with both values and what would be needed.
     """
     _check_frozen(held, asked)
+    names = [column.name for column in asked.columns]
+    column_names.check(names, kept={column.name for column in held.columns})
     sources = _sources(held, asked)
     taken = {source.id for source in sources.values() if source}
     gone = tuple(column for column in held.value if column.id not in taken)
@@ -87,7 +90,8 @@ def evolved(held: Collection, asked: Collection) -> Collection:
 
 
 def started(asked: Collection) -> Collection:
-    """What a new collection declares: nothing was called otherwise before."""
+    """What a new collection declares: nothing was called otherwise before. InvalidUsage for a reserved name."""
+    column_names.check([column.name for column in asked.columns])
     return replace(asked, renames=())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,27 @@ def test_wrong_columns_are_refused_at_their_line(path: Path, columns: str, says:
     with pytest.raises(InvalidUsage) as error:
         load(path)
     assert str(error.value) == f"{path}:4: {says}"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("[id]", "[note, diff]", "3: column diff is reserved: `changes` calls its count diff; call it diff_value"),
+        ("[Diff]", "[note]", "2: column Diff is reserved: `changes` calls its count diff; call it Diff_value"),
+        ("[id]", "[diff, DIFF_VALUE]", "3: column diff is reserved: .*; call it diff_value2"),
+        ("[id]", "[note, Note]", "3: columns note and Note differ in case only, which Spark ignores; .* Note_value"),
+        ("[id]", "[day, ID]", "3: columns id and ID differ in case only, which Spark ignores; call one ID_value"),
+    ],
+)
+def test_names_that_readers_could_not_tell_apart_are_refused_with_another(
+    path: Path, key: str, value: str, says: str
+) -> None:
+    text = FILE.replace("columns: %s\n", "").replace("[id]", key).replace("[note, day]", value)
+    path.write_text(text)
+    with pytest.raises(InvalidUsage, match=f"^{re.escape(str(path))}:{says}$"):
+        parse(path)
+
+
+def test_what_is_read_and_not_kept_may_be_called_diff(path: Path) -> None:
+    path.write_text(FILE.replace("{column: at}", "{column: DIFF}") % "{id: int, note: string, day: date}")
+    assert load(path).time == "DIFF"

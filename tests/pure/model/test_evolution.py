@@ -153,3 +153,17 @@ def test_a_number_is_of_one_column_for_ever(declared: list[tuple[Column, ...]]):
         assert {column.id for column in held.stored_value} <= {column.id for column in new.stored_value}
         assert new.schema == held.schema + (new.stored_value != held.stored_value or new.dropped != held.dropped)
         held = new
+
+
+def test_names_from_before_they_were_reserved_stay_and_may_be_left():
+    """Such a collection is read and redefined as ever; a rename frees it."""
+    columns = (Column("diff", ColumnType.INT), Column("K", ColumnType.INT))
+    old = replace(collection(), value=columns, inputs=())
+    assert evolved(decode(encode(old), Collection, name="declaration"), replace(old, live_batches=5)).value == old.value
+    renamed = (Column("diff_value", ColumnType.INT), Column("K", ColumnType.INT))
+    freed = evolved(old, replace(old, value=renamed, renames=(("diff", "diff_value"),)))
+    assert [(column.name, column.id) for column in freed.value] == [("diff_value", 2), ("K", 3)]
+    with pytest.raises(InvalidUsage, match="diff is reserved"):
+        evolved(freed, old)
+    with pytest.raises(InvalidUsage, match="column diff is reserved"):
+        started(old)
