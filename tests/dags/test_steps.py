@@ -74,7 +74,14 @@ def test_groups_chain_in_a_dag_of_ones_own(collections: Path) -> None:
 def test_an_ingest_gets_the_interval_and_the_landing_of_its_run(declared: place.Place, places: Path) -> None:
     ingest = tidemark_dag(declared).get_task("ingest")
     assert ingest.args_of_run({"params": BOUNDS}) == [*INTERVAL, "--landing", str(places / "landing")]
-    assert ingest.args_of_run({"params": BOUNDS | {"landing": "/elsewhere"}})[-1] == "/elsewhere"
+    within = str(places / "landing" / "mended")
+    assert ingest.args_of_run({"params": BOUNDS | {"landing": within}})[-1] == within
+
+
+def test_a_run_may_not_read_wherever_it_likes(declared: place.Place) -> None:
+    for landing in ("/etc", "s3://another/bucket"):
+        with pytest.raises(AirflowFailException, match=r"param landing is .*, which is not within"):
+            tidemark_dag(declared).get_task("ingest").execute({"params": BOUNDS | {"landing": landing}})
 
 
 def test_a_collection_declared_in_python_is_created_by_its_ingest(declared: place.Place) -> None:

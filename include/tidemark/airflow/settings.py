@@ -21,6 +21,12 @@ def landing() -> str:
     return os.environ.get("TIDEMARK_LANDING") or str(home() / ".tidemark" / "landing")
 
 
+def landings() -> list[str]:
+    """Folders and s3 prefixes, beside TIDEMARK_LANDING, within which a run's param `landing` may point:
+    TIDEMARK_LANDINGS, with commas between them."""
+    return [place.strip() for place in os.environ.get("TIDEMARK_LANDINGS", "").split(",") if place.strip()]
+
+
 def collections_folder() -> Path:
     """Where collection files are: TIDEMARK_COLLECTIONS."""
     return Path(os.environ.get("TIDEMARK_COLLECTIONS") or home() / "include" / "collections")

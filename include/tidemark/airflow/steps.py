@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from tidemark.airflow import settings
 from tidemark.airflow.app_operator import AppOperator
 from tidemark.airflow.documentation import GATE_DOCS, STEP_DOCS
+from tidemark.airflow.landing import landing_of_run
 from tidemark.airflow.links import DataDocsLink
 from tidemark.airflow.place import Place
 from tidemark.airflow.window import window_of
@@ -62,7 +63,8 @@ class StepOperator(AppOperator):
 class IngestOperator(StepOperator):
     """Ingest the files of the run's interval; creates the collection first, or redefines it where its file changed.
 
-    The param `landing` of a run stands in for the landing of the deployment.
+    The param `landing` of a run stands in for the landing of the deployment, within what the deployment allows
+    (`landing_of_run`).
     """
 
     def __init__(self, *, place: Place, **kwargs: Any) -> None:
@@ -72,7 +74,7 @@ class IngestOperator(StepOperator):
     def args_of_run(self, context: Any) -> list[str]:
         if self.place.file is None:
             self.place.declare()
-        landing = context["params"].get("landing") or self.place.landing or settings.landing()
+        landing = landing_of_run(context["params"].get("landing"), self.place.landing)
         return [*super().args_of_run(context), "--landing", landing]
 
 
