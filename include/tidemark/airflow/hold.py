@@ -13,7 +13,7 @@ from airflow.sdk import BaseOperator
 
 from tidemark.airflow import settings
 from tidemark.airflow.place import no_data
-from tidemark.airflow.steps import STEP_DEFAULTS, task_failure
+from tidemark.airflow.steps import task_failure, with_step_defaults
 from tidemark.errors import TidemarkError
 from tidemark.model.instant import parse_duration, parse_instant
 
@@ -29,7 +29,7 @@ class _HoldTask(BaseOperator):
     ui_color = "#f5efdf"
 
     def __init__(self, *, collection: str, hold: str = "", root: str | None = None, **kwargs: Any) -> None:
-        super().__init__(**{**STEP_DEFAULTS, **kwargs})
+        super().__init__(**with_step_defaults(kwargs))
         self.collection, self.hold, self.root = collection, hold, root
 
     def job(self) -> Any:

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from tidemark.airflow.app_operator import AppOperator
 from tidemark.airflow.factory import OWNER, right_collections
 from tidemark.airflow.place import Place, place_of
-from tidemark.airflow.steps import STEP_DEFAULTS
+from tidemark.airflow.steps import with_step_defaults
 from tidemark.model.collection import Collection
 
 MAINTENANCE_DOCS: Mapping[str, str] = {
@@ -47,7 +47,9 @@ class MaintenanceOperator(AppOperator):
 
     def __init__(self, *, place: Place, app: str, **kwargs: Any) -> None:
         self.place = place
-        super().__init__(app=app, app_args=["--root", place.store_root, "--collection", place.name], **kwargs)
+        super().__init__(
+            app=app, app_args=["--root", place.store_root, "--collection", place.name], **with_step_defaults(kwargs)
+        )
 
     def execute(self, context: Any) -> Any:
         """Run the app; AirflowSkipException if the collection was never created."""
@@ -69,7 +71,7 @@ def maintenance_group(
     place = collection if isinstance(collection, Place) else place_of(collection, root=root)
     with TaskGroup(group_id or place.name) as group:
         for app, doc in MAINTENANCE_DOCS.items():
-            MaintenanceOperator(task_id=app, place=place, app=app, doc_md=doc, **{**STEP_DEFAULTS, **arguments})
+            MaintenanceOperator(task_id=app, place=place, app=app, doc_md=doc, **arguments)
     return group
 
 
@@ -85,7 +87,6 @@ def maintenance_dag(folder: str | Path | None = None, **dag_options: Any) -> dic
         "max_active_runs": 1,
         # An audit reads everything: two at a time leave room for the steps.
         "max_active_tasks": 2,
-        "default_args": {"owner": OWNER},
         "tags": [OWNER, "maintenance"],
         "doc_md": _DOC.format(names=", ".join(f"`{place.name}`" for place in places), rows=rows),
         **dag_options,
@@ -93,6 +94,7 @@ def maintenance_dag(folder: str | Path | None = None, **dag_options: Any) -> dic
     if not places:
         return {}
     schedule = options.pop("schedule", "30 3 * * *")
+    options["default_args"] = {"owner": OWNER, **(options.get("default_args") or {})}
     with DAG("tidemark_maintenance", schedule=schedule, **options) as dag:
         for place in places:
             maintenance_group(place)

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from tidemark.airflow.asset import asset_of, vouched_trace_upper
 from tidemark.airflow.documentation import STEP_DOCS
 from tidemark.airflow.place import Place
-from tidemark.airflow.steps import STEP_DEFAULTS, task_failure
+from tidemark.airflow.steps import task_failure, with_step_defaults
 from tidemark.errors import TidemarkError
 from tidemark.model.instant import format_instant, parse_instant
 
@@ -28,8 +28,8 @@ class PublishOperator(BaseOperator):
 
     def __init__(self, *, place: Place, task_id: str = "published", **kwargs: Any) -> None:
         asset = asset_of(place.name)
-        defaults = {**STEP_DEFAULTS, "doc_md": STEP_DOCS["published"]}
-        super().__init__(task_id=task_id, inlets=[asset], outlets=[asset], **{**defaults, **kwargs})
+        arguments = with_step_defaults({"doc_md": STEP_DOCS["published"], **kwargs})
+        super().__init__(task_id=task_id, inlets=[asset], outlets=[asset], **arguments)
         self.place = place
 
     def execute(self, context: Any) -> dict[str, str]:

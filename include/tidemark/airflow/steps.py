@@ -33,6 +33,18 @@ STEP_DEFAULTS: Mapping[str, Any] = {
 is not retried. A step of more than six hours hangs; at 100,000 rows/s it would have read 2 billion."""
 
 
+def with_step_defaults(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What an operator was given, and STEP_DEFAULTS for what its user says nothing of: neither there nor in the
+    `default_args` of the DAG and the groups around it, which Airflow has put among the arguments by then.
+
+    Whoever sets `retry_delay` sets the pace: ours neither stretches nor caps it.
+    """
+    said = {**(arguments.get("default_args") or {}), **arguments}
+    pace = ("retry_exponential_backoff", "max_retry_delay") if "retry_delay" in said else ()
+    ours = {name: value for name, value in STEP_DEFAULTS.items() if name not in said and name not in pace}
+    return {**ours, **arguments}
+
+
 class StepOperator(AppOperator):
     """One step of one collection, over the interval of the run (`window_of`).
 
@@ -44,7 +56,7 @@ class StepOperator(AppOperator):
     def __init__(self, *, place: Place, step: str, more_args: Sequence[str] = (), **kwargs: Any) -> None:
         self.place = place
         self.fixed_args = ["--root", place.store_root, "--collection", place.name, *more_args]
-        super().__init__(app=step, app_args=self.fixed_args, **kwargs)
+        super().__init__(app=step, app_args=self.fixed_args, **with_step_defaults(kwargs))
 
     def execute(self, context: Any) -> Any:
         """Run the app. AirflowFailException (no retry) where the run names no interval."""
@@ -105,13 +117,12 @@ def task_failure(error: TidemarkError) -> AirflowException:
 
 def step_and_gate(place: Place, step: str, **overrides: Any) -> tuple[StepOperator, GateOperator]:
     """The app task `<step>` and behind it `gate_<gate>`, in the DAG or group being built."""
-    arguments = {**STEP_DEFAULTS, **overrides}
     gate = GATE_AFTER[step]
     app: StepOperator
     if step == "ingest":
-        app = IngestOperator(task_id=step, place=place, doc_md=STEP_DOCS[step], **arguments)
+        app = IngestOperator(task_id=step, place=place, doc_md=STEP_DOCS[step], **overrides)
     else:
-        app = StepOperator(task_id=step, place=place, step=step, doc_md=STEP_DOCS[step], **arguments)
-    check = GateOperator(task_id=f"gate_{gate}", place=place, gate=gate, doc_md=GATE_DOCS[gate], **arguments)
+        app = StepOperator(task_id=step, place=place, step=step, doc_md=STEP_DOCS[step], **overrides)
+    check = GateOperator(task_id=f"gate_{gate}", place=place, gate=gate, doc_md=GATE_DOCS[gate], **overrides)
     app >> check
     return app, check

@@ -1,0 +1,64 @@
+"""What a user says of retries and time-outs, anywhere, goes before what we say."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from airflow.sdk import DAG, TaskGroup
+
+from tidemark.airflow import (
+    HoldOperator,
+    PublishOperator,
+    ingest_group,
+    maintenance_dag,
+    maintenance_group,
+    tidemark_dag,
+)
+from tidemark.airflow.place import place_of
+
+THEIRS = {"retries": 1, "retry_delay": timedelta(hours=2), "execution_timeout": timedelta(minutes=7), "owner": "ann"}
+START = datetime(2024, 1, 1)  # noqa: DTZ001 airflow makes it UTC
+
+
+def said(task: object) -> dict[str, object]:
+    return {name: getattr(task, name) for name in THEIRS}
+
+
+@pytest.fixture
+def file(collections: Path) -> Path:
+    return collections / "orders.yaml"
+
+
+def test_the_dag_of_a_collection(file: Path) -> None:
+    for task in tidemark_dag(file, default_args=THEIRS).tasks:
+        assert said(task) == THEIRS
+        # Whoever says how long to wait is not made to wait shorter, nor longer each time.
+        assert (task.max_retry_delay, task.retry_exponential_backoff) == (None, 0)
+
+
+def test_groups_and_operators_of_a_dag_of_ones_own(file: Path) -> None:
+    with DAG("own", schedule=None, start_date=START, default_args=THEIRS) as dag:
+        ingest_group(file)
+        HoldOperator(collection="orders")
+        PublishOperator(place=place_of(file))
+        maintenance_group(file)
+        with TaskGroup("inner", default_args={"retries": 2}):
+            ingest_group(file, execution_timeout=None)
+    inner = [task for task in dag.tasks if task.task_id.startswith("inner.")]
+    assert [said(task) for task in inner] == [THEIRS | {"retries": 2, "execution_timeout": None}] * 2
+    outer = [task for task in dag.tasks if task not in inner]
+    assert [said(task) for task in outer] == [THEIRS] * 6
+
+
+def test_what_is_not_said_stays_as_it_was(file: Path) -> None:
+    for dag in (
+        tidemark_dag(file, default_args={"retries": 3}),
+        *maintenance_dag(default_args={"retries": 3}).values(),
+    ):
+        for task in dag.tasks:
+            assert (task.retries, task.retry_delay) == (3, timedelta(seconds=15))
+            assert task.execution_timeout == timedelta(hours=6)
+            assert task.max_retry_delay == timedelta(minutes=30)
+            assert task.owner == "tidemark"
