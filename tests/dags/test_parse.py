@@ -146,6 +146,35 @@ def test_all_wrong_files_are_named_at_once(collections: Path) -> None:
     assert f"{collections}/two.yaml" in error
 
 
+def test_whatever_stands_in_the_folder_the_dags_stay_and_each_wrong_file_is_one_line(collections: Path) -> None:
+    (collections / "nul.yaml").write_bytes(b"name: \0")
+    (collections / "deep.yaml").write_text(ORDERS.replace("{{ ds }}", "{{ " + "(" * 450 + "ds" + ")" * 450 + " }}"))
+    os.mkfifo(collections / "fifo.yaml")
+    (collections / "folder.yaml").mkdir()
+    (collections / "broken.yaml").symlink_to("nothing")
+    (collections / "two\nlines.yaml").write_text(ORDERS.replace("orders", "lines"))
+    Path(os.fsdecode(bytes(collections) + b"/\xff.yaml")).write_text(ORDERS.replace("orders", "latin"))
+    (collections / "maintenance.yaml").write_text(ORDERS.replace("orders", "tidemark_maintenance"))
+    bag = parsed()
+    assert set(bag.dags) == {"orders", "tidemark_maintenance"}
+    assert not {"orders", "maintenance"} & {task.task_id for task in bag.dags["tidemark_maintenance"].tasks}
+    (error,) = bag.import_errors.values()
+    error.encode("utf-8")  # as the database takes it
+    said = {name: [line for line in error.splitlines() if name in line] for name in WRONG}
+    assert {name: len(of) for name, of in said.items()} == dict.fromkeys(WRONG, 1), error
+
+
+WRONG = (
+    *("nul.yaml:1: not YAML", "deep.yaml:9: source.path", "fifo.yaml: cannot be read: it is a FIFO"),
+    *("folder.yaml: cannot be read: it is a folder", "broken.yaml: there is no such file (a broken link)"),
+    *(
+        r"two\nlines.yaml: the file's name",
+        r"\xff.yaml: the file's name",
+        "maintenance.yaml: the DAG tidemark_maintenance",
+    ),
+)
+
+
 def test_no_folder_of_collections_is_no_error(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_COLLECTIONS", str(places / "nowhere"))
     bag = parsed()

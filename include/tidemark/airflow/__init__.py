@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tidemark.airflow.app_operator import AppOperator
     from tidemark.airflow.asset import asset_of
-    from tidemark.airflow.factory import check_collection_files, collection_dags, tidemark_dag
+    from tidemark.airflow.collection_files import check_collection_files
+    from tidemark.airflow.factory import collection_dags, tidemark_dag
     from tidemark.airflow.groups import compact_group, drain_group, ingest_group, seal_group
     from tidemark.airflow.hold import HoldOperator, ReleaseHoldOperator
     from tidemark.airflow.maintenance import MaintenanceOperator, maintenance_dag, maintenance_group
@@ -26,7 +27,7 @@ _HOME = {
     "PublishOperator": "publish",
     "ReleaseHoldOperator": "hold",
     "asset_of": "asset",
-    "check_collection_files": "factory",
+    "check_collection_files": "collection_files",
     "collection_dags": "factory",
     "compact_group": "groups",
     "drain_group": "groups",

@@ -11,7 +11,8 @@ from airflow.sdk import DAG, TaskGroup
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark.airflow.app_operator import AppOperator
-from tidemark.airflow.factory import OWNER, right_collections
+from tidemark.airflow.collection_files import MAINTENANCE, right_collections
+from tidemark.airflow.factory import OWNER
 from tidemark.airflow.place import Place, place_of
 from tidemark.airflow.steps import with_step_defaults
 from tidemark.model.collection import Collection
@@ -95,7 +96,7 @@ def maintenance_dag(folder: str | Path | None = None, **dag_options: Any) -> dic
         return {}
     schedule = options.pop("schedule", "30 3 * * *")
     options["default_args"] = {"owner": OWNER, **(options.get("default_args") or {})}
-    with DAG("tidemark_maintenance", schedule=schedule, **options) as dag:
+    with DAG(MAINTENANCE, schedule=schedule, **options) as dag:
         for place in places:
             maintenance_group(place)
     return {dag.dag_id: dag}

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 class Place:
     """Where the tasks find a collection: its declaration, the file it came from (None: declared in Python), its store.
 
-    `root` and `landing` default to TIDEMARK_ROOT and TIDEMARK_LANDING.
+    `root` and `landing` default to TIDEMARK_ROOT and TIDEMARK_LANDING. `own_dag`: its file says that a DAG file of
+    the user's makes its DAG.
     """
 
     collection: Collection
     file: str | None = None
     root: str | None = None
     landing: str | None = None
+    own_dag: bool = False
 
     @property
     def name(self) -> str:
@@ -50,9 +52,11 @@ def place_of(collection: str | Path | Collection, *, root: str | None = None, la
     """A collection's place, from its file or its declaration. InvalidUsage for a wrong file."""
     if isinstance(collection, Collection):
         return Place(collection, None, root, landing)
-    from tidemark.config.collection_file import load
+    from tidemark.config.collection_file import parse
 
-    return Place(load(collection), str(Path(collection).resolve()), root, landing)
+    file = parse(collection)
+    own = file.declaration.dag == "own"
+    return Place(file.collection(), str(Path(collection).resolve()), root, landing, own)
 
 
 def no_data() -> Any:

@@ -112,6 +112,7 @@ class Declaration(_Section):
     timelines: list[ColumnName] = []
     source: SourceSection
     schedule: Schedule = "@daily"
+    dag: Literal["factory", "own"] = "factory"
     grace: Duration = 0
     late: Annotated[LatePolicy, checked(late_section)] = LatePolicy(discard=Nothing())
     quality: list[Annotated[dict[str, Any], Field(min_length=1, max_length=1)]] = []

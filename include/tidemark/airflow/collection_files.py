@@ -1,0 +1,87 @@
+"""The collection files of a folder: the right ones as places, the wrong ones as a line each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidemark.airflow import settings
+from tidemark.airflow.place import Place, place_of
+from tidemark.airflow.schedule import run_dates
+from tidemark.errors import InvalidUsage
+
+SUFFIXES = (".yaml", ".yml")
+MAINTENANCE = "tidemark_maintenance"
+"""The DAG id that is not a collection's."""
+
+
+def right_collections(folder: str | Path | None = None) -> list[Place]:
+    """The collections of a folder's right files (TIDEMARK_COLLECTIONS), in the files' order."""
+    places, _ = _read(folder)
+    return places
+
+
+def check_collection_files(folder: str | Path | None = None) -> None:
+    """Raise InvalidUsage with one line for each wrong collection file of a folder: file, line and the nearest field.
+
+    For a DAG file of its own. An exception in a DAG file becomes its import error in the UI, and Airflow then stops
+    scheduling *every* DAG of that file: the file that complains must not be the one that holds the DAGs.
+    """
+    _, errors = _read(folder)
+    if errors:
+        raise InvalidUsage("\n".join(errors))
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The collection files of a folder, by name. InvalidUsage if it cannot be listed; none if it is not there."""
+    if not folder.is_dir():
+        return []
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+    except OSError as error:
+        raise InvalidUsage(f"{printable(folder)}: cannot be listed: {error.strerror}") from None
+
+
+def printable(path: str | Path) -> str:
+    """A path as any log, page and database takes it: on one line, in Unicode."""
+    text = str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
+def _read(folder: str | Path | None) -> tuple[list[Place], list[str]]:
+    """The collections of a folder's files, and one line for each file that is wrong, both in the files' order.
+
+    Whatever a file brings about is that file's line: one that is wrong in a way nobody thought of is no worse.
+    """
+    places: dict[str, Place] = {}
+    errors = []
+    try:
+        files = files_of(Path(folder or settings.collections_folder()))
+    except InvalidUsage as error:
+        return [], [str(error)]
+    for file in files:
+        try:
+            place = _place(file)
+            if other := places.get(place.name):
+                raise InvalidUsage(f"collection {place.name} is declared by {other.file} already; rename one")
+        except InvalidUsage as error:
+            errors.append(_line(file, str(error)))
+        except Exception as error:
+            errors.append(_line(file, f"cannot be read: {type(error).__name__}: {error}"))
+        else:
+            places[place.name] = place
+    return list(places.values()), errors
+
+
+def _place(file: Path) -> Place:
+    if printable(file.name) != file.name:
+        raise InvalidUsage("the file's name holds what is no text, or no printable one; rename it")
+    place = place_of(file)
+    run_dates(place.collection)
+    if place.name == MAINTENANCE:
+        raise InvalidUsage(f"the DAG {MAINTENANCE} looks after all collections; call this one otherwise")
+    return place
+
+
+def _line(file: Path, said: str) -> str:
+    line = printable(said)
+    return line if line.startswith(printable(file)) else f"{printable(file)}: {line}"
