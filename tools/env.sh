@@ -6,6 +6,8 @@
 #   TIDEMARK_AIRFLOW_HOME  Airflow's database, logs and login (.airflow)
 #   TIDEMARK_ROOT          where the collections live: a folder or s3:// (.tidemark/collections)
 #   TIDEMARK_LANDING       where change files arrive (.tidemark/landing)
+#   TIDEMARK_LANDINGS      where else a run's param `landing` may point: folders, s3:// prefixes, commas between (none)
+#   TIDEMARK_SPARK_MASTER  the Spark master while Airflow has no connection spark_default (local[2])
 #   TIDEMARK_LAUNCHER      submit: a spark-submit per step; resident: one warm Spark (resident)
 #   TIDEMARK_KEEP_VERSIONS how long the collector leaves superseded versions readable (7d)
 
@@ -53,4 +55,6 @@ export AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL=30
 # Great Expectations logs some 200 lines per import.
 export AIRFLOW__LOGGING__NAMESPACE_LEVELS=great_expectations=WARNING
 
-export AIRFLOW_CONN_SPARK_DEFAULT='{"conn_type": "spark", "host": "local[2]"}'
+# The master while there is no connection `spark_default`. Not that connection: one in the environment would go before
+# what a user makes in the UI.
+export TIDEMARK_SPARK_MASTER="${TIDEMARK_SPARK_MASTER:-local[2]}"

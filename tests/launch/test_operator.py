@@ -225,6 +225,28 @@ class TestRefusals:
         with pytest.raises(AirflowFailException, match="no connection absent: set AIRFLOW_CONN_ABSENT"):
             operator("count", conn_id="absent").execute(context())
 
+    def test_without_a_connection_it_is_the_deployments_master(
+        self, on_airflow: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
+        monkeypatch.delenv("TIDEMARK_SPARK_MASTER", raising=False)
+        with pytest.raises(AirflowFailException, match="no connection spark_default: set AIRFLOW_CONN"):
+            operator("count").execute(context())
+        monkeypatch.setenv("TIDEMARK_SPARK_MASTER", "local[3]")
+        task = operator("count")
+        hook = task._get_hook()
+        assert task._connection(hook)["master"] == "local[3]"
+        assert hook._build_spark_submit_command("x.py")[:3] == ["spark-submit", "--master", "local[3]"]
+        with pytest.raises(AirflowFailException, match="no connection absent"):
+            operator("count", conn_id="absent").execute(context())
+
+    def test_a_connection_goes_before_the_deployments_master(
+        self, on_airflow: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TIDEMARK_SPARK_MASTER", "local[3]")
+        task = operator("count")
+        assert task._connection(task._get_hook())["master"] == "local[2]"
+
     def test_cluster_mode(self, on_airflow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         connection = {"conn_type": "spark", "host": "spark://m:7077", "extra": {"deploy-mode": "cluster"}}
         monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))

@@ -17,6 +17,7 @@ from tidemark.airflow.launch import ResultLine, attempt_token, settle
 from tidemark.errors import REFUSED, InvalidUsage, TidemarkError
 
 LAUNCHERS = ("submit", "resident")
+CONNECTION = "spark_default"
 SUBMIT_ONLY = (
     *("driver_memory", "executor_memory", "executor_cores", "num_executors", "total_executor_cores"),
     *("jars", "packages", "files", "archives", "properties_file", "proxy_user"),
@@ -30,7 +31,8 @@ class AppOperator(SparkSubmitOperator):
 
     A step with nothing to read is done in the task itself before a Spark is started for it. `launcher` is `submit` (a
     spark-submit, with the project's zip) or `resident` (the machine's warm Spark); None means TIDEMARK_LAUNCHER, and
-    without it `submit`. The master is that of the Spark connection in both. However the task ends, killed, timed out or
+    without it `submit`. The master is that of the Spark connection in both, or
+    TIDEMARK_SPARK_MASTER where there is no `spark_default`. However the task ends, killed, timed out or
     with its process, the app ends too: with its whole process tree, or as a child of the resident server.
 
     Raises AirflowFailException where a retry cannot help, else AirflowException. All other arguments are those of
@@ -45,7 +47,7 @@ class AppOperator(SparkSubmitOperator):
         app: str,
         app_args: Sequence[str] = (),
         launcher: str | None = None,
-        conn_id: str = "spark_default",
+        conn_id: str = CONNECTION,
         **kwargs: Any,
     ) -> None:
         kwargs = {"name": f"tidemark-{app}", "durable": False, **kwargs}
@@ -158,15 +160,20 @@ class AppOperator(SparkSubmitOperator):
             raise AirflowException(f"{self.app} was killed before it began")
 
     def _connection(self, hook: Any) -> dict[str, Any]:
-        """What the connection says. One that is missing is an error here; the hook would silently go to yarn."""
+        """What the connection says, and of a missing `spark_default` the deployment's master. Without that it is an
+        error here; the hook would silently go to yarn."""
+        connection: dict[str, Any] = hook._connection
         try:
             hook.get_connection(self._conn_id)
         except AirflowNotFoundException:
-            raise InvalidUsage(
-                f"there is no connection {self._conn_id}: set AIRFLOW_CONN_{self._conn_id.upper()} to"
-                ' {"conn_type": "spark", "host": "local[2]"}'
-            ) from None
-        connection: dict[str, Any] = hook._connection
+            master = settings.spark_master() if self._conn_id == CONNECTION else None
+            if master is None:
+                raise InvalidUsage(
+                    f"there is no connection {self._conn_id}: set AIRFLOW_CONN_{self._conn_id.upper()} to"
+                    ' {"conn_type": "spark", "host": "local[2]"}, or make it in the UI'
+                ) from None
+            self.log.info("No connection %s: the master is TIDEMARK_SPARK_MASTER, %s", self._conn_id, master)
+            connection["master"] = master
         return connection
 
     def _get_hook(self) -> Any:

@@ -37,6 +37,14 @@ def docs_folder() -> Path:
     return Path(os.environ.get("TIDEMARK_DOCS") or home() / ".tidemark" / "data-docs")
 
 
+def spark_master() -> str | None:
+    """The Spark master of a deployment without a connection `spark_default`: TIDEMARK_SPARK_MASTER; None: it needs one.
+
+    No connection in the environment, because that would go before the one a user makes in the UI.
+    """
+    return os.environ.get("TIDEMARK_SPARK_MASTER") or None
+
+
 def launcher(chosen: str | None = None) -> str:
     """How apps that read data are run: `chosen`, else TIDEMARK_LAUNCHER, else `submit`."""
     return chosen or os.environ.get("TIDEMARK_LAUNCHER") or "submit"
