@@ -186,7 +186,7 @@ class _Building:
         node = yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
         try:
             return self._constructor.construct_object(node)
-        except (ValueError, ArithmeticError, LookupError) as error:
+        except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
             raise self._refusal(event, f"{event.value!r} is not a value: {error}") from None
 
     def _text(self, event: Any) -> str:
