@@ -83,6 +83,7 @@ def test_the_landing_is_absolute_and_stands_for_itself() -> None:
     assert render("{{ landing }}/*", DAY, "in") == f"{Path.cwd()}/in/*"
     assert render("{{ landing }}/*", DAY, "s3://bucket/in/") == "s3://bucket/in/*"
     assert render("{{ landing }}/*.csv", DAY, "/in[1]") == "/in[[]1]/*.csv"
+    assert render("{{ landing }}/{{ ds }}", DAY, "/in/{{ ds }}") == "/in/{{ ds }}/2013-01-02"
 
 
 @pytest.mark.parametrize(
