@@ -27,7 +27,7 @@ ENVIRONMENT = {
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME}/airflow.db",
     "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(HOME / "logs"),
     "AIRFLOW__LOGGING__NAMESPACE_LEVELS": "great_expectations=WARNING",
-    "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
+    "TIDEMARK_SPARK_MASTER": "local[2]",
 }
 os.environ.update(ENVIRONMENT)
 

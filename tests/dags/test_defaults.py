@@ -52,6 +52,12 @@ def test_groups_and_operators_of_a_dag_of_ones_own(file: Path) -> None:
     assert [said(task) for task in outer] == [THEIRS] * 6
 
 
+def test_both_ends_of_a_hold() -> None:
+    with DAG("own", schedule=None, start_date=START) as dag:
+        HoldOperator.around(collection="orders", at="2024-01-01", **THEIRS)
+    assert [said(task) for task in dag.tasks] == [THEIRS, THEIRS | {"owner": "airflow"}]
+
+
 def test_what_is_not_said_stays_as_it_was(file: Path) -> None:
     for dag in (
         tidemark_dag(file, default_args={"retries": 3}),

@@ -13,7 +13,7 @@ from airflow.sdk import BaseOperator
 
 from tidemark.airflow import settings
 from tidemark.airflow.place import no_data
-from tidemark.airflow.steps import task_failure, with_step_defaults
+from tidemark.airflow.steps import STEP_DEFAULTS, task_failure, with_step_defaults
 from tidemark.errors import TidemarkError
 from tidemark.model.instant import parse_duration, parse_instant
 
@@ -67,9 +67,13 @@ class HoldOperator(_HoldTask):
 
     @classmethod
     def around(cls, *, collection: str, root: str | None = None, hold: str = "", **options: Any) -> Any:
-        """A context whose tasks run between placing a hold and letting it go, also where they fail."""
+        """A context whose tasks run between placing a hold and letting it go, also where they fail.
+
+        `options` are the placing task's; those of retries and time-outs are the other's too.
+        """
         placed = cls(collection=collection, root=root, hold=hold, **options).as_setup()  # type: ignore[no-untyped-call]
-        released = ReleaseHoldOperator(collection=collection, root=root, hold=hold)
+        both = {name: value for name, value in options.items() if name in STEP_DEFAULTS}
+        released = ReleaseHoldOperator(collection=collection, root=root, hold=hold, **both)
         return released.as_teardown(setups=placed)
 
 

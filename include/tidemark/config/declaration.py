@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -120,12 +121,12 @@ class Declaration(_Section):
     live_batches: Annotated[int, Field(ge=2, le=1000)] = 12
     retention: Annotated[Any, checked(retention_of)] = KEEP_ALL
 
-    @property
+    @cached_property
     def types(self) -> dict[str, ColumnType]:
         """The types declared, by column."""
         return {name: ColumnType(column.type) for name, column in self.columns.items() if column.type}
 
-    @property
+    @cached_property
     def renames(self) -> dict[str, str]:
         """What columns were called before, by what they are called now."""
         return {name: column.was for name, column in self.columns.items() if column.was}

@@ -40,8 +40,9 @@ def problem(declared: Declaration) -> tuple[Loc, str] | None:
                 f"{name} is a column of the key or the value, which no delete has; name a field of the message "
                 "itself, such as source.ts_ms or source.lsn"
             )
+    known = {*stored, *coordinates.values()}
     for name in source.units:
-        if name not in {*stored, *coordinates.values()}:
+        if name not in known:
             return ("source", "units", name), f"column {name} is in no other field"
     return None
 

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from itertools import count
 
 from tidemark.errors import InvalidUsage
@@ -221,8 +222,11 @@ class Collection:
 
     def type_of(self, name: str) -> ColumnType:
         """The type of a source column: as declared, else int for the diff, else timestamp."""
-        declared = {column.name: column.type for column in (*self.inputs, *self.columns)}
-        return declared.get(name, ColumnType.INT if name == self.source.diff else ColumnType.TIMESTAMP)
+        return self._types.get(name, ColumnType.INT if name == self.source.diff else ColumnType.TIMESTAMP)
+
+    @cached_property
+    def _types(self) -> dict[str, ColumnType]:
+        return {column.name: column.type for column in (*self.inputs, *self.columns)}
 
     @property
     def keyed(self) -> bool:

@@ -44,6 +44,9 @@ def with_condition(condition: str) -> str:
     return GOOD.replace("gone = TRUE", condition)
 
 
+WIDE = GOOD.replace("[state]", f"[{', '.join(f'c{n}' for n in range(5000))}]").replace(
+    "state: string", ", ".join(f"c{n}: string" for n in range(5000))
+)
 LOOPS = "".join("{% for i in 'aaaaaaaaaa' %}" for _ in range(9)) + "x" + "{% endfor %}" * 9
 HOSTILE = {
     "NUL byte": (GOOD + "# \0\n", 12, "U+0000 is not allowed"),
@@ -95,6 +98,21 @@ HOSTILE = {
     "a duration of digits": (GOOD + f"grace: '{'9' * 5000}h'\n", 12, None),
     "a time of digits": (GOOD.replace("2013-01-01", f"'{'9' * 5000}'"), 5, None),
     "many columns": (GOOD.replace("[state]", f"[{', '.join(f'c{n}' for n in range(15_000))}]"), 4, "in no other field"),
+    "wide": (WIDE, None, None),
+    "wide, renamed": (WIDE.replace(": string", ": {was: x}"), None, "was x, and c1 too"),
+    "wide, with a long condition": (
+        WIDE.replace("gone = TRUE", " OR ".join(f"c{n} = 'x'" for n in range(4000))),
+        None,
+        None,
+    ),
+    "many timelines": (WIDE + f"timelines: [{', '.join(f'c{n}' for n in range(5000))}]", None, "timeline c0 is not"),
+    "many units": (
+        WIDE.replace(
+            "envelope: upsert", "envelope: debezium, units: {" + ", ".join(f"c{n}: ms" for n in range(3000)) + "}"
+        ),
+        None,
+        None,
+    ),
     "tab": (GOOD + "\tgrace: 2h", 12, "not YAML"),
     "another encoding": (GOOD.encode("utf-16"), 1, "not UTF-8"),
     "Latin-1": (GOOD.encode() + "# naïve".encode("latin-1"), 12, "not UTF-8"),
