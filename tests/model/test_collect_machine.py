@@ -15,8 +15,10 @@ from hypothesis.stateful import consumes, rule, run_state_machine_as_test
 
 from model.machine import REACHED, Held, Machine, reached
 from model.test_machine import PROFILES
+from support.faulty import WrappedStore
 from tidemark.errors import Contention
 from tidemark.jobs.collect import SECOND, collect
+from tidemark.jobs.job import Job
 from tidemark.storage.head import PLAN_LIMIT
 from tidemark.storage.verify import verify_history, verify_objects
 
@@ -25,6 +27,20 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 SEEDS = {"ci": (1, 2)}
 HOUR = 3600.0
 KEEP = 3600 * SECOND
+
+
+ROW = {"k": 1, "v": "a", "dt": 1, "lag": 0, "o": 0, "gone": False, "d": 1}
+
+
+class Postponing(WrappedStore):
+    """A collector's store that takes its time: what it says was deleted is so later."""
+
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.postponed = []
+
+    def delete(self, key):
+        self.postponed.append(key)
 
 
 class CollectingMachine(Machine):
@@ -43,7 +59,7 @@ class CollectingMachine(Machine):
 
     @rule(
         hours=st.sampled_from([2, 13, 25, 49]),
-        landed=st.just([[{"k": 1, "v": "a", "dt": 1, "lag": 0, "o": 0, "gone": False, "d": 1}]]),
+        landed=st.just([[ROW]]),
     )
     def collected_meanwhile(self, hours, landed):
         """While a step's result waits to be committed, a collector comes by twice."""
@@ -52,6 +68,37 @@ class CollectingMachine(Machine):
             self.collect(hours)
             self.collect(hours)
             self.finish(held)
+
+    @rule(hours=st.sampled_from([-1000, -25, -2, 2, 25, 49, 1000]))
+    def the_clock_is_put(self, hours):
+        """The wall clock, and with it the store's: no time passes."""
+        self.world.stepped += hours * HOUR
+        self.world.forget()
+
+    @rule(hours=st.sampled_from([2, 25, 49]), late=st.booleans(), landed=st.just([[ROW]]))
+    def the_clock_is_put_meanwhile(self, hours, late, landed):
+        """While a step's result waits to be committed, and a collector knows no other clock than the one that was put;
+        maybe it deletes only after the result was committed, if it is."""
+        held = self.start_work("ingest", self.day(0), landed)
+        if held is None:
+            return
+        self.collect(0)
+        self.world.stepped += hours * HOUR
+        store = Postponing(self.world.truth)
+        log = self.world.log(store)
+        log.monotonic, log.boot = self.world.wall, lambda: "another"
+        try:
+            collect(Job(store, log, self.world.job().runner, self.world.new_id(), self.world.new_id), keep=KEEP)
+        except Contention:
+            reached("a collector gave way")
+        if late:
+            self.finish(held)
+        for key in store.postponed:
+            self.world.truth.delete(key)
+        self.world.forget()
+        if not late:
+            self.finish(held)
+        self.nothing_is_missing()
 
     @rule(held=consumes(Machine.work))
     def finish(self, held: Held):
@@ -77,6 +124,7 @@ DEPTHS = (
     "removed: named by no version that is kept",
     "removed: version superseded longer ago than versions are kept",
     "waited too long",
+    "ingested: lost",
     "crash",
     "merge of three and more",
 )

@@ -80,28 +80,33 @@ def interval(day: int) -> Interval:
 
 @dataclass
 class World:
-    """`store` is what jobs see, and may be faulty; `truth` is what it holds."""
+    """`store` is what jobs see, and may be faulty; `truth` is what it holds. `stepped` is by how many seconds the wall
+    clock, the store's too, was put ahead of the time that really passes."""
 
     landing: Path
     collection: Collection
     truth: ObjectStore = field(default_factory=MemoryStore)
     store: ObjectStore | None = None
     clock: Clock = field(default_factory=Clock)
+    stepped: float = 0.0
     ids: Any = field(default_factory=lambda: count(1))
     _head: Head | None = None
 
     def __post_init__(self) -> None:
         self.store = self.store or self.truth
         if isinstance(self.truth, MemoryStore):
-            self.truth.clock = self.clock
+            self.truth.clock = self.wall
         log = self.log(self.truth)
         log.commit(log.load(), Created(self.collection))
+
+    def wall(self) -> float:
+        return self.clock() + self.stepped
 
     def new_id(self) -> str:
         return f"id{next(self.ids):05}"
 
     def log(self, store: ObjectStore | None = None) -> StateLog:
-        return StateLog(store or self.truth, self.new_id, wall=self.clock, monotonic=self.clock, pause=self.clock.pause)
+        return StateLog(store or self.truth, self.new_id, wall=self.wall, monotonic=self.clock, pause=self.clock.pause)
 
     def job(self, attempt: str | None = None, log: StateLog | None = None) -> Job:
         assert self.store is not None

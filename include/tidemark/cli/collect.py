@@ -90,6 +90,8 @@ def _shown(report: Report, dry_run: bool) -> Iterable[Any]:
         yield f"{output.counted(said['left_out'], 'object')} more for the next plan: this one is full"
     if dry_run and rows:
         yield "nothing was written or removed; what no plan has listed before waits from the first run that is not dry"
+    if said["distrusted"]:
+        yield f"{said['distrusted']}: what goes by age waits as if it was listed now"
     if said["plan"]:
         yield f"plan: {said['plan']}"
 

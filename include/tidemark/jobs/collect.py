@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tidemark.errors import Contention, Corruption, InvalidUsage
@@ -18,15 +18,21 @@ from tidemark.model.change import Attempted
 from tidemark.model.interval import Interval
 from tidemark.model.transition import Stale
 from tidemark.plan.collect import (
+    COLLECT,
+    Clocks,
     Found,
     Garbage,
     GarbagePlan,
     Graces,
     Stored,
     Why,
+    ahead,
+    disagreement,
     due,
     first_kept,
     plan_collection,
+    stepped,
+    token_of,
 )
 from tidemark.storage import plans
 from tidemark.storage.head import COLLECTION_GRACE, DATA_GRACE
@@ -55,7 +61,7 @@ def _quiet(what: str, done: int, total: int | None) -> None:
 @dataclass(frozen=True)
 class Report:
     """What a run listed and what it removed, at `now` by the store's clock. `plan` is the key of what it wrote, if it
-    wrote any."""
+    wrote any; `distrusted` says why ages could not be judged, and so began anew or were left alone."""
 
     version: int
     oldest_version: int
@@ -65,6 +71,7 @@ class Report:
     graces: Graces
     removed: tuple[Garbage, ...] = ()
     failed: int = 0
+    distrusted: str | None = None
 
     def wait(self, entry: Garbage) -> int:
         """How long it is, in microseconds, until a listed entry may go; 0 if it may now."""
@@ -88,6 +95,7 @@ class Report:
             "bytes_waiting": self.listed.bytes - sum(entry.bytes for entry in self.removed),
             "failed": self.failed,
             "left_out": self.listed.left_out,
+            "distrusted": self.distrusted,
         }
 
 
@@ -101,7 +109,8 @@ def collect(
     progress: Progress = _quiet,
 ) -> Report:
     """Plan what may go, and remove what has been in the plans for its grace. `keep` is in microseconds; no version from
-    the first of `pinned` on goes. With `dry_run` nothing is written or removed.
+    the first of `pinned` on goes. With `dry_run` nothing is written or removed. Where clocks disagree about the time
+    that passed since the last plan, every grace begins anew.
 
     Raises Corruption, and removes nothing, where the history or a table it names is not what was recorded.
     """
@@ -110,18 +119,24 @@ def collect(
             f"versions kept for {keep // SECOND} s would go before their grace of {graces.versions // SECOND} s; "
             "keep them at least as long"
         )
+    distrusted: str | None = None
     for _ in range(ROUNDS):
         with _undisturbed(job):
             search = _Search(job, progress)
-            plan, now = search.plan(job, keep, pinned)
+            plan, now, doubt = search.plan(job, keep, pinned, afresh=distrusted is not None)
+        doubt = distrusted or doubt
         if dry_run or not (plan.entries or (search.previous and search.previous.entries)):
-            return Report(plan.version, search.found.oldest, None, plan, now, graces)
+            return Report(plan.version, search.found.oldest, None, plan, now, graces, distrusted=doubt)
         try:
             plans.save(job.store, plan)
         except AlreadyExists:
             job.note(f"another collector wrote plan {plan.number}; looking again")
             continue
-        return _carry_out(job, search, plan, graces, progress)
+        now = _appeared(job, plan)
+        if distrusted is None and (distrusted := search.distrusted(job, plan, now)):
+            job.note(f"{distrusted}: every grace begins anew")
+            continue
+        return replace(_carry_out(job, search, plan, now, graces, progress), distrusted=doubt)
     raise Contention(f"{ROUNDS} other collectors wrote a plan first; run the step again")
 
 
@@ -129,6 +144,7 @@ class _Search:
     """One look at what a collection holds and names."""
 
     def __init__(self, job: Job, progress: Progress) -> None:
+        self.began = _clocks(job)
         # Objects first: what is written after this listing is not garbage by it, what is named after it is not yet.
         objects = [_stored(info) for prefix in ("data/", "ledger/", "reads/") for info in _listed(job, prefix)]
         unfinished = [_stored(info) for info in retried(lambda: [*job.store.unfinished()], job.log.pause)]
@@ -144,22 +160,49 @@ class _Search:
         self.named = Named(job.store)
         self.named.add(_shown(job.log.versions.between(oldest, newest), oldest, newest, progress))
 
-    def plan(self, job: Job, keep: int, pinned: Sequence[int]) -> tuple[GarbagePlan, int]:
-        """What may go, and the time it is. How long versions are kept is counted to this machine's clock, unless the
-        store's is ahead; that they go no sooner than their grace after they were listed, by the store's alone."""
-        now = max(self.found.now, self.appeared, _micros(job.log.wall()))
+    def plan(self, job: Job, keep: int, pinned: Sequence[int], *, afresh: bool) -> tuple[GarbagePlan, int, str | None]:
+        """What may go, the time it is, and why ages cannot be judged by that, if so. How long versions are kept is
+        counted to this machine's clock, unless the store's is a little ahead; that they go no sooner than their grace
+        after they were listed, by the store's alone."""
+        clocks = _clocks(job)
+        doubt = ahead(self.found, self.appeared, clocks.wall)
+        now = max(self.found.now, self.appeared, clocks.wall)
+        judged = doubt is None and not afresh
         kept = first_kept(self.found, now=now, keep=keep, window=CHECKPOINT_EVERY, pinned=pinned)
-        named = self.named.since(kept)
-        return plan_collection(self.found, kept, named, self.previous, now=now, appeared=self.appeared), now
+        kept = kept if judged or keep == 0 else self.found.oldest
+        plan = plan_collection(
+            self.found,
+            kept,
+            self.named.since(kept),
+            self.previous,
+            now=now if judged else 0,
+            appeared=self.appeared,
+            clocks=clocks,
+            afresh=afresh,
+        )
+        return plan, now, doubt
+
+    def distrusted(self, job: Job, plan: GarbagePlan, now: int) -> str | None:
+        """Why time did not pass as the store's clock says, up to `now`, when the plan just written appeared."""
+        after = _clocks(job)
+        return stepped(self.began, after) or disagreement(self.previous, self.appeared, plan.clocks or after, now)
 
 
-def _carry_out(job: Job, search: _Search, plan: GarbagePlan, graces: Graces, progress: Progress) -> Report:
-    """Remove what is due by a plan that was just written: its own time, by the store's clock, says what is."""
+def _clocks(job: Job) -> Clocks:
+    return Clocks(_micros(job.log.wall()), _micros(job.log.monotonic()), job.log.boot())
+
+
+def _appeared(job: Job, plan: GarbagePlan) -> int:
+    """When a plan that was just written appeared, by the store's clock."""
     key = plans.key_of(plan.number)
     info = retried(lambda: job.store.stat(key), job.log.pause)
     if info is None:
         raise Contention(f"{key} went while this run stood still, after {KEEP_PLANS} newer ones; run the step again")
-    now = _micros(info.modified)
+    return _micros(info.modified)
+
+
+def _carry_out(job: Job, search: _Search, plan: GarbagePlan, now: int, graces: Graces, progress: Progress) -> Report:
+    """Remove what is due by a plan that appeared at `now`."""
     ripe = due(plan, graces, now=now)
     removed = [*_removed_in_order(job, ripe.versions)]
     head, still = _still_unnamed(job, search, ripe)
@@ -169,7 +212,7 @@ def _carry_out(job: Job, search: _Search, plan: GarbagePlan, graces: Graces, pro
     failed = len(ripe.versions) + len(still) - len(removed)
     for old in plans.listed(job.store, job.log.pause)[:-KEEP_PLANS]:
         _remove(job, Garbage(old.key, old.bytes, Why.UNNAMED))
-    return Report(head, job.log.oldest_version(), key, plan, now, graces, tuple(removed), failed)
+    return Report(head, job.log.oldest_version(), plans.key_of(plan.number), plan, now, graces, tuple(removed), failed)
 
 
 @contextmanager
@@ -192,7 +235,7 @@ def _still_unnamed(job: Job, search: _Search, ripe: GarbagePlan) -> tuple[int, S
     """
     head = search.found.version
     if any(entry.why is Why.UNNAMED for entry in ripe.objects):
-        fence = Attempted(Fence("collect", Interval(0, 1), job.new_id()))
+        fence = Attempted(Fence(COLLECT, Interval(0, 1), token_of(ripe, job.new_id())))
         committed = job.log.commit(job.log.load(), fence)
         if isinstance(committed, Stale):
             raise Contention(f"{committed.reason}; run the step again")

@@ -13,7 +13,7 @@ from tidemark.model.change import Quarantined, Released
 from tidemark.model.ledger import LedgerEntry, Status, late_identity, path_hash
 from tidemark.model.transition import Stale
 from tidemark.storage import ledger
-from tidemark.storage.log import Committed, Head
+from tidemark.storage.log import Committed, Head, Lost
 
 
 def quarantine(job: Job, batch: str) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _entries(job: Job, head: Head, batch: str) -> list[LedgerEntry]:
 def _committed(job: Job, head: Head, change: Quarantined | Released, batch: str) -> dict[str, Any]:
     outcome = job.log.commit(head, change)
     if isinstance(outcome, Stale):
-        if "another run" in outcome.reason:
+        if isinstance(outcome, Lost) or "another run" in outcome.reason:
             raise Contention(outcome.reason)
         raise InvalidUsage(outcome.reason)
     assert isinstance(outcome, Committed)

@@ -11,10 +11,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 
+COLLECT = "collect"
+"""The step of a collector's own version, which it commits before it removes objects."""
 LIMIT = 100_000
 """Objects in one plan, so that it stays readable; the others wait for the next."""
 KEEP_READS = 30 * 86_400 * 1_000_000
 """Records of reads that were asked, by which adaptive retention chooses, are of use for so long."""
+TOLERANCE = 10 * 60 * 1_000_000
+"""By how much clocks may disagree about the time between two plans: a third of what a version's grace leaves between
+the last moment a writer trusts a look (half of it) and the first a version goes."""
 SWEPT = ("data/", "ledger/")
 """Folders in which an object that is not named is garbage. Other folders are left alone."""
 
@@ -51,9 +56,24 @@ class Garbage:
 
 
 @dataclass(frozen=True)
+class Clocks:
+    """What a collector's machine said when it made a plan, in microseconds: its wall clock, which may be put, and for
+    how long it has been on since `boot`, which nobody puts. An empty `boot` is not known."""
+
+    wall: int
+    uptime: int
+    boot: str = ""
+
+    def passed_since(self, before: Clocks) -> int:
+        """How much time has passed, by the best of the clocks that both know."""
+        return self.uptime - before.uptime if self.boot and self.boot == before.boot else self.wall - before.wall
+
+
+@dataclass(frozen=True)
 class GarbagePlan:
     """What a collector found at `version`. `versions_below` is the low-water mark once `versions` are gone; `appeared`
-    is when the earlier plans that entries refer to were written; `left_out` counts what was too much for one plan."""
+    is when the earlier plans that entries refer to were written; `left_out` counts what was too much for one plan;
+    `clocks` are those of the machine that wrote it (None: an earlier release did)."""
 
     format: int
     number: int
@@ -63,6 +83,7 @@ class GarbagePlan:
     objects: tuple[Garbage, ...] = ()
     left_out: int = 0
     appeared: tuple[tuple[int, int], ...] = ()
+    clocks: Clocks | None = None
 
     @property
     def entries(self) -> tuple[Garbage, ...]:
@@ -99,6 +120,46 @@ class Found:
         return max((stored.modified for _, stored in self.versions), default=0)
 
 
+def disagreement(previous: GarbagePlan | None, appeared: int, clocks: Clocks, now: int) -> str | None:
+    """Why ages cannot be counted across the time since `previous`, which appeared at `appeared` by the store's clock,
+    when that clock says `now`: a step of one clock would pass for time. None if they agree.
+
+    On one machine the store's clock is held against the time the machine has been on, else against its wall clock.
+    """
+    if previous is None:
+        return None
+    if now < appeared - TOLERANCE:
+        return f"the store's clock went back by {_shown(appeared - now)} since plan {previous.number}"
+    if previous.clocks is None:
+        return None
+    told, passed = now - appeared, clocks.passed_since(previous.clocks)
+    if abs(told - passed) <= TOLERANCE:
+        return None
+    clocks_told = f"{_shown(told)} have passed by the store's clock, {_shown(passed)} by this machine's"
+    return f"since plan {previous.number} {clocks_told}"
+
+
+def stepped(before: Clocks, after: Clocks) -> str | None:
+    """Whether this machine's wall clock was put between two looks at it."""
+    step = (after.wall - before.wall) - (after.uptime - before.uptime)
+    return f"this machine's clock was put by {_shown(step)}" if abs(step) > TOLERANCE else None
+
+
+def ahead(found: Found, appeared: int, wall: int) -> str | None:
+    """Whether something appeared in what is the future to this machine: then its clock does not tell how long ago
+    anything was superseded."""
+    newest = max(found.now, appeared)
+    if newest <= wall + TOLERANCE:
+        return None
+    return f"the store's newest object appeared {_shown(newest - wall)} from now, by this machine's clock"
+
+
+def _shown(micros: int) -> str:
+    """A duration to the minute, for people."""
+    hours, minutes = divmod(round(abs(micros) / 60_000_000), 60)
+    return f"{'-' if micros < 0 else ''}{hours}:{minutes:02} h"
+
+
 def first_kept(found: Found, *, now: int, keep: int, window: int, pinned: Sequence[int] = ()) -> int:
     """The oldest version to keep: `keep` after it was superseded a version may go, with its whole window of checkpoint
     and changes, but no pinned one, nothing after a pinned one, and never the newest."""
@@ -113,16 +174,24 @@ def first_kept(found: Found, *, now: int, keep: int, window: int, pinned: Sequen
 
 
 def plan_collection(
-    found: Found, kept: int, named: Collection[str], previous: GarbagePlan | None, *, now: int, appeared: int
+    found: Found,
+    kept: int,
+    named: Collection[str],
+    previous: GarbagePlan | None,
+    *,
+    now: int,
+    appeared: int,
+    clocks: Clocks | None = None,
+    afresh: bool = False,
 ) -> GarbagePlan:
     """The plan that follows `previous`, which appeared at `appeared`. `named` are the keys that versions from `kept` on
-    name."""
+    name. `afresh` counts every grace from this plan on, whatever was listed before."""
     versions = [
         Garbage(stored.key, stored.bytes, Why.STRAY if number < found.oldest else Why.VERSION)
         for number, stored in found.versions
         if number < kept
     ]
-    held = {(entry.key, entry.token): entry.since for entry in previous.entries} if previous else {}
+    held = {(entry.key, entry.token): entry.since for entry in previous.entries} if previous and not afresh else {}
     number = previous.number + 1 if previous else 1
 
     def dated(entries: Iterable[Garbage]) -> Iterator[Garbage]:
@@ -142,6 +211,7 @@ def plan_collection(
         listed[len(versions) :],
         max(0, len(objects) - LIMIT),
         tuple(sorted((plan, time) for plan, time in times.items() if plan in used)),
+        clocks,
     )
 
 
@@ -154,6 +224,18 @@ def _garbage(found: Found, named: Collection[str], now: int) -> Iterator[Garbage
             yield Garbage(stored.key, stored.bytes, Why.UNNAMED)
     for stored in found.unfinished:
         yield Garbage(stored.key, stored.bytes, Why.UNFINISHED, token=stored.token)
+
+
+def token_of(plan: GarbagePlan, attempt: str) -> str:
+    """The token under which a collector commits before it removes what is due by `plan`: whoever folds that version
+    learns which plan to ask."""
+    return f"{plan.number}-{attempt}"
+
+
+def plan_of(token: str) -> int:
+    """The number of the plan in a collector's token; 0, which no plan has, if an earlier release committed it."""
+    number = token.partition("-")[0]
+    return int(number) if number.isdecimal() and "-" in token else 0
 
 
 def due(plan: GarbagePlan, graces: Graces, *, now: int) -> GarbagePlan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
@@ -22,6 +23,14 @@ PLAN_LIMIT = DATA_GRACE / 2
 def uptime() -> float:
     """Seconds that never go back, those asleep included: a writer on a machine that was suspended has stalled too."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def boot() -> str:
+    """Which start of the machine `uptime` counts from; empty where that is not known."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 @dataclass(frozen=True)

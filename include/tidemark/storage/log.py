@@ -19,13 +19,14 @@ from tidemark.model.transition import AlreadyApplied, Applied, FencedOff, Stale,
 from tidemark.storage import plans
 from tidemark.storage.codec import FORMAT, VersionRecord, encode, with_checksum
 from tidemark.storage.head import COLLECTION_GRACE as COLLECTION_GRACE
-from tidemark.storage.head import PLAN_LIMIT, STALL_LIMIT, uptime
+from tidemark.storage.head import PLAN_LIMIT, STALL_LIMIT, boot, uptime
 from tidemark.storage.head import Committed as Committed
 from tidemark.storage.head import Head as Head
 from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectStore, Unavailable, Unwritable
 from tidemark.storage.versions import CHECKPOINT_EVERY as CHECKPOINT_EVERY
 from tidemark.storage.versions import FOLDER_SIZE as FOLDER_SIZE
 from tidemark.storage.versions import Version, Versions, check_follows, key_of
+from tidemark.storage.written import Written
 
 ATTEMPTS = 100
 """Lost races before a commit gives up. 16 writers at once lose about 16 in a row at worst; this leaves room."""
@@ -37,8 +38,8 @@ LOOKS = 3
 class StateLog:
     """The versions of one collection in `store`, which is rooted at the collection.
 
-    `new_id` names changes, `writer` is recorded for people; `wall` and `monotonic` are seconds; all come from outside,
-    so that a test can choose them.
+    `new_id` names changes, `writer` is recorded for people; `wall` and `monotonic` are seconds, the latter since what
+    `boot` names; all come from outside, so that a test can choose them.
     """
 
     store: ObjectStore
@@ -46,6 +47,7 @@ class StateLog:
     writer: str = ""
     wall: Callable[[], float] = time.time
     monotonic: Callable[[], float] = uptime
+    boot: Callable[[], str] = boot
     pause: Callable[[float], None] = time.sleep
     _dice: random.Random = field(default_factory=random.Random)
 
@@ -94,16 +96,18 @@ class StateLog:
     def commit(self, base: Head, change: Change) -> Committed | Stale:
         """Record `change`, planned against `base`, as the next version.
 
-        Loses races gracefully: folds what others committed, and tries again while the change still fits. Safe to call
-        again with the same change after any error. Raises Fenced if a newer attempt has taken over, Contention if too
-        many races were lost, StorageFailed if the store is full, read-only or kept refusing, CommitUnknown if it never
-        said whether the version was created.
+        Loses races gracefully: folds what others committed, and tries again while the change still fits. The objects
+        that the change is the first to name are there, or the answer is Lost. Safe to call again with the same change
+        after any error. Raises Fenced if a newer attempt has taken over, Contention if too many races were lost,
+        StorageFailed if the store is full, read-only or kept refusing, CommitUnknown if it never said whether the
+        version was created.
         """
         identity = self.new_id()
+        written = Written(self.store, change, base.arrangement, PLAN_LIMIT, self.pause)
         head, unknown, failure = base, False, None
         for attempt in range(ATTEMPTS):
             try:
-                looked = self._caught_up(head, change, identity)
+                looked = self._caught_up(head, written, identity)
                 if isinstance(looked, Stale | Committed):
                     return looked
                 head = looked
@@ -115,6 +119,8 @@ class StateLog:
                 if isinstance(outcome, Stale):
                     return outcome
                 self._check_fresh(base, head)
+                if reason := written.lost():
+                    return Lost(f"{reason}; write it again")
                 return Committed(self._create(head, change, identity, outcome), True)
             except _Collected as collected:
                 raise (CommitUnknown if unknown else Contention)(f"{collected}; run the step again") from None
@@ -144,14 +150,15 @@ class StateLog:
             )
         return StorageFailed(f"version {version} was not created: {failure}; mend the storage and run the step again")
 
-    def _caught_up(self, head: Head, change: Change, identity: str) -> Head | Stale | Committed:
+    def _caught_up(self, head: Head, written: Written, identity: str) -> Head | Stale | Committed:
         """The head after what others committed; Committed if the change is among it, Stale if it fits no more."""
         head, newest = self._looked_anew(head)
         mine = False
         for version, seen_at in self._after(head, newest):
             head = _folded(head, version, seen_at)
             mine = mine or version.record.id == identity
-            if not mine and (reason := conflict(change, version.record.change)):
+            written.follows(version.record.change)
+            if not mine and (reason := conflict(written.change, version.record.change)):
                 return Stale(reason)
         return Committed(head, True) if mine else head
 
@@ -257,6 +264,11 @@ class StateLog:
         for number in range(head.version + 1, wanted + 1):
             head = _folded(head, self.versions.present(number), head.seen_at)
         return head
+
+
+@dataclass(frozen=True)
+class Lost(Stale):
+    """What an attempt wrote is not there any more, or will not be; plan and execute again."""
 
 
 class _Collected(Exception):

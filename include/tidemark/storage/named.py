@@ -32,9 +32,9 @@ class Named:
     def add(self, versions: Iterable[Version]) -> None:
         """Take versions that follow those taken before."""
         for version in versions:
-            self._changes[version.number] = tuple(_roots(version.record.change))
+            self._changes[version.number] = tuple(roots(version.record.change))
             if version.number % CHECKPOINT_EVERY == 0:
-                self._checkpoints[version.number] = tuple(_roots(version.record.checkpoint))
+                self._checkpoints[version.number] = tuple(roots(version.record.checkpoint))
 
     def since(self, oldest: int) -> set[str]:
         """The keys that the states at `oldest` and later name. Corruption if a table they name is not what was
@@ -42,9 +42,9 @@ class Named:
         whole = self._checkpoints.get(oldest)
         roots = [*(self._changes.get(oldest, ()) if whole is None else whole)]
         roots += (root for number, changed in self._changes.items() if number > oldest for root in changed)
-        by_key = {_key(root): root for root in roots}
+        by_key = {key_of(root): root for root in roots}
         closed = [root for key, root in by_key.items() if key not in self._opened]
-        self._opened |= zip(map(_key, closed), several(self._read, closed), strict=True)
+        self._opened |= zip(map(key_of, closed), several(self._read, closed), strict=True)
         return {named for key in by_key for named in self._opened[key]}
 
     def _read(self, root: Root) -> frozenset[str]:
@@ -54,19 +54,20 @@ class Named:
         return frozenset({root.key, *(part.file.key for part in parts)})
 
 
-def _key(root: Root) -> str:
+def key_of(root: Root) -> str:
+    """The key of the object that a reference leads to first."""
     return root.key if isinstance(root, ObjectRef) else root.object.key
 
 
-def _roots(value: Any) -> Iterator[Root]:
+def roots(value: Any) -> Iterator[Root]:
     """Every reference in a value, at whatever depth; a run of the ledger as a whole."""
     if isinstance(value, Root):
         yield value
     elif isinstance(value, tuple | list):
         for item in value:
-            yield from _roots(item)
+            yield from roots(item)
     elif isinstance(value, dict):
-        yield from _roots(tuple(value.values()))
+        yield from roots(tuple(value.values()))
     elif is_dataclass(value):
         for one in fields(value):
-            yield from _roots(getattr(value, one.name))
+            yield from roots(getattr(value, one.name))

@@ -9,7 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.plan import collect
-from tidemark.plan.collect import Found, GarbagePlan, Graces, Stored, Why, due, first_kept, plan_collection
+from tidemark.plan.collect import (
+    TOLERANCE,
+    Clocks,
+    Found,
+    GarbagePlan,
+    Graces,
+    Stored,
+    Why,
+    ahead,
+    disagreement,
+    due,
+    first_kept,
+    plan_collection,
+    plan_of,
+    stepped,
+    token_of,
+)
 
 WINDOW = 4
 """A checkpoint every so many versions here; 16 in a store."""
@@ -154,3 +170,71 @@ def test_a_full_plan_keeps_what_was_listed_first_and_says_how_much_it_left_out(m
     second = plan(["data/a", "data/b", "data/m", "data/n"], first, at=100)
     assert since(second) == {"data/m": 1, "data/n": 1}
     assert second.left_out == 2
+
+
+# Clocks: ages are judged only where two clocks, of which one may have been put, agree about the time that passed.
+
+DAY = 86_400 * 1_000_000
+
+
+def between(told: int, *, uptime: int, wall: int = 0, boot: str = "same", store: int = 5 * DAY) -> str | None:
+    """What is said of plan 7, written at `store`, when the clocks moved on by so much since."""
+    before = GarbagePlan(1, 7, 1, 1, clocks=Clocks(100 * DAY, DAY, "same"))
+    now = Clocks(100 * DAY + wall, DAY + uptime, boot)
+    return disagreement(before, store, now, store + told)
+
+
+@given(passed=st.integers(0, 40 * DAY), step=st.integers(-60 * DAY, 60 * DAY), off=st.integers(-(10**15), 10**15))
+def test_a_step_of_the_stores_clock_is_told_by_the_time_the_machine_has_been_on(passed, step, off):
+    """Whatever its wall clock says, which may be the same clock."""
+    said = between(passed + step, uptime=passed, wall=off)
+    assert (said is None) == (abs(step) <= TOLERANCE)
+
+
+@given(passed=st.integers(0, 40 * DAY), step=st.integers(-60 * DAY, 60 * DAY), uptime=st.integers(-DAY, DAY))
+def test_between_two_machines_or_starts_of_one_the_wall_clock_tells(passed, step, uptime):
+    said = between(passed + step, uptime=uptime, wall=passed, boot="other")
+    assert (said is None) == (abs(step) <= TOLERANCE)
+    assert (between(passed + step, uptime=uptime, wall=passed, boot="") is None) == (said is None)
+
+
+def test_what_is_said_of_clocks_names_both_times():
+    assert between(25 * 3_600_000_000, uptime=60_000_000) == (
+        "since plan 7 25:00 h have passed by the store's clock, 0:01 h by this machine's"
+    )
+    assert between(-DAY, uptime=60_000_000) == "the store's clock went back by 24:00 h since plan 7"
+    assert stepped(Clocks(0, 0), Clocks(-2 * DAY, DAY)) == "this machine's clock was put by -72:00 h"
+    assert stepped(Clocks(0, 0), Clocks(DAY + TOLERANCE, DAY)) is None
+
+
+def test_a_plan_of_an_earlier_release_tells_no_clocks_but_when_it_appeared():
+    old = GarbagePlan(1, 7, 1, 1)
+    assert disagreement(None, 0, Clocks(0, 0), 50 * DAY) is None
+    assert disagreement(old, DAY, Clocks(0, 0), 50 * DAY) is None
+    assert disagreement(old, DAY, Clocks(0, 0), DAY - TOLERANCE) is None
+    assert disagreement(old, DAY, Clocks(0, 0), DAY - TOLERANCE - 1)
+
+
+def test_what_appeared_in_the_future_tells_of_no_age():
+    seen = found([10, 20, TOLERANCE + 31])
+    assert ahead(seen, 0, wall=31) is None
+    assert ahead(seen, 0, wall=30)
+    assert ahead(found([0]), TOLERANCE + 31, wall=30)
+
+
+def test_a_plan_made_afresh_lists_the_same_and_counts_from_itself():
+    first = plan(["data/a", "ledger/b"], at=0)
+    second = plan(["data/a", "ledger/b"], first, at=10)
+    args = (found([0], objects=["data/a", "ledger/b"]), 1, frozenset(), second)
+    kept_on, afresh = (plan_collection(*args, now=0, appeared=20, afresh=anew) for anew in (False, True))
+    assert [entry.since for entry in kept_on.objects] == [1, 1]
+    assert [entry.since for entry in afresh.objects] == [3, 3]
+    assert [entry.key for entry in afresh.objects] == [entry.key for entry in kept_on.objects]
+    assert due(afresh, Graces(0, 1), now=10**9).objects == ()
+    assert (afresh.number, afresh.appeared) == (3, ())
+
+
+def test_a_collectors_token_tells_its_plan():
+    assert plan_of(token_of(GarbagePlan(1, 42, 1, 1), "6f-a")) == 42
+    for other in ("6f0a", "", "manual__2024-01-01", "0123456789"):
+        assert plan_of(other) == 0, other
