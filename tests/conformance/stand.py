@@ -19,7 +19,7 @@ from tidemark.model.interval import Interval
 from tidemark.model.transition import AlreadyApplied, Applied, Stale, apply
 from tidemark.plan.compact import CompactionRequest
 from tidemark.plan.drain import plan_drain
-from tidemark.plan.trim import plan_trim
+from tidemark.plan.trim import plan_trim, trimming
 from tidemark.storage import parts_table
 from tidemark.storage.log import StateLog
 from tidemark.storage.memory import MemoryStore
@@ -82,12 +82,13 @@ class Stand:
 
     def trimmed(self, state: Arrangement) -> Arrangement | None:
         """The state after one batch was trimmed, however little of it goes; None if none has anything to go."""
-        request = plan_trim(state, least_share=0)
-        if request is None:
-            return None
-        state, fence = self.fenced(state, "trim")
-        batch = trim(self.job, state, request)
-        return applied(state, Trimmed(fence, batch, request.batch.parts))
+        for request in plan_trim(state):
+            parts = parts_table.parts_of(self.job.store, [request.batch])
+            if wanted := trimming(request, parts, least_share=0):
+                state, fence = self.fenced(state, "trim")
+                batch = trim(self.job, state, request, parts, wanted)
+                return applied(state, Trimmed(fence, batch, request.batch.parts))
+        return None
 
     def merged(self, state: Arrangement, request: CompactionRequest) -> tuple[Arrangement, Compacted]:
         """The result of a compaction, not applied, and the state that knows of the attempt."""

@@ -25,6 +25,7 @@ from support.drawn import (
 from support.world import collection
 from tidemark.errors import TidemarkError
 from tidemark.model.arrangement import Arrangement, Certificate, FrontierCertificate
+from tidemark.model.batch import Part, UnsealedBatch
 from tidemark.model.collection import Gate
 from tidemark.model.interval import IntervalSet
 from tidemark.model.transition import Applied, FencedOff, Stale, apply
@@ -35,7 +36,7 @@ from tidemark.plan.ingest import plan_ingest
 from tidemark.plan.read import plan_as_of, plan_changes
 from tidemark.plan.retain import check_hold, plan_retention
 from tidemark.plan.seal import plan_seal
-from tidemark.plan.trim import plan_trim
+from tidemark.plan.trim import plan_trim, trimming
 
 
 class Stage:
@@ -128,8 +129,19 @@ class Stage:
         return f"{names(plan.inputs)} -> {plan.description}{rungs_shown(plan.description.rungs)} {how}"
 
     def do_plan_trim(self, words: Words, lines: str) -> str:
-        plan = plan_trim(self.state, **{name: float(value) for name, value in words.items()})
-        return "nothing to do" if plan is None else f"{plan.batch.id} below {plan.lower}, horizon {plan.horizon}"
+        """The first batch to trim, of one part each, or of the parts in the lines: `10 0..9 events=0..9`."""
+        options = {name: float(value) for name, value in words.items()}
+        for plan in plan_trim(self.state):
+            parts = [part_of(*line.split()) for line in lines.splitlines()] or [whole(plan.batch)]
+            if wanted := trimming(plan, parts, **options):
+                told = f"{plan.batch.id} below {plan.lower}, horizon {plan.horizon}"
+                if not lines:
+                    return told
+                named = [[f"{p.first_time}..{p.last_time}" for p in some] for some in (wanted.dropped, wanted.cut)]
+                return "; ".join(
+                    [told, *(f"{what} {' '.join(p)}" for what, p in zip(("drop", "cut"), named, strict=True) if p)]
+                )
+        return "nothing to do"
 
     def do_plan_retention(self, words: Words, lines: str) -> str:
         """The reads asked in the lines: `newest`, `as_of 5`, `changes 3 9`; none at all without lines."""
@@ -159,6 +171,17 @@ class Stage:
     def do_plan_changes(self, words: Words, lines: str) -> str:
         plan = plan_changes(self.state, **{name: int(value) for name, value in words.items()})
         return f"({plan.after}, {plan.upto}] trace {names(plan.trace)}, unsealed {names(plan.unsealed)}"
+
+
+def whole(batch: UnsealedBatch) -> Part:
+    """A batch as one part."""
+    bounds = (batch.first_time, batch.last_time, batch.first_event_time, batch.last_event_time)
+    return Part(batch.parts, batch.rows, 0, (((0,), batch.rows),), (0,), *bounds)
+
+
+def part_of(rows: str, times: str, events: str = "") -> Part:
+    """`10 0..9 [events=0..9]`."""
+    return whole(unsealed_batch([f"{rows}:{times}:{events}", times, f"rows={rows}", *([events] if events else [])], 0))
 
 
 def names(batches: Any) -> str:

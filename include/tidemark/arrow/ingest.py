@@ -14,6 +14,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidemark.arrow.ahead import apart, cut_of
 from tidemark.arrow.content import BadFile, Content, fetch
 from tidemark.arrow.decode import decode
 from tidemark.arrow.envelope import Frame, Judged, judge
@@ -144,11 +145,21 @@ class SortedParts:
         self._held, self._rows, self._bytes = [], 0, 0
         ordered = sort(table, sort_columns(collection, facts=collection.keyed))
         key_width = len(collection.key)
-        with PartWriter(
-            self._store, self._task.prefix, self._schema, key_width=key_width, facts=collection.keyed
-        ) as writer:
-            writer.write(ordered)
-            self._parts += writer.close()
+        for rows in self._apart(ordered):
+            with PartWriter(
+                self._store, self._task.prefix, self._schema, key_width=key_width, facts=collection.keyed
+            ) as writer:
+                writer.write(rows)
+                self._parts += writer.close()
+
+    def _apart(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Rows that lie ahead apart from those that are due with their interval; what is replayed is due at once."""
+        if isinstance(self._task, ReplayTask):
+            return iter([rows])
+        interval = self._task.interval
+        width = interval.upper - interval.lower
+        cut = cut_of([rows], max(interval.upper, self._task.seal + width), width, facts=self._task.collection.keyed)
+        return (part for _, part in apart(rows, cut))
 
 
 @dataclass

@@ -1,13 +1,18 @@
-"""Trimming: a part of an unsealed batch rewritten, in its order, without the rows nobody needs any more."""
+"""Trimming: a part of an unsealed batch rewritten, in its order, without the rows nobody needs any more, and those that
+are left in parts that are due at different times."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack
+
 import pyarrow as pa
 
+from tidemark.arrow.ahead import apart, cut_of
 from tidemark.arrow.columns import integers
 from tidemark.arrow.merge import Tally
-from tidemark.arrow.parts import PartWriter, read_groups
-from tidemark.arrow.schema import EVENT_TIME, TIME, facts_schema, updates_schema
+from tidemark.arrow.parts import Fetched, PartWriter, read_groups
+from tidemark.arrow.schema import EVENT_TIME, TIME, facts_schema, some_of, updates_schema
 from tidemark.plan.tasks import TrimTask, WriteAnswer
 from tidemark.storage.store import ObjectStore
 
@@ -21,10 +26,29 @@ def trim_part(store: ObjectStore, task: TrimTask) -> WriteAnswer:
     """
     tally = Tally()
     schema = (facts_schema if task.facts else updates_schema)(task.collection)
-    groups = read_groups(store, task.part, schema=schema, fetched=tally.fetched, groups_at_once=GROUPS_AT_ONCE)
-    with PartWriter(store, task.prefix, schema, key_width=len(task.collection.key), facts=task.facts) as writer:
+    times = some_of(schema, [TIME, EVENT_TIME])
+    cut = cut_of(_kept(store, task, times, tally.fetched), task.lower, task.width, facts=task.facts)
+    with ExitStack() as stack:
+        writers = [_writer(stack, store, task, schema) for _ in range(cut.parts)]
+        groups = read_groups(store, task.part, schema=schema, fetched=tally.fetched, groups_at_once=GROUPS_AT_ONCE)
         for batch in groups:
             tally.add(batch)
-            kept = (integers(batch, TIME) >= task.lower) | (integers(batch, EVENT_TIME) >= task.horizon)
-            writer.write(batch.filter(pa.array(kept)))
-        return WriteAnswer(writer.close(), tally.rows, tally.digest, tally.fetched.bytes)
+            for number, rows in apart(_needed(batch, task), cut):
+                writers[number].write(rows)
+        parts = tuple(part for writer in writers for part in writer.close())
+        return WriteAnswer(parts, tally.rows, tally.digest, tally.fetched.bytes)
+
+
+def _writer(stack: ExitStack, store: ObjectStore, task: TrimTask, schema: pa.Schema) -> PartWriter:
+    key_width = len(task.collection.key)
+    return stack.enter_context(PartWriter(store, task.prefix, schema, key_width=key_width, facts=task.facts))
+
+
+def _kept(store: ObjectStore, task: TrimTask, schema: pa.Schema, fetched: Fetched) -> Iterator[pa.RecordBatch]:
+    groups = read_groups(store, task.part, schema=schema, fetched=fetched, groups_at_once=GROUPS_AT_ONCE)
+    return (_needed(batch, task) for batch in groups)
+
+
+def _needed(rows: pa.RecordBatch, task: TrimTask) -> pa.RecordBatch:
+    kept = (integers(rows, TIME) >= task.lower) | (integers(rows, EVENT_TIME) >= task.horizon)
+    return rows.filter(pa.array(kept))

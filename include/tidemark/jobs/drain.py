@@ -89,7 +89,7 @@ def _tasks(job: Job, state: Arrangement, request: DrainRequest, prefix: str) -> 
 
 
 def _merge_tasks(job: Job, state: Arrangement, request: DrainRequest, prefix: str) -> list[MergeTask]:
-    parts = _of_interval(parts_table.parts_of(job.store, request.batches), request)
+    parts = request.due(parts_table.parts_of(job.store, request.batches))
     description = request.description
     return [
         MergeTask(
@@ -101,12 +101,13 @@ def _merge_tasks(job: Job, state: Arrangement, request: DrainRequest, prefix: st
             IDENTITY,
             prefix,
         )
-        for keys in split_keys(parts, target_rows=TASK_ROWS)
+        for keys in _ranges(parts)
     ]
 
 
 def _resolve_tasks(job: Job, state: Arrangement, request: DrainRequest, prefix: str) -> list[ResolveTask]:
-    new = _of_interval(parts_table.parts_of(job.store, request.batches), request)
+    new = request.due(parts_table.parts_of(job.store, request.batches))
+    request = request.among(new)
     facts = parts_table.parts_of(job.store, request.remembered)
     trace = parts_table.parts_of(job.store, request.trace)
     description = request.description
@@ -122,7 +123,7 @@ def _resolve_tasks(job: Job, state: Arrangement, request: DrainRequest, prefix: 
             request.horizon,
             prefix,
         )
-        for keys in split_keys(new, target_rows=TASK_ROWS)
+        for keys in _ranges(new)
     ]
 
 
@@ -139,17 +140,17 @@ def _difference_tasks(job: Job, state: Arrangement, request: DrainRequest, prefi
             keys,
             prefix,
         )
-        for keys in (split_keys(parts, target_rows=TASK_ROWS) if parts else ())
+        for keys in _ranges(parts)
     ]
+
+
+def _ranges(parts: Sequence[Part]) -> list[KeyRange]:
+    """Key ranges to work on apart; none where nothing is due, so that no runner is started for it."""
+    return split_keys(parts, target_rows=TASK_ROWS) if parts else []
 
 
 def _within(parts: Sequence[Part], keys: KeyRange) -> tuple[Part, ...]:
     return tuple(part for part in parts if overlaps(part, keys))
-
-
-def _of_interval(parts: Sequence[Part], request: DrainRequest) -> list[Part]:
-    lower, upper = request.description.lower, request.description.upper
-    return [part for part in parts if part.first_time < upper and part.last_time >= lower]
 
 
 def _check_complete(request: DrainRequest, answers: Sequence[WriteAnswer]) -> None:

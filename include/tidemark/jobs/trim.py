@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from tidemark.errors import Corruption
@@ -12,49 +12,56 @@ from tidemark.model.batch import DIGEST_MODULUS, Part, UnsealedBatch
 from tidemark.model.change import Trimmed
 from tidemark.model.interval import Interval
 from tidemark.plan.tasks import TrimTask, WriteAnswer
-from tidemark.plan.trim import TrimRequest, plan_trim
+from tidemark.plan.trim import Trimming, TrimRequest, plan_trim, trimming
 from tidemark.storage import parts_table
 from tidemark.storage.log import Head
+from tidemark.storage.several import several
 
 
 def trim(job: Job, interval: Interval, *, least_share: float = 0.5) -> int:
-    """Trim every unsealed batch of which at least about `least_share` can go; how many were. `interval` names the run.
+    """Trim every unsealed batch where that is worth it (`trimming`); how many were. `interval` names the run.
 
     A batch keeps its identity, and so its certificates. Parts that stay whole are not rewritten.
     """
-    trimmed = 0
-    while _trim_once(job, interval, least_share) is not None:
-        trimmed += 1
-    return trimmed
+    trimmed: set[str] = set()
+    while (change := _trim_once(job, interval, trimmed, least_share)) is not None:
+        trimmed.add(change.batch.id)
+    return len(trimmed)
 
 
-def _trim_once(job: Job, interval: Interval, least_share: float) -> Trimmed | None:
+def _trim_once(job: Job, interval: Interval, trimmed: Collection[str], least_share: float) -> Trimmed | None:
     def change_for(head: Head) -> Trimmed | None:
-        request = plan_trim(head.state, least_share=least_share)
-        if request is None:
-            return None
-        head, fence = job.fenced(head, "trim", interval)
-        batch = execute(job, head.state, request)
-        return Trimmed(fence, batch, request.batch.parts, request.horizon if head.state.collection.keyed else 0)
+        requests = [request for request in plan_trim(head.state) if request.batch.id not in trimmed]
+        tables = several(lambda request: parts_table.parts_of(job.store, [request.batch]), requests)
+        for request, parts in zip(requests, tables, strict=True):
+            wanted = trimming(request, parts, least_share=least_share)
+            if wanted is None:
+                continue
+            head, fence = job.fenced(head, "trim", interval)
+            batch = execute(job, head.state, request, parts, wanted)
+            return Trimmed(fence, batch, request.batch.parts, request.horizon if head.state.collection.keyed else 0)
+        return None
 
     _, change, _ = job.commit_until_fit(change_for)
     assert change is None or isinstance(change, Trimmed)
     return change
 
 
-def execute(job: Job, state: Arrangement, request: TrimRequest) -> UnsealedBatch:
-    """Write what stays of the request's batch, not yet committed. Corruption where a part is not as recorded."""
+def execute(
+    job: Job, state: Arrangement, request: TrimRequest, parts: Sequence[Part], wanted: Trimming
+) -> UnsealedBatch:
+    """Write what stays of the request's batch, whose parts are given, not yet committed. Corruption where a part is not
+    as recorded."""
     held = request.batch
-    parts = parts_table.parts_of(job.store, [held])
-    cut = [part for part in parts if not request.keeps_all(part) and not request.keeps_none(part)]
+    keyed, prefix = state.collection.keyed, f"data/{held.id}"
     tasks = [
-        TrimTask(state.collection, part, state.collection.keyed, request.lower, request.horizon, f"data/{held.id}")
-        for part in cut
+        TrimTask(state.collection, part, keyed, request.lower, request.horizon, prefix, request.width)
+        for part in wanted.cut
     ]
     answers: list[WriteAnswer] = job.runner().run("trim", tasks) if tasks else []
-    _check_read(cut, answers, state.collection.schema)
-    written = {part.file.key: answer.parts for part, answer in zip(cut, answers, strict=True)}
-    kept = [new for part in parts if not request.keeps_none(part) for new in written.get(part.file.key, (part,))]
+    _check_read(wanted.cut, answers, state.collection.schema)
+    written = {part.file.key: answer.parts for part, answer in zip(wanted.cut, answers, strict=True)}
+    kept = [new for part in parts if part not in wanted.dropped for new in written.get(part.file.key, (part,))]
     return _trimmed(job, held, kept)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from tidemark.errors import Unvouched
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import Description, TraceBatch, UnsealedBatch
+from tidemark.model.batch import Description, Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Gate
 from tidemark.model.dump import Dump
 
@@ -27,6 +28,22 @@ class DrainRequest:
     trace: tuple[TraceBatch, ...]
     horizon: int
     dumps: tuple[Dump, ...] = ()
+
+    def due(self, parts: Sequence[Part]) -> list[Part]:
+        """The parts that can hold rows of the interval."""
+        lower, upper = self.description.lower, self.description.upper
+        return [part for part in parts if part.first_time < upper and part.last_time >= lower]
+
+    def among(self, new: Sequence[Part]) -> DrainRequest:
+        """The request with the horizon that facts of the `new` parts need: none of them happened below it.
+
+        The state's horizon is for all facts that are not drained. One that is learned in a hundred years holds it back;
+        what is drained today need not be placed among all facts since. The law is the same at any horizon that no new
+        fact is below, and above which all facts are remembered (docs/decisions/0008).
+        """
+        horizon = max(self.horizon, min((part.first_event_time for part in new), default=self.horizon))
+        near = (batch for batch in self.remembered if batch in self.batches or batch.last_event_time >= horizon)
+        return replace(self, horizon=horizon, remembered=tuple(near))
 
 
 def plan_drain(state: Arrangement) -> DrainRequest | None:

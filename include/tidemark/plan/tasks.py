@@ -108,7 +108,7 @@ class MergeTask:
 @dataclass(frozen=True)
 class TrimTask:
     """Rewrite one part of an unsealed batch, in its order, without the rows nobody needs any more: those below `lower`,
-    of facts only if they happened below `horizon` too."""
+    of facts only if they happened below `horizon` too. What is left is cut for drains that take `width` (ahead.py)."""
 
     collection: Collection
     part: Part
@@ -116,6 +116,7 @@ class TrimTask:
     lower: int
     horizon: int
     prefix: str
+    width: int
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,29 @@
-"""Which unsealed batch to rewrite smaller: part of it was drained, the rest has times to come."""
+"""Which unsealed batches to rewrite smaller: part of them was drained, the rest has times to come."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, UnsealedBatch
 from tidemark.model.frontier import EMPTY
+from tidemark.plan.ahead import OPEN_ROWS, SPARE_ROWS, pays
 
 
 @dataclass(frozen=True)
 class TrimRequest:
-    """Rewrite `batch` without its rows below `lower`. Facts that happened at `horizon` or later are remembered all the
+    """`batch` may have rows below `lower` to lose. Facts that happened at `horizon` or later are remembered all the
     same; of other collections nothing is (an empty horizon)."""
 
     batch: UnsealedBatch
     lower: int
     horizon: int
+
+    @property
+    def width(self) -> int:
+        """About what a drain takes, for want of knowing: the interval the batch came with."""
+        return self.batch.interval.upper - self.batch.interval.lower
 
     def keeps_all(self, part: Part) -> bool:
         """Whether every row of a part stays."""
@@ -26,25 +33,70 @@ class TrimRequest:
         """Whether no row of a part stays, as far as its bounds tell."""
         return part.last_time < self.lower and part.last_event_time < self.horizon
 
+    def share(self, part: Part) -> float:
+        """About how much of a part can go, by its span of times (event times too, where facts are remembered)."""
+        if self.keeps_all(part):
+            return 0.0
+        share = _share(part.first_time, part.last_time, self.lower)
+        return min(share, _share(part.first_event_time, part.last_event_time, self.horizon))
 
-def plan_trim(state: Arrangement, *, least_share: float = 0.5) -> TrimRequest | None:
-    """The first batch in order of ingest of which about `least_share` can go; None if there is none.
+    def reopened(self, part: Part) -> int:
+        """By how many drains more a part is opened, if it stays as it is."""
+        beyond = part.last_time + 1 - self.lower if part.first_time < self.lower else 0
+        if not self.keeps_all(part):
+            beyond = max(beyond, part.last_event_time + 1 - self.horizon)
+        return max(0, -(-beyond // self.width))
 
-    The share is that of the batch's span of times (event times too, where facts are remembered): how many rows fall
-    into it is not known, and rewriting for less than half would write more than it frees. A batch of which nothing
-    stays is left for the next drain to evict.
-    """
+
+@dataclass(frozen=True)
+class Trimming:
+    """What becomes of a batch's parts: those not named stay as they are. `cut` are rewritten, in parts that are due at
+    different times."""
+
+    dropped: tuple[Part, ...]
+    cut: tuple[Part, ...]
+
+
+def plan_trim(state: Arrangement) -> Iterator[TrimRequest]:
+    """The batches, in order of ingest, of which something was drained or can be forgotten, and not all: one of which
+    nothing stays is left for the next drain to evict. What their parts say decides (`trimming`)."""
     lower = state.trace_upper
     horizon = state.horizon if state.collection.keyed else EMPTY
     for batch in state.unsealed:
-        if batch.last_time < lower and batch.last_event_time < horizon:
+        through = batch.last_time < lower
+        if batch.first_time >= lower or (through and batch.last_event_time < horizon):
             continue
-        share = _share(batch.first_time, batch.last_time, lower)
-        if state.collection.keyed:
-            share = min(share, _share(batch.first_event_time, batch.last_event_time, horizon))
-        if share > 0 and share >= least_share:
-            return TrimRequest(batch, lower, horizon)
-    return None
+        if not through or batch.first_event_time < horizon:
+            yield TrimRequest(batch, lower, horizon)
+
+
+def trimming(request: TrimRequest, parts: Sequence[Part], *, least_share: float = 0.5) -> Trimming | None:
+    """What to make of a batch's parts; None if it is not worth a version.
+
+    It is where about `least_share` of the rows go; where what stays is not due for long, as the batch is asked for no
+    more until then; and where a part would be opened by many a drain to come for the few rows of it that are due.
+    """
+    dropped = tuple(part for part in parts if request.keeps_none(part))
+    partly = [part for part in parts if part not in dropped]
+    reaching = [part for part in partly if _is_worth_cutting(request, part)]
+    cut = [part for part in partly if part in reaching or 0 < request.share(part) >= least_share]
+    gone = sum(part.rows for part in dropped) + sum(part.rows * request.share(part) for part in partly)
+    if reaching or 0 < gone >= least_share * request.batch.rows:
+        return Trimming(dropped, tuple(cut)) if dropped or cut else None
+    return Trimming(dropped, ()) if dropped and _rests(request, partly) else None
+
+
+def _is_worth_cutting(request: TrimRequest, part: Part) -> bool:
+    """Whether reading a part again and again costs more than to rewrite it once."""
+    drains = request.reopened(part)
+    return drains * (OPEN_ROWS + part.rows) >= SPARE_ROWS + 2 * part.rows
+
+
+def _rests(request: TrimRequest, parts: Sequence[Part]) -> bool:
+    """Whether no drain has anything to do with the parts for long."""
+    if any(part.first_time < request.lower for part in parts):
+        return False
+    return pays((min(part.first_time for part in parts) - request.lower) // request.width, 0)
 
 
 def _share(first: int, last: int, bound: int) -> float:

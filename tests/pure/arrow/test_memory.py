@@ -92,7 +92,7 @@ def comparing(store: LocalStore, inputs: Inputs) -> None:
 
 def trimming(store: LocalStore, inputs: Inputs) -> None:
     for part in inputs[0]:
-        answer = trim.trim_part(store, TrimTask(SMALL, part, False, 5, 2**63 - 1, "trimmed"))
+        answer = trim.trim_part(store, TrimTask(SMALL, part, False, 5, 2**63 - 1, "trimmed", 10))
         assert sum(kept.rows for kept in answer.parts) == part.rows // 2
 
 

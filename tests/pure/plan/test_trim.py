@@ -6,13 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from support.stage import trace_batch, unsealed_batch
+from support.stage import trace_batch, unsealed_batch, whole
 from support.world import collection
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Envelope, Late
-from tidemark.plan.trim import plan_trim
+from tidemark.plan.trim import TrimRequest, plan_trim, trimming
 
 pytestmark = pytest.mark.pure
+
+
+def trimmed(state: Arrangement, *, least_share: float = 0.5) -> TrimRequest | None:
+    """The first batch that is worth it, each being of one part."""
+    for request in plan_trim(state):
+        if trimming(request, [whole(request.batch)], least_share=least_share):
+            return request
+    return None
 
 
 def test_a_batch_of_which_nothing_stays_is_left_to_be_evicted():
@@ -24,10 +32,10 @@ def test_a_batch_of_which_nothing_stays_is_left_to_be_evicted():
         unsealed=(unsealed_batch(["a", "36..36", "rows=2"], 0), unsealed_batch(["b", "40..49", "events=30..49"], 1)),
         trace=(trace_batch(["x", "[0][50][0]", "4", "0"]),),
     )
-    assert plan_trim(state) is None
-    assert plan_trim(replace(state, since=36)) is None
-    assert plan_trim(replace(state, since=37)) is None
-    trimmed = plan_trim(replace(state, since=40), least_share=0.1)
-    assert trimmed
-    assert (trimmed.batch.id, trimmed.lower, trimmed.horizon) == ("b", 50, 40)
-    assert plan_trim(replace(state, since=50)) is None
+    assert trimmed(state) is None
+    assert trimmed(replace(state, since=36)) is None
+    assert trimmed(replace(state, since=37)) is None
+    asked = trimmed(replace(state, since=40), least_share=0.1)
+    assert asked
+    assert (asked.batch.id, asked.lower, asked.horizon) == ("b", 50, 40)
+    assert trimmed(replace(state, since=50)) is None
