@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tidemark.arrow.plain import plain_rows
 from tidemark.cli import output
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.rows import Matching, keys_within, plain_rows
+from tidemark.jobs.rows import Matching, keys_within
 from tidemark.jobs.status import debt
 from tidemark.jobs.verify import judge
 from tidemark.model.arrangement import Arrangement

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from support.world import DAY, World, collection, interval
 from tidemark.arrow import ingest as ingest_kernel
 from tidemark.arrow import parts
+from tidemark.arrow.plain import plain_rows
 from tidemark.arrow.read import as_of, changes
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.collect import AT_ONCE, collect
@@ -38,7 +39,6 @@ from tidemark.jobs.late import late_rows
 from tidemark.jobs.quarantine import quarantine
 from tidemark.jobs.replay import replay
 from tidemark.jobs.retain import hold
-from tidemark.jobs.rows import plain_rows
 from tidemark.jobs.seal import seal
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Late

@@ -153,7 +153,7 @@ def _rows(
             return
         if file.entry.late is not None:
             from tidemark.arrow.fields import todays_names
-            from tidemark.jobs.rows import plain_rows
+            from tidemark.arrow.plain import plain_rows
 
             table = todays_names(_table(store, file.entry.late), collection).slice(0, left)
             left -= table.num_rows

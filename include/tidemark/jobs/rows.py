@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
-from typing import Any
+from datetime import date, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.arrow.plain import Plain, plain_rows
 from tidemark.arrow.schema import ARROW_TYPES
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection
-from tidemark.model.instant import format_instant, from_datetime
+from tidemark.model.instant import from_datetime
 from tidemark.model.update import Scalar
 from tidemark.plan.tasks import KeyRange
 
-Plain = tuple[Any, ...]
-EPOCH_DAY = date(1970, 1, 1)
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -74,12 +71,6 @@ def _filtered(batch: pa.RecordBatch, conditions: Mapping[str, str]) -> pa.Record
     return batch
 
 
-def plain_rows(table: pa.Table | pa.RecordBatch) -> list[Plain]:
-    """The rows as JSON has them: timestamps and dates in ISO 8601, undefined and infinite floats as text."""
-    columns = [_plain(table.column(at)) for at in range(table.num_columns)]
-    return list(zip(*columns, strict=True))
-
-
 def _value(name: str, text: str, type_: pa.DataType) -> pa.Scalar:
     try:
         if pa.types.is_timestamp(type_):
@@ -95,20 +86,3 @@ def _value(name: str, text: str, type_: pa.DataType) -> pa.Scalar:
     except (ValueError, KeyError, OverflowError, pa.ArrowInvalid):
         raise InvalidUsage(f"column {name} is of type {type_}; {text!r} is no value of it") from None
     return pa.scalar(text, type_)
-
-
-def _plain(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    if pa.types.is_timestamp(column.type):
-        return [None if micros is None else format_instant(micros) for micros in column.cast(pa.int64()).to_pylist()]
-    if pa.types.is_date32(column.type):
-        return [None if days is None else _iso_day(days) for days in column.cast(pa.int32()).to_pylist()]
-    if pa.types.is_floating(column.type):
-        return [x if x is None or math.isfinite(x) else str(x) for x in column.to_pylist()]
-    return list(column.to_pylist())
-
-
-def _iso_day(days: int) -> str:
-    try:
-        return (EPOCH_DAY + timedelta(days=days)).isoformat()
-    except OverflowError:
-        return str(days)

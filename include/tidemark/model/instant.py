@@ -62,14 +62,12 @@ def _digits_of_a_date(text: str) -> str | None:
 
 
 def format_instant(micros: int) -> str:
-    """ISO 8601 in UTC with `Z`; seconds and microseconds only where they are not zero. Far times stay integers."""
+    """ISO 8601 in UTC with `Z`; microseconds only where they are not zero. Beyond the years 1 to 9999 the integer."""
     try:
         moment = EPOCH + timedelta(microseconds=micros)
     except OverflowError:
         return str(micros)
-    if micros % 1_000_000:
-        return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.replace(tzinfo=None).isoformat() + "Z"
 
 
 def format_duration(micros: int) -> str:
