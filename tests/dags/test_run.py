@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -103,8 +104,9 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
     assert (state, tasks["gate_unsealed"], tasks["seal"]) == ("failed", "failed", "upstream_failed")
     stopped = head(orders).state
     assert stopped.seal == parse("2024-01-03")
-    report = Path(os.environ["TIDEMARK_DOCS"]) / "orders" / "unsealed" / "report.json"
-    assert "lost" in report.read_text()
+    (failed,) = (Path(os.environ["TIDEMARK_DOCS"]) / "orders" / "unsealed").glob("*-failed.json")
+    assert "lost" in failed.read_text()
+    assert json.loads(failed.read_text())["task_id"] == "ingest.gate_unsealed"
 
     from tidemark.jobs.quarantine import quarantine
 

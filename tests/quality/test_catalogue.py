@@ -25,6 +25,14 @@ NUMBER = {"column": "amount"}
 PAIR = {"column_A": "amount", "column_B": "id"}
 LIST = {"column_list": ["id", "amount"]}
 CONDITION = {"type": "comparison", "column": {"name": "status"}, "operator": "==", "parameter": "paid"}
+SEVERAL = {
+    "type": "or",
+    "conditions": [
+        {"type": "and", "conditions": [CONDITION, {"type": "nullity", "column": "status", "is_null": False}]},
+        {"type": "comparison", "column": "status", "operator": "IN", "parameter": ["'; DROP", "${spark.app.name}"]},
+        {"type": "comparison", "column": "day", "operator": "<=", "parameter": "2013-01-02"},
+    ],
+}
 
 EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     # name: (arguments under which ROWS pass, arguments under which they fail)
@@ -75,7 +83,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {**TEXT, "strftime_format": "%Y"},
     ),
     "expect_column_values_to_not_be_in_set": ({**TEXT, "value_set": ["x"]}, {**TEXT, "value_set": ["new"]}),
-    "expect_column_values_to_not_be_null": ({**NUMBER, "row_condition": CONDITION}, NUMBER),
+    "expect_column_values_to_not_be_null": ({**NUMBER, "row_condition": SEVERAL}, NUMBER),
     "expect_column_values_to_not_match_regex": ({**TEXT, "regex": "x"}, {**TEXT, "regex": "new"}),
     "expect_column_values_to_not_match_regex_list": (
         {**TEXT, "regex_list": ["x"]},
@@ -147,9 +155,9 @@ def test_small_and_large_batches_are_judged_alike(spark: Any, tmp_path: Path, pa
     world = World(collection(Envelope.UPSERT, quality=quality), LocalStore(str(tmp_path)))
     parts = parts_table.parts_of(world.store, [world.ingest(1, ROWS)])
     owners = owner_expectations(world.collection)
-    small = Validator("small").judge_rows("small", owners, pandas_rows(world.store, parts, world.collection))
+    small = Validator().judge_rows("small", owners, pandas_rows(world.store, parts, world.collection))
     frame = spark_rows(spark, world.store.url, parts, world.collection)
-    large = Validator("large").judge_rows("large", owners, frame)
+    large = Validator().judge_rows("large", owners, frame)
     told = {
         str(owner): (of_small.passed, of_small.error, of_large.passed, of_large.error)
         for owner, of_small, of_large in zip(owners, small, large, strict=True)
@@ -176,6 +184,7 @@ def test_a_large_batch_is_judged_by_spark_and_shows_its_rows(
     world.runner = OnSpark()
     with pytest.raises(GateFailed, match=r"1 row holds \{\}, not value_set"):
         gate_job.gate(world.job(), Gate.UNSEALED)
-    report = json.loads((tmp_path / "docs" / "orders" / "unsealed" / "report.json").read_text())
+    (file,) = (tmp_path / "docs" / "orders" / "unsealed").iterdir()
+    report = json.loads(file.read_text())
     (failure,) = [result for result in report["results"] if not result["passed"]]
     assert [(row["id"], row["_row"]) for row in failure["rows"]] == [(4, 4)]

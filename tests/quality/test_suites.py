@@ -121,7 +121,7 @@ CASES = [(gate, rule, broken) for gate, rules in BROKEN.items() for rule, broken
 
 def failed(gate: Gate, *rows: Row) -> list[RuleResult]:
     results = judge_invariants(
-        Validator("test"), collection(), Evidence(gate, rows), lambda batch, clauses: ({"asked": str(clauses)},)
+        Validator(), collection(), Evidence(gate, rows), lambda batch, clauses: ({"asked": str(clauses)},)
     )
     return [result for result in results if not result.passed]
 

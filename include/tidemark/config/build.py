@@ -13,7 +13,9 @@ from tidemark.config import messages
 from tidemark.errors import InvalidUsage
 from tidemark.model import predicate
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late, Source
-from tidemark.quality.expectations import check_owner_expectations
+from tidemark.quality.constants import number
+from tidemark.quality.expectations import WrongExpectation, check_owner_expectations
+from tidemark.quality.refusal import shown
 
 if TYPE_CHECKING:
     from tidemark.config.collection_file import CollectionFile
@@ -58,14 +60,16 @@ class Builder:
             schedule=declared.schedule,
             grace=declared.grace,
             late=late,
-            quality=tuple(_canonical(expectation) for expectation in declared.quality),
+            quality=self._quality(),
             compact_ahead=declared.compact_ahead,
             live_batches=declared.live_batches,
             retention=declared.retention,
             renames=tuple((old, new) for new, old in declared.renames.items()),
         )
-        with self._at("quality"):
+        try:
             check_owner_expectations(built)
+        except WrongExpectation as error:
+            raise self._file.refusal(error.loc, str(error)) from None
         return built
 
     def _source(self) -> Source:
@@ -82,6 +86,13 @@ class Builder:
             tuple(declared.units.items()),
         )
 
+    def _quality(self) -> tuple[str, ...]:
+        written = []
+        for at, expectation in enumerate(self._declared.quality):
+            with self._at("quality", at):
+                written.append(_canonical(expectation))
+        return tuple(written)
+
     def _columns(self, names: list[str]) -> tuple[Column, ...]:
         return tuple(Column(name, self._types[name]) for name in names)
 
@@ -96,7 +107,7 @@ class Builder:
                 raise InvalidUsage(f"{role} column {name} is a {of}; a time is a timestamp or an int of microseconds")
 
     @contextmanager
-    def _at(self, *loc: str) -> Iterator[None]:
+    def _at(self, *loc: str | int) -> Iterator[None]:
         try:
             yield
         except InvalidUsage as error:
@@ -104,9 +115,19 @@ class Builder:
 
 
 def _canonical(expectation: dict[str, Any]) -> str:
-    def plain(value: object) -> str:
-        if isinstance(value, date | datetime):
-            return value.isoformat()
-        raise InvalidUsage(f"quality: {value!r} cannot be written as JSON; quote it")
+    """As it is stored: JSON with sorted names. Raises InvalidUsage for what JSON does not have."""
+    return json.dumps(_plain(expectation), sort_keys=True, separators=(",", ":"))
 
-    return json.dumps(expectation, sort_keys=True, separators=(",", ":"), default=plain)
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        if odd := [name for name in value if not isinstance(name, str)]:
+            raise InvalidUsage(f"quality: the name {shown(odd[0])} is no text; quote it")
+        return {name: _plain(held) for name, held in value.items()}
+    if isinstance(value, list):
+        return [_plain(held) for held in value]
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    if value is None or isinstance(value, bool | str) or number(value):
+        return value
+    raise InvalidUsage(f"quality: {shown(value)} cannot be written as JSON; quote it")

@@ -3,15 +3,14 @@ why."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
-from tidemark.errors import GateFailed
+from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.jobs.gate_result import keep_result
 from tidemark.jobs.job import Job, Runner
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import TraceBatch, UnsealedBatch
@@ -41,12 +40,15 @@ def gate(job: Job, gate: Gate) -> dict[str, Any]:
     """Run one gate over what it has not vouched for and commit the certificate; warnings are in the result.
 
     Batches that pass are vouched for even where another fails. Raises GateFailed naming the first failure,
-    with the failing rows shown through `job.note` and on a Data Docs page; InvalidUsage for an expectation
-    that cannot be run. Data are read, and Great Expectations imported, only if there is something to look at.
+    with the failing rows shown through `job.note`; InvalidUsage for an expectation that cannot be run. Whatever came of
+    it is kept (quality/results.py); `docs` in the result, and the failure, say where. Data are read, and Great
+    Expectations imported, only if there is something to look at.
     """
     reports: list[GateReport] = []
+    heads: list[Head] = []
 
     def change_for(head: Head) -> Certified | None:
+        heads.append(head)
         reports.clear()
         request = plan_gate(head.state, gate)
         if request is None:
@@ -57,26 +59,46 @@ def gate(job: Job, gate: Gate) -> dict[str, Any]:
             raise GateFailed(report.headline)
         return Certified(gate, request.suite, report.vouched, request.upper)
 
-    head, change, fresh = job.commit_until_fit(change_for)
+    try:
+        head, change, fresh = job.commit_until_fit(change_for)
+    except GateFailed:
+        raise _failure(job, reports[-1]) from None
+    except InvalidUsage as error:
+        if heads:
+            keep_result(job, _unseen(heads[-1], gate), error=str(error))
+        raise
     if change is None:
-        return {"gate": str(gate), "outcome": "nothing to do", "version": head.version}
+        docs = keep_result(job, _unseen(head, gate))
+        return {"gate": str(gate), "outcome": "nothing to do", "version": head.version, "docs": docs}
     report = reports[-1]
     if not report.passed:
-        raise GateFailed(report.headline)
+        raise _failure(job, report)
     return {
         "gate": str(gate),
         "outcome": "applied" if fresh else "already applied",
         "version": head.version,
         "suite": report.suite,
         "batches": list(report.vouched),
-        **report.summary(),
+        **report.with_docs(keep_result(job, report, looked=True)).summary(),
     }
+
+
+def _unseen(head: Head, gate: Gate) -> GateReport:
+    """The report of a gate that looked at nothing."""
+    collection = head.state.collection
+    return GateReport(collection.name, gate, collection.suite(gate), (), ())
+
+
+def _failure(job: Job, report: GateReport) -> GateFailed:
+    return GateFailed(report.with_docs(keep_result(job, report, looked=True)).headline)
 
 
 def _examine(job: Job, head: Head, request: GateRequest) -> GateReport:
     batches: tuple[Batch, ...] = (*request.unsealed, *request.trace)
     collection = head.state.collection
-    report = GateReport(collection.name, request.gate, request.suite, tuple(batch.id for batch in batches), ())
+    report = GateReport(
+        collection.name, request.gate, request.suite, tuple(batch.id for batch in batches), (), upper=request.upper
+    )
     with_data = [batch for batch in batches if batch.rows]
     if request.upper is None and not with_data:
         # What metadata can say of a batch without data, the state checked when it was loaded.
@@ -124,7 +146,7 @@ def _judged(
     from tidemark.quality.rows import matching_rows
     from tidemark.quality.validation import Validator
 
-    collection, validator = head.state.collection, Validator(job.attempt)
+    collection, validator = head.state.collection, Validator()
     facts = {batch.id for batch in request.unsealed} if collection.keyed else set()
     results = judge_invariants(
         validator,
@@ -138,10 +160,7 @@ def _judged(
         parts = found[batch.id].parts
         with _rows(job, runner, head.state, batch, found[batch.id]) as frame:
             results += judge_owners(validator, collection, batch.id, owners, frame, store=job.store, parts=parts)
-    judged = GateReport(report.collection, report.gate, report.suite, report.batches, tuple(results))
-    if judged.passed and os.environ.get("TIDEMARK_DOCS_ALWAYS") != "1":
-        return judged
-    return judged.with_docs(_docs(job, validator, judged))
+    return replace(report, results=tuple(results))
 
 
 def _evidence(job: Job, head: Head, request: GateRequest, found: dict[str, Found]) -> Evidence:
@@ -181,20 +200,6 @@ def _rows(job: Job, runner: Runner | None, state: Arrangement, batch: UnsealedBa
         yield frame
     finally:
         frame.unpersist()
-
-
-def _docs(job: Job, validator: Any, report: GateReport) -> str | None:
-    """Build the Data Docs page, the report as JSON beside it. A full disk must not hide why the gate
-    failed."""
-    home = Path(os.environ.get("TIDEMARK_HOME", ".")).resolve()
-    base = Path(os.environ.get("TIDEMARK_DOCS") or home / ".tidemark" / "data-docs")
-    try:
-        page: Path = validator.build_docs(base / report.collection / report.gate)
-        (page.parent / "report.json").write_text(json.dumps(report.with_docs(str(page)).as_dict(), indent=1))
-    except OSError as error:
-        job.note(f"no data docs page: {error}")
-        return None
-    return str(page)
 
 
 def _as_text(report: GateReport) -> str:

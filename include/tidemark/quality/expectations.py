@@ -7,16 +7,15 @@ parsed. A test holds the catalogue against the installed version.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
-from difflib import get_close_matches
 from typing import Any
 
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection, ColumnType
-from tidemark.model.instant import EPOCH, parse_instant
+from tidemark.model.collection import Collection
+from tidemark.quality.arguments import SEVERITIES, About, check_columns, checked
+from tidemark.quality.conditions import Condition
+from tidemark.quality.refusal import nearest, shown
 
 _COLUMN = ("column",)
 _PAIR = ("column_A", "column_B")
@@ -67,17 +66,30 @@ key), other tables."""
 
 COMMON = ("severity", "description", "notes")
 """Arguments every expectation takes."""
-SEVERITIES = ("critical", "warning")
+
+
+class WrongExpectation(InvalidUsage):
+    """An entry of `quality:` that cannot be run; `loc` leads to what is wrong, from `quality` on."""
+
+    def __init__(self, message: str, loc: tuple[str | int, ...] = ("quality",)) -> None:
+        super().__init__(message)
+        self.loc = loc
+
+    def __reduce__(self) -> tuple[type[WrongExpectation], tuple[str, tuple[str | int, ...]]]:
+        return type(self), (str(self), self.loc)
 
 
 @dataclass(frozen=True)
 class OwnerExpectation:
-    """One checked entry of `quality:` as written. `typed` holds its constants about date and timestamp columns once
-    more, as dates and aware datetimes: neither engine compares those with text reliably."""
+    """One checked entry of `quality:`: its arguments as written, and `judged`, those that Great Expectations is given,
+    with constants as the columns hold them. `condition` says which rows it is about (None: all), which is no
+    affair of Great Expectations: it would evaluate it."""
 
     name: str
     arguments: dict[str, Any]
-    typed: dict[str, Any]
+    judged: dict[str, Any]
+    condition: Condition | None = None
+    observes_times: bool = False
 
     @property
     def severity(self) -> str:
@@ -86,7 +98,8 @@ class OwnerExpectation:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns it is about; none if it is about the whole batch."""
-        return _columns_of(self.arguments)
+        single = [self.arguments[name] for name in (*_COLUMN, *_PAIR) if name in self.arguments]
+        return (*single, *self.arguments.get("column_list", ()))
 
     def __str__(self) -> str:
         about = f"({', '.join(self.columns)})" if self.columns else ""
@@ -94,112 +107,62 @@ class OwnerExpectation:
 
 
 def check_owner_expectations(collection: Collection) -> None:
-    """Raise InvalidUsage if an entry of `quality:` could not be run, naming it and the nearest valid
+    """Raise WrongExpectation if an entry of `quality:` could not be run, naming it and the nearest valid
     spelling."""
     owner_expectations(collection)
 
 
 def owner_expectations(collection: Collection) -> tuple[OwnerExpectation, ...]:
-    """The entries of `quality:`, checked. Raises InvalidUsage as check_owner_expectations does."""
-    return tuple(_parse(collection, text, f"quality[{at}]") for at, text in enumerate(collection.quality))
+    """The entries of `quality:`, checked. Raises WrongExpectation as check_owner_expectations does."""
+    return tuple(_parse(collection, text, at) for at, text in enumerate(collection.quality))
 
 
-def _parse(collection: Collection, text: str, where: str) -> OwnerExpectation:
-    entry = json.loads(text)
+def _parse(collection: Collection, text: str, at: int) -> OwnerExpectation:
+    where, loc = f"quality[{at}]", ("quality", at)
+    try:
+        entry = json.loads(text)
+    except (ValueError, RecursionError):
+        raise WrongExpectation(f"{where} cannot be read: {shown(text)}", loc) from None
     if not isinstance(entry, dict) or len(entry) != 1:
-        raise InvalidUsage(
-            f"{where} must be one expectation with its arguments, as {{name: {{column: ...}}}}, not {text}"
+        raise WrongExpectation(
+            f"{where} must be one expectation with its arguments, as {{name: {{column: ...}}}}, not {text[:200]}", loc
         )
     name, arguments = next(iter(entry.items()))
     if name not in CATALOGUE:
-        raise InvalidUsage(f"{where}: there is no expectation {name!r} here{_nearest(name, CATALOGUE)}")
+        raise WrongExpectation(
+            f"{where}: there is no expectation {shown(name)} here{nearest(name, CATALOGUE)}", (*loc, name)
+        )
     if not isinstance(arguments, dict):
-        raise InvalidUsage(f"{where}: the arguments of {name} must be a mapping, not {arguments!r}")
+        raise WrongExpectation(
+            f"{where}: the arguments of {name} must be a mapping, not {shown(arguments)}", (*loc, name)
+        )
+    _check_names(name, arguments, where, (*loc, name))
+    return _checked(About(collection, name, arguments), f"{where}: {name}", (*loc, name))
+
+
+def _check_names(name: str, arguments: Mapping[str, Any], where: str, loc: tuple[str | int, ...]) -> None:
     required, optional = CATALOGUE[name]
     if missing := [argument for argument in required if argument not in arguments]:
-        raise InvalidUsage(f"{where}: {name} needs {', '.join(missing)}")
+        raise WrongExpectation(f"{where}: {name} needs {', '.join(missing)}", loc)
     allowed = (*required, *optional, *COMMON)
     for argument in arguments:
         if argument not in allowed:
-            raise InvalidUsage(f"{where}: {name} has no argument {argument!r}{_nearest(argument, allowed)}")
-    _check_values(collection, arguments, f"{where}: {name}")
-    return OwnerExpectation(name, arguments, _typed(collection, arguments, f"{where}: {name}"))
+            near = nearest(argument, allowed)
+            raise WrongExpectation(f"{where}: {name} has no argument {shown(argument)}{near}", (*loc, argument))
 
 
-def _check_values(collection: Collection, arguments: Mapping[str, Any], where: str) -> None:
-    severity = arguments.get("severity", SEVERITIES[0])
-    if severity not in SEVERITIES:
-        raise InvalidUsage(f"{where}: severity is {severity!r}; it must be critical or warning")
-    mostly = arguments.get("mostly", 1)
-    if isinstance(mostly, bool) or not isinstance(mostly, int | float) or not 0 <= mostly <= 1:
-        raise InvalidUsage(f"{where}: mostly is {mostly!r}; it must be a share between 0 and 1")
-    if not isinstance(arguments.get("row_condition", {}), dict):
-        raise InvalidUsage(
-            f"{where}: row_condition must be a mapping such as {{type: nullity, column: ...}}, not a text"
-        )
-    for bound in ("min_value", "max_value"):
-        value = arguments.get(bound, 0)
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise InvalidUsage(f"{where}: {bound} is {value!r}; it must be a number or a time")
-    for plural in ("value_set", "column_list", "regex_list", "value_pairs_set"):
-        if not isinstance(arguments.get(plural, []), list):
-            raise InvalidUsage(f"{where}: {plural} is {arguments[plural]!r}; it must be a list")
-    for pattern in (arguments.get("regex", ""), *arguments.get("regex_list", ())):
+def _checked(about: About, where: str, loc: tuple[str | int, ...]) -> OwnerExpectation:
+    judged: dict[str, Any] = {}
+    columns = ("column", "column_A", "column_B", "column_list")
+    # The columns first: what the others may hold depends on them.
+    for argument in sorted(about.arguments, key=lambda name: name not in columns):
         try:
-            re.compile(pattern)
-        except (re.error, TypeError):
-            raise InvalidUsage(f"{where}: {pattern!r} is not a regular expression") from None
-    for values in arguments.get("value_pairs_set", []):
-        if not isinstance(values, list) or len(values) != len(_PAIR):
-            raise InvalidUsage(f"{where}: value_pairs_set holds {values!r}; it must hold pairs")
-    names = [column.name for column in collection.columns]
-    for column in _columns_of(arguments):
-        if column not in names:
-            raise InvalidUsage(
-                f"{where}: collection {collection.name} has no column {column!r}{_nearest(column, names)}"
-            )
-
-
-def _columns_of(arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    single = [str(arguments[name]) for name in (*_COLUMN, *_PAIR) if name in arguments]
-    return (*single, *(str(name) for name in arguments.get("column_list", ())))
-
-
-def _typed(collection: Collection, arguments: dict[str, Any], where: str) -> dict[str, Any]:
-    types = {column.name: column.type for column in collection.columns}
-    typed: dict[str, Any] = {}
-    if "column" in arguments:
-        of_column = types[arguments["column"]]
-        for name in ("min_value", "max_value"):
-            if name in arguments:
-                typed[name] = _constant(arguments[name], of_column, where)
-        if "value_set" in arguments:
-            typed["value_set"] = [_constant(value, of_column, where) for value in arguments["value_set"]]
-    if "value_pairs_set" in arguments:
-        pair = [types[arguments[name]] for name in _PAIR]
-        typed["value_pairs_set"] = [
-            [_constant(value, of_column, where) for value, of_column in zip(values, pair, strict=True)]
-            for values in arguments["value_pairs_set"]
-        ]
-    return {name: value for name, value in typed.items() if value != arguments[name]}
-
-
-def _constant(value: Any, of_column: ColumnType, where: str) -> Any:
-    if not isinstance(value, str):
-        return value
-    if of_column is ColumnType.TIMESTAMP:
-        try:
-            return EPOCH + timedelta(microseconds=parse_instant(value))
+            judged[argument] = checked(about, argument, about.arguments[argument])
         except InvalidUsage as error:
-            raise InvalidUsage(f"{where}: {error}") from None
-    if of_column is ColumnType.DATE:
-        try:
-            return date.fromisoformat(value)
-        except ValueError:
-            raise InvalidUsage(f"{where}: not a date: {value!r}; write 2013-01-02") from None
-    return value
-
-
-def _nearest(name: str, known: Any) -> str:
-    close = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else f"; known are {', '.join(sorted(known))}"
+            raise WrongExpectation(f"{where}: {error}", (*loc, argument)) from None
+    try:
+        check_columns(about)
+    except InvalidUsage as error:
+        raise WrongExpectation(f"{where}: {error}", loc) from None
+    condition = judged.pop("row_condition", None)
+    return OwnerExpectation(about.expectation, dict(about.arguments), judged, condition, about.about_times)

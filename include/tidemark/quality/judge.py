@@ -3,7 +3,8 @@ rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tidemark.model.batch import Part
@@ -11,12 +12,14 @@ from tidemark.model.collection import Collection
 from tidemark.quality.evidence import Evidence, Row
 from tidemark.quality.expectations import OwnerExpectation
 from tidemark.quality.report import RuleResult
-from tidemark.quality.rows import MAX_ROWS, held, matching_rows, rows_at
+from tidemark.quality.rows import MAX_ROWS, held, matching_rows, rows_at, shortened
 from tidemark.quality.suites import SUITES, Clause, Rule
 from tidemark.quality.validation import Validator, Verdict
+from tidemark.quality.wording import Wording, by_column, plain_text, written
 from tidemark.storage.store import ObjectStore
 
-SHOWN_VALUES = 5
+LONGEST_MESSAGE = 1_500
+"""Characters of a finding: the steps' results, which are lines of JSON, hold the warnings' ones."""
 
 
 def judge_invariants(
@@ -44,13 +47,22 @@ def _invariant(
     find: Callable[[str, Sequence[Clause]], tuple[dict[str, Any], ...]],
 ) -> RuleResult:
     batch = str(row["batch"])
+    figures = [name for name in rule.arguments.values() if isinstance(name, str) and name in row]
+    result = RuleResult(
+        rule.name,
+        rule.severity,
+        batch,
+        passed=not verdict.error and at not in verdict.positions,
+        asked=f"{rule.expectation}: {written(rule.arguments)}",
+        observed=", ".join(f"{name} {plain_text(row[name])}" for name in figures),
+    )
     if verdict.error:
-        return RuleResult(rule.name, rule.severity, batch, False, f"could not be evaluated: {verdict.error}")
-    if at not in verdict.positions:
-        return RuleResult(rule.name, rule.severity, batch, True)
+        return replace(result, message=f"could not be evaluated: {verdict.error}")
+    if result.passed:
+        return result
+    message = shortened(rule.message.format(**row), LONGEST_MESSAGE)
     failing = row[rule.count] if rule.count else None
-    rows = find(batch, rule.offending(row, collection))
-    return RuleResult(rule.name, rule.severity, batch, False, rule.message.format(**row), failing, rows)
+    return replace(result, message=message, failing=failing, rows=find(batch, rule.offending(row, collection)))
 
 
 def judge_owners(
@@ -66,54 +78,32 @@ def judge_owners(
     """Each of the owner's expectations for one batch, whose rows are `frame`; failing rows are read from the
     parts."""
     verdicts = validator.judge_rows(f"{collection.name} quality {batch}", owners, frame)
+    types = {column.name: column.type for column in collection.columns}
     results = []
     for owner, verdict in zip(owners, verdicts, strict=True):
-        if verdict.passed:
-            results.append(RuleResult(str(owner), owner.severity, batch, True))
-            continue
-        if verdict.positions:
-            rows = rows_at(store, parts, verdict.positions, collection)
-        else:
-            clauses, facts = _clauses(owner, verdict), collection.keyed
-            rows = matching_rows(store, parts, clauses, collection, facts=facts, among=held(collection))
-        message = _said(owner, verdict)
-        results.append(RuleResult(str(owner), owner.severity, batch, False, message, verdict.failing, rows))
+        wording = Wording(owner, verdict, types)
+        asked = f"{owner.name}: {written(owner.arguments)}"
+        result = RuleResult(str(owner), owner.severity, batch, verdict.passed, asked=asked, observed=wording.observed())
+        if not verdict.passed:
+            rows = _failing_rows(owner, verdict, collection, store, parts)
+            message = shortened(wording.failure(), LONGEST_MESSAGE)
+            result = replace(result, message=message, failing=verdict.failing, rows=rows)
+        results.append(result)
     return results
+
+
+def _failing_rows(
+    owner: OwnerExpectation, verdict: Verdict, collection: Collection, store: ObjectStore, parts: Sequence[Part]
+) -> tuple[dict[str, Any], ...]:
+    if verdict.positions:
+        return rows_at(store, parts, verdict.positions, collection)
+    clauses, facts = _clauses(owner, verdict), collection.keyed
+    return matching_rows(store, parts, clauses, collection, facts=facts, among=held(collection))
 
 
 def _clauses(owner: OwnerExpectation, verdict: Verdict) -> list[Clause]:
     """The query by the failing values, of one column or of several."""
     clauses = []
     for value in verdict.values[:MAX_ROWS]:
-        if isinstance(value, Mapping):
-            by_column = dict(value)
-        elif len(owner.columns) == 1:
-            by_column = {owner.columns[0]: value}
-        else:
-            by_column = dict(zip(owner.columns, value, strict=True))
-        clauses.append(tuple((column, "==", held) for column, held in by_column.items()))
+        clauses.append(tuple((column, "==", held) for column, held in by_column(owner, value)))
     return list(dict.fromkeys(clauses))
-
-
-def _said(owner: OwnerExpectation, verdict: Verdict) -> str:
-    if verdict.error:
-        return f"could not be evaluated: {verdict.error}"
-    if verdict.failing is None:
-        return f"observed {_text(verdict.observed)}, not {_asked(owner)}"
-    distinct = list(dict.fromkeys(map(_text, verdict.values)))
-    shown = ", ".join(distinct[:SHOWN_VALUES]) + (", …" if len(distinct) > SHOWN_VALUES else "")
-    asked = f", not {_asked(owner)}" if _asked(owner) else ""
-    return f"{verdict.failing} {'row holds' if verdict.failing == 1 else 'rows hold'} {shown}{asked}"
-
-
-def _asked(owner: OwnerExpectation) -> str:
-    about = ("column", "column_A", "column_B", "column_list", "severity", "description", "notes", "mostly")
-    return ", ".join(f"{name} {_text(value)}" for name, value in owner.arguments.items() if name not in about)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_text(held)}" for name, held in value.items())
-    if isinstance(value, list | tuple):
-        return "(" + ", ".join(map(_text, value)) + ")"
-    return "null" if value is None else str(value)

@@ -28,7 +28,8 @@ class RuleResult:
     """One rule's verdict on one batch (`batch` is empty for the frontier).
 
     `message` says what was found where it failed; `failing` counts the offending rows where the rule is about
-    rows; `rows` are some of them, as found again in the data.
+    rows; `rows` are some of them, as found again in the data. `asked` is the expectation with its arguments,
+    `observed` what there was to see, whether it passed or not.
     """
 
     rule: str
@@ -38,11 +39,14 @@ class RuleResult:
     message: str = ""
     failing: int | None = None
     rows: tuple[dict[str, Any], ...] = ()
+    asked: str = ""
+    observed: str = ""
 
 
 @dataclass(frozen=True)
 class GateReport:
-    """A gate run: every rule over every batch, `docs` the path of the Data Docs page where one was built."""
+    """A gate run: every rule over every batch (for the frontier: over the state, up to `upper`). `docs` is where it
+    was kept."""
 
     collection: str
     gate: Gate
@@ -50,6 +54,7 @@ class GateReport:
     batches: tuple[str, ...]
     results: tuple[RuleResult, ...]
     docs: str | None = None
+    upper: int | None = None
 
     @property
     def failures(self) -> tuple[RuleResult, ...]:
@@ -112,7 +117,7 @@ def rendered(report: GateReport) -> RenderableType:
             shown.append(Text(f"{found.rule}: {len(found.rows)}{of_all} rows"))
             shown.append(_table(tuple(found.rows[0]), [tuple(map(_text, row.values())) for row in found.rows]))
     if report.docs:
-        shown.append(Text(f"data docs: {report.docs}"))
+        shown.append(Text(f"result: {report.docs}"))
     return Group(*shown)
 
 

@@ -22,15 +22,18 @@ if TYPE_CHECKING:
 MAX_ROWS = 20
 """Rows shown of a failing rule."""
 GROUPS_AT_ONCE = 4
+LONGEST_CELL = 500
+"""Characters shown of a value."""
 
 _SPARK_TYPES = {
     ColumnType.BOOL: "boolean",
     ColumnType.INT: "bigint",
     ColumnType.FLOAT: "double",
     ColumnType.STRING: "string",
-    ColumnType.DATE: "date",
-    ColumnType.TIMESTAMP: "timestamp",
+    ColumnType.DATE: "bigint",
+    ColumnType.TIMESTAMP: "bigint",
 }
+"""As the owner's expectations see the columns: times are numbers (tidemark.quality.constants), which every time is."""
 
 
 def held(collection: Collection) -> pc.Expression:
@@ -42,14 +45,14 @@ def held(collection: Collection) -> pc.Expression:
 
 
 def pandas_rows(store: ObjectStore, parts: Sequence[Part], collection: Collection) -> pd.DataFrame:
-    """The declared columns of a small batch's held rows. Integers stay exact beside nulls; dates are
-    `date`s."""
+    """The declared columns of a small batch's held rows. Integers stay exact beside nulls; dates are days and
+    timestamps microseconds since the epoch."""
     import pandas as pd
     import pyarrow as pa
 
     table = pa.concat_tables(held for part in parts for held in _held_tables(store, part, collection))
     exact = {"int64": pd.Int64Dtype(), "bool": pd.BooleanDtype()}
-    frame: pd.DataFrame = table.to_pandas(types_mapper=lambda kind: exact.get(str(kind)), date_as_object=True)
+    frame: pd.DataFrame = table.to_pandas(types_mapper=lambda kind: exact.get(str(kind)))
     return frame
 
 
@@ -81,7 +84,10 @@ def matching_rows(
     columns."""
     if not clauses:
         return ()
-    condition = reduce(or_, (reduce(and_, map(_expression, clause)) for clause in clauses))
+    from tidemark.arrow.schema import live_schema
+
+    schema = live_schema(collection, facts=facts)
+    condition = reduce(or_, (reduce(and_, (_expression(term, schema) for term in clause)) for clause in clauses))
     tables = (table for part in parts for table in _tables(store, part, collection, facts=facts))
     return _first_rows(table.filter(condition if among is None else condition & among) for table in tables)
 
@@ -105,20 +111,29 @@ def rows_at(
 
 
 def _first_rows(tables: Iterable[pa.Table]) -> tuple[dict[str, Any], ...]:
+    from tidemark.arrow.plain import plain_rows
+
     found: list[dict[str, Any]] = []
     for table in tables:
-        found += table.slice(0, MAX_ROWS - len(found)).to_pylist()
+        some = table.slice(0, MAX_ROWS - len(found))
+        found += [_shown(dict(zip(some.column_names, row, strict=True))) for row in plain_rows(some)]
         if len(found) == MAX_ROWS:
             break
-    return tuple(map(_plain, found))
+    return tuple(found)
 
 
-def _expression(term: Term) -> pc.Expression:
+def _expression(term: Term, schema: pa.Schema) -> pc.Expression:
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     column, operator, value = term
     if operator == "null" or value is None:
         return pc.field(column).is_null()
+    kind = schema.field(column).type
+    if pa.types.is_date32(kind):
+        value = pa.scalar(int(value), pa.int32()).cast(kind)
+    elif pa.types.is_timestamp(kind):
+        value = pa.scalar(int(value), pa.int64()).cast(kind)
     left, right = pc.field(column), pc.scalar(value)
     return {"==": left == right, "<": left < right, ">": left > right}[operator]
 
@@ -137,17 +152,34 @@ def _tables(store: ObjectStore, part: Part, collection: Collection, *, facts: bo
 def _held_tables(store: ObjectStore, part: Part, collection: Collection) -> Iterator[pa.Table]:
     names = [column.name for column in collection.columns]
     for table in _tables(store, part, collection, facts=collection.keyed):
-        yield table.filter(held(collection)).select(names)
+        yield _in_numbers(table.filter(held(collection)).select(names))
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON values; Tidemark's times as people write them."""
-    times = ("_time", "_event_time")
-    return {
-        name: format_instant(value) if name in times and value is not None else _json(value)
-        for name, value in row.items()
-    }
+def _in_numbers(table: pa.Table) -> pa.Table:
+    """Dates and timestamps as the integers that they are."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        if pa.types.is_date32(field.type):
+            table = table.set_column(at, field.name, table.column(at).cast(pa.int32()).cast(pa.int64()))
+        elif pa.types.is_timestamp(field.type):
+            table = table.set_column(at, field.name, table.column(at).cast(pa.int64()))
+    return table
 
 
-def _json(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as people read it: Tidemark's times as they are written, and of long texts the beginning."""
+    return {name: _cell(name, value) for name, value in row.items()}
+
+
+def _cell(name: str, value: Any) -> Any:
+    if name in ("_time", "_event_time") and value is not None:
+        return format_instant(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return shortened(value if isinstance(value, str) else str(value))
+
+
+def shortened(text: str, most: int = LONGEST_CELL) -> str:
+    """The beginning of a long text, and how long it is: twenty rows are to be read, and kept."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"

@@ -112,7 +112,7 @@ _UNSEALED = (
     Rule(
         "late share",
         "expect_column_values_to_be_between",
-        {"column": "late_share", "max_value": {"$PARAMETER": "late_share"}},
+        {"column": "late_share", "max_value": LATE_SHARE},
         "{late_share:.0%} of its rows came late, which is more than usual",
         WARNING,
     ),
@@ -121,8 +121,8 @@ _UNSEALED = (
         "expect_column_values_to_be_between",
         {
             "column": "volume",
-            "min_value": {"$PARAMETER": "least_volume"},
-            "max_value": {"$PARAMETER": "greatest_volume"},
+            "min_value": VOLUME[0],
+            "max_value": VOLUME[1],
         },
         "brought {rows_recorded:,} rows, about {usual_rows:,.0f} would be usual",
         WARNING,
@@ -220,10 +220,3 @@ SUITES: dict[Gate, tuple[Rule, ...]] = {
     Gate.TRACE: _TRACE,
     Gate.COMPACTION: _COMPACTION,
 }
-
-PARAMETERS: dict[str, float] = {
-    "late_share": LATE_SHARE,
-    "least_volume": VOLUME[0],
-    "greatest_volume": VOLUME[1],
-}
-"""Values of the `$PARAMETER`s of the suites, handed over when a suite runs."""

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cache
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidUsage
+from tidemark.quality import regexes
+from tidemark.quality.conditions import Condition, pandas_mask, spark_column
 from tidemark.quality.evidence import Evidence, Row
 from tidemark.quality.expectations import OwnerExpectation
-from tidemark.quality.suites import PARAMETERS, Rule
+from tidemark.quality.suites import Rule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,16 +39,14 @@ class Verdict:
     values: tuple[Any, ...]
     observed: Any
     error: str | None
+    judged: int | None = None
+    """How many values it was asked of, where it is asked of each."""
 
 
 @dataclass
 class Validator:
-    """One gate run's Great Expectations context: runs suites, keeps their results for the docs page.
+    """One gate run's Great Expectations context."""
 
-    `run` names the run on that page.
-    """
-
-    run: str
     _context: Any = field(default=None, repr=False)
 
     def judge_evidence(self, name: str, rules: Sequence[Rule], evidence: Evidence) -> list[Verdict]:
@@ -55,42 +54,26 @@ class Validator:
         expectations = [
             _expectation(rule.expectation, rule.arguments | {"severity": rule.severity}, rule.name) for rule in rules
         ]
-        return self._judge(name, expectations, evidence_frame(evidence.rows), PARAMETERS)
+        return self._judge(name, expectations, evidence_frame(evidence.rows))
 
     def judge_rows(self, name: str, owners: Sequence[OwnerExpectation], rows: Any) -> list[Verdict]:
-        """Each of the owner's expectations over a pandas or Spark DataFrame of rows, in order.
+        """Each of the owner's expectations over a pandas or Spark DataFrame of rows, in order; those with a condition
+        over the rows it selects.
 
         Raises InvalidUsage for arguments that Great Expectations refuses.
         """
-        expectations: list[Any] = []
-        parameters: dict[str, Any] = {}
+        groups: dict[Condition | None, list[int]] = {}
         for at, owner in enumerate(owners):
-            # Handed over when the suite runs: within a suite, which is stored as JSON, a date would turn into text.
-            stand_ins = {argument: {"$PARAMETER": f"{argument}_{at}"} for argument in owner.typed}
-            parameters |= {f"{argument}_{at}": value for argument, value in owner.typed.items()}
-            expectations.append(_expectation(owner.name, owner.arguments | stand_ins, str(owner)))
-        return self._judge(name, expectations, rows, parameters)
+            groups.setdefault(owner.condition, []).append(at)
+        verdicts: dict[int, Verdict] = {}
+        for number, (condition, places) in enumerate(groups.items()):
+            expectations = [_expectation(owners[at].name, owners[at].judged, str(owners[at])) for at in places]
+            selected = rows if condition is None else _selected(rows, condition)
+            verdicts |= zip(places, self._judge(f"{name} {number}", expectations, selected), strict=True)
+        return [verdicts[at] for at in range(len(owners))]
 
-    def build_docs(self, folder: Path) -> Path:
-        """The Data Docs site of all that was judged, in `folder` in place of what was there; returns its
-        index page."""
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        backend = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder)}
-        site = {
-            "class_name": "SiteBuilder",
-            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
-            "store_backend": backend,
-        }
-        with _ONE_AT_A_TIME:
-            self._context.add_data_docs_site("docs", site)
-            self._context.build_data_docs(site_names=["docs"])
-        return folder / "index.html"
-
-    def _judge(self, name: str, expectations: list[Any], frame: Any, parameters: Mapping[str, Any]) -> list[Verdict]:
+    def _judge(self, name: str, expectations: list[Any], frame: Any) -> list[Verdict]:
         gx = _great_expectations()
-        from great_expectations.core.run_identifier import RunIdentifier
-
         with _ONE_AT_A_TIME:
             if self._context is None:
                 self._context = gx.get_context(mode="ephemeral")
@@ -101,9 +84,7 @@ class Validator:
             )
             done = definition.run(
                 batch_parameters={"dataframe": frame},
-                expectation_parameters=dict(parameters),
                 result_format={"result_format": "COMPLETE" if _is_pandas(frame) else "SUMMARY"},
-                run_id=RunIdentifier(run_name=_as_file_name(self.run)),
             )
         # Results come in an order of their own, and those that could not be evaluated first: match them by id.
         by_id = {result.expectation_config.id: result for result in done.results}
@@ -133,11 +114,15 @@ _TEXTS = ("hole", "unvouched", "altered")
 """Evidence that is text or nothing: a column of nothing but nulls does not tell."""
 
 
+@cache
 def _great_expectations() -> Any:
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    logging.getLogger("great_expectations").setLevel(logging.WARNING)
+    log = logging.getLogger("great_expectations")
+    log.setLevel(logging.ERROR)  # it warns of whatever stands in for something of its own
     import great_expectations
 
+    regexes.register()
+    log.setLevel(logging.WARNING)
     return great_expectations
 
 
@@ -152,9 +137,10 @@ def _expectation(name: str, arguments: Mapping[str, Any], rule: str) -> Any:
         raise InvalidUsage(f"{rule} is refused by Great Expectations: {said}") from None
 
 
-def _as_file_name(run: str) -> str:
-    """The run's name as part of a page's path: an attempt's token may hold separators of folders."""
-    return run.replace("/", " ").replace("\\", " ")
+def _selected(rows: Any, condition: Condition) -> Any:
+    if _is_pandas(rows):
+        return rows[pandas_mask(condition, rows)]
+    return rows.filter(spark_column(condition, rows))
 
 
 def _verdict(result: Any) -> Verdict:
@@ -166,6 +152,7 @@ def _verdict(result: Any) -> Verdict:
         values=tuple(found.get("partial_unexpected_list") or ()),
         observed=found.get("observed_value"),
         error=_error(result.exception_info),
+        judged=found.get("element_count"),
     )
 
 

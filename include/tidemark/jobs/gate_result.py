@@ -1,0 +1,33 @@
+"""Keeping what became of a gate run, for people to look at later."""
+
+from __future__ import annotations
+
+from time import time_ns
+
+from tidemark.errors import TidemarkError
+from tidemark.jobs.job import Job
+from tidemark.quality.report import GateReport
+from tidemark.quality.results import Results, ran, results_of
+from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, Unavailable
+
+
+def results_for(job: Job) -> Results | None:
+    """Where results of the job's collection are kept; None for a collection in memory."""
+    return results_of(job.store.url.rstrip("/").rpartition("/")[0])
+
+
+def keep_result(job: Job, report: GateReport, *, looked: bool = False, error: str | None = None) -> str | None:
+    """Keep a gate run's report and return where, or None if that failed: a full disk must not hide why a gate failed.
+
+    `looked` says that there was something to look at; `error` says why the gate could not run.
+    """
+    outcome = "refused" if error else "nothing" if not looked else "passed" if report.passed else "failed"
+    try:
+        results = results_for(job)
+        if results is None:
+            return None
+        document = {**report.as_dict(), "error": error}
+        return results.keep(document, ran(job.attempt), outcome, time_ns() // 1_000)
+    except (TidemarkError, OSError, AlreadyExists, Indeterminate, Missing, Unavailable) as problem:
+        job.note(f"the gate's result could not be kept: {problem}")
+        return None
