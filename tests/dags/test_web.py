@@ -1,8 +1,11 @@
-"""The plugin's pages: nothing without a login, nothing but reading, no file from outside the docs' folder."""
+"""The plugin's pages: nothing without a login, nothing but reading, nothing that a value could make of them."""
 
 from __future__ import annotations
 
-import json
+import base64
+import hashlib
+import html
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,20 +15,26 @@ from typing import Any
 import pytest
 
 from tests.dags.support import PROJECT
+from tidemark.airflow.links import PREFIX, DataDocsLink
 from tidemark.airflow.place import place_of
-from tidemark.model.arrangement import Fence
+from tidemark.model.arrangement import Fence, LedgerRun
 from tidemark.model.batch import ObjectRef, UnsealedBatch
-from tidemark.model.change import Attempted, Ingested
+from tidemark.model.change import Attempted, Certified, Ingested, Quarantined
+from tidemark.model.collection import Gate
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
+from tidemark.quality.results import Results, ran
+from tidemark.storage.private import open_private
 
 PATHS = (
     "/",
     "/collections.json",
     "/collections/orders",
     "/gates/orders/unsealed",
-    "/docs/orders/unsealed/index.html",
 )
+HOSTILE = '<meta http-equiv="refresh" content="0;url=https://evil.example/"><script>alert(1)</script>'
+RUN = "manual__2024-01-01T00:00:00+00:00/../x y?&"
+"""More than Airflow allows in a run's id by default."""
 
 
 @pytest.fixture
@@ -41,26 +50,28 @@ def root(places: Path, collections: Path) -> Path:
     return places / "root"
 
 
-@pytest.fixture
-def failure(places: Path) -> Path:
-    """Data Docs and the report of a gate that failed on a row with markup in it."""
-    folder = places / "docs" / "orders" / "unsealed"
-    (folder / "validations").mkdir(parents=True)
-    (folder / "index.html").write_text("<h1>index</h1>")
-    (folder / "validations" / "run.html").write_text("<h1>validation</h1>")
-    finding = {
-        "rule": "expect_column_values_to_be_in_set(status)",
-        "severity": "critical",
-        "batch": "b" * 32,
-        "passed": False,
-        "message": "1 row holds <b>lost</b>",
-        "failing": 1,
-        "rows": [{"id": 12345, "status": "<script>alert(1)</script>"}],
+def kept(places: Path, *, run: str = RUN, attempt: int = 1, now: int = 1, outcome: str = "failed", **more: Any) -> None:
+    """A kept result of the gate, of a batch that the collection holds: a check that passed, one that did not."""
+    passed = {
+        **{"rule": "sorted", "severity": "critical", "batch": "b" * 32, "passed": True, "message": "", "rows": []},
+        **{"failing": None, "asked": f"asked {HOSTILE}", "observed": "rows_out_of_order 0"},
     }
-    report = {"collection": "orders", "gate": "unsealed", "suite": "s", "batches": ["b" * 32], "passed": False}
-    (folder / "report.json").write_text(json.dumps(report | {"results": [finding]}))
-    (places / "docs" / "orders" / "secret").write_text("no part of any gate's docs")
-    return folder
+    wrong = {
+        **{"rule": f"in_set({HOSTILE})", "severity": "critical", "batch": "b" * 32, "passed": False, "failing": 1},
+        **{"message": f"1 row holds {HOSTILE}", "rows": [{"id": 12345, HOSTILE: HOSTILE}]},
+        **{"asked": f"in_set: notes {HOSTILE}", "observed": "1 of 2 unexpected"},
+    }
+    results = [passed] if outcome == "passed" else [wrong, passed]
+    document = {"collection": "orders", "gate": "unsealed", "suite": "s", "batches": ["b" * 32], "error": None}
+    who = ran(f"{run}/ingest.gate_unsealed/-1/{attempt}/ffff")
+    told = {**document, "results": results, **more}
+    Results(open_private(str(places / "docs"))).keep(told, who, outcome, now * 1_000_000)
+
+
+@pytest.fixture
+def failure(places: Path) -> None:
+    """The result of a gate that failed on a row with markup in it."""
+    kept(places)
 
 
 @pytest.fixture(scope="module")
@@ -85,14 +96,17 @@ def anonymous(manager: Any) -> Any:
 @pytest.fixture
 def client(anonymous: Any, manager: Any) -> Iterator[Any]:
     """A browser that has."""
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-
-    token = manager.generate_jwt(SimpleAuthManagerUser(username="vera", role="viewer"))
-    anonymous.headers["Authorization"] = f"Bearer {token}"
+    anonymous.headers["Authorization"] = f"Bearer {token(manager)}"
     return anonymous
 
 
-def test_no_route_answers_without_a_login(anonymous: Any, root: Path, failure: Path) -> None:
+def token(manager: Any) -> str:
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+    return str(manager.generate_jwt(SimpleAuthManagerUser(username="vera", role="viewer")))
+
+
+def test_no_route_answers_without_a_login(anonymous: Any, root: Path, failure: None) -> None:
     assert {path: anonymous.get(path).status_code for path in PATHS} == dict.fromkeys(PATHS, 401)
 
 
@@ -103,11 +117,10 @@ def test_every_route_is_in_the_list_and_only_reads(anonymous: Any) -> None:
         ("/collections.json", "GET"),
         ("/collections/{dag_id}", "GET"),
         ("/gates/{dag_id}/{gate}", "GET"),
-        ("/docs/{dag_id}/{gate}/{path:path}", "GET"),
     }
 
 
-def test_with_a_login_every_route_answers(client: Any, root: Path, failure: Path) -> None:
+def test_with_a_login_every_route_answers(client: Any, root: Path, failure: None) -> None:
     assert {path: client.get(path).status_code for path in PATHS} == dict.fromkeys(PATHS, 200)
 
 
@@ -148,51 +161,187 @@ def test_nothing_is_there_yet(client: Any, places: Path) -> None:
     assert client.get("/collections.json").json() == []
     assert "No collection here yet" in client.get("/").text
     assert "There is no collection orders" in client.get("/collections/orders").text
-    assert "No run of this gate has failed" in client.get("/gates/orders/unsealed").text
+    assert "No result of this gate is kept" in client.get("/gates/orders/unsealed").text
 
 
-def test_a_gates_page_shows_the_failing_rows_and_the_way_out_and_runs_nothing(client: Any, failure: Path) -> None:
-    answer = client.get("/gates/orders/unsealed")
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in answer.text
-    assert "<script" not in answer.text
-    assert "12,345" not in answer.text  # a key is no count
-    assert "tidemark quarantine orders bbbbbbbbbbbb" in answer.text
-    assert "../../docs/orders/unsealed/validations/run.html" in answer.text
-    assert "script-src" not in answer.headers["Content-Security-Policy"].replace("default-src 'none'", "")
+def of_run(client: Any, attempt: int = 1, run: str = RUN) -> Any:
+    """The page behind the button of a task instance."""
+
+    class Key:
+        run_id, task_id, map_index, try_number = run, "ingest.gate_unsealed", -1, attempt
+
+    class Task:
+        gate, place = "unsealed", type("Place", (), {"name": "orders"})
+
+    link = DataDocsLink().get_link(Task(), ti_key=Key())
+    return client.get(link.removeprefix(PREFIX))
 
 
-def test_data_docs_are_served_and_run_no_script(client: Any, failure: Path) -> None:
-    answer = client.get("/docs/orders/unsealed/validations/run.html")
-    assert answer.text == "<h1>validation</h1>"
-    assert "script-src 'none'" in answer.headers["Content-Security-Policy"]
+def test_a_gates_page_shows_rows_checks_and_the_way_out_and_no_markup_of_theirs(client: Any, failure: None) -> None:
+    page = of_run(client).text
+    assert page.count(html.escape(HOSTILE)) == 8
+    assert HOSTILE not in page
+    assert "<script" not in page
+    assert "<meta http-equiv" not in page
+    assert "12,345" not in page  # a key is no count
+    for text in ("tidemark quarantine orders bbbbbbbbbbbb", "1 of 1 rows", "rows_out_of_order 0", "try 1"):
+        assert text in page
+    assert html.escape(RUN) in page
+
+
+def test_the_button_leads_to_the_very_run_and_try(client: Any, places: Path, root: Path) -> None:
+    kept(places, attempt=1, now=1)
+    kept(places, attempt=2, now=2, outcome="passed")
+    kept(places, run="another", now=3, outcome="nothing", results=[], batches=[])
+    first, second, third = of_run(client, 1).text, of_run(client, 2).text, of_run(client, 1, "another").text
+    assert '<p class="bad">failed</p>' in first
+    assert 'a later run of this gate <a href="?result=' in first
+    assert '<p class="good">passed</p>' in second
+    assert "1 check of s on 1 batch" in second
+    assert "rows_out_of_order 0" in second
+    assert "had been vouched for before" in third
+    assert "No result of try 3 of task ingest.gate_unsealed" in of_run(client, 3).text
+    (other,) = set(re.findall(r'href="(\?result=0+1000000-[^"]*)"', second))
+    assert '<p class="bad">failed</p>' in client.get(f"/gates/orders/unsealed{other}").text
+
+
+def test_the_page_says_what_became_of_the_batch_since(client: Any, places: Path, collections: Path, root: Path) -> None:
+    kept(places)
+    log = place_of(collections / "orders.yaml").job().log
+    assert "not vouched for, and nothing behind it runs" in of_run(client).text
+    head = log.load()
+    log.commit(head, Certified(Gate.UNSEALED, head.state.collection.suite(Gate.UNSEALED), ("b" * 32,), None))
+    assert "passes now under the suite of today" in of_run(client).text
+    freed = LedgerRun(ObjectRef("ledger/x", 1, "0"), 1, "a", "a")
+    log.commit(log.load(), Quarantined("b" * 32, freed))
+    assert "mended since: it was quarantined" in of_run(client).text
+
+
+def test_a_gate_that_could_not_run_says_why(client: Any, places: Path) -> None:
+    kept(places, outcome="refused", results=[], batches=[], error=f"quality[0]: {HOSTILE}")
+    page = of_run(client).text
+    assert "could not run" in page
+    assert f"quality[0]: {html.escape(HOSTILE)}" in page
+
+
+@pytest.mark.parametrize("torn", ["", "{", "[]", '{"results": [5], "batches": null, "kept_at": 0}'])
+def test_what_is_left_of_a_torn_result_is_no_error(client: Any, places: Path, torn: str) -> None:
+    kept(places)
+    (file,) = (places / "docs" / "orders" / "unsealed").iterdir()
+    file.write_text(torn)
+    assert of_run(client).status_code == 200
 
 
 @pytest.mark.parametrize(
-    "path",
+    "query",
     [
-        "../secret",
-        "%2e%2e/secret",
-        "..%2fsecret",
-        "validations/../../secret",
-        "/etc/passwd",
-        "validations",
-        "a%00b",
-        "x",
+        *("result=../secret", "result=..%2fsecret", "result=/etc/passwd", "result=a%00b", "result=x"),
+        "result=0000000001000000-" + "0" * 32 + "-passed/../../secret",
     ],
 )
-def test_no_file_outside_the_docs_is_served(client: Any, failure: Path, path: str) -> None:
-    answer = client.get(f"/docs/orders/unsealed/{path}")
+def test_a_result_is_asked_for_by_its_name_alone(client: Any, failure: None, places: Path, query: str) -> None:
+    (places / "docs" / "orders" / "secret").write_text("no result of any gate")
+    answer = client.get(f"/gates/orders/unsealed?{query}")
     assert answer.status_code == 404
-    assert "no part of" not in answer.text
+    assert "no result of any" not in answer.text
 
 
-def test_a_link_out_of_the_docs_is_not_followed(client: Any, failure: Path) -> None:
-    (failure / "way.html").symlink_to(failure.parent / "secret")
-    assert client.get("/docs/orders/unsealed/way.html").status_code == 404
+STRICT = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "cross-origin-resource-policy": "same-origin",
+}
 
 
-@pytest.mark.parametrize("path", ["/gates/orders/nothing", "/gates/..%2f/unsealed", "/docs/orders/nothing/index.html"])
-def test_what_is_no_gate_is_not_found(client: Any, failure: Path, path: str) -> None:
+def policy(answer: Any) -> dict[str, str]:
+    told = (directive.strip().partition(" ") for directive in answer.headers["content-security-policy"].split(";"))
+    return {name: value for name, _, value in told}
+
+
+def check_strict(answer: Any) -> None:
+    assert {name: answer.headers[name] for name in STRICT} == STRICT
+    told = policy(answer)
+    assert (told["default-src"], told["base-uri"], told["form-action"]) == ("'none'", "'none'", "'none'")
+    assert told["frame-ancestors"] == "'self'"  # Airflow shows the pages in a frame
+    assert not {"script-src", "img-src", "connect-src", "font-src"} & set(told)
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    assert "allow-forms" not in told["sandbox"]
+    assert "allow-popups" not in told["sandbox"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_answer_carries_the_strict_policy(client: Any, root: Path, failure: None, path: str) -> None:
+    assert client.get(path).status_code == 200
+    check_strict(client.get(path))
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/nowhere", 404), ("/gates/orders/nothing", 404), ("/gates/orders/unsealed?try=x", 422), ("/docs/orders", 404)],
+)
+def test_errors_carry_it_too(client: Any, root: Path, path: str, status: int) -> None:
+    answer = client.get(path)
+    assert answer.status_code == status
+    check_strict(answer)
+    check_strict(client.post("/"))
+
+
+def test_what_nothing_foresaw_carries_it_too_and_shows_nothing_of_it(
+    manager: Any, places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fastapi.testclient import TestClient
+
+    from tidemark.airflow.web import app
+
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("<script>of a stack trace</script>")
+
+    monkeypatch.setattr(app, "describe", fails)
+    client = TestClient(app.create_app(), raise_server_exceptions=False)
+    client.headers["Authorization"] = f"Bearer {token(manager)}"
+    answer = client.get("/collections/orders")
+    assert answer.status_code == 500
+    assert "<script" not in answer.text
+    check_strict(answer)
+
+
+def test_results_that_cannot_be_read_are_an_answer(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_DOCS", "gopher://nowhere")
+    answer = client.get("/gates/orders/unsealed")
+    assert answer.status_code == 503
+    assert "write a local path or s3://" in answer.json()["detail"]
+
+
+def test_without_a_login_the_refusal_carries_it(anonymous: Any) -> None:
+    for path in (*PATHS, "/gates/orders/unsealed?try=x"):
+        answer = anonymous.get(path)
+        assert answer.status_code == 401
+        check_strict(answer)
+
+
+def test_a_page_needs_nothing_from_elsewhere(client: Any, root: Path, failure: None) -> None:
+    """One style sheet within it, which its policy names by its digest; no address but links to be clicked."""
+    for path in ("/", "/collections/orders", "/gates/orders/unsealed"):
+        answer = client.get(path)
+        (style,) = re.findall(r"<style>(.*?)</style>", answer.text, re.S)
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        assert policy(answer)["style-src"] == f"'sha256-{digest}'"
+        assert not re.search(r"<[^>]* (src|style|on[a-z]+|action|srcset|background)=", answer.text)
+        assert not re.search(r"url\(|@import", style)
+        links = re.findall(r'href="([^"]*)"', answer.text)
+        assert links
+        assert all(link.startswith(("../", "?result=")) for link in links)
+
+
+def test_only_pages_that_load_themselves_anew_keep_their_origin(client: Any, root: Path, failure: None) -> None:
+    assert "allow-same-origin" in policy(client.get("/"))["sandbox"]
+    assert policy(client.get("/gates/orders/unsealed"))["sandbox"] == "allow-top-navigation-by-user-activation"
+    assert policy(client.get("/collections.json"))["sandbox"] == ""
+
+
+@pytest.mark.parametrize("path", ["/gates/orders/nothing", "/gates/..%2f/unsealed", "/gates/Orders/unsealed"])
+def test_what_is_no_gate_is_not_found(client: Any, failure: None, path: str) -> None:
     assert client.get(path).status_code == 404
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from airflow.sdk import BaseOperatorLink
 
@@ -11,11 +12,21 @@ PREFIX = "/tidemark"
 
 
 class DataDocsLink(BaseOperatorLink):
-    """To the page of a gate's last failure: the failing rows, and Great Expectations' Data Docs."""
+    """To the page of what this try of this gate task found, whether it passed or failed."""
 
     @property
     def name(self) -> str:
         return "Data docs"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
-        return f"{PREFIX}/gates/{operator.place.name}/{operator.gate}"
+        page = f"{PREFIX}/gates/{operator.place.name}/{operator.gate}"
+        if ti_key is None:
+            return page
+        index = getattr(ti_key, "map_index", None)
+        which = {
+            "run": ti_key.run_id,
+            "task": ti_key.task_id,
+            "index": -1 if index is None else index,
+            "try": ti_key.try_number,
+        }
+        return f"{page}?{urlencode(which)}"

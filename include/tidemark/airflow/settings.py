@@ -32,11 +32,6 @@ def collections_folder() -> Path:
     return Path(os.environ.get("TIDEMARK_COLLECTIONS") or home() / "include" / "collections")
 
 
-def docs_folder() -> Path:
-    """Where gates leave their Data Docs, below it by collection and gate: TIDEMARK_DOCS."""
-    return Path(os.environ.get("TIDEMARK_DOCS") or home() / ".tidemark" / "data-docs")
-
-
 def spark_master() -> str | None:
     """The Spark master of a deployment without a connection `spark_default`: TIDEMARK_SPARK_MASTER; None: it needs one.
 

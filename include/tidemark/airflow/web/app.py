@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import mimetypes
 from typing import Annotated, Any
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity, DagDetails
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag, requires_access_view
-from fastapi import Depends, FastAPI, HTTPException, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Depends, FastAPI, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, JSONResponse
 
 from tidemark.airflow import settings
-from tidemark.airflow.web.gates import docs_file, folder_of, gate_page
+from tidemark.airflow.place import no_data
+from tidemark.airflow.web.gates import Shown, gate_page
 from tidemark.airflow.web.overview import describe, overview
-from tidemark.airflow.web.page import collection_page, overview_page
-from tidemark.model.collection import NAME
+from tidemark.airflow.web.page import Page, collection_page, overview_page
+from tidemark.airflow.web.policy import Protected
+from tidemark.errors import TidemarkError
+from tidemark.jobs.app import open_job
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.collection import NAME, Gate
+from tidemark.quality.results import Ran, ResultName, result_name, results_of
+from tidemark.storage.store import Indeterminate, Unavailable
 
-OURS = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
-DATA_DOCS = "default-src 'self'; style-src 'self' 'unsafe-inline' https:; font-src https:; script-src 'none'"
-"""Data Docs show values of source files, which anyone may have written: no script runs on a page of this origin. Their
-styles come from elsewhere; without a way there they are plain, and readable."""
+LONGEST = 500
+"""Characters of a run's or a task's id: Airflow allows 250."""
 
 Entry = dict[str, Any]
+Text = Annotated[str, Query(max_length=LONGEST)]
 
 
 def create_app() -> FastAPI:
@@ -39,9 +44,17 @@ def create_app() -> FastAPI:
     app.get("/collections/{dag_id}", dependencies=[Depends(requires_access_dag("GET"))])(collection)
     # What failed is shown row by row, as in the task's log: who may not read that may not read this.
     may_read_logs = [Depends(requires_access_dag("GET", DagAccessEntity.TASK_LOGS))]
-    app.get("/gates/{dag_id}/{gate}", dependencies=may_read_logs)(gate_report)
-    app.get("/docs/{dag_id}/{gate}/{path:path}", dependencies=may_read_logs)(data_docs)
+    app.get("/gates/{dag_id}/{gate}", dependencies=may_read_logs)(gate_result)
+    app.exception_handler(Exception)(broken)
+    # The outermost of all: an error that nothing foresaw is answered outside of the app's own middlewares.
+    built = app.build_middleware_stack
+    app.build_middleware_stack = lambda: Protected(built())  # type: ignore[method-assign]
     return app
+
+
+def broken(request: Request, error: Exception) -> JSONResponse:
+    """An error of ours: its text may hold anything, and stays in the server's log."""
+    return JSONResponse({"detail": "Internal error; the API server's log says which"}, 500)
 
 
 def readable(user: GetUserDep) -> list[Entry]:
@@ -67,23 +80,46 @@ def collection(dag_id: str) -> HTMLResponse:
     return _html(collection_page(dag_id, entry))
 
 
-def gate_report(dag_id: str, gate: str) -> HTMLResponse:
-    if folder_of(dag_id, gate) is None:
-        raise HTTPException(404, f"there is no gate {gate} of {dag_id}")
-    return _html(gate_page(dag_id, gate))
+def gate_result(
+    dag_id: str,
+    gate: str,
+    run: Text = "",
+    task: Text = "",
+    index: int = -1,
+    attempt: Annotated[int, Query(alias="try")] = 0,
+    result: Text = "",
+) -> HTMLResponse:
+    """One run's result by its name (`result`) or by the task instance that ran it; without either the newest."""
+    if not NAME.fullmatch(dag_id) or gate not in list(Gate):
+        raise HTTPException(404, "there is no such gate")
+    chosen = result_name(result)
+    if result and chosen is None:
+        raise HTTPException(404, "there is no such result")
+    try:
+        shown = _shown(dag_id, gate, Ran("", run, task, index, attempt) if run else None, chosen)
+    except (TidemarkError, Unavailable, Indeterminate) as error:
+        raise HTTPException(503, f"the gate's results cannot be read: {error}") from None
+    return _html(gate_page(shown, _state(dag_id)))
 
 
-def data_docs(dag_id: str, gate: str, path: str) -> Response:
-    file = docs_file(dag_id, gate, path)
-    if file is None:
-        raise HTTPException(404, f"the data docs of gate {gate} of {dag_id} have no page {path}")
-    kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-    return Response(file.read_bytes(), media_type=kind, headers=_headers(DATA_DOCS))
+def _shown(collection: str, gate: str, asked: Ran | None, chosen: ResultName | None) -> Shown:
+    results = results_of(settings.root())
+    names = list(results.names(collection, gate)) if results else []
+    if asked:
+        chosen = next((name for name in names if name.digest == asked.digest), None)
+    elif chosen is None:
+        chosen = names[0] if names else None
+    document = results.load(collection, gate, chosen) if results and chosen else None
+    said = f"try {asked.try_number} of task {asked.task_id} in run {asked.run_id}" if asked else ""
+    return Shown(collection, gate, names, chosen, document, said or ("this run" if chosen else ""))
 
 
-def _html(text: str) -> HTMLResponse:
-    return HTMLResponse(text, headers=_headers(OURS))
+def _state(name: str) -> Arrangement | None:
+    try:
+        return open_job(settings.root(), name, no_data).log.load().arrangement
+    except (TidemarkError, Unavailable, Indeterminate):
+        return None
 
 
-def _headers(policy: str) -> dict[str, str]:
-    return {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+def _html(page: Page) -> HTMLResponse:
+    return HTMLResponse(page.html, headers={"Content-Security-Policy": page.policy})

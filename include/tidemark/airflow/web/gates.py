@@ -1,104 +1,181 @@
-"""The pages of a gate's last failure: what failed in our words, and Great Expectations' Data Docs beside it."""
+"""The page of one gate run, made when it is opened from what the run left behind (quality/results.py)."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import urlencode
 
-from tidemark.airflow import settings
-from tidemark.airflow.web.page import Markup, document, joined, table, tag
-from tidemark.model.collection import NAME, Gate
+from tidemark.airflow.web.outcome import now_of
+from tidemark.airflow.web.page import Markup, Page, document, joined, table, tag
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.collection import Gate
+from tidemark.model.instant import format_instant
+from tidemark.quality.results import ResultName
 from tidemark.quality.suites import CRITICAL
 
-_NOTHING = tag(
-    "p",
-    "No run of this gate has failed: what passes leaves a certificate in the collection, and no page.",
-    class_="quiet",
-)
+SHOWN_RESULTS = 30
+SHOWN_CHECKS = 500
+
+_SAYS = {
+    "passed": ("passed", "good"),
+    "failed": ("failed", "bad"),
+    "refused": ("could not run", "bad"),
+    "nothing": ("had nothing to look at", "quiet"),
+}
+_NOTHING_TO_LOOK_AT = "Everything there was had been vouched for before, under the same suite."
+_NONE = "No result of this gate is kept: it has not run yet, or long ago."
 
 
-def folder_of(collection: str, gate: str) -> Path | None:
-    """Where a gate leaves its Data Docs; None for what is no collection or no gate."""
-    if not NAME.fullmatch(collection) or gate not in list(Gate):
-        return None
-    return settings.docs_folder() / collection / gate
+@dataclass(frozen=True)
+class Shown:
+    """A gate's results, newest first, and the one that is asked for: `document` is what it holds, None if it is not
+    kept (any more). `asked` says which run was asked for, in words."""
+
+    collection: str
+    gate: str
+    names: Sequence[ResultName]
+    chosen: ResultName | None
+    document: Mapping[str, Any] | None
+    asked: str = ""
 
 
-def docs_file(collection: str, gate: str, path: str) -> Path | None:
-    """A file of a gate's Data Docs; None if there is none, or if the path leads out of their folder."""
-    folder = folder_of(collection, gate)
-    if folder is None or "\0" in path:
-        return None
-    file = (folder / path).resolve()
-    return file if file.is_relative_to(folder.resolve()) and file.is_file() else None
-
-
-def gate_page(collection: str, gate: str) -> str:
-    """The gate's last failure, or that there was none."""
-    title = tag("h1", f"{gate} gate of ", tag("a", collection, href=f"../../../dags/{collection}"))
-    file = docs_file(collection, gate, "report.json")
-    if file is None:
-        return document(f"{gate} gate of {collection}", title, _NOTHING)
-    report = json.loads(file.read_text())
-    findings = [result for result in report["results"] if not result["passed"]]
-    verdict = tag("p", "passed", class_="good") if report["passed"] else tag("p", "failed", class_="bad")
-    about = f"{len(report['results'])} checks of {report['suite']} on {_count(report['batches'])}"
-    summary = tag("p", about, class_="quiet")
+def gate_page(shown: Shown, state: Arrangement | None) -> Page:
+    """The page; `state` is the collection's as it is now, None where that cannot be read."""
+    title = f"{shown.gate} gate of {shown.collection}"
+    up = tag("a", shown.collection, href=f"../../../dags/{shown.collection}", target="_top")
+    heading = tag("h1", f"{shown.gate} gate of ", up)
+    others = _others(shown)
+    if shown.document is None:
+        missing = f"No result of {shown.asked} is kept: it has not ended yet, or long ago." if shown.asked else _NONE
+        return document(title, heading, tag("p", missing, class_="quiet"), others)
+    found = shown.document
+    failed = [result for result in found["results"] if not result.get("passed")]
     return document(
-        f"{gate} gate of {collection}",
         title,
-        verdict,
-        summary,
-        *map(_finding, findings),
-        *_way_out(report),
-        _validations(collection, gate),
+        heading,
+        _verdict(found),
+        _now(found, state, shown),
+        *map(_finding, failed),
+        *_way_out(found, failed),
+        _checks(found),
+        others,
     )
 
 
-def _way_out(report: Mapping[str, Any]) -> list[Markup]:
+def _verdict(found: Mapping[str, Any]) -> Markup:
+    says, class_ = _SAYS.get(str(found.get("outcome")), ("ended", "quiet"))
+    batches = found["batches"]
+    about = f"{_count(len(found['results']), 'check')} of {found.get('suite') or 'no suite'}"
+    about += f" on {_count(len(batches), 'batch')}" if batches else ""
+    about += f", up to {format_instant(found['upper'])}" if found.get("upper") is not None else ""
+    lines = [
+        tag("p", says, class_=class_),
+        tag("p", f"{_who(found)}, {_second(found['kept_at'])}", class_="quiet"),
+        tag("p", _NOTHING_TO_LOOK_AT if found.get("outcome") == "nothing" else about, class_="quiet"),
+    ]
+    if found.get("error"):
+        lines.append(tag("p", found["error"]))
+    return joined(lines)
+
+
+def _who(found: Mapping[str, Any]) -> str:
+    if not found.get("run_id"):
+        return f"attempt {found.get('attempt')}"
+    index = f", index {found['map_index']}" if found["map_index"] >= 0 else ""
+    return f"run {found['run_id']}, task {found['task_id']}{index}, try {found['try_number']}"
+
+
+def _second(micros: int) -> str:
+    return format_instant(micros // 1_000_000 * 1_000_000)
+
+
+def _now(found: Mapping[str, Any], state: Arrangement | None, shown: Shown) -> Markup:
+    """What became of what this run looked at."""
+    lines = [tag("li", line.text, class_=line.kind) for line in now_of(found, state)]
+    newer = next((name for name in shown.names if shown.chosen and name.kept_at > shown.chosen.kept_at), None)
+    if newer:
+        says, class_ = _SAYS[newer.outcome]
+        lines.append(tag("li", "a later run of this gate ", _link(newer, says), class_=class_))
+    return joined([tag("h3", "Now"), tag("ul", joined(lines))] if lines else [])
+
+
+def _way_out(found: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> list[Markup]:
     """A line for each batch that failed."""
-    critical = [r for r in report["results"] if not r["passed"] and r["severity"] == CRITICAL]
-    if report["gate"] != Gate.UNSEALED:
-        look = tag("code", f"tidemark verify {report['collection']} --data")
-        return [tag("p", "Nothing of it was published. Look with ", look, ".")] if critical else []
-    batches = sorted({result["batch"][:12] for result in critical})
-    commands = [tag("code", f"tidemark quarantine {report['collection']} {batch}") for batch in batches]
+    critical = [result for result in failed if result.get("severity") == CRITICAL]
+    name = found.get("collection")
+    if found.get("outcome") == "refused":
+        return [tag("p", "The way out: mend ", tag("code", "quality"), " in the collection's file, clear the run.")]
+    if not critical:
+        return []
+    if found.get("gate") == Gate.FRONTIER:
+        return [tag("p", "The way out: ingest what is missing, pass the unsealed gate, clear the run.")]
+    if found.get("gate") != Gate.UNSEALED:
+        look = tag("code", f"tidemark verify {name} --data")
+        return [tag("p", "Nothing of it was published. Look with ", look, ".")]
+    batches = sorted({str(result.get("batch"))[:12] for result in critical})
+    commands = [tag("code", f"tidemark quarantine {name} {batch}") for batch in batches]
     return [tag("p", "The way out: ", command, ", mend the file, clear the run.") for command in commands]
 
 
-def _validations(collection: str, gate: str) -> Markup:
-    """Links to the pages themselves: the index of Data Docs needs scripts from elsewhere to list them."""
-    folder = settings.docs_folder() / collection / gate
-    pages = sorted(page.relative_to(folder).as_posix() for page in (folder / "validations").rglob("*.html"))
-    links = [
-        tag(
-            "li",
-            tag("a", Path(page).parts[1].removesuffix(".html"), href=f"../../docs/{collection}/{gate}/{quote(page)}"),
-        )
-        for page in pages
-    ]
-    return joined([tag("h3", "Data Docs of Great Expectations"), tag("ul", joined(links))] if links else [])
-
-
-def _count(batches: list[str]) -> str:
-    return "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
-
-
 def _finding(result: Mapping[str, Any]) -> Markup:
-    about = f"batch {result['batch'][:12]}" if result["batch"] else "the frontier"
-    rows = result["rows"]
-    shown = f"{len(rows)} of {result['failing']} rows" if result["failing"] else f"{len(rows)} rows"
+    about = f"batch {str(result.get('batch'))[:12]}" if result.get("batch") else "the frontier"
+    rows = result.get("rows") or []
+    failing = result.get("failing")
+    shown = f"{len(rows)} of {failing} rows" if failing else f"{len(rows)} rows"
+    class_ = "bad" if result.get("severity") == CRITICAL else "quiet"
     return tag(
         "section",
-        tag("header", tag("h2", result["rule"]), tag("span", f"{result['severity']}, {about}", class_="bad")),
-        tag("p", result["message"]),
-        joined([tag("h3", shown), table(list(rows[0]), [_as_they_are(row) for row in rows])] if rows else []),
+        tag("header", tag("h2", result.get("rule")), tag("span", f"{result.get('severity')}, {about}", class_=class_)),
+        tag("p", result.get("message")),
+        tag("p", result.get("asked"), class_="quiet"),
+        joined([tag("h3", shown), table(list(rows[0]), [_as_they_are(row, rows[0]) for row in rows])] if rows else []),
+        joined([tag("p", "Its rows are too many to be kept.", class_="quiet")] if result.get("rows_left_out") else []),
     )
 
 
-def _as_they_are(row: Mapping[str, Any]) -> list[str | None]:
+def _checks(found: Mapping[str, Any]) -> Markup:
+    """Everything that was checked, and what was seen."""
+    results = found["results"]
+    if not results:
+        return joined([])
+    lines = [
+        (
+            _passed(bool(result.get("passed"))),
+            str(result.get("batch") or "")[:12],
+            result.get("rule"),
+            result.get("asked"),
+            result.get("observed"),
+        )
+        for result in results[:SHOWN_CHECKS]
+    ]
+    more = len(results) - len(lines) + int(found.get("results_left_out") or 0)
+    note = [tag("p", f"and {more:,} more", class_="quiet")] if more else []
+    return joined([tag("h3", "Checked"), table(("", "batch", "rule", "expectation", "observed"), lines), *note])
+
+
+def _passed(passed: bool) -> Markup:
+    return tag("span", "passed", class_="good") if passed else tag("span", "failed", class_="bad")
+
+
+def _others(shown: Shown) -> Markup:
+    """Links to the gate's other results."""
+    names = [name for name in islice(shown.names, SHOWN_RESULTS) if name != shown.chosen]
+    lines = [tag("li", _link(name, _second(name.kept_at)), f" {_SAYS[name.outcome][0]}") for name in names]
+    return joined([tag("h3", "Other runs of this gate"), tag("ul", joined(lines))] if lines else [])
+
+
+def _link(name: ResultName, text: str) -> Markup:
+    return tag("a", text, href="?" + urlencode({"result": name.name}))
+
+
+def _count(count: int, what: str) -> str:
+    plural = f"{what}es" if what.endswith("ch") else f"{what}s"
+    return f"{count:,} {what if count == 1 else plural}"
+
+
+def _as_they_are(row: Mapping[str, Any], first: Iterable[str]) -> list[str | None]:
     """Values, which are not figures of ours: a key of 12345 is not 12,345."""
-    return [None if value is None else str(value) for value in row.values()]
+    return [None if row.get(name) is None else str(row.get(name)) for name in first]

@@ -1,0 +1,61 @@
+"""What became since of what a gate run looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.collection import Gate
+from tidemark.model.instant import format_instant
+
+SHOWN_BATCHES = 20
+
+
+@dataclass(frozen=True)
+class Line:
+    """One sentence; `kind` is `good`, `bad` or `quiet`."""
+
+    text: str
+    kind: str
+
+
+def now_of(found: Mapping[str, Any], state: Arrangement | None) -> list[Line]:
+    """Sentences about the batches a kept result names, or about the frontier it was about; those that failed first."""
+    if state is None:
+        return [Line("the collection's state cannot be read now", "quiet")]
+    if found.get("gate") == Gate.FRONTIER:
+        return list(_frontier(found, state))
+    failed = {str(result.get("batch")) for result in found["results"] if _stops(result)}
+    batches = sorted(map(str, found["batches"]), key=lambda batch: (batch not in failed, batch))
+    lines = [_batch(batch, batch in failed, state) for batch in batches[:SHOWN_BATCHES]]
+    if len(batches) > len(lines):
+        lines.append(Line(f"and {len(batches) - len(lines):,} batches more", "quiet"))
+    return lines
+
+
+def _stops(result: Mapping[str, Any]) -> bool:
+    return not result.get("passed") and result.get("severity") == "critical"
+
+
+def _frontier(found: Mapping[str, Any], state: Arrangement) -> Iterator[Line]:
+    upper = found.get("upper")
+    if not isinstance(upper, int):
+        return
+    if state.vouched_upper >= upper:
+        yield Line(f"passes now: the frontier is vouched for up to {format_instant(state.vouched_upper)}", "good")
+    else:
+        yield Line(f"not vouched for yet: the frontier is so up to {format_instant(state.vouched_upper)}", "bad")
+
+
+def _batch(batch: str, failed: bool, state: Arrangement) -> Line:
+    name = f"batch {batch[:12]}"
+    if any(held.id == batch for held in state.quarantined):
+        return Line(f"{name}: mended since: it was quarantined, and its files may be ingested anew", "good")
+    live = next((held for held in state.live if held.id == batch), None)
+    if live is None:
+        return Line(f"{name}: no longer there: it was drained, merged or replaced", "quiet")
+    if state.is_vouched(live):
+        return Line(f"{name}: {'passes now' if failed else 'vouched for'} under the suite of today", "good")
+    return Line(f"{name}: not vouched for, and nothing behind it runs", "bad")

@@ -1,0 +1,64 @@
+"""What browsers may do with the plugin's answers: as good as nothing.
+
+Pages show values of source files, which anyone may have written. They are escaped; should one slip through all the
+same, it finds no script, no style, no form, no base and no way to send the browser elsewhere.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, MutableMapping
+from hashlib import sha256
+from typing import Any
+
+Message = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+
+_NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'"
+_FRAMES = "frame-ancestors 'self'"
+"""Airflow shows the plugin's pages within its own."""
+
+ANSWER = f"{_NOTHING}; {_FRAMES}; sandbox"
+"""Of JSON, errors and whatever is no page."""
+
+HEADERS = {
+    "Content-Security-Policy": ANSWER,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+_ENCODED = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
+
+def page(style: str, *, live: bool = False) -> str:
+    """The policy of a page whose one style sheet is `style`.
+
+    Its sandbox gives a page no origin: a click may lead to Airflow's pages, nothing else leads anywhere. A `live` page
+    loads itself anew, which browsers call automatic and allow only where scripts would be (there are none: no source
+    of them is allowed); and as itself, or the login would not come along.
+    """
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    allowed = "allow-top-navigation-by-user-activation"
+    if live:
+        allowed += " allow-same-origin allow-scripts"
+    return f"{_NOTHING}; style-src 'sha256-{digest}'; {_FRAMES}; sandbox {allowed}"
+
+
+class Protected:
+    """An ASGI app whose every answer carries HEADERS, unless it says otherwise itself."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
+        async def protected(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                sent = list(message.get("headers", ()))
+                named = {name.lower() for name, _ in sent}
+                missing = [(name, value) for name, value in _ENCODED if name not in named]
+                message["headers"] = [*sent, *missing]
+            await send(message)
+
+        await self._app(scope, receive, protected if scope["type"] == "http" else send)
