@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tidemark.arrow.columns import Ints, integers, replaced
 from tidemark.arrow.order import starts
+from tidemark.arrow.plain import plain_values
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME
 from tidemark.errors import InvalidUsage
 from tidemark.model.frontier import CompactionFunction
@@ -72,4 +73,4 @@ def summed(diffs: Ints, firsts: npt.NDArray[np.intp], describe: Callable[[int], 
 
 
 def _described(updates: pa.RecordBatch, row: int, columns: Sequence[str]) -> str:
-    return ", ".join(f"{name} {updates.column(name)[row].as_py()!r}" for name in columns)
+    return ", ".join(f"{name} {plain_values(updates.column(name).slice(row, 1))[0]!r}" for name in columns)

@@ -118,6 +118,9 @@ def _complaint(one: pa.Array, declared: ColumnType) -> str:
         value = one.cast(pa.timestamp(one.type.unit)).cast(pa.int64())[0].as_py()
         what = "nanoseconds that would be lost" if one.type.unit == "ns" else "a time out of range"
         return f"is declared timestamp and holds {what}: {value} {one.type.unit} since the epoch"
+    if pa.types.is_date64(one.type):
+        value = one.cast(pa.int64())[0].as_py()
+        return f"is declared {declared} and holds a day out of range: {value} ms since the epoch"
     try:
         value = one[0].as_py()
     except UnicodeDecodeError:

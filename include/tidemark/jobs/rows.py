@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -71,12 +72,20 @@ def _filtered(batch: pa.RecordBatch, conditions: Mapping[str, str]) -> pa.Record
     return batch
 
 
+def _far(text: str) -> int | None:
+    """A time or day beyond the years 1 to 9999, which is shown as the number it is; eight digits are a date."""
+    return int(text) if re.fullmatch(r"-\d{6,19}|\d{7}|\d{9,19}", text) else None
+
+
 def _value(name: str, text: str, type_: pa.DataType) -> pa.Scalar:
     try:
         if pa.types.is_timestamp(type_):
-            return pa.scalar(from_datetime(datetime.fromisoformat(text)), pa.int64()).cast(type_)
+            return pa.scalar(_far(text) or from_datetime(datetime.fromisoformat(text)), pa.int64()).cast(type_)
         if pa.types.is_date32(type_):
-            return pa.scalar(date.fromisoformat(text), type_)
+            days = _far(text)
+            return (
+                pa.scalar(date.fromisoformat(text), type_) if days is None else pa.scalar(days, pa.int32()).cast(type_)
+            )
         if pa.types.is_boolean(type_):
             return pa.scalar(_TRUTHS[text.lower()], type_)
         if pa.types.is_integer(type_):

@@ -35,6 +35,7 @@ td, th { text-align: left; padding: .22rem .9rem .22rem 0; vertical-align: top; 
 th { color: var(--quiet); font-weight: 500 }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums }
 .scroll { overflow-x: auto }
+p, li { overflow-wrap: anywhere } td { overflow-wrap: break-word; max-width: 40rem }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); gap: 0 2.5rem }
 .lane { display: grid; grid-template-columns: 6.5rem 1fr; align-items: center; margin: 3px 0 }
 .track { width: 100%; background: var(--soft); border-radius: 3px }
