@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.quality.support import DAY, InProcess, World, collection, fact
@@ -172,9 +173,13 @@ def test_a_large_batch_is_judged_by_spark_and_shows_its_rows(
 ) -> None:
     monkeypatch.setenv("TIDEMARK_DOCS", str(tmp_path / "docs"))
     monkeypatch.setattr(gate_job, "PANDAS_ROWS", 2)
-    quality = [{"expect_column_values_to_be_in_set": {"column": "status", "value_set": ["new", "paid"]}}]
+    quality = [
+        {"expect_column_values_to_be_in_set": {"column": "status", "value_set": ["new", "paid"]}},
+        {"expect_column_values_to_be_between": {"column": "at", "max_value": "9999-12-31"}},
+    ]
     world = World(collection(Envelope.UPSERT, quality=quality), LocalStore(str(tmp_path / "store")))
-    world.ingest(1, ROWS)
+    far = pa.scalar(2**62, pa.timestamp("us", "UTC"))
+    world.ingest(1, [*ROWS, fact(6, time=DAY, at=far)])
 
     class OnSpark(InProcess):
         def __init__(self) -> None:
@@ -186,5 +191,7 @@ def test_a_large_batch_is_judged_by_spark_and_shows_its_rows(
         gate_job.gate(world.job(), Gate.UNSEALED)
     (file,) = (tmp_path / "docs" / "orders" / "unsealed").iterdir()
     report = json.loads(file.read_text())
-    (failure,) = [result for result in report["results"] if not result["passed"]]
-    assert [(row["id"], row["_row"]) for row in failure["rows"]] == [(4, 4)]
+    failures = [result for result in report["results"] if not result["passed"]]
+    assert [[(row["id"], row["_row"]) for row in failure["rows"]] for failure in failures] == [[(4, 4)], [(6, 6)]]
+    assert failures[1]["message"] == f"1 row holds {2**62}, not max_value 9999-12-31"
+    assert [row["at"] for row in failures[1]["rows"]] == [str(2**62)]

@@ -20,7 +20,7 @@ STEP_DOCS: Mapping[str, str] = {
     "`extra`. Skipped while the seal waits for an earlier interval.",
 }
 
-_OPEN = "If it fails, the log and **Data docs** show the failing rows, and nothing behind it runs."
+_OPEN = "**Data docs** shows what this run found. If it fails, the failing rows too, and nothing behind it runs."
 
 GATE_DOCS: Mapping[Gate, str] = {
     Gate.UNSEALED: f"Schema, nulls, time bounds, late share, volume, and the collection's own expectations. {_OPEN} "

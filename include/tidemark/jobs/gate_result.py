@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from time import time_ns
 
-from tidemark.errors import TidemarkError
 from tidemark.jobs.job import Job
 from tidemark.quality.report import GateReport
 from tidemark.quality.results import Results, ran, results_of
-from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, Unavailable
 
 
 def results_for(job: Job) -> Results | None:
@@ -28,6 +26,6 @@ def keep_result(job: Job, report: GateReport, *, looked: bool = False, error: st
             return None
         document = {**report.as_dict(), "error": error}
         return results.keep(document, ran(job.attempt), outcome, time_ns() // 1_000)
-    except (TidemarkError, OSError, AlreadyExists, Indeterminate, Missing, Unavailable) as problem:
+    except Exception as problem:  # of whatever kind: what the gate found is what counts
         job.note(f"the gate's result could not be kept: {problem}")
         return None
