@@ -20,6 +20,8 @@ from tests.dags.test_run import DAYS, head, resident, run
 from tidemark.airflow.place import place_of
 from tidemark.arrow.read import as_of
 from tidemark.jobs.verify import verify
+from tidemark.model.collection import Gate
+from tidemark.quality.results import results_of
 
 pytestmark = [pytest.mark.s3, pytest.mark.timeout(600)]
 
@@ -35,6 +37,7 @@ def orders(collections: Path, resident: Path, database: None, stores: Stores, mo
         landing.create(f"orders/2024-01-01/{number}.csv", data)
     monkeypatch.setenv("TIDEMARK_LANDING", landing.url)
     monkeypatch.setenv("TIDEMARK_ROOT", root.url)
+    monkeypatch.delenv("TIDEMARK_DOCS")  # so that gates leave their results in the root
     monkeypatch.setenv("TIDEMARK_LAUNCHER", "resident")
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     return collections / "orders.yaml"
@@ -53,6 +56,10 @@ def test_a_day_goes_from_landing_to_trace_in_a_bucket(orders: Path) -> None:
     held = [[row["id"], row["status"], row["_multiplicity"]] for row in as_of(job.store, after).to_pylist()]
     assert sorted(held) == [[1, "open", 1], [2, "open", 1]]
     assert read_by_spark(os.environ["TIDEMARK_ROOT"], "orders") == sorted(held)
+    kept = results_of(os.environ["TIDEMARK_ROOT"])
+    assert kept is not None
+    outcomes = {str(gate): [name.outcome for name in kept.names("orders", gate)] for gate in Gate}
+    assert outcomes == {"unsealed": ["passed"], "frontier": ["passed"], "trace": ["passed"], "compaction": ["nothing"]}
 
 
 def read_by_spark(root: str, name: str) -> list[list[object]]:
