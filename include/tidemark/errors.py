@@ -7,28 +7,70 @@
     ├── Corruption       storage does not hold what was written; stop and look          exit 1
     ├── Contention       lost too many races; nothing happened; run again               exit 75
     │   └── Fenced       a newer attempt of the same step and interval took over        exit 75
-    ├── StorageFailed    storage is full, read-only or down; mend it, then run again        exit 75
     ├── NotReady         the input has not landed yet; run again later                  exit 75
+    ├── Unavailable      storage, a file or memory could not be had for now; run again  exit 75
+    │   └── Unwritable   storage is full or read-only; mend it, then run again          exit 75
     └── CommitUnknown    may have happened; run again, delete nothing                   exit 75
 
 Every error takes one message of one line and survives pickling, because errors cross process boundaries between
-executors, drivers and Airflow tasks.
+executors, drivers and Airflow tasks. What a message tells of data is bounded, names by `listed` and texts by
+`shortened`, and so is any message as a whole: no input can make one that is too long to arrive.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 REFUSED = 1
 """Exit code: a retry of the same call will not help."""
 RETRY_SAFE = 75
 """Exit code (EX_TEMPFAIL): the same call may be made again, and should be."""
+MAX_MESSAGE = 4_000
+"""Characters of an error's message; a longer one loses its middle."""
+MAX_LINE = 64 * 1024
+"""Characters of the line of JSON that is an app's result; a longer one is none, as it goes into Airflow's database."""
+MAX_REASON = 1_000
+"""Characters of what is kept of a file that was refused, or of one finding."""
+LISTED = 20
+"""Names that a message lists, of at most so many characters each:"""
+NAME_LENGTH = 80
+
+
+def shortened(text: str, most: int = MAX_MESSAGE) -> str:
+    """The text, as UTF-8 can hold it; of more than `most` characters its start, how many are left out, and its end."""
+    if len(text) > most:
+        gap = f" … and {len(text) - most:,} more characters … "
+        end = max(0, most - len(gap)) // 4
+        text = text[: max(0, most - len(gap) - end)] + gap + text[len(text) - end :]
+    if text.isascii():
+        return text
+    told = text.encode("utf-8", "backslashreplace").decode()
+    return told if len(told) <= most else shortened(told, most)
+
+
+def listed(names: Iterable[object], most: int = LISTED) -> str:
+    """Names for a message: the first ones, and how many more there are."""
+    held = list(names)
+    told = ", ".join(shortened(str(name), NAME_LENGTH) for name in held[:most])
+    return told if len(held) <= most else f"{told} … and {len(held) - most:,} more"
+
+
+def plain_line(text: str, most: int = MAX_REASON) -> str:
+    """A text for one line, `shortened`: control characters, line ends among them, as their escapes."""
+    text = shortened(text, most)
+    if text.isprintable():
+        return text
+    return shortened("".join(c if c.isprintable() else ascii(c)[1:-1] for c in text), most)
 
 
 class TidemarkError(Exception):
     """Base of all errors Tidemark raises on purpose. `kind` is stable and appears in JSON results."""
 
     exit_code: ClassVar[int] = REFUSED
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(shortened(one) if isinstance(one, str) else one for one in arguments))
 
     @property
     def kind(self) -> str:
@@ -78,17 +120,35 @@ class Fenced(Contention):
     """A newer attempt of the same step and interval has taken over; this one must not commit."""
 
 
-class StorageFailed(TidemarkError):
-    """Storage does not take or answer requests: full, read-only, throttled for long, down. Nothing happened; when it is
-    well again, run the same step again."""
-
-    exit_code: ClassVar[int] = RETRY_SAFE
-
-
 class NotReady(TidemarkError):
     """The interval's files have not landed (its folder or marker is not there). Run the same step again later."""
 
     exit_code: ClassVar[int] = RETRY_SAFE
+
+
+class Unavailable(TidemarkError):
+    """Storage, a source file or memory could not be had for now: no verdict on what is in it. Nothing happened; run the
+    same step again."""
+
+    exit_code: ClassVar[int] = RETRY_SAFE
+
+    @property
+    def kind(self) -> str:
+        return Unavailable.__name__
+
+
+class Unwritable(Unavailable):
+    """Storage is full, over quota or read-only: no writes until somebody acts, and trying again soon is no use."""
+
+    @property
+    def kind(self) -> str:
+        return Unwritable.__name__
+
+
+def out_of_memory(what: str, error: MemoryError) -> Unavailable:
+    """What memory that runs out (Arrow's error, too) means for whoever was doing `what`."""
+    said = (str(error).splitlines() or ["out of memory"])[0]
+    return Unavailable(f"{what}: memory ran out ({said}); run the step again, with more memory or fewer tasks at once")
 
 
 class CommitUnknown(TidemarkError):

@@ -9,11 +9,9 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from tidemark.errors import REFUSED
+from tidemark.errors import MAX_LINE, REFUSED
 
 _DECODER = json.JSONDecoder()
-MAX_LINE = 64 * 1024
-"""Longer lines are no result: what a task returns goes into Airflow's database."""
 
 
 def attempt_token(context: Any) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, get_type_hints
 import typer
 
 from tidemark.cli import output
-from tidemark.errors import InvalidUsage, TidemarkError, Unvouched
+from tidemark.errors import InvalidUsage, TidemarkError, Unavailable, Unvouched, shortened
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -167,6 +167,8 @@ def run(call: Call, body: Callable[[Call], None]) -> int:
             body(call)
     except UsageError as error:
         return report(call, error, USAGE)
+    except Unavailable as error:
+        return report(call, Unavailable(f"{error}; nothing happened, run it again"), 1)
     except TidemarkError as error:
         return report(call, error, 1)
     except typer.Exit as finished:
@@ -180,7 +182,7 @@ def run(call: Call, body: Callable[[Call], None]) -> int:
 
 def report(call: Call, error: Exception, code: int) -> int:
     """Say what went wrong: one line on stderr, and under --json a document too."""
-    message = output.one_line(str(error)) or type(error).__name__
+    message = shortened(output.one_line(str(error))) or type(error).__name__
     kind = error.kind if isinstance(error, TidemarkError) else type(error).__name__
     described = {"kind": kind, "message": message}
     if isinstance(error, Unvouched) and error.gate:
@@ -195,11 +197,11 @@ def report(call: Call, error: Exception, code: int) -> int:
 
 def _outside(error: Exception) -> Exception:
     """Storage or the system failing is no bug of ours and needs no traceback; anything else does."""
-    from tidemark.errors import CommitUnknown, StorageFailed
-    from tidemark.storage.store import Indeterminate, Missing, Unavailable
+    from tidemark.errors import CommitUnknown, out_of_memory
+    from tidemark.storage.store import Indeterminate, Missing
 
-    if isinstance(error, Unavailable):
-        return StorageFailed(f"storage failed: {error}; nothing happened, run it again when it is well")
+    if isinstance(error, MemoryError):
+        return out_of_memory("the command", error)
     if isinstance(error, Indeterminate):
         return CommitUnknown(f"storage did not say whether a write happened: {error}; running it again is safe")
     if isinstance(error, Missing):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidemark import __version__
-from tidemark.errors import RETRY_SAFE, InvalidUsage, TidemarkError
+from tidemark.errors import MAX_LINE, RETRY_SAFE, InvalidUsage, TidemarkError, shortened
 from tidemark.jobs.job import Job, Runner, collection_store, fresh_id, writer_name
 from tidemark.model.collection import Gate
 from tidemark.model.instant import parse_duration, parse_instant
@@ -70,17 +70,41 @@ def main(step: str, argv: Sequence[str]) -> int:
         result = run(step, args, lambda: spark_runner(step, args))
     except TidemarkError as error:
         told = {"step": step, "error": {"kind": error.kind, "message": str(error)}, **getattr(error, "details", {})}
-        print(json.dumps(told), flush=True)
+        print(result_line(told), flush=True)
         return error.exit_code
     except Exception as error:
         import traceback
 
         traceback.print_exc()
-        line = {"kind": type(error).__name__, "message": str(error).splitlines()[0] if str(error) else repr(error)}
-        print(json.dumps({"step": step, "error": line}), flush=True)
+        message = shortened(str(error).splitlines()[0] if str(error) else repr(error))
+        print(result_line({"step": step, "error": {"kind": type(error).__name__, "message": message}}), flush=True)
         return RETRY_SAFE
-    print(json.dumps(result), flush=True)
+    print(result_line(result), flush=True)
     return 0
+
+
+def result_line(told: dict[str, Any]) -> str:
+    """A result as one line of JSON that the launchers take: what makes it longer than MAX_LINE loses the ends of its
+    lists and the middles of its texts, and never what was outcome or error."""
+    line = json.dumps(told)
+    for items, text in ((200, 4_000), (50, 1_000), (20, 200), (5, 100)):
+        if len(line) <= MAX_LINE:
+            return line
+        line = json.dumps({name: _trimmed(value, items, text) for name, value in told.items()})
+    if len(line) > MAX_LINE:
+        line = json.dumps({name: told[name] for name in ("step", "collection", "outcome", "error") if name in told})
+    return line
+
+
+def _trimmed(value: Any, items: int, text: int) -> Any:
+    if isinstance(value, str):
+        return shortened(value, text)
+    if isinstance(value, dict):
+        return {name: _trimmed(held, items, text) for name, held in list(value.items())[:items]}
+    if isinstance(value, list | tuple):
+        more = [f"… and {len(value) - items:,} more"] if len(value) > items else []
+        return [_trimmed(held, items, text) for held in value[:items]] + more
+    return value
 
 
 def without_spark(step: str, argv: Sequence[str]) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage, StorageFailed
+from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage
 from tidemark.model.change import Change
 from tidemark.model.transition import AlreadyApplied, Applied, FencedOff, Stale, apply, conflict
 from tidemark.storage import plans
@@ -99,7 +99,7 @@ class StateLog:
         Loses races gracefully: folds what others committed, and tries again while the change still fits. The objects
         that the change is the first to name are there, or the answer is Lost. Safe to call again with the same change
         after any error. Raises Fenced if a newer attempt has taken over, Contention if too many races were lost,
-        StorageFailed if the store is full, read-only or kept refusing, CommitUnknown if it never said whether the
+        Unavailable if the store is full, read-only or kept refusing, CommitUnknown if it never said whether the
         version was created.
         """
         identity = self.new_id()
@@ -142,13 +142,13 @@ class StateLog:
         raise Contention(f"lost {ATTEMPTS} races for version {head.version + 1}; run the step again")
 
     @staticmethod
-    def _failed(failure: Unavailable, version: int, unknown: bool) -> StorageFailed | CommitUnknown:
+    def _failed(failure: Unavailable, version: int, unknown: bool) -> Unavailable | CommitUnknown:
         if unknown:
             return CommitUnknown(
                 f"the store did not say whether version {version} was created, and then failed: {failure}; "
                 "mend it and run the step again"
             )
-        return StorageFailed(f"version {version} was not created: {failure}; mend the storage and run the step again")
+        return type(failure)(f"version {version} was not created: {failure}")
 
     def _caught_up(self, head: Head, written: Written, identity: str) -> Head | Stale | Committed:
         """The head after what others committed; Committed if the change is among it, Stale if it fits no more."""

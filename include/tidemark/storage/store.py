@@ -8,10 +8,21 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from tidemark.errors import InvalidUsage
+from tidemark.errors import InvalidUsage, Unavailable, Unwritable
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+__all__ = [
+    "AlreadyExists",
+    "Indeterminate",
+    "Missing",
+    "ObjectInfo",
+    "ObjectStore",
+    "Unavailable",
+    "Unwritable",
+    "checked_key",
+]
 
 
 class AlreadyExists(Exception):
@@ -24,14 +35,6 @@ class Missing(Exception):
 
 class Indeterminate(Exception):
     """The store did not say whether a write took effect (time-out, lost connection, server error)."""
-
-
-class Unavailable(Exception):
-    """The store refused a request without doing anything (throttled, no permission for now). Try again later."""
-
-
-class Unwritable(Unavailable):
-    """Full, over quota or read-only: no writes until somebody acts, and trying again soon is no use."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from tidemark.errors import Corruption, TidemarkError
+from tidemark.errors import Corruption, TidemarkError, plain_line
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.transition import Applied, FencedOff, Stale, apply
 from tidemark.storage.log import StateLog
@@ -26,6 +26,9 @@ class Finding:
     detail: str
     batch: str = ""
     object: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "detail", plain_line(self.detail))
 
     @property
     def subject(self) -> str:

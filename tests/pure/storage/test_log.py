@@ -7,7 +7,7 @@ import pytest
 from support.faulty import Clock, Fault, FaultyStore, InterruptedStore, LostAckStore, WrappedStore
 from support.stores import Stores
 from support.world import collection, interval
-from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage, StorageFailed
+from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Created, Sealed
 from tidemark.model.transition import Stale
@@ -145,7 +145,7 @@ def test_a_full_disk_is_said_at_once_and_is_no_lost_race(stores: Stores):
     created(inner)
     full = Refusing(inner, Unwritable("versions/0/2.json: No space left on device"))
     log = log_of(full)
-    with pytest.raises(StorageFailed, match="No space left on device"):
+    with pytest.raises(Unwritable, match="No space left on device"):
         log.commit(log.load(), attempted(1))
     assert full.creates == 1
     assert fences(inner) == []
@@ -163,7 +163,7 @@ def test_a_store_that_refuses_all_the_time_is_named_not_called_a_race(stores: St
     inner = stores()
     created(inner)
     log = log_of(Refusing(inner, Unavailable("2.json: SlowDown")))
-    with pytest.raises(StorageFailed, match="SlowDown"):
+    with pytest.raises(Unavailable, match="SlowDown"):
         log.commit(log.load(), attempted(1))
 
 
