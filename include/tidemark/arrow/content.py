@@ -3,30 +3,49 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from tidemark.errors import NotReady
+from tidemark.errors import NotReady, Unavailable, out_of_memory, plain_line
 from tidemark.model.ledger import SourceFile
-from tidemark.storage.landing import open_source, token_of
-from tidemark.storage.store import Unavailable
+from tidemark.storage.landing import open_source, token_of, unreadable
 
 IN_MEMORY_BYTES = 64 * 2**20
 """Files up to this size are fetched once and kept while they are decoded; larger ones are read again and again."""
+MAX_ROW_BYTES = 16 * 2**20
+"""Bytes of one row: a line of JSON, a record of CSV, the values of a row of Parquet. A file with a longer one is
+refused: rows are held in memory several at a time, here and at every step to come."""
 _READ_BYTES = 2**20
 
 
 class BadFile(Exception):
-    """A source file that cannot be taken, and why, in one line."""
+    """A source file that cannot be taken, and why, in one line of bounded length, whatever the file holds."""
 
     def __init__(self, path: str, reason: str) -> None:
+        reason = plain_line(reason)
         super().__init__(path, reason)
         self.path, self.reason = path, reason
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
+
+
+@contextmanager
+def memory_is_no_verdict(what: str) -> Iterator[None]:
+    """Memory, or threads, that run out are Unavailable: they say nothing about what was being read."""
+    try:
+        yield
+    except MemoryError as error:
+        raise out_of_memory(what, error) from error
+    except pa.ArrowException as error:
+        if type(error) is not pa.ArrowException:
+            raise
+        # Its own class for what is unknown to it: no thread could be started, for one.
+        raise Unavailable(f"{what}: {str(error).splitlines()[0]}; run the step again") from error
 
 
 @dataclass(frozen=True)
@@ -46,7 +65,12 @@ class Content:
         """The content from its start. A failing storage is Unavailable, never taken for a bad file."""
         if self.data is not None:
             return pa.BufferReader(self.data)
-        return pa.PythonFile(_Reading(open_source(self.path)), mode="r")
+        try:
+            return pa.PythonFile(_Reading(self.path, open_source(self.path)), mode="r")
+        except FileNotFoundError:
+            raise NotReady(f"{self.path} is gone since it was listed; run the step again") from None
+        except OSError as error:
+            raise unreadable(self.path, error) from error
 
     def check_unchanged(self) -> None:
         """Raise NotReady if the file is no longer what was identified: what was read of it since may be a mixture."""
@@ -55,7 +79,7 @@ class Content:
 
 
 def fetch(file: SourceFile) -> Content:
-    """Identify a file. Raises BadFile if it cannot be read, NotReady if it is gone or not the one that was listed."""
+    """Identify a file. Raises Unavailable if it cannot be read now, NotReady if it is gone or not the one listed."""
     digest = hashlib.sha256()
     size, kept = 0, None
     try:
@@ -71,9 +95,7 @@ def fetch(file: SourceFile) -> Content:
     except FileNotFoundError:
         raise NotReady(f"{file.path} is gone since it was listed; run the step again") from None
     except OSError as error:
-        if file.path.startswith("s3://"):
-            raise Unavailable(f"{file.path}: {error}") from error
-        raise BadFile(file.path, f"cannot be read: {error.strerror or error}") from None
+        raise unreadable(file.path, error) from error
     if size != file.bytes or (file.sha256 and digest.hexdigest() != file.sha256):
         raise NotReady(
             f"{file.path} changed since it was listed: was {file.bytes} bytes, is {size}; run the step again"
@@ -86,8 +108,8 @@ def fetch(file: SourceFile) -> Content:
 class _Reading:
     """An input as Arrow reads it, whose failures are told apart from a bad file's."""
 
-    def __init__(self, native: pa.NativeFile) -> None:
-        self._native = native
+    def __init__(self, path: str, native: pa.NativeFile) -> None:
+        self._path, self._native = path, native
 
     @property
     def closed(self) -> bool:
@@ -100,7 +122,7 @@ class _Reading:
         try:
             return self._native.read_buffer(size)
         except OSError as error:
-            raise Unavailable(f"reading failed: {error}") from error
+            raise unreadable(self._path, error) from error
 
     def seek(self, offset: int, whence: int = 0) -> int:
         return int(self._native.seek(offset, whence))

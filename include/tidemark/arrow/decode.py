@@ -10,24 +10,21 @@ Nothing is ever rounded, wrapped or guessed (strict.py says what fits what).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tidemark.arrow import csvfile, debezium, jsonlfile
 from tidemark.arrow.content import BadFile, Content, fetch
-from tidemark.arrow.parquetfile import whole
+from tidemark.arrow.parquetfile import opened
 from tidemark.arrow.schema import DELETED, ROW, source_schema
 from tidemark.arrow.typed import check_values, typed
+from tidemark.errors import listed
 from tidemark.model import predicate
 from tidemark.model.collection import Collection, Column, Envelope, Format
 
 __all__ = ["BadFile", "Content", "decode", "fetch", "source_columns"]
-
-BATCH_ROWS = 65_536
-"""Rows of a Parquet file decoded at once."""
 
 
 def source_columns(collection: Collection) -> tuple[Column, ...]:
@@ -52,15 +49,18 @@ def decoded_schema(collection: Collection) -> pa.Schema:
 
 
 def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]:
-    """The rows of a file in order. Raises BadFile at the first thing that is wrong, also after some rows were given:
-    take them only when all have come."""
+    """The rows of a file in order, a bounded number of bytes at a time.
+
+    Raises BadFile at the first thing that is wrong, also after some rows were given: take them only when all have come.
+    Raises Unavailable where memory or storage fail.
+    """
     columns = source_columns(collection)
     if collection.source.envelope is Envelope.DEBEZIUM:
         yield from debezium.decode(content, collection, columns, decoded_schema(collection))
         return
     schema = decoded_schema(collection)
     first = 0
-    for block in _blocks(content, collection.source.format, columns):
+    for block in _blocks(content, collection, columns):
         arrays = [typed(content, collection, column, block.column(column.name), first) for column in columns]
         rows = pa.array(np.arange(first, first + block.num_rows))
         for column, array in zip(columns, arrays, strict=True):
@@ -71,25 +71,25 @@ def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _blocks(content: Content, file_format: Format, columns: tuple[Column, ...]) -> Iterator[pa.RecordBatch]:
-    match file_format:
+def _blocks(content: Content, collection: Collection, columns: tuple[Column, ...]) -> Iterator[pa.RecordBatch]:
+    match collection.source.format:
         case Format.PARQUET:
-            return _parquet_blocks(content, [column.name for column in columns])
+            return _parquet_blocks(content, collection, columns)
         case Format.CSV:
             return csvfile.read_blocks(content, [column.name for column in columns])
         case Format.JSONL:
             return jsonlfile.read_blocks(content, columns)
 
 
-def _parquet_blocks(content: Content, names: list[str]) -> Iterator[pa.RecordBatch]:
-    try:
-        with content.open() as source:
-            file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
-            has = file.schema_arrow.names
-            for name in names:
-                if has.count(name) != 1:
-                    what = "in the file twice" if name in has else "missing"
-                    raise BadFile(content.path, f"column {name} is {what}; the file has {', '.join(has)}")
-            yield from whole(file, BATCH_ROWS, names)
-    except (pa.ArrowException, OSError, EOFError) as error:
-        raise BadFile(content.path, f"cannot be read as Parquet: {str(error).splitlines()[0]}; truncated?") from None
+def _parquet_blocks(content: Content, collection: Collection, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    with opened(content) as file:
+        has = file.schema.names
+        for column in columns:
+            if has.count(column.name) != 1:
+                what = "in the file twice" if column.name in has else "missing"
+                raise BadFile(content.path, f"column {column.name} is {what}; the file has {listed(has)}")
+        for column in columns:
+            # A type that cannot be the declared one is refused before any value of it is expanded.
+            held = file.schema.field(column.name).type
+            typed(content, collection, column, pa.array([], held), 0)
+        yield from file.blocks([column.name for column in columns])

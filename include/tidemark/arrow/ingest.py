@@ -23,15 +23,15 @@ from tidemark.arrow.parts import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWri
 from tidemark.arrow.schema import sort_columns, unsealed_schema
 from tidemark.errors import NotReady
 from tidemark.model.batch import ObjectRef, Part
-from tidemark.model.ledger import LedgerEntry, SourceFile, Status
+from tidemark.model.ledger import LedgerEntry, SourceFile, Status, set_aside
 from tidemark.plan.tasks import IngestAnswer, IngestTask, ReplayTask
 from tidemark.storage.store import ObjectStore
 
 SORTED_ROWS = PART_ROWS // ROW_GROUP_ROWS * ROW_GROUP_ROWS
 """Most rows sorted together: what fills one part."""
-SORTED_BYTES = 256 * 2**20
+SORTED_BYTES = 128 * 2**20
 """Most bytes of rows held for sorting, for rows that are wide."""
-CHECKED_BYTES = 256 * 2**20
+CHECKED_BYTES = 128 * 2**20
 """Most bytes of decoded rows kept until their file is known to be whole; a file with more is decoded twice."""
 
 
@@ -40,7 +40,8 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
 
     A file that cannot be taken gives a quarantined entry with its reason, and none of its rows is in any part. The
     entries are in the order of the files; their `rows` are those applied, and add up to the parts' rows. Raises
-    NotReady if a file changes while it is read.
+    NotReady if a file changes while it is read, Unavailable if one, or memory for it, cannot be had now: which is no
+    verdict on any file.
     """
     parts = SortedParts(store, task)
     entries = [_ingest_file(store, task, file, parts) for file in task.files]
@@ -48,15 +49,12 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
 
 
 def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: SortedParts) -> LedgerEntry:
-    try:
-        content = fetch(file)
-    except BadFile as bad:
-        return _quarantined(task, file, file.sha256 or "", bad)
+    content = fetch(file)
     try:
         blocks = _checked(content, task)
     except BadFile as bad:
         content.check_unchanged()
-        return _quarantined(task, file, content.sha256, bad)
+        return set_aside(task.collection, task.interval, file, content.sha256, bad.reason)
     frame = Frame(task.seal, task.since, task.interval.upper - 1)
     applied = late_applied = late_discarded = late_moved = 0
     with LateObject(store, task.prefix) as late:
@@ -86,12 +84,6 @@ def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: 
         late_discarded,
         reference,
         rows_late_moved=late_moved,
-    )
-
-
-def _quarantined(task: IngestTask, file: SourceFile, sha256: str, bad: BadFile) -> LedgerEntry:
-    return LedgerEntry(
-        file.identity, file.bytes, sha256, file.token, task.interval, Status.QUARANTINED, reason=bad.reason
     )
 
 
@@ -141,9 +133,9 @@ class SortedParts:
         if not self._held:
             return
         collection = self._task.collection
-        table = pa.Table.from_batches(self._held, self._schema)
-        self._held, self._rows, self._bytes = [], 0, 0
-        ordered = sort(table, sort_columns(collection, facts=collection.keyed))
+        held, self._held, self._rows, self._bytes = self._held, [], 0, 0
+        ordered = sort(pa.Table.from_batches(held, self._schema), sort_columns(collection, facts=collection.keyed))
+        held.clear()
         key_width = len(collection.key)
         for rows in self._apart(ordered):
             with PartWriter(

@@ -1,7 +1,8 @@
 """Delta files in JSON lines: UTF-8, one JSON object a line. Blank lines are skipped.
 
-Arrow parses blocks of lines. It is laxer than this format (it takes `null` for a row, and dies of one at the start), so
-a block it might misread, and one it refuses, is parsed by Python, line by line: slow, exact, and with a line number.
+Arrow parses blocks of lines. It is laxer than this format (it takes `null` for a row, and dies of one at the start; it
+looks at no byte of a field it ignores, and takes `Inf` for a number), so a block it might misread, and one it refuses,
+is parsed by Python, line by line: slow, exact, and with a line number.
 A column's name may be a path, `source.ts_ms`: the field of an object within the row.
 """
 
@@ -19,13 +20,16 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from tidemark.arrow.columns import leaves, nested
-from tidemark.arrow.content import BadFile, Content
+from tidemark.arrow.content import MAX_ROW_BYTES, BadFile, Content, memory_is_no_verdict
 from tidemark.arrow.schema import ARROW_TYPES
 from tidemark.arrow.strict import shown
+from tidemark.errors import listed
 from tidemark.model.collection import Column, ColumnType
 
 BLOCK_BYTES = 8 * 2**20
-MAX_LINE_BYTES = 64 * 2**20
+MAX_LINE_BYTES = MAX_ROW_BYTES
+MAX_CELLS = 4_000_000
+"""Values decoded at once: an absent field takes no byte of a line, and eight in memory."""
 _BOM = b"\xef\xbb\xbf"
 # A line that does not start with `{`; a null or a second object after an object. Three searches, as each alone runs
 # along its first literal byte, and one with `|` would not.
@@ -45,18 +49,19 @@ def read_blocks(
     schema = pa.schema([(column.name, raw_type(column.type)) for column in columns])
     unseen = set() if optional else {column.name for column in columns}
     line, rows = 1, 0
-    for block in _blocks(content):
-        if null_line is not None and (block.startswith(b"null") or b"\nnull" in block):
-            block = _NULL_LINE.sub(null_line, block)
-        batch = _fast(block, schema)
-        if batch is None:
-            batch = _exact(content, block, line, columns, schema)
+    for block in _blocks(content, most_lines=max(1, MAX_CELLS // max(1, len(columns)))):
+        with memory_is_no_verdict(content.path):
+            if null_line is not None and (block.startswith(b"null") or b"\nnull" in block):
+                block = _NULL_LINE.sub(null_line, block)
+            batch = _fast(block, schema)
+            if batch is None:
+                batch = _exact(content, block, line, columns, schema)
         unseen -= {name for name in unseen if batch.column(name).null_count < batch.num_rows}
         line += block.count(b"\n")
         rows += batch.num_rows
         yield batch
     if rows and (missing := sorted(unseen - _present(content, unseen))):
-        has = ", ".join(next(name_lists(content), []))
+        has = listed(next(_name_lists(content), []))
         raise BadFile(content.path, f"column {missing[0]} is missing from every line; the first line has {has}")
 
 
@@ -70,39 +75,57 @@ def line_of(content: Content, row: int) -> int:
     return next((line for at, (line, _) in enumerate(_lines(content)) if at == row), 0)
 
 
-def name_lists(content: Content) -> Iterator[list[str]]:
-    """The field names of each row."""
-    for _, text in _lines(content):
-        pairs = json.loads(text, object_pairs_hook=_Pairs)
-        yield [name for name, _ in pairs] if isinstance(pairs, _Pairs) else []
-
-
 def parsed_lines(content: Content) -> Iterator[tuple[int, Any]]:
     """Each row as Python has it, with its line. Slow: for few rows. Raises BadFile for what is not JSON."""
     for line, text in _lines(content):
-        try:
-            yield line, json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BadFile(content.path, f"line {line}: not JSON: {error}; truncated?") from None
+        yield line, _loaded(content, line, text)
 
 
-def _blocks(content: Content) -> Iterator[bytes]:
+def _name_lists(content: Content) -> Iterator[list[str]]:
+    """The field names of each row."""
+    for line, text in _lines(content):
+        pairs = _loaded(content, line, text, object_pairs_hook=_Pairs)
+        yield [name for name, _ in pairs] if isinstance(pairs, _Pairs) else []
+
+
+def _loaded(content: Content, line: int, text: bytes, **options: Any) -> Any:
+    """A line as Python reads it; BadFile if it cannot."""
+    try:
+        with memory_is_no_verdict(content.path):
+            return json.loads(text.decode(), **options)
+    except UnicodeDecodeError:
+        raise BadFile(content.path, f"line {line}: not UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise BadFile(content.path, f"line {line}: not JSON: {error}; truncated?") from None
+
+
+def _blocks(content: Content, most_lines: int = MAX_CELLS) -> Iterator[bytes]:
     """The file cut behind line ends."""
     carry, line = b"", 1
-    with content.open() as source:
+    with memory_is_no_verdict(content.path), content.open() as source:
         if (start := source.read(len(_BOM))) != _BOM:
             carry = start
         while chunk := source.read(BLOCK_BYTES):
+            # Only a line that began in an earlier chunk can be longer than this one.
+            if len(carry) + (chunk.find(b"\n") if b"\n" in chunk else len(chunk)) > MAX_LINE_BYTES:
+                raise BadFile(content.path, f"line {line}: longer than {MAX_LINE_BYTES:,} bytes; is it JSON lines?")
             carry += chunk
-            cut = carry.rfind(b"\n") + 1
-            if cut:
-                yield carry[:cut]
+            if cut := carry.rfind(b"\n") + 1:
+                yield from _pieces(carry[:cut], most_lines)
                 line += carry.count(b"\n", 0, cut)
                 carry = carry[cut:]
-            elif len(carry) > MAX_LINE_BYTES:
-                raise BadFile(content.path, f"line {line}: longer than {MAX_LINE_BYTES} bytes; is it JSON lines?")
     if carry:
         yield carry
+
+
+def _pieces(block: bytes, most_lines: int) -> Iterator[bytes]:
+    """A block, cut further if it has more lines than may be decoded at once."""
+    if block.count(b"\n") <= most_lines:
+        yield block
+        return
+    lines = block.splitlines(keepends=True) if b"\r" not in block else re.findall(rb"[^\n]*\n", block)
+    for start in range(0, len(lines), most_lines):
+        yield b"".join(lines[start : start + most_lines])
 
 
 def _lines(content: Content) -> Iterator[tuple[int, bytes]]:
@@ -121,7 +144,9 @@ def _numbered(block: bytes, first: int) -> Iterator[tuple[int, bytes]]:
 
 def _fast(block: bytes, schema: pa.Schema) -> pa.RecordBatch | None:
     """The rows of a block as Arrow reads them; None if that may be wrong."""
-    if any(doubtful.search(block) for doubtful in _DOUBTFUL):
+    if any(doubtful.search(block) for doubtful in _DOUBTFUL) or not _is_text(block):
+        return None
+    if b"Inf" in block and block.count(b"Inf") > block.count(b"Infinity"):
         return None
     try:
         table = pa.json.read_json(
@@ -144,10 +169,9 @@ def _exact(content: Content, block: bytes, first: int, columns: Sequence[Column]
     """The rows of a block, line by line. Raises BadFile at the first line that is wrong."""
     values: list[list[Any]] = [[] for _ in columns]
     for line, text in _numbered(block, first):
-        try:
-            pairs = json.loads(text, object_pairs_hook=_Pairs, parse_float=_double)
-        except (ValueError, RecursionError) as error:
-            raise BadFile(content.path, f"line {line}: not JSON: {error}; truncated?") from None
+        if not _is_text(text):
+            raise BadFile(content.path, f"line {line}: {_not_text(text, columns)}")
+        pairs = _loaded(content, line, text, object_pairs_hook=_Pairs, parse_float=_double)
         if not isinstance(pairs, _Pairs):
             raise BadFile(content.path, f"line {line}: not a JSON object: {shown(pairs)}")
         for held, column in zip(values, columns, strict=True):
@@ -157,6 +181,27 @@ def _exact(content: Content, block: bytes, first: int, columns: Sequence[Column]
             held.append(float(value) if isinstance(value, int) and column.type is ColumnType.FLOAT else value)
     arrays = [pa.array(held, field.type) for held, field in zip(values, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _is_text(block: bytes) -> bool:
+    """Whether the bytes are UTF-8."""
+    try:
+        return block.isascii() or bool(block.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def _not_text(text: bytes, columns: Sequence[Column]) -> str:
+    """What is wrong with a line that is not UTF-8: the column that holds such bytes, if one does."""
+    try:
+        pairs = json.loads(text.decode("utf-8", "surrogateescape"), object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        return "not UTF-8"
+    for column in columns if isinstance(pairs, _Pairs) else ():
+        value, _ = pairs.at(column.name)
+        if isinstance(value, str) and any("\udc80" <= letter <= "\udcff" for letter in value):
+            return f"column {column.name} is declared {column.type} and holds bytes that are not UTF-8"
+    return "not UTF-8"
 
 
 def _problem(value: Any, declared: ColumnType) -> str | None:
@@ -198,10 +243,10 @@ def _present(content: Content, names: set[str]) -> set[str]:
     """Those of the names that are a field of at least one row."""
     present: set[str] = set()
     quoted = {name: f'"{name}"'.encode() for name in names}
-    for _, text in _lines(content):
+    for line, text in _lines(content):
         waiting = [name for name in names - present if quoted[name] in text]
         if waiting:
-            present |= {name for name, _ in json.loads(text, object_pairs_hook=_Pairs)} & names
+            present |= {name for name, _ in _loaded(content, line, text, object_pairs_hook=_Pairs)} & names
         if present == names:
             break
     return present

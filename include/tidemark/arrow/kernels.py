@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tidemark.errors import out_of_memory
 from tidemark.plan.tasks import (
     AuditAnswer,
     ChecksumAnswer,
@@ -77,6 +78,9 @@ def kernel(name: str) -> Kernel:
 
 
 def run_encoded(store: ObjectStore, name: str, task: bytes) -> bytes:
-    """Run one task given and answered as JSON."""
+    """Run one task given and answered as JSON. Memory that runs out is Unavailable, as a failing store is."""
     called = kernel(name)
-    return encode(called.function(store, decode(task, called.task, name=f"{name} task")), called.answer)
+    try:
+        return encode(called.function(store, decode(task, called.task, name=f"{name} task")), called.answer)
+    except MemoryError as error:
+        raise out_of_memory(name, error) from error

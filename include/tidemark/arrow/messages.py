@@ -15,16 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tidemark.arrow import jsonlfile
-from tidemark.arrow.columns import leaves
 from tidemark.arrow.content import BadFile, Content
-from tidemark.arrow.parquetfile import whole
+from tidemark.arrow.parquetfile import opened
+from tidemark.errors import listed
 from tidemark.model.collection import Column, Format
 
-BATCH_ROWS = 65_536
-"""Messages of a Parquet file decoded at once."""
 TOMBSTONE = "tombstone"
 OP = "op"
 _BODIES = ("", "payload", "value", "value.payload")
@@ -82,23 +79,18 @@ def _jsonl_blocks(content: Content, fields: Sequence[Column]) -> Iterator[pa.Rec
 
 
 def _parquet_blocks(content: Content, fields: Sequence[Column]) -> Iterator[pa.RecordBatch]:
-    try:
-        with content.open() as source:
-            file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
-            form = _parquet_form(content, file.schema_arrow, fields)
-            held = {field.name for field in fields if _type_at(file.schema_arrow, form.path(field.name)) is not None}
-            if missing := [field.name for field in fields if field.name not in held and not _optional(field.name)]:
-                has = ", ".join(_names_beside(file.schema_arrow, form.path(missing[0])))
-                name = missing[0].removeprefix("after.")
-                raise BadFile(content.path, f"column {name} is missing; the messages have {has}")
-            paths = {name: form.path(name) for name in held}
-            for batch in whole(file, BATCH_ROWS, list(paths.values())):
-                read = dict(zip(paths, leaves(batch, list(paths.values())).columns, strict=True))
-                nothing = pa.nulls(batch.num_rows)
-                block = pa.record_batch({field.name: read.get(field.name, nothing) for field in fields})
-                yield _with_tombstones(block)
-    except (pa.ArrowException, OSError, EOFError) as error:
-        raise BadFile(content.path, f"cannot be read as Parquet: {str(error).splitlines()[0]}; truncated?") from None
+    with opened(content) as file:
+        form = _parquet_form(content, file.schema, fields)
+        held = {field.name for field in fields if _type_at(file.schema, form.path(field.name)) is not None}
+        if missing := [field.name for field in fields if field.name not in held and not _optional(field.name)]:
+            has = listed(_names_beside(file.schema, form.path(missing[0])))
+            name = missing[0].removeprefix("after.")
+            raise BadFile(content.path, f"column {name} is missing; the messages have {has}")
+        names = [field.name for field in fields if field.name in held]
+        for block in file.blocks([form.path(name) for name in names]):
+            read = dict(zip(names, block.columns, strict=True))
+            nothing = pa.nulls(block.num_rows)
+            yield _with_tombstones(pa.record_batch({field.name: read.get(field.name, nothing) for field in fields}))
 
 
 def _optional(name: str) -> bool:
@@ -126,7 +118,7 @@ def _jsonl_form(content: Content, fields: Sequence[Column]) -> _Form | None:
             if isinstance(held, dict) and OP in held:
                 return _Form(body, _key_of(fields, lambda path, row=row: isinstance(_at(row, path), dict)))
         if row is not None and not any(_is_null(row, body) for body in _BODIES if body):
-            has = f": {', '.join(row)}" if isinstance(row, dict) else ""
+            has = f": {listed(row)}" if isinstance(row, dict) else ""
             raise BadFile(content.path, f"line {line}: {_NO_OP}{has}")
     return None
 
@@ -135,7 +127,7 @@ def _parquet_form(content: Content, schema: pa.Schema, fields: Sequence[Column])
     for body in _BODIES:
         if _type_at(schema, _Form(body).path(OP)) is not None:
             return _Form(body, _key_of(fields, lambda path: _type_at(schema, path) is not None))
-    raise BadFile(content.path, f"{_NO_OP}: {', '.join(schema.names)}")
+    raise BadFile(content.path, f"{_NO_OP}: {listed(schema.names)}")
 
 
 def _key_of(fields: Sequence[Column], exists: Any) -> str:

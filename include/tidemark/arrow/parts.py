@@ -24,7 +24,7 @@ from tidemark.arrow.digest import digest
 from tidemark.arrow.fields import as_wanted, found
 from tidemark.arrow.order import unsorted
 from tidemark.arrow.schema import DIFF, EVENT_TIME, SCHEMA, TIME, keys_of
-from tidemark.errors import Corruption, InvalidUsage
+from tidemark.errors import Corruption, InvalidUsage, out_of_memory
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
 from tidemark.model.update import Row
 from tidemark.storage.store import Missing, ObjectStore, Unavailable
@@ -346,6 +346,8 @@ def readable(part: Part) -> Iterator[None]:
         yield
     except Missing:
         raise Corruption(f"{part.file.key} is missing; a part of {part.rows} rows was recorded there") from None
+    except MemoryError as error:  # Arrow's is an ArrowException, too
+        raise out_of_memory(part.file.key, error) from error
     except (pa.ArrowException, OSError, KeyError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise Corruption(f"{part.file.key} cannot be read: {reason}") from error

@@ -16,7 +16,7 @@ from tidemark.arrow.envelope import APPLIED, ORIGINAL, Frame, may_apply, revive
 from tidemark.arrow.fields import as_wanted, field_id, found
 from tidemark.arrow.ingest import LateObject, SortedParts
 from tidemark.arrow.parquetfile import whole
-from tidemark.errors import Corruption, InvalidUsage
+from tidemark.errors import Corruption, InvalidUsage, out_of_memory
 from tidemark.model.batch import ObjectRef
 from tidemark.model.collection import Collection
 from tidemark.model.ledger import LedgerEntry, Status
@@ -97,6 +97,8 @@ def _letters(store: ObjectStore, ref: ObjectRef, columns: list[str] | None = Non
             for batch in whole(file, BATCH_ROWS, columns):
                 if (letters := batch.filter(pc.invert(batch.column(APPLIED)))).num_rows:
                     yield letters
+    except MemoryError as error:
+        raise out_of_memory(ref.key, error) from error
     except pa.ArrowException as error:
         raise Corruption(f"{ref.key} holds late rows and cannot be read: {str(error).splitlines()[0]}") from None
 

@@ -2,7 +2,7 @@
 
     declared   Parquet                              JSON                      CSV (empty is null, but for string)
     bool       bool                                 true, false               true, false in any case; 1, 0
-    int        any integer within 64 bits, signed   12; not 12.0, not 1e3     12, -12
+    int        any integer within 64 bits, signed   12; not 12.0, not 1e3     12, -12; not +12
     float      any float; integers up to 2^53       any; NaN, Infinity        any number; nan, inf
     string     any string                           a text                    as it stands; empty is empty
     date       date                                 "2013-01-02"              2013-01-02
@@ -25,7 +25,8 @@ from tidemark.model.collection import ColumnType
 
 _Conversion = Callable[[pa.Array], pa.Array]
 _UTC = ARROW_TYPES[ColumnType.TIMESTAMP]
-_INTEGER = re.compile(r"[+-]?\d+")
+_INTEGER = re.compile(r"-?[0-9]{1,4000}")
+_PLUS = re.compile(r"\+[0-9.]")
 _ZONED = r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$"
 
 
@@ -125,16 +126,28 @@ def _complaint(one: pa.Array, declared: ColumnType) -> str:
         value = one[0].as_py()
     except UnicodeDecodeError:
         return "is declared string and holds bytes that are not UTF-8"
-    if declared is ColumnType.INT and (isinstance(value, int) or _INTEGER.fullmatch(value)):
-        return f"is declared int and holds {value}: integer overflow, beyond 64 bits"
+    if declared is ColumnType.INT and _beyond_64_bits(value):
+        return f"is declared int and holds {shorter(str(value))}: integer overflow, beyond 64 bits"
+    if declared in (ColumnType.INT, ColumnType.FLOAT) and isinstance(value, str) and _PLUS.match(value):
+        return f"is declared {declared} and holds {shown(value)}; write it without the plus sign"
     if declared is ColumnType.FLOAT and isinstance(value, int):
         return f"is declared float and holds the integer {value}, which no float equals"
     return f"is declared {declared} and holds {shown(value)}"
 
 
+def _beyond_64_bits(value: object) -> bool:
+    if isinstance(value, str):
+        return bool(_INTEGER.fullmatch(value)) and not -(2**63) <= int(value) < 2**63
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
+
+
 def shown(value: object) -> str:
     """A value for a message: its start, if it is long."""
-    text = repr(value)
+    return shorter(repr(value[:100] if isinstance(value, str | bytes | list) else value))
+
+
+def shorter(text: str) -> str:
+    """The start of a text that is long."""
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

@@ -10,7 +10,7 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from tidemark.errors import InvalidUsage
+from tidemark.errors import InvalidUsage, listed, out_of_memory
 from tidemark.model.collection import ColumnType, Format
 from tidemark.storage.landing import open_source
 
@@ -31,6 +31,8 @@ def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]
     try:
         with open_source(path) as source:
             schema = _schema(source, file_format)
+    except MemoryError as error:
+        raise out_of_memory(path, error) from error
     except (pa.ArrowException, OSError) as error:
         raise InvalidUsage(f"{path} cannot be read to infer types from: {str(error).splitlines()[0]}") from None
     types = {}
@@ -38,7 +40,7 @@ def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]
         found = next((field for field in (_field(schema, place) for place in places) if field is not None), None)
         if found is None:
             raise InvalidUsage(
-                f"{path} has no column {name} to infer a type from; it has {', '.join(schema.names)}; "
+                f"{path} has no column {name} to infer a type from; it has {listed(schema.names)}; "
                 "declare its type under columns:, or infer from a newer file"
             )
         types[name] = _column_type(path, found)

@@ -14,7 +14,7 @@ from tidemark.model.batch import DIGEST_MODULUS, Part, UnsealedBatch
 from tidemark.model.change import Ingested, Refused
 from tidemark.model.dump import Dump
 from tidemark.model.interval import Interval
-from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash
+from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
 from tidemark.model.transition import Stale
 from tidemark.plan.ingest import IngestRequest, group_files, plan_ingest
 from tidemark.plan.tasks import IngestAnswer, IngestTask
@@ -26,7 +26,8 @@ def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]
     """Read what is new of an interval's files and commit it; the result counts rows, late rows and bad files.
 
     Idempotent by source file identity. Raises NotReady if the interval has not landed, InvalidUsage for a file whose
-    content changed since it was ingested, GateFailed if a file cannot be taken and the collection says `stop`.
+    content changed since it was ingested, GateFailed if a file cannot be taken and the collection says `stop`,
+    Unavailable if a file or memory cannot be had now.
     """
     read: list[IngestAnswer] = []
 
@@ -72,7 +73,8 @@ def _plan(job: Job, state: Arrangement, interval: Interval, landing_root: str) -
 
 
 def _named(file: SourceFile, root: str) -> SourceFile:
-    return replace(file, name=landing.below(file.path, root) or "")
+    name = landing.below(file.path, root) or ""
+    return replace(file, name=landing.as_text(name or file.path) if not landing.is_text(file.path) else name)
 
 
 def _identified(file: SourceFile, entry: LedgerEntry | None) -> SourceFile:
@@ -80,15 +82,20 @@ def _identified(file: SourceFile, entry: LedgerEntry | None) -> SourceFile:
     if entry is None:
         return file
     unchanged = (file.bytes, file.token) == (entry.bytes, entry.token)
-    return replace(file, sha256=entry.sha256 if unchanged else landing.sha256_of(file.path))
+    return replace(file, sha256=(entry.sha256 or None) if unchanged else landing.sha256_of(file.path))
 
 
 def _execute(job: Job, state: Arrangement, request: IngestRequest, batch: str) -> list[IngestAnswer]:
     if not request.files:
         return []
+    readable = [file for file in request.files if landing.is_text(file.path)]
+    misnamed = [_misnamed(state, request.interval, file) for file in request.files if not landing.is_text(file.path)]
+    refused = [IngestAnswer((), tuple(misnamed), None)] if misnamed else []
+    if not readable:
+        return refused
     runner = job.runner()
-    groups = group_files(request.files, runner.parallelism)
-    job.note(f"reading {len(request.files)} files in {len(groups)} tasks")
+    groups = group_files(readable, runner.parallelism)
+    job.note(f"reading {len(readable)} files in {len(groups)} tasks")
     tasks = [
         IngestTask(state.collection, request.interval, group, request.seal, request.since, batch, f"data/{batch}")
         for group in groups
@@ -98,7 +105,14 @@ def _execute(job: Job, state: Arrangement, request: IngestRequest, batch: str) -
     counted = sum(entry.rows for answer in answers for entry in answer.entries if entry.status is Status.INGESTED)
     if written != counted:
         raise Corruption(f"ingest wrote {written} rows, its files hold {counted} to apply")
-    return answers
+    return answers + refused
+
+
+def _misnamed(state: Arrangement, interval: Interval, file: SourceFile) -> LedgerEntry:
+    """The verdict on a file whose name no task and no ledger can hold."""
+    reason = "the bytes of its name are not UTF-8; rename it"
+    sha256 = file.sha256 or landing.sha256_of(file.path)
+    return set_aside(state.collection, interval, file, sha256, reason)
 
 
 def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[LedgerEntry]) -> None:
@@ -112,7 +126,7 @@ def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[Led
     outcome = job.log.commit(head, Refused(recorded_run(job, bad), fence, sources_of(bad)))
     if isinstance(outcome, Stale):
         raise Contention(f"{outcome.reason}; run the step again")
-    more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+    more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
     otherwise = "" if head.state.collection.dumped else ", or set bad_files: quarantine"
     raise GateFailed(f"{bad[0].path}: {bad[0].reason}{more}; mend the file and run again{otherwise}")
 

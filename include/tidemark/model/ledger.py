@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from tidemark.model.batch import ObjectRef
+from tidemark.model.collection import Collection
 from tidemark.model.interval import Interval
+
+RULES = 1
+"""Raised when files that were refused may be taken by now, or the other way round, so that they are read again."""
 
 
 class Status(StrEnum):
@@ -45,6 +50,7 @@ class LedgerEntry:
     `late` refers to the Parquet object of its late rows, applied and discarded alike. `rows_late_moved` are those
     applied that lost their event time to the seal. Where the source is itself a late object, whose dead letters were
     replayed, `replay_of` is the path of the entry that names it, and `rows_late_discarded` are those left in `late`.
+    A file set aside is judged by its content, `sha256`, and by the declaration, `judged_by` (`rules_of`).
     """
 
     path: str
@@ -61,6 +67,37 @@ class LedgerEntry:
     reason: str | None = None
     rows_late_moved: int = 0
     replay_of: str | None = None
+    judged_by: str | None = None
+
+
+def rules_of(collection: Collection) -> str:
+    """A fingerprint of all that decides whether a source file can be taken: another one, another verdict perhaps."""
+    source = collection.source
+    columns = [(column.name, column.type) for column in (*collection.key, *collection.value, *collection.inputs)]
+    how = [source.format, source.envelope, source.order_by, source.diff, source.delete_when, source.units]
+    text = json.dumps([RULES, how, source.bad_files, collection.time, collection.event_time, columns])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def set_aside(collection: Collection, interval: Interval, file: SourceFile, sha256: str, reason: str) -> LedgerEntry:
+    """What the ledger remembers of a file that cannot be taken."""
+    return LedgerEntry(
+        file.identity,
+        file.bytes,
+        sha256,
+        file.token,
+        interval,
+        Status.QUARANTINED,
+        reason=reason,
+        judged_by=rules_of(collection),
+    )
+
+
+def stands(entry: LedgerEntry, file: SourceFile, collection: Collection) -> bool:
+    """Whether the verdict on a file that was set aside holds still: the same content under the same declaration. One
+    that was given without a look at the content, or by what its entry does not tell, never does."""
+    alike = bool(entry.sha256) and entry.sha256 == file.sha256
+    return alike and entry.judged_by == rules_of(collection)
 
 
 def late_identity(late: ObjectRef) -> str:

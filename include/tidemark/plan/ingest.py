@@ -11,7 +11,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
-from tidemark.model.ledger import LedgerEntry, SourceFile, Status
+from tidemark.model.ledger import LedgerEntry, SourceFile, Status, stands
 
 TASK_BYTES = 256 * 2**20
 """Files are grouped into tasks of about this size: large enough to hide a task's fixed cost, small enough to spread."""
@@ -45,9 +45,9 @@ def plan_ingest(
 ) -> IngestRequest | None:
     """The files of an interval not counted yet; None if there are none and the interval was read before.
 
-    A file known by path must come with its `sha256`. Raises InvalidUsage for a file whose content changed since it was
-    ingested, for an interval outside the collection's start and end, and for a dump that comes too late or is not all
-    the files of its interval.
+    A file set aside is read again once its content or the declaration has changed (`stands`). A file known by path must
+    come with its `sha256`. Raises InvalidUsage for a file whose content changed since it was ingested, for an interval
+    outside the collection's start and end, and for a dump that comes too late or is not all the files of its interval.
     """
     collection = state.collection
     if interval.lower < collection.start or (collection.end is not None and interval.upper > collection.end):
@@ -68,7 +68,7 @@ def _is_new(file: SourceFile, entry: LedgerEntry | None, collection: Collection)
     if entry is None or entry.status is Status.FREED:
         return True
     if entry.status is Status.QUARANTINED:
-        return collection.source.bad_files == "stop" or file.sha256 != entry.sha256
+        return collection.source.bad_files == "stop" or not stands(entry, file, collection)
     if file.sha256 == entry.sha256:
         return False
     correction = "wait for the next dump" if collection.dumped else "put the correction in a new file"

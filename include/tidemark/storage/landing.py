@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from tidemark.errors import InvalidUsage, NotReady
+from tidemark.errors import InvalidUsage, NotReady, Unavailable
 from tidemark.model.ledger import SourceFile
 from tidemark.storage.store import Missing
 
@@ -36,8 +36,9 @@ def list_sources(pattern: str, *, within: str | None = None) -> list[SourceFile]
     """The files that match a pattern, by path; none if its folder does not exist.
 
     `within` is the folder none may lie outside of, links followed; it must exist on a file system (default: the
-    pattern's folder, which may be missing). Raises InvalidUsage for a root that is missing or unreadable, a link out
-    of it, and a folder or broken link where a file should be.
+    pattern's folder, which may be missing). Raises InvalidUsage for a root that is missing, a link out of it, and a
+    folder or broken link where a file should be; Unavailable where something cannot be looked at now, which is never
+    taken for absent. Names that are not UTF-8 come as Python has them (`is_text` tells).
     """
     folder, components = _split(pattern)
     if _is_s3(pattern):
@@ -62,7 +63,30 @@ def is_ready(pattern: str, ready: str, *, within: str | None = None) -> bool:
     _check_root(within)
     if ready == "always":
         return True
-    return os.path.isdir(folder) if ready == "exists" else os.path.isfile(os.path.join(folder, ready))
+    if ready == "exists":
+        return _is_folder(folder)
+    marker = _status(os.path.join(folder, ready))
+    return marker is not None and stat.S_ISREG(marker.st_mode)
+
+
+def is_text(path: str) -> bool:
+    """Whether a path is text: a file system takes any bytes for a name, and those that are not UTF-8 are none."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def as_text(path: str) -> str:
+    """A path for people and for the ledger: bytes that are not UTF-8 as their escapes, `\\xff`."""
+    return path if is_text(path) else os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def unreadable(path: str, error: OSError) -> Unavailable:
+    """What a failing read means: nothing about the file, which permissions and mounts do not touch."""
+    said = os.strerror(error.errno) if error.errno else str(error)
+    return Unavailable(f"{as_text(path)} cannot be read: {said}; run the step again when it can")
 
 
 def below(path: str, root: str) -> str | None:
@@ -74,7 +98,7 @@ def below(path: str, root: str) -> str | None:
 
 
 def sha256_of(path: str) -> str:
-    """The SHA-256 of a file's content, in hex. Raises NotReady if it is gone, InvalidUsage if it cannot be read."""
+    """The SHA-256 of a file's content, in hex. Raises NotReady if it is gone, Unavailable if it cannot be read now."""
     digest = hashlib.sha256()
     try:
         with open_source(path) as source:
@@ -83,7 +107,7 @@ def sha256_of(path: str) -> str:
     except FileNotFoundError:
         raise NotReady(f"{path} is gone since it was listed; run the step again") from None
     except OSError as error:
-        raise InvalidUsage(f"{path} cannot be read: {error.strerror or error}") from None
+        raise unreadable(path, error) from error
     return digest.hexdigest()
 
 
@@ -97,7 +121,7 @@ def open_source(path: str) -> pa.NativeFile:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
     import pyarrow as pa
 
-    return pa.OSFile(path, "rb")
+    return pa.OSFile(os.fsencode(path), "rb")
 
 
 def token_of(path: str) -> str | None:
@@ -106,10 +130,8 @@ def token_of(path: str) -> str | None:
         bucket, key = _bucket_and_key(path)
         info = _s3(bucket).stat(key)
         return info.token if info else None
-    try:
-        return _token(os.stat(path))
-    except FileNotFoundError:
-        return None
+    status = _status(path)
+    return None if status is None else _token(status)
 
 
 def _split(pattern: str) -> tuple[str, list[str]]:
@@ -131,22 +153,26 @@ def _fits(name: str, component: str) -> bool:
 
 
 def _check_root(root: str | None) -> None:
-    if root is not None and not os.path.isdir(root):
-        what = "is not a folder" if os.path.exists(root) else "does not exist"
+    if root is not None and not _is_folder(root):
+        what = "is not a folder" if _status(root) else "does not exist"
         raise InvalidUsage(f"landing {root} {what}; check the landing and the collection's source.path")
 
 
 def _walk(folder: str, components: Sequence[str], root: str) -> Iterator[str]:
     """Files below a folder that match, each checked to lie below `root`, links followed."""
-    if not os.path.lexists(folder):
+    if _status(folder, follow=False) is None:
         return
     real = _inside(folder, root)
     head, tail = components[0], components[1:]
     try:
         with os.scandir(folder) as entries:
             names = sorted(entry.name for entry in entries)
-    except OSError as error:
+    except NotADirectoryError as error:
         raise InvalidUsage(f"landing folder {folder} cannot be read: {error.strerror}") from None
+    except FileNotFoundError:
+        raise NotReady(f"landing folder {folder} is gone since it was listed; run the step again") from None
+    except OSError as error:
+        raise unreadable(folder, error) from error
     if head == "**" and tail:
         yield from _walk(folder, tail, root)
     for name in names:
@@ -154,7 +180,7 @@ def _walk(folder: str, components: Sequence[str], root: str) -> Iterator[str]:
         if not _fits(name, head):
             continue
         if tail or head == "**":
-            if os.path.isdir(path):
+            if _is_folder(path):
                 if f"{real}/".startswith(os.path.realpath(path) + "/"):
                     raise InvalidUsage(f"{path} is a link to a folder above it; remove it from the landing")
                 yield from _walk(path, components if head == "**" else tail, root)
@@ -174,13 +200,29 @@ def _inside(path: str, root: str) -> str:
 
 
 def _described(path: str) -> SourceFile:
-    try:
-        status = os.stat(path)
-    except OSError as error:
-        raise InvalidUsage(f"{path} matches but cannot be read: {error.strerror}; is it a broken link?") from None
+    status = _status(path)
+    if status is None:
+        raise InvalidUsage(f"{path} matches but cannot be read: there is no such file; is it a broken link?")
     if not stat.S_ISREG(status.st_mode):
         raise InvalidUsage(f"{path} matches and is not a file; for files inside folders write the pattern with /*")
     return SourceFile(path, status.st_size, _token(status))
+
+
+def _is_folder(path: str) -> bool:
+    status = _status(path)
+    return status is not None and stat.S_ISDIR(status.st_mode)
+
+
+def _status(path: str, *, follow: bool = True) -> os.stat_result | None:
+    """What is at a path; None if nothing is, or a link that leads nowhere. What cannot be looked at is Unavailable."""
+    try:
+        return os.stat(path, follow_symlinks=follow)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return None
+        raise unreadable(path, error) from error
 
 
 def _token(status: os.stat_result) -> str:

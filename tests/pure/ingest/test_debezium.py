@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.pure.ingest.landed import decoded, listed
-from tidemark.arrow import jsonlfile, messages
+from tidemark.arrow import jsonlfile, parquetfile
 from tidemark.arrow.decode import BadFile, decode, fetch
 from tidemark.arrow.envelope import Frame, judge
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Source
@@ -174,7 +174,7 @@ def test_places_are_counted_across_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_format: Format, form: Any
 ) -> None:
     monkeypatch.setattr(jsonlfile, "BLOCK_BYTES", 300)
-    monkeypatch.setattr(messages, "BATCH_ROWS", 2)
+    monkeypatch.setattr(parquetfile, "BATCH_ROWS", 2)
     declared = collection(file_format)
     path = write(tmp_path / "file", [form(told) for told in FEED * 3], file_format)
     blocks = list(decode(fetch(listed(path)), declared))

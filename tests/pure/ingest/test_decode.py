@@ -157,7 +157,37 @@ BAD_CSV: list[tuple[str, tuple[Column, ...], bytes, str]] = [
     ("long row", (), b"k,t\n1,2\n\n3,4,5\n", "^line 4: 3 fields, the header has 2"),
     ("not UTF-8", (TEXT,), b"k,t,s\n1,2,x\n1,2,\xff\n", "^line 3: not UTF-8$"),
     ("open quote", (TEXT,), b'k,t,s\n1,2,"a\nb"\n3,4,"x', "^line 4: a quoted text is never closed; truncated"),
-    ("stray quote", (TEXT,), b'k,t,s\n1,2,x"y\n', "^a double quote stands alone"),
+    ("stray quote", (TEXT,), b'k,t,s\n1,2,x"y\n', "^line 2: a double quote stands alone"),
+    ("two stray quotes", (TEXT,), b'k,t,s\n1,2,x"y"\n', "^line 2: a double quote stands alone"),
+    ("text after a quote", (TEXT,), b'k,t,s\n1,2,x\n\n1,2,"b"c\n', "^line 4: text follows a closing double quote"),
+    ("text after a quote, ignored", (), b'k,t,s\n1,2,"b"c\n', "^line 2: text follows a closing double quote"),
+    ("text after a quote, then a misfit", (INT,), b'k,t,s,n\n1,2,"b"c,1\n1,2,a,x\n', "^line 2: text follows"),
+    (
+        "a long field, then a misfit",
+        (INT,),
+        b"k,t,s,n\n1,2," + b"x" * 200_000 + b',1\n1,2,"' + b'""y\n' * 80_000 + b'",1\n1,2,a,x\n',
+        "^line 80004: column n is declared int and holds 'x'$",
+    ),
+    ("a long field, then a short row", (), b"k,t,s\n1,2," + b"x" * 200_000 + b"\n1,2\n", "^line 3: 2 fields"),
+    ("a long header", (), b"k,t," + b"x" * 2**20 + b"\n1,2,3\n", "^line 1: the header is longer than 1,048,576 bytes"),
+    ("a quoted header", (), b'k,"t\n1,2\n', "^line 1: the header cannot be read"),
+    ("text after a quote in the header", (), b'k,"t"x\n1,2\n', "^line 1: text follows a closing double quote"),
+    (
+        "many columns",
+        (INT,),
+        b"k,t," + b",".join(b"c%d" % i for i in range(90_000)) + b"\n",
+        r"has k, t, c0, .* … and 89,982 more$",
+    ),
+    ("a long row", (), b"k,t,s\n1,2,3\n1,2," + b"x" * 2**24 + b"\n", "^line 3: longer than 16,777,216 bytes"),
+    ("a quote never closed", (), b'k,t,s\n1,2,3\n1,2,"' + b"xxx\n" * 2**23, "^line 3: longer than 16,777,216 bytes"),
+    (
+        "a plus",
+        (INT,),
+        b"k,t,n\n1,2,+1\n",
+        r"^line 2: column n is declared int and holds '\+1'; write it without the plus",
+    ),
+    ("leading zeros", (INT,), b"k,t,n\n1,2," + b"0" * 70 + b"1x\n", "^line 2: column n is declared int and holds '000"),
+    ("other digits", (INT,), "k,t,n\n1,2,١٢\n".encode(), "^line 2: column n is declared int and holds '١٢'$"),
     ("a fraction", (INT,), b"k,t,n\n1,2,1.5\n", "^line 2: column n is declared int and holds '1.5'$"),
     ("a whole float", (INT,), b"k,t,n\n1,2,1.0\n", "^line 2: column n is declared int and holds '1.0'$"),
     ("hexadecimal", (INT,), b"k,t,n\n1,2,3\n1,2,0x1F\n", "^line 3: column n is declared int and holds '0x1F'$"),
@@ -249,6 +279,30 @@ BAD_JSONL: list[tuple[str, tuple[Column, ...], bytes, str]] = [
     ("no key", (), b'{"k":1,"t":2}\n{"t":2}\n', "^line 2: column k is null; a key never is$"),
     ("null time", (), b'{"k":1,"t":2}\n\n{"k":1,"t":null}\n', "^line 3: column t is null; a time never is$"),
     ("negative time", (), b'{"k":1,"t":-2}\n', "^line 1: column t holds a time before 1970: -2 "),
+    ("null column and Latin-1", (INT,), b'{"k":1,"t":2,"n":null,"z":"\xe9"}\n', "^line 1: not UTF-8$"),
+    ("null column and Inf", (INT,), b'{"k":1,"t":2,"n":null,"z":Inf}\n', "^line 1: not JSON"),
+    ("Latin-1 in an ignored field", (), b'{"k":1,"t":2}\n{"k":1,"t":2,"z":"\xe9"}\n', "^line 2: not UTF-8$"),
+    ("Inf in an ignored field", (), b'{"k":1,"t":2,"z":-Inf}\n', "^line 1: not JSON"),
+    (
+        "null column, deep",
+        (INT,),
+        b'{"k":1,"t":2,"n":null,"z":' + b"[" * 9999 + b"]" * 9999 + b"}\n",
+        "^line 1: not JSON",
+    ),
+    ("null column, digits", (INT,), b'{"k":1,"t":2,"n":null,"z":' + b"9" * 9999 + b"}\n", "^line 1: not JSON"),
+    ("missing and Latin-1", (INT,), b'{"k":1,"t":2,"z":"\xe9"}\n', "^line 1: not UTF-8$"),
+    (
+        "many fields",
+        (INT,),
+        json.dumps({"k": 1, "t": 2} | {f"c{i}": 1 for i in range(99_998)}).encode(),
+        r"has k, t, .* … and 99,980 more$",
+    ),
+    (
+        "a long line",
+        (),
+        b'{"k":1,"t":2}\n{"k":1,"z":"' + b"x" * 2**24 + b'","t":2}\n',
+        "^line 2: longer than 16,777,216 bytes",
+    ),
     ("deep", (), b'{"k":1,"t":2} ' + b"[" * 100_000 + b"\n", "^line 1: not JSON"),
 ]
 
@@ -275,6 +329,29 @@ def test_a_file_without_rows_is_a_good_file(tmp_path: Path, file_format: Format)
     declared = collection(file_format=file_format)
     file = write(tmp_path / "file", [], declared)
     assert decoded(file, declared).num_rows == 0
+
+
+@pytest.mark.parametrize("data", [b"k,t", b"k,t\n", b"k,t\r\n", b"k,t\n\n\n", b"\xef\xbb\xbfk,t", b'"k","t"'])
+def test_a_csv_file_of_a_header_alone_is_an_empty_day(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    assert decoded(path, collection(file_format=Format.CSV)).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b'k,t,s\n1,2,"a""b"\n', b'k,t,s\n1,2,"a""b"', b'\n\n"k",t,"s"\r\n\r\n1,2,"a""b"\r\n', b'k,t,s\r1,2,"a""b"\r'],
+)
+def test_quotes_that_are_right_are_read(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    assert decoded(path, collection(TEXT, file_format=Format.CSV))["s"].to_pylist() == ['a"b']
+
+
+def test_other_columns_of_a_csv_file_may_be_called_anything(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x,k,x,\xff,t,\n9,1,9,9,2,9\n")
+    assert decoded(path, collection(file_format=Format.CSV)).to_pylist() == [{"k": 1, "t": 2, "_row": 0}]
 
 
 @pytest.mark.parametrize("file_format", FORMATS)

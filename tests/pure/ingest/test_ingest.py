@@ -17,7 +17,7 @@ from tests.pure.ingest.landed import FORMATS, collection, listed, task, write
 from tidemark.arrow import content, ingest
 from tidemark.arrow.ingest import ingest_files
 from tidemark.arrow.parts import read_groups
-from tidemark.errors import NotReady
+from tidemark.errors import NotReady, Unavailable
 from tidemark.model.collection import Column, ColumnType, Envelope, Format, Late
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status
 from tidemark.plan.tasks import IngestAnswer
@@ -112,13 +112,11 @@ def test_a_bad_file_leaves_no_row_and_no_object_and_the_others_go_on(tmp_path: P
     assert len(store.objects) == 2
 
 
-def test_an_unreadable_file_is_quarantined_with_its_reason(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_no_bad_file(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     file = SourceFile(str(tmp_path / "folder"), 0, "t")
-    (entry,) = ingest_files(MemoryStore(), task(collection(), [file])).entries
-    assert entry.status is Status.QUARANTINED
-    assert entry.reason is not None
-    assert entry.reason.startswith("cannot be read: ")
+    with pytest.raises(Unavailable, match="cannot be read: "):
+        ingest_files(MemoryStore(), task(collection(), [file]))
 
 
 def test_only_bad_files_and_no_files_give_no_parts(tmp_path: Path) -> None:
@@ -223,7 +221,7 @@ def test_wide_rows_are_cut_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = tmp_path / "a"
     pq.write_table(pa.table({"k": list(range(30)), "v": ["x" * 1000] * 30, "t": [1] * 30}), path, row_group_size=5)
     store = MemoryStore()
-    monkeypatch.setattr("tidemark.arrow.decode.BATCH_ROWS", 5)
+    monkeypatch.setattr("tidemark.arrow.parquetfile.BATCH_ROWS", 5)
     answer = ingest_files(store, task(declared, [listed(path)]))
     assert sum(part.rows for part in answer.parts) == 30
     assert len(answer.parts) > 2

@@ -1,0 +1,216 @@
+"""A file that cannot be read now is no bad file, and memory that runs out is no verdict: both are tried again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.pure.ingest.landed import collection, listed, task, write
+from tidemark.arrow import content
+from tidemark.arrow.decode import decode, fetch
+from tidemark.arrow.ingest import ingest_files
+from tidemark.errors import RETRY_SAFE, InvalidUsage, NotReady, Unavailable
+from tidemark.model.collection import Column, ColumnType, Format
+from tidemark.model.ledger import SourceFile, Status
+from tidemark.storage.landing import as_text, is_ready, is_text, list_sources, sha256_of, token_of
+from tidemark.storage.memory import MemoryStore
+
+pytestmark = pytest.mark.pure
+NOBODY = 65534
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """What is below the folder cannot be looked at, also by root."""
+    before = folder.stat().st_mode
+    folder.chmod(0)
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(was)
+        folder.chmod(before)
+
+
+@pytest.fixture
+def landed(tmp_path: Path) -> Path:
+    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
+        folder.chmod(0o755)
+    folder = tmp_path / "landing" / "day"
+    folder.mkdir(parents=True)
+    (folder / "a.csv").write_text("k,t\n1,2\n")
+    return folder
+
+
+def test_a_file_without_permission_is_tried_again(landed: Path) -> None:
+    file = listed(landed / "a.csv")
+    with locked(landed), pytest.raises(Unavailable, match=r"a\.csv cannot be read: Permission denied") as caught:
+        ingest_files(MemoryStore(), task(collection(file_format=Format.CSV), [file]))
+    assert caught.value.exit_code == RETRY_SAFE
+    (entry,) = ingest_files(MemoryStore(), task(collection(file_format=Format.CSV), [file])).entries
+    assert entry.status is Status.INGESTED
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that answers EIO")
+def test_a_file_whose_disk_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "IN_MEMORY_BYTES", -1)
+    file = SourceFile("/proc/self/mem", 0, token_of("/proc/self/mem") or "")
+    with pytest.raises(Unavailable, match="Input/output error"):
+        fetch(file)
+    with pytest.raises(Unavailable, match="Input/output error"):
+        sha256_of(file.path)
+
+
+@pytest.mark.parametrize("file_format", list(Format))
+def test_a_large_file_that_fails_while_it_is_decoded_is_tried_again(
+    landed: Path, monkeypatch: pytest.MonkeyPatch, file_format: Format
+) -> None:
+    declared = collection(file_format=file_format)
+    monkeypatch.setattr(content, "IN_MEMORY_BYTES", 0)
+    file = write(landed / "big", [{"k": 1, "t": 2}], declared)
+    whole = fetch(file)
+    with locked(landed), pytest.raises(Unavailable, match="Permission denied"):
+        list(decode(whole, declared))
+    (landed / "big").unlink()
+    with pytest.raises(NotReady, match="gone"):
+        list(decode(whole, declared))
+
+
+@pytest.mark.parametrize("ready", ["always", "exists", "_SUCCESS"])
+def test_a_landing_that_cannot_be_looked_at_is_not_taken_for_empty(landed: Path, ready: str) -> None:
+    root = landed.parent
+    pattern = f"{root}/day/*.csv"
+    with locked(root):
+        with pytest.raises(Unavailable, match="Permission denied"):
+            list_sources(pattern, within=str(root))
+        if ready != "always":
+            with pytest.raises(Unavailable, match="Permission denied"):
+                is_ready(pattern, ready)
+    with locked(root.parent), pytest.raises(Unavailable, match="Permission denied"):
+        is_ready(pattern, ready, within=str(root))
+    with locked(root), pytest.raises(Unavailable, match="Permission denied"):
+        token_of(str(landed / "a.csv"))
+
+
+def test_a_folder_that_cannot_be_listed_is_tried_again(landed: Path) -> None:
+    with locked(landed), pytest.raises(Unavailable, match="day cannot be read: Permission denied"):
+        list_sources(f"{landed}/*", within=str(landed.parent))
+
+
+def test_a_link_that_leads_nowhere_is_refused_still(landed: Path) -> None:
+    (landed / "b.csv").symlink_to(landed / "b.csv")
+    with pytest.raises(InvalidUsage, match="broken link"):
+        list_sources(f"{landed}/*.csv")
+
+
+def test_a_name_that_is_not_utf8_is_listed_and_told(landed: Path) -> None:
+    name = os.fsencode(landed) + b"/\xff.csv"
+    Path(os.fsdecode(name)).write_text("k,t\n1,2\n")
+    _, file = list_sources(f"{landed}/*.csv")
+    assert not is_text(file.path)
+    assert as_text(file.path) == f"{landed}/\\xff.csv"
+    assert sha256_of(file.path) == sha256_of(str(landed / "a.csv"))
+
+
+TIGHT = """
+import resource, sys
+from pathlib import Path
+from tests.pure.ingest.landed import collection, listed, task
+from tidemark.arrow.kernels import run_encoded
+from tidemark.errors import Unavailable
+from tidemark.model.collection import Column, ColumnType, Format
+from tidemark.storage.codec import encode
+from tidemark.storage.memory import MemoryStore
+
+V = Column("v", ColumnType.STRING)
+for spare in [None, 1, None]:
+    for path in map(Path, sys.argv[1:]):
+        work = encode(task(collection(V, file_format=Format(path.name)), [listed(path)]))
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        limit = resource.RLIM_INFINITY if spare is None else used + spare * 2**20
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+        try:
+            answer = run_encoded(MemoryStore(), "ingest", work)
+            told = "ingested" if b'"status":"ingested"' in answer else answer[:500]
+        except Unavailable:
+            told = "unavailable"
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        print(told)
+"""
+
+
+def test_memory_that_runs_out_is_no_verdict_on_a_good_file(tmp_path: Path) -> None:
+    declared = collection(Column("v", ColumnType.STRING))
+    rows = [{"k": k, "v": f"{k}" * 200, "t": 1} for k in range(5_000)]
+    told = _python(TIGHT, write(tmp_path / "parquet", rows, declared).path).split()
+    assert told == ["ingested", "unavailable", "ingested"]
+
+
+WIDE = """
+import re, sys
+from pathlib import Path
+from tests.pure.ingest.landed import collection, listed
+from tidemark.arrow.decode import decode, fetch
+from tidemark.model.collection import Column, ColumnType
+
+def peak():
+    return int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024
+
+declared = collection(Column("v", ColumnType.STRING))
+small, *files = (listed(Path(path)) for path in sys.argv[1:])
+assert sum(block.num_rows for block in decode(fetch(small), declared)) == 1
+before = peak()
+for file in files:
+    rows = [(block.num_rows, block.nbytes) for block in decode(fetch(file), declared)]
+    print(Path(file.path).name, sum(n for n, _ in rows), max(size for _, size in rows) // 2**20, peak() - before)
+"""
+
+
+def test_a_value_that_thousands_of_rows_share_takes_bounded_memory(tmp_path: Path) -> None:
+    """A megabyte in a dictionary, in a struct's, and as a shared beginning: small on disk, a gigabyte as rows."""
+    count, text = 1_000, "x" * 10**6
+    once = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array([text]))
+    numbers = {"k": list(range(count)), "t": [1] * count}
+    pq.write_table(pa.table({"k": [1], "v": ["x"], "t": [1]}), tmp_path / "small")
+    pq.write_table(pa.table({**numbers, "v": once}), tmp_path / "dictionary", store_schema=False)
+    pq.write_table(pa.table({**numbers, "v": once}), tmp_path / "declared-dictionary", row_group_size=400)
+    shared = pa.table({**{name: held[:300] for name, held in numbers.items()}, "v": [text] * 300})
+    encoded = {"use_dictionary": False, "column_encoding": {"v": "DELTA_BYTE_ARRAY"}}
+    pq.write_table(shared, tmp_path / "prefix", **encoded)
+    files = [tmp_path / name for name in ("small", "dictionary", "declared-dictionary", "prefix")]
+    told = [line.split() for line in _python(WIDE, *map(str, files)).splitlines()]
+    assert [(name, int(rows)) for name, rows, _, _ in told] == [
+        ("dictionary", count),
+        ("declared-dictionary", count),
+        ("prefix", 300),
+    ]
+    for name, _, block, used in told:
+        assert int(block) <= 32, f"{name}: a block of {block} MiB"
+        assert int(used) < 400, f"{name}: {used} MiB more, of {count} MiB of rows"
+
+
+def test_a_row_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    values = pa.array(["x", None, "y" * (2**24 + 1)])
+    pq.write_table(pa.table({"k": [1, 2, 3], "t": [1] * 3, "v": values}), tmp_path / "file")
+    declared = collection(Column("v", ColumnType.STRING))
+    (entry,) = ingest_files(MemoryStore(), task(declared, [listed(tmp_path / "file")])).entries
+    assert entry.reason == "row 2: has 16,777,241 bytes; a row may have 16,777,216"
+
+
+def _python(code: str, *arguments: str) -> str:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    command = [sys.executable, "-c", code, *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    return ended.stdout
