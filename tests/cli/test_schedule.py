@@ -32,7 +32,7 @@ def test_intervals_start_on_the_days(schedule: str, first: str, last: str, count
     [
         ("@weekly", "2024-01-02", "2024-01-02", "no interval of schedule '@weekly' starts on 2024-01-02"),
         ("@daily", "2024-01-03", "2024-01-02", "--from 2024-01-03 is later than --to 2024-01-02"),
-        ("@once", "2024-01-02", "2024-01-02", "give --lower and --upper"),
+        ("@once", "2024-01-02", "2024-01-02", "schedule '@once' is not a cron expression or preset"),
         ("* * * * *", "2024-01-01", "2024-12-31", "more than 10000 intervals"),
         ("@daily", "2024-01-32", "2024-02-01", "not a day: '2024-01-32'"),
     ],

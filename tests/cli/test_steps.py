@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, date, datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.conftest import EVENTS, PEOPLE, STOCK, Shell
+from tests.cli.conftest import EVENTS, PEOPLE, STOCK, InProcess, Shell
+from tidemark.errors import InvalidUsage
+from tidemark.jobs import app
+from tidemark.jobs.job import collection_store
 
 
 def land_events(shell: Shell) -> None:
@@ -162,6 +166,66 @@ def test_an_interval_by_its_bounds(events: Shell) -> None:
     land_events(events)
     bounds = ("--lower", "2024-01-01T00:00:00Z", "--upper", "2024-01-02T00:00:00+00:00")
     assert events.json("ingest", "events", *bounds)["results"][0]["rows"] == 2
+
+
+def test_an_interval_of_several_days_is_read_day_by_day(events: Shell) -> None:
+    land_events(events)
+    events.events(3, "d,4,12:00")
+    results = events.json("ingest", "events", "--lower", "2024-01-01", "--upper", "2024-01-04")["results"]
+    assert [result["rows"] for result in results] == [2, 2, 1], "only the first day's folder was read"
+    assert len({result["batch"] for result in results}) == 3
+    again = events.json("ingest", "events", "--lower", "2024-01-02", "--upper", "2024-01-04")["results"]
+    assert [result["outcome"] for result in again] == ["nothing to do"] * 2
+
+
+def test_of_several_days_one_that_did_not_land_is_not_counted_as_read(events: Shell) -> None:
+    land_events(events)
+    said = events("ingest", "events", "--lower", "2024-01-01", "--upper", "2024-01-05", "--json")
+    assert said.document["error"]["kind"] == "NotReady"
+    assert "[2024-01-03T00:00:00Z, 2024-01-04T00:00:00Z)" in said.document["error"]["message"]
+    assert [result["rows"] for result in said.document["done"]] == [2, 2]
+    events.ok("gate", "events", "unsealed")
+    assert events.json("seal", "events")["results"][0]["seal_text"] == "2024-01-03T00:00:00Z"
+
+
+@pytest.mark.parametrize("step", ["ingest", "seal", "drain", "compact"])
+def test_an_interval_between_two_of_the_schedule_is_refused(events: Shell, step: str) -> None:
+    message = events.refused(step, "events", "--lower", "2024-01-01", "--upper", "2024-01-02T12:00:00")
+    assert "ends at 2024-01-02T12:00:00Z, between two boundaries of schedule @daily" in message
+    assert "write 2024-01-02T00:00:00Z or 2024-01-03T00:00:00Z" in message
+    message = events.refused(step, "events", "--lower", "2024-01-01T00:00:00.000001", "--upper", "2024-01-03")
+    assert "write 2024-01-01T00:00:00Z or 2024-01-02T00:00:00Z" in message
+
+
+def test_the_dumps_of_several_days_are_one_each(shell: Shell) -> None:
+    dumped = EVENTS.replace("append", "snapshot").replace("time: {column: at}\n", "").replace(", at: timestamp", "")
+    shell.ok("init", shell.declared(dumped))
+    for day, rows in ((1, "a,1\nb,2\n"), (2, "a,1\n")):
+        shell.land(f"events/2024-01-{day:02d}/a.csv", f"id,amount\n{rows}")
+    shell.ok("ingest", "events", "--lower", "2024-01-01", "--upper", "2024-01-03")
+    shell.ok("gate", "events", "unsealed")
+    shell.ok("seal", "events")
+    shell.ok("gate", "events", "frontier")
+    shell.ok("drain", "events")
+    first = shell.json("as-of", "events", "--time", "2024-01-01T23:59:59.999999")
+    assert (len(first["rows"]), len(shell.json("as-of", "events")["rows"])) == (2, 1)
+
+
+def test_the_app_reads_several_days_as_what_they_are(events: Shell) -> None:
+    land_events(events)
+    places = ["--root", str(events.root), "--collection", "events", "--landing", str(events.landing)]
+
+    def ingest(lower: str, upper: str) -> Any:
+        args = app.parser("ingest").parse_args([*places, "--lower", lower, "--upper", upper])
+        return app.run("ingest", args, lambda: InProcess(collection_store(str(events.root), "events")))
+
+    result = ingest("2024-01-01", "2024-01-03")
+    assert (result["outcome"], result["intervals"], result["batches"], result["rows"]) == ("applied", 2, 2, 4)
+    assert ingest("2024-01-01", "2024-01-03")["outcome"] == "nothing to do"
+    with pytest.raises(InvalidUsage, match="between two boundaries"):
+        ingest("2024-01-01", "2024-01-02T01:00")
+    with pytest.raises(InvalidUsage, match="between two boundaries"):
+        app.run("seal", app.parser("seal").parse_args([*places[:4], "--lower", "0", "--upper", "5"]), InProcess)
 
 
 def test_the_seal_waits_for_a_missing_day(events: Shell) -> None:

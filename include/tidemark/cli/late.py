@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from tidemark.cli import output
 from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, register
-from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, chosen
+from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, within
 from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def list_(
 
     job = call.job(collection)
     head = job.log.load()
-    some = chosen(head.state.collection, lower, upper, date, first, last)
+    some = within(head.state.collection, lower, upper, date, first, last)
     found: LateRows = late_rows(job.store, head.state, intervals=some, path=file, batch=batch, limit=limit)
     applied = f"{output.counted(found.applied, 'late row')} applied{_of(found.moved, 'moved to the seal')}"
     discarded = f"{found.discarded:,} discarded{_of(found.replayed, 'replayed')}"
@@ -102,7 +102,7 @@ def replay(
     from tidemark.jobs.status import next_step
 
     job = call.job(collection, spark=spark, step="replay")
-    some = chosen(job.log.load().state.collection, lower, upper, date, first, last)
+    some = within(job.log.load().state.collection, lower, upper, date, first, last)
     with output.working(f"replaying dead letters of {collection}"):
         result = step(job, intervals=some, path=file, batch=batch, as_now=as_now)
     following = next_step(job.log.load().state)

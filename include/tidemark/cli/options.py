@@ -52,7 +52,20 @@ ToOption = Annotated[
 def chosen(
     collection: Collection, lower: int | None, upper: int | None, date: str | None, first: str | None, last: str | None
 ) -> list[Interval]:
-    """The data intervals the options name, in order; none if no option was given. UsageError if they do not fit."""
+    """The intervals of the collection's schedule that the options name, in order; none if no option was given.
+
+    UsageError if the options do not fit together, InvalidUsage if --lower or --upper lies between two intervals.
+    """
+    from tidemark.config.schedule import Schedule
+
+    some = within(collection, lower, upper, date, first, last)
+    return Schedule(collection.schedule).split(some[0]) if lower is not None else some
+
+
+def within(
+    collection: Collection, lower: int | None, upper: int | None, date: str | None, first: str | None, last: str | None
+) -> list[Interval]:
+    """The times the options name, to choose by: --lower and --upper may be any. Otherwise as `chosen`."""
     from tidemark.cli.command import UsageError
     from tidemark.cli.schedule import intervals
 

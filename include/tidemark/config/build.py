@@ -10,6 +10,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from tidemark.config import messages
+from tidemark.config.schedule import Schedule, check_bounds
 from tidemark.errors import InvalidUsage
 from tidemark.model import predicate
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late, Source
@@ -66,6 +67,12 @@ class Builder:
             retention=declared.retention,
             renames=tuple((old, new) for new, old in declared.renames.items()),
         )
+        with self._at("schedule"):
+            Schedule(built.schedule).following(built.start)
+        with self._at("start"):
+            check_bounds(replace(built, end=None))
+        with self._at("end"):
+            check_bounds(built)
         try:
             check_owner_expectations(built)
         except WrongExpectation as error:

@@ -167,15 +167,18 @@ def _call(step: str, job: Job, args: argparse.Namespace) -> dict[str, Any]:
     if step == "ingest":
         from tidemark.jobs.ingest import ingest
         from tidemark.jobs.init import declare
+        from tidemark.jobs.intervals import each_interval
 
         if args.file:
             declare(job, args.file)
         if not args.landing:
             raise InvalidUsage("no landing: pass --landing or set TIDEMARK_LANDING")
-        return ingest(job, interval, landing_root=args.landing)
+        return each_interval(job, interval, lambda job, one: ingest(job, one, landing_root=args.landing))
     if step == "seal":
+        from tidemark.jobs.intervals import scheduled
         from tidemark.jobs.seal import seal
 
+        scheduled(job.log.load().state.collection, interval)  # it may be several, but must end where one of them does
         return gated(job, lambda: seal(job, interval))
     if step == "drain":
         from tidemark.jobs.drain import drain

@@ -117,7 +117,7 @@ def test_a_marker_is_a_named_file(path: Path) -> None:
 
 @pytest.mark.parametrize("schedule", ["@hourly", "0 6 * * 1-5", "*/15 * * * *"])
 def test_schedules(path: Path, schedule: str) -> None:
-    path.write_text(f"{MINIMAL}schedule: '{schedule}'")
+    path.write_text(f"{MINIMAL.replace('T00:', 'T06:')}schedule: '{schedule}'")
     assert load(path).schedule == schedule
 
 
@@ -137,6 +137,14 @@ WRONG = [
     ("start: 2013-01-01", "start: yesterday", "5: start: not a time"),
     ("start: 2013-01-01", "start: 1969-12-31", "5: start: a time before 1970-01-01"),
     ("end: 2014-01-01", "end: 2012-01-01", "6: collection"),
+    (
+        "start: 2013-01-01",
+        "start: 2013-01-01T06:00:00",
+        "5: collection flights starts at 2013-01-01T06:00:00Z, between",
+    ),
+    ("end: 2014-01-01", "end: 2013-12-31T12:00:00", "6: collection flights ends at 2013-12-31T12:00:00Z, between"),
+    ('schedule: "@daily"', 'schedule: "0 0 30 2 *"', "17: schedule '0 0 30 2 *' has no boundary"),
+    ('schedule: "@daily"', 'schedule: "R R * * *"', "17: schedule 'R R * * *' is not a cron expression"),
     ('schedule: "@daily"', 'schedule: "@dayly"', "17: schedule: '@dayly' is no schedule"),
     ('schedule: "@daily"', 'schedule: "* * * *"', "17: schedule: '* * * *' is no schedule"),
     ("delay_min: int}", "delay_min: integer}", "4: columns.delay_min: 'integer' is not valid; did you mean 'int'"),

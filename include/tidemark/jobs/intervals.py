@@ -1,0 +1,52 @@
+"""A step over an interval of any length: once for each interval of the collection's schedule that it consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tidemark.config.schedule import Schedule
+from tidemark.jobs.job import Job
+from tidemark.model.collection import Collection
+from tidemark.model.interval import Interval
+
+_OUTCOMES = ("applied", "already applied", "nothing to do")
+"""What to say of several steps is the first of these that any of them said."""
+
+
+def scheduled(collection: Collection, interval: Interval) -> list[Interval]:
+    """The intervals of a collection's schedule that `interval` consists of, in order. InvalidUsage, naming the nearest
+    boundaries, if it begins or ends between two."""
+    return Schedule(collection.schedule).split(interval)
+
+
+def each_interval(job: Job, interval: Interval, step: Callable[[Job, Interval], dict[str, Any]]) -> dict[str, Any]:
+    """The result of `step` for `interval`; of several schedule intervals their results together.
+
+    They are done in order, each committed on its own: what was done before one fails stays done, and is nothing to do
+    when this is run again. Raises what the step raises, and InvalidUsage as `scheduled`.
+    """
+    some = scheduled(job.log.load().state.collection, interval)
+    results = []
+    for number, one in enumerate(some, start=1):
+        if len(some) > 1:
+            job.note(f"{one}: {number} of {len(some)}")
+        results.append(step(job, one))
+    return results[0] if len(results) == 1 else _together(results)
+
+
+def _together(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Counts added up; batches as a count of them, since a task's result must stay small."""
+    told = {result["outcome"] for result in results}
+    counts: dict[str, int] = {}
+    for result in results:
+        for name, value in result.items():
+            if isinstance(value, int) and name != "version":
+                counts[name] = counts.get(name, 0) + value
+    return {
+        "outcome": next(outcome for outcome in _OUTCOMES if outcome in told),
+        "version": results[-1]["version"],
+        "intervals": len(results),
+        "batches": sum(bool(result.get("batch")) for result in results),
+        **counts,
+    }
