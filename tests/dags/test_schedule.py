@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pendulum
@@ -26,10 +26,10 @@ def scheduled(collections: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[...
 
     from tidemark.airflow import tidemark_dag
 
-    def created(text: str, *, now: str, limit: int = 3, after: Run | None = None) -> list[Run]:
+    def created(text: str, *, now: str, limit: int = 3, after: Run | None = None, **options: Any) -> list[Run]:
         file = collections / "asked.yaml"
         file.write_text(text)
-        dag = DagSerialization.from_dict(DagSerialization.to_dict(tidemark_dag(file)))
+        dag = DagSerialization.from_dict(DagSerialization.to_dict(tidemark_dag(file, **options)))
         clock = pendulum.parse(now)
         last = DataInterval(*map(pendulum.parse, after)) if after else None
         runs: list[Run] = []
@@ -102,6 +102,90 @@ def test_a_bound_between_two_intervals_is_refused(
     # Its interval would never be ingested, and the seal would wait for it for ever.
     with pytest.raises(InvalidUsage, match=said):
         scheduled(ORDERS.replace(before, after), now="2024-01-02T00:00:00Z")
+
+
+def test_catching_up_is_bounded_too(scheduled: Callable[..., list[Run]]) -> None:
+    expected = [("2024-01-01", "2024-01-02"), ("2024-01-02", "2024-01-03"), ("2024-01-03", "2024-01-04")]
+    assert scheduled(ORDERS, now="2026-11-21T07:00:00Z", limit=9, catchup=True) == expected
+    hours = scheduled(ORDERS, now="2026-11-21T07:00:00Z", limit=999, catchup=True, schedule="@hourly")
+    assert (len(hours), hours[-1]) == (72, ("2024-01-03T23:00:00", "2024-01-04"))
+
+
+def serialized(dag: Any) -> Any:
+    """The DAG as the scheduler and the API server have it."""
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    return DagSerialization.from_dict(DagSerialization.to_dict(dag))
+
+
+def test_a_backfill_is_kept_within_start_and_end(collections: Any) -> None:
+    from tidemark.airflow import tidemark_dag
+
+    dag = serialized(tidemark_dag(collections / "orders.yaml"))
+
+    def days(first: str, last: str) -> list[str]:
+        infos = dag.iter_dagrun_infos_between(pendulum.parse(first), pendulum.parse(last))
+        return [text_of(info.logical_date) for info in infos]
+
+    assert days("2023-12-01", "2024-02-01") == ["2024-01-01", "2024-01-02", "2024-01-03"]
+    assert days("2024-01-02", "2024-01-02") == ["2024-01-02"]
+    assert days("2024-01-04", "2024-01-31") == []
+
+
+def test_nothing_keeps_a_manual_run_from_having_tasks(collections: Any) -> None:
+    # Beyond start_date and end_date Airflow makes a run without tasks, and calls it successful.
+    from tidemark.airflow import tidemark_dag
+
+    dag = serialized(tidemark_dag(collections / "orders.yaml"))
+    assert dag.end_date is None
+    assert all(task.end_date is None for task in dag.tasks)
+    assert all(task.start_date <= datetime(1970, 1, 1, tzinfo=UTC) for task in dag.tasks)
+
+
+@pytest.mark.parametrize(
+    ("logical_date", "lower"),
+    [
+        ("2024-01-02T00:00:00Z", "2024-01-02"),
+        ("2024-01-02T00:00:01Z", "2024-01-01"),
+        ("2024-01-02T23:00:00Z", "2024-01-01"),
+        ("2026-11-20T07:00:00Z", "2026-11-19"),
+    ],
+)
+def test_the_date_of_a_manual_run_names_the_interval_the_scheduler_would_give_it(
+    collections: Any, logical_date: str, lower: str
+) -> None:
+    from tidemark.airflow import tidemark_dag
+
+    timetable = serialized(tidemark_dag(collections / "orders.yaml")).timetable
+    interval = timetable.infer_manual_data_interval(run_after=pendulum.parse(logical_date))
+    assert (text_of(interval.start), interval.end - interval.start) == (lower, timedelta(days=1))
+
+
+def test_of_an_interval_that_is_not_over_a_manual_run_is_not_made(collections: Any) -> None:
+    from tidemark.airflow import tidemark_dag
+
+    timetable = serialized(tidemark_dag(collections / "orders.yaml")).timetable
+    midnight = pendulum.now("UTC").start_of("day")
+    assert timetable.infer_manual_data_interval(run_after=midnight).end == midnight
+
+
+def test_a_timetable_survives_the_scheduler_and_equals_itself(collections: Any) -> None:
+    from tidemark.airflow import tidemark_dag
+
+    dag = tidemark_dag(collections / "orders.yaml")
+    again = serialized(dag).timetable
+    assert again == dag.timetable
+    assert hash(again) == hash(dag.timetable)
+    (collections / "orders.yaml").write_text(ORDERS.replace("2024-01-04", "2024-01-05"))
+    assert tidemark_dag(collections / "orders.yaml").timetable != again
+
+
+def test_presets_are_those_of_airflow() -> None:
+    from airflow.utils.dates import cron_presets
+
+    from tidemark.config.schedule import PRESETS
+
+    assert PRESETS.items() >= cron_presets.items()
 
 
 def test_the_scheduler_has_no_next_run_for_an_ended_collection(collections: Any, database: None) -> None:

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from tidemark.airflow import compact_group, drain_group, gate_here, ingest_group, place, seal_group, steps, tidemark_dag
+from tidemark.airflow import (
+    asset_of,
+    compact_group,
+    drain_group,
+    gate_here,
+    ingest_group,
+    place,
+    seal_group,
+    steps,
+    tidemark_dag,
+)
 from tidemark.errors import CommitUnknown, Contention, Corruption, GateFailed, InvalidUsage, NotReady
 from tidemark.jobs import app
 from tidemark.model.collection import Gate
@@ -94,6 +105,33 @@ def test_a_collection_declared_in_python_is_created_by_its_ingest(declared: plac
 def test_a_run_without_an_interval_fails_and_is_not_retried(declared: place.Place) -> None:
     with pytest.raises(AirflowFailException, match="no data interval"):
         tidemark_dag(declared).get_task("seal").execute({"params": {}})
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "said"),
+    [
+        ("2024-01-01T00:00:00Z", "2024-01-02T12:00:00Z", "write 2024-01-02T00:00:00Z or 2024-01-03T00:00:00Z"),
+        ("2023-12-31T00:00:00Z", "2024-01-02T00:00:00Z", "outside orders, which starts at 2024-01-01T00:00:00Z"),
+        ("2024-01-03T00:00:00Z", "2024-01-05T00:00:00Z", "trigger the run with params lower and upper in between"),
+    ],
+)
+@pytest.mark.parametrize("task", ["ingest", "gate_unsealed", "seal", "drain", "compact"])
+def test_an_interval_that_is_none_of_the_collection_is_refused_by_every_task(
+    declared: place.Place, task: str, lower: str, upper: str, said: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=said):
+        tidemark_dag(declared).get_task(task).execute({"params": {"lower": lower, "upper": upper}})
+    assert declared.job().log.newest_version() == 0
+
+
+def test_events_that_complete_no_interval_skip_the_run(declared: place.Place) -> None:
+    event = SimpleNamespace(extra={"lower": "2024-01-01T03:00:00Z", "upper": "2024-01-01T04:00:00Z"})
+    run = {"params": {}, "triggering_asset_events": {asset_of("upstream"): [event]}}
+    with pytest.raises(AirflowSkipException, match="completes no interval of orders yet"):
+        tidemark_dag(declared).get_task("ingest").execute(run)
+    event.extra["upper"] = "2024-01-03T01:00:00Z"
+    args = tidemark_dag(declared).get_task("seal").args_of_run(run)
+    assert args == ["--lower", "2024-01-01T00:00:00Z", "--upper", "2024-01-03T00:00:00Z"]
 
 
 @pytest.mark.parametrize(

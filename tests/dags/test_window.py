@@ -8,7 +8,7 @@ from typing import Any
 import pendulum
 import pytest
 
-from tidemark.airflow import asset_of, window_of
+from tidemark.airflow import asset_of, intervals_of, window_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
@@ -30,9 +30,85 @@ def test_a_scheduled_or_backfilled_run_has_its_data_interval() -> None:
     assert window_of(CLASSIC) == interval("2024-01-02", "2024-01-03")
 
 
-def test_explicit_params_come_first() -> None:
-    params = {"lower": "2024-01-05T00:00:00+00:00", "upper": "2024-01-07T02:00:00+02:00"}
-    assert window_of(CLASSIC | {"params": params}) == interval("2024-01-05", "2024-01-07")
+def run_of(kind: str, **more: Any) -> dict[str, Any]:
+    """What a task sees of a run of day 2."""
+    return CLASSIC | {"dag_run": SimpleNamespace(run_type=kind, run_after=day(9, 5)), "logical_date": day(2)} | more
+
+
+PARAMS = {"lower": "2024-01-05T00:00:00+00:00", "upper": "2024-01-07T02:00:00+02:00"}
+
+
+def test_of_a_manual_run_explicit_params_come_first() -> None:
+    assert window_of(run_of("manual", params=PARAMS)) == interval("2024-01-05", "2024-01-07")
+    assert window_of(CLASSIC | {"params": PARAMS}) == interval("2024-01-05", "2024-01-07")
+
+
+@pytest.mark.parametrize("kind", ["scheduled", "backfill"])
+def test_a_run_made_for_an_interval_has_that_one_whatever_the_form_said(kind: str) -> None:
+    assert window_of(run_of(kind)) == interval("2024-01-02", "2024-01-03")
+    same = {"lower": "2024-01-02", "upper": "2024-01-03"}
+    assert window_of(run_of(kind, params=same)) == interval("2024-01-02", "2024-01-03")
+    said = r"this run is for \[2024-01-02.*, but its params lower and upper say \[2024-01-05.*leave them empty"
+    with pytest.raises(InvalidUsage, match=said):
+        window_of(run_of(kind, params=PARAMS))
+
+
+def test_a_partition_does_not_let_itself_be_talked_into_another_interval() -> None:
+    run = {"partition_key": "2024-02-01", "partition_date": day(1, month=2), "params": PARAMS}
+    with pytest.raises(InvalidUsage, match="leave them empty"):
+        window_of(run, schedule="@monthly")
+
+
+def test_a_backfill_over_a_manual_run_of_another_day_is_refused() -> None:
+    # Airflow keeps the interval of the manual run: the day would be green and never ingested.
+    with pytest.raises(InvalidUsage, match="triggered by hand once"):
+        window_of(run_of("backfill", logical_date=day(3)))
+
+
+def test_a_manual_run_without_a_date_is_about_the_last_interval_that_was_over() -> None:
+    bare = run_of("manual", data_interval_start=None, data_interval_end=None, logical_date=None)
+    assert window_of(bare, schedule="@daily") == interval("2024-01-08", "2024-01-09")
+    assert intervals_of(bare, schedule="@hourly") == [interval("2024-01-09T04:00", "2024-01-09T05:00")]
+
+
+def test_an_interval_of_several_is_split_and_one_between_two_is_refused() -> None:
+    assert intervals_of(run_of("manual", params=PARAMS), schedule="@daily") == [
+        interval("2024-01-05", "2024-01-06"),
+        interval("2024-01-06", "2024-01-07"),
+    ]
+    with pytest.raises(InvalidUsage, match="write 2024-01-01T00:00:00Z or 2024-02-01T00:00:00Z"):
+        intervals_of(run_of("manual", params=PARAMS), schedule="@monthly")
+
+
+def sealed(lower: str, upper: str) -> dict[str, Any]:
+    """A run that two events of a Tidemark asset triggered, from `lower` over a time between to `upper`."""
+    between = "2024-01-02T12:00:00Z"
+    events = [SimpleNamespace(extra={"lower": a, "upper": b}) for a, b in ((lower, between), (between, upper))]
+    return {"triggering_asset_events": {asset_of("flights"): events}}
+
+
+def test_a_run_triggered_by_several_seals_gets_the_intervals_they_completed() -> None:
+    assert intervals_of(sealed("2024-01-01", "2024-01-04"), schedule="@daily") == [
+        interval("2024-01-01", "2024-01-02"),
+        interval("2024-01-02", "2024-01-03"),
+        interval("2024-01-03", "2024-01-04"),
+    ]
+    # An upstream with a grace of two hours seals between two days: the day that is not complete comes next time.
+    late = sealed("2023-12-31T22:00:00Z", "2024-01-03T22:00:00Z")
+    expected = [
+        interval("2023-12-31", "2024-01-01"),
+        interval("2024-01-01", "2024-01-02"),
+        interval("2024-01-02", "2024-01-03"),
+    ]
+    assert intervals_of(late, schedule="@daily") == expected
+    assert intervals_of(late, schedule="@monthly") == [interval("2023-12-01", "2024-01-01")]
+    assert intervals_of(late, schedule="@yearly", start=parse_instant("2024-01-01")) == []
+
+
+def test_the_first_event_of_all_begins_with_the_collection_that_reads_it() -> None:
+    first = sealed("1970-01-01", "2024-01-04")
+    found = intervals_of(first, schedule="@daily", start=parse_instant("2024-01-02"), end=parse_instant("2024-01-03"))
+    assert found == [interval("2024-01-02", "2024-01-03")]
 
 
 def test_params_may_be_microseconds() -> None:

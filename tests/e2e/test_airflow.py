@@ -150,8 +150,10 @@ class TestOutOfOrder:
         name = airflow.declare(orders("mixed", "2024-03-01", "2024-03-03"))
         airflow.api.unpause(name)
         second = airflow.trigger(name, "2024-03-02T00:00:00Z", "2024-03-03T00:00:00Z")
-        airflow.ended(name, second)
-        assert airflow.states(name, second)["published"] == "skipped"
+        airflow.ended(name, second, state="failed")
+        assert airflow.states(name, second) == dict.fromkeys(TASKS, "success") | {"published": "failed"}
+        missing = "waits for [2024-03-01T00:00:00Z, 2024-03-02T00:00:00Z), which no run is about to ingest"
+        assert missing in airflow.log_of(name, second, "published", 1)
         state = airflow.log(name).load().state
         assert format_instant(state.seal) <= "2024-03-01T00:00:00Z", "the seal has passed the missing day"
         assert sum(batch.rows for batch in state.unsealed) == 2
@@ -163,7 +165,64 @@ class TestOutOfOrder:
         assert seal_of(airflow, name) == "2024-03-03T00:00:00Z"
         assert held(airflow, name) == {1: 11, 2: 20, 3: 30}
         assert airflow.states(name, first["dag_run_id"])["published"] == "success"
+        airflow.clear(name, second)
+        airflow.ended(name, second)
+        assert airflow.states(name, second)["published"] == "skipped", "the run of day 1 has told of both"
         assert sound(airflow, name)
+
+    def test_a_backfill_run_backwards_ends_green_and_complete(self, airflow: Airflow) -> None:
+        """The later day finds the earlier one queued: nothing to worry about, as that one shows."""
+        for day in (1, 2):
+            airflow.land(f"backwards/2024-03-0{day}/a.csv", HEADER, (day, day, f"2024-03-0{day}T10:00:00Z"))
+        name = airflow.declare(orders("backwards", "2024-03-01", "2024-03-03"))
+        airflow.api.unpause(name)
+        days = {"from_date": "2024-02-01T00:00:00Z", "to_date": "2024-03-31T00:00:00Z"}
+        how = {"max_active_runs": 1, "run_backwards": True, "dag_run_conf": {}}
+        airflow.api.call("POST", "/api/v2/backfills", {"dag_id": name, **days, **how})
+
+        def ended() -> list[dict[str, Any]] | None:
+            found = airflow.api.runs(name)
+            return found if found and all(run["state"] in ("success", "failed") for run in found) else None
+
+        runs = airflow.until("the days are run", ended)
+        assert [run["state"] for run in runs] == ["success"] * 2, "the backfill is kept within start and end"
+        assert moment(runs[1]["end_date"]) <= moment(runs[0]["start_date"])
+        assert airflow.states(name, runs[1]["dag_run_id"])["published"] == "skipped"
+        assert seal_of(airflow, name) == "2024-03-03T00:00:00Z"
+        assert held(airflow, name) == {1: 1, 2: 2}
+
+
+class TestTrigger:
+    """Single runs of a collection that ended long ago, as from the form: with the params, and without."""
+
+    def test_what_a_single_run_is_about(self, airflow: Airflow) -> None:
+        for day in (1, 2):
+            airflow.land(f"single/2024-03-0{day}/a.csv", HEADER, (day, day, f"2024-03-0{day}T10:00:00Z"))
+        name = airflow.declare(orders("single", "2024-03-01", "2024-03-03"))
+        airflow.api.unpause(name)
+        now = datetime.now(UTC)
+        for run_id, seconds, conf in (
+            ("with_params", 0, {"lower": "2024-03-01T00:00:00Z", "upper": "2024-03-03T00:00:00Z"}),
+            ("without", 1, {}),
+        ):
+            body = {"logical_date": (now + timedelta(seconds=seconds)).isoformat(), "conf": conf}
+            airflow.api.call("POST", f"/api/v2/dags/{name}/dagRuns", {"dag_run_id": run_id, **body})
+        airflow.ended(name, "with_params")
+        assert airflow.states(name, "with_params") == dict.fromkeys(TASKS, "success")
+        assert held(airflow, name) == {1: 1, 2: 2}, "two days, each from its own folder"
+        airflow.ended(name, "without", state="failed")
+        assert airflow.tasks(name, "without")["ingest"]["try_number"] == 1
+        assert "trigger the run with params lower and upper" in airflow.log_of(name, "without", "ingest", 1)
+
+    def test_a_day_that_lands_late_is_waited_for_without_a_worker(self, airflow: Airflow) -> None:
+        name = airflow.declare(orders("tardy", "2024-03-01", "2024-03-02"))
+        airflow.api.unpause(name)
+        run = airflow.trigger(name, "2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z")
+        airflow.until("the ingest waits", lambda: airflow.states(name, run)["ingest"] == "deferred")
+        airflow.land("tardy/2024-03-01/a.csv", HEADER, (1, 1, "2024-03-01T10:00:00Z"))
+        airflow.ended(name, run)
+        assert airflow.tasks(name, run)["ingest"]["try_number"] == 1
+        assert held(airflow, name) == {1: 1}
 
 
 class TestFailingGate:

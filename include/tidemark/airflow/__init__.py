@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tidemark.airflow.hold import HoldOperator, ReleaseHoldOperator
     from tidemark.airflow.maintenance import MaintenanceOperator, maintenance_dag, maintenance_group
     from tidemark.airflow.publish import PublishOperator
-    from tidemark.airflow.window import window_of
+    from tidemark.airflow.window import intervals_of, window_of
 
 _HOME = {
     "AppOperator": "app_operator",
@@ -32,6 +32,7 @@ _HOME = {
     "compact_group": "groups",
     "drain_group": "groups",
     "ingest_group": "groups",
+    "intervals_of": "window",
     "maintenance_dag": "maintenance",
     "maintenance_group": "maintenance",
     "seal_group": "groups",
@@ -51,6 +52,7 @@ __all__ = [
     "compact_group",
     "drain_group",
     "ingest_group",
+    "intervals_of",
     "maintenance_dag",
     "maintenance_group",
     "seal_group",

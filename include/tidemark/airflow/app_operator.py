@@ -13,8 +13,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from tidemark.airflow import settings
-from tidemark.airflow.launch import ResultLine, attempt_token, settle
-from tidemark.errors import REFUSED, InvalidUsage, TidemarkError
+from tidemark.airflow.launch import InputNotReady, ResultLine, attempt_token, settle
+from tidemark.errors import REFUSED, InvalidUsage, NotReady, TidemarkError
 
 LAUNCHERS = ("submit", "resident")
 CONNECTION = "spark_default"
@@ -69,6 +69,8 @@ class AppOperator(SparkSubmitOperator):
             result = self._reside(argv) if launcher == "resident" else self._submit(context, argv)
         except TidemarkError as e:
             message = f"{self.app}: {e.kind}: {e}"
+            if isinstance(e, NotReady):
+                raise InputNotReady(message) from None
             raise (AirflowFailException if e.exit_code == REFUSED else AirflowException)(message) from e
         except BaseException:  # a time-out too: nothing of the app may outlive this call
             self.on_kill()

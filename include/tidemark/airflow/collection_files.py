@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tidemark.airflow import settings
 from tidemark.airflow.place import Place, place_of
-from tidemark.airflow.schedule import run_dates
 from tidemark.errors import InvalidUsage
 
 SUFFIXES = (".yaml", ".yml")
@@ -76,7 +75,6 @@ def _place(file: Path) -> Place:
     if printable(file.name) != file.name:
         raise InvalidUsage("the file's name holds what is no text, or no printable one; rename it")
     place = place_of(file)
-    run_dates(place.collection)
     if place.name == MAINTENANCE:
         raise InvalidUsage(f"the DAG {MAINTENANCE} looks after all collections; call this one otherwise")
     return place

@@ -10,14 +10,16 @@ from tidemark.model.instant import MAX_TIME, format_instant
 SAFE = "Safe to run again, any time: it is idempotent, and does only what is left to do."
 
 STEP_DOCS: Mapping[str, str] = {
-    "ingest": f"Reads the interval's delta files into one unsealed batch, each file once. {SAFE}",
+    "ingest": "Reads the interval's delta files into one unsealed batch, each file once. While they have not landed it "
+    f"is deferred and takes no worker, until `TIDEMARK_READY_WITHIN` (12h) after the interval's end. {SAFE}",
     "seal": "Promises that no more updates come below the interval's end (less the grace). Where an earlier interval "
     f"is missing the seal waits, and the run that ingests it passes the waiting ones too. {SAFE}",
     "drain": f"Moves what is sealed into the trace. {SAFE}",
     "compact": "Moves `since` by the retention as far as holds allow, and merges neighbouring trace batches where "
     f"there are more than the budget. {SAFE}",
     "published": "Emits one event of the collection's asset for what was newly sealed, `[lower, upper)` in its "
-    "`extra`. Skipped while the seal waits for an earlier interval.",
+    "`extra`; skipped where that is nothing. Fails where the run's interval is not complete, as an earlier one is "
+    "missing that no queued or running run is about to ingest: backfill that, then clear this task.",
 }
 
 _OPEN = "**Data docs** shows what this run found. If it fails, the failing rows too, and nothing behind it runs."
@@ -48,7 +50,10 @@ Nothing was published, and nothing is lost. The task's log and its **Data docs**
 
 - Any run can be cleared or run again, any time: every step is idempotent, a finished day is a no-op.
 - Backfill a range of dates with *Trigger > Backfill*; days may come in any order, the seal waits for the missing one.
-- *Trigger > Single run* takes `lower` and `upper` for any whole number of intervals; without them, the last one.
+  Each run has its own interval: leave `lower` and `upper` empty.
+- *Trigger > Single run* takes `lower` and `upper` for any number of whole intervals, each read on its own. Without them
+  it is the interval that begins at the logical date, or else the last one that was over by then.
+- A run that ends before its interval is complete is not green: `published` says what is missing.
 """
 
 

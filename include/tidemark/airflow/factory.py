@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection as Names
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from tidemark.airflow.documentation import collection_doc
 from tidemark.airflow.owners import refuse_second_maker
 from tidemark.airflow.place import Place, place_of
 from tidemark.airflow.publish import PublishOperator
-from tidemark.airflow.schedule import Schedule, run_dates
 from tidemark.airflow.steps import GATE_AFTER, step_and_gate
+from tidemark.airflow.timetable import CollectionTimetable
 from tidemark.model.collection import Collection
+from tidemark.model.instant import EPOCH
 
 OWNER = "tidemark"
 log = logging.getLogger(__name__)
@@ -27,6 +29,7 @@ def tidemark_dag(
     *,
     root: str | None = None,
     landing: str | None = None,
+    ready_within: timedelta | None = None,
     default_args: dict[str, Any] | None = None,
     tags: tuple[str, ...] = (),
     **dag_options: Any,
@@ -36,24 +39,30 @@ def tidemark_dag(
     `ingest >> gate_unsealed >> seal >> gate_frontier >> drain >> gate_trace >> compact >> gate_compaction >> published`
 
     Unpaused, it starts no run outside the collection's start and end, and of the past at most the last interval:
-    the others are a backfill. `root` and `landing` stand in for the deployment's; `default_args` and `dag_options`
+    the others are a backfill. A `schedule` in words among the options is kept within start and end, too. `root` and
+    `landing` stand in for the deployment's, `ready_within` for TIDEMARK_READY_WITHIN; `default_args` and `dag_options`
     (arguments of `airflow.sdk.DAG`, `dag_id` among them) go before ours. Raises InvalidUsage for a wrong collection,
     and in a DAG file where `collection_dags` makes a DAG of this id too.
     """
     place = collection if isinstance(collection, Place) else place_of(collection, root=root, landing=landing)
     refuse_second_maker(dag_options.get("dag_id", place.name))
-    return _dag(place, default_args=default_args, tags=tags, **dag_options)
+    return _dag(place, ready_within=ready_within, default_args=default_args, tags=tags, **dag_options)
 
 
 def _dag(
-    place: Place, *, default_args: dict[str, Any] | None = None, tags: tuple[str, ...] = (), **dag_options: Any
+    place: Place,
+    *,
+    ready_within: timedelta | None = None,
+    default_args: dict[str, Any] | None = None,
+    tags: tuple[str, ...] = (),
+    **dag_options: Any,
 ) -> DAG:
     declared = place.collection
-    start_date, end_date = run_dates(declared)
+    timetable = CollectionTimetable.of(declared)
     options: dict[str, Any] = {
         "description": f"{declared.source.envelope} of {', '.join(column.name for column in declared.key)}",
-        "start_date": start_date,
-        "end_date": end_date,
+        # The timetable holds runs within start and end. Beyond dates of the DAG a manual run would have no tasks.
+        "start_date": EPOCH,
         "catchup": False,
         # For a readable grid only: order is kept by the store, also across backfills, manual runs and clears.
         "max_active_runs": 1,
@@ -63,10 +72,12 @@ def _dag(
     }
     options["tags"] = sorted({OWNER, str(declared.source.envelope), *tags})
     # None is a schedule too: a DAG that is only ever triggered.
-    schedule = options.pop("schedule") if "schedule" in options else Schedule(declared.schedule).timetable()
+    schedule = options.pop("schedule", timetable)
+    if isinstance(schedule, str):
+        schedule = CollectionTimetable.of(declared, schedule)
     dag_id = options.pop("dag_id", place.name)
     with DAG(dag_id, schedule=schedule, default_args={"owner": OWNER, **(default_args or {})}, **options) as dag:
-        tasks = [task for step in GATE_AFTER for task in step_and_gate(place, step)]
+        tasks = [task for step in GATE_AFTER for task in step_and_gate(place, step, ready_within=ready_within)]
         chain(*tasks, PublishOperator(place=place))
     return dag
 
@@ -94,8 +105,14 @@ def _params() -> dict[str, Param]:
         return Param(None, type=["null", "string"], format="date-time", title=title, description_md=text)
 
     return {
-        "lower": bound("lower", "Start of the interval, for a run that has none of its own. With **upper**."),
-        "upper": bound("upper", "End of the interval, exclusive."),
+        "lower": bound(
+            "lower",
+            "Start of the interval of a **single run**, with **upper**: a boundary of the schedule. Each run of a "
+            "backfill has its own and refuses another.",
+        ),
+        "upper": bound(
+            "upper", "End of the interval, exclusive. Several intervals of the schedule are read one by one."
+        ),
         "landing": Param(
             None,
             type=["null", "string"],

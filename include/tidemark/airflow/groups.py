@@ -15,8 +15,9 @@ from tidemark.model.collection import Collection
 def ingest_group(collection: str | Path | Collection, **options: Any) -> TaskGroup:
     """`ingest >> gate_unsealed`: the interval's files as one unsealed batch.
 
-    Options of all four groups: `group_id`; `root` and `landing` in place of the deployment's; the rest are arguments of
-    both tasks (retries, pool, launcher, …). Groups chain with `>>` in the order ingest, seal, drain, compact.
+    Option of this group: `ready_within`, how long after an interval's end its files are waited for (timedelta). Options
+    of all four groups: `group_id`; `root` and `landing` in place of the deployment's; the rest are arguments of both
+    tasks (retries, pool, launcher, …). Groups chain with `>>` in the order ingest, seal, drain, compact.
     """
     return _group("ingest", collection, **options)
 

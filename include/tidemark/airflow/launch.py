@@ -9,7 +9,12 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from tidemark.errors import MAX_LINE, REFUSED
+from tidemark.errors import MAX_LINE, REFUSED, NotReady
+
+
+class InputNotReady(AirflowException):
+    """The app says that what it reads has not landed yet. Retried, unless the operator waits for it."""
+
 
 _DECODER = json.JSONDecoder()
 
@@ -44,7 +49,8 @@ def settle(app: str, code: int, signal: int, seen: ResultLine) -> dict[str, Any]
     """The app's result, or the failure its end stands for.
 
     AirflowFailException, which is not retried, only where the app itself says with exit code 1 that a retry will not
-    help. AirflowException, which is retried, for everything else: 75, a signal, a crash, a missing result.
+    help. AirflowException, which is retried, for everything else: 75, a signal, a crash, a missing result; of these
+    InputNotReady where the input has not landed.
     """
     error = (seen.value or {}).get("error")
     if signal:
@@ -55,6 +61,8 @@ def settle(app: str, code: int, signal: int, seen: ResultLine) -> dict[str, Any]
         message = f"{app}: {error.get('kind', 'error')}: {error.get('message', '')}"
         if code == REFUSED:
             raise AirflowFailException(message)
+        if error.get("kind") == NotReady.__name__:
+            raise InputNotReady(message)
         raise AirflowException(f"{message} (exit {code})")
     if code == 0:
         raise AirflowException(f"{app} ended without its result line; the last line was {seen.last[:200]!r}")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk import BaseOperator, DagRunState
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tidemark.airflow.asset import asset_of, vouched_trace_upper
 from tidemark.airflow.documentation import STEP_DOCS
 from tidemark.airflow.place import Place
-from tidemark.airflow.steps import task_failure, with_step_defaults
-from tidemark.errors import TidemarkError
+from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_defaults
+from tidemark.airflow.timetable import moment
+from tidemark.config.schedule import Schedule
+from tidemark.errors import InvalidUsage, TidemarkError
+from tidemark.model.arrangement import Arrangement
 from tidemark.model.instant import format_instant, parse_instant
+from tidemark.model.interval import Interval
 
 EVENTS_LOOKED_AT = 20
 
@@ -20,8 +25,11 @@ EVENTS_LOOKED_AT = 20
 class PublishOperator(BaseOperator):
     """One event of the collection's asset for what was sealed, drained and vouched for since the last event.
 
-    Skipped where that is nothing: after a re-run of a finished interval, and while the seal waits for a missing one. A
-    run that died before its event is made good by the next: events follow each other without gap or overlap.
+    Skipped where that is nothing, as after a re-run of a finished interval. A run that died before its event is made
+    good by the next: events follow each other without gap or overlap.
+
+    Fails, without a retry, where the run's own intervals are not complete at its end: some interval before them is
+    missing, and no run of this DAG that is queued or running is about to ingest it.
     """
 
     ui_color = "#dfe8f5"
@@ -38,16 +46,59 @@ class PublishOperator(BaseOperator):
         lower = _published_upper(context["inlet_events"][asset])
         try:
             state = self.place.job().log.load().state
+            waits = self._waits(context, state)
         except TidemarkError as error:
             raise task_failure(error) from None
         upper = vouched_trace_upper(state)
         if upper <= lower:
-            raise AirflowSkipException(
-                f"nothing new: published up to {format_instant(lower)}, the seal is at {format_instant(state.seal)}"
-            )
+            told = f"published up to {format_instant(lower)}, the seal is at {format_instant(state.seal)}"
+            raise AirflowSkipException(waits or f"nothing new: {told}")
         extra = {"lower": format_instant(lower), "upper": format_instant(upper), "seal": format_instant(state.seal)}
         context["outlet_events"][asset].extra.update(extra)
         return extra
+
+    def _waits(self, context: Any, state: Arrangement) -> str | None:
+        """What the run's intervals still wait for, though other runs are about to bring it; None if they are complete.
+
+        Raises AirflowFailException if nobody is about to."""
+        some = intervals_of_run(context, self.place.collection)
+        own, collection = Interval(some[0].lower, some[-1].upper), state.collection
+        if state.trace_upper >= own.upper - collection.grace:
+            return None
+        hole = state.ingested.first_hole(collection.start, own.upper)
+        stands = f"{own} is not complete: the seal is at {format_instant(state.seal)}"
+        if hole is None:
+            raise AirflowFailException(
+                f"{stands}, the trace reaches to {format_instant(state.trace_upper)}; clear this run"
+            )
+        stands += f" and waits for {hole}"
+        missing = self._missing(state, own)
+        if missing is not None and self._in_flight(context, missing):
+            return f"{stands}, whose runs are queued or running; the last of them completes this one, too"
+        raise AirflowFailException(
+            f"{stands}, which no run is about to ingest. What this run ingested is kept. Backfill "
+            f"{context['dag'].dag_id} from {format_instant(hole.lower)} on, then clear this task"
+        )
+
+    def _missing(self, state: Arrangement, own: Interval) -> list[Interval] | None:
+        """The intervals before the run's own that were not ingested; None if its own are among them."""
+        schedule = Schedule(self.place.collection.schedule)
+        try:
+            before = schedule.beginning(state.ingested.complete_from(state.collection.start), own.upper)
+        except InvalidUsage:  # more than anybody has queued
+            return None
+        missing = [interval for interval in before if not state.ingested.covers(interval)]
+        return missing if missing and missing[-1].upper <= own.lower else None
+
+    def _in_flight(self, context: Any, missing: Sequence[Interval]) -> bool:
+        """Whether each interval has a scheduled or backfilled run that is queued or running."""
+        dates = [moment(interval.lower) for interval in missing]
+        states = [DagRunState.QUEUED, DagRunState.RUNNING]
+        count = sum(
+            context["ti"].get_dr_count(dag_id=context["dag"].dag_id, logical_dates=dates[at : at + 100], states=states)
+            for at in range(0, len(dates), 100)
+        )
+        return bool(count == len(dates))
 
 
 def _published_upper(events: Any) -> int:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
+
+from tidemark.model.instant import MICROSECOND, parse_duration
 
 
 def home() -> Path:
@@ -43,3 +46,8 @@ def spark_master() -> str | None:
 def launcher(chosen: str | None = None) -> str:
     """How apps that read data are run: `chosen`, else TIDEMARK_LAUNCHER, else `submit`."""
     return chosen or os.environ.get("TIDEMARK_LAUNCHER") or "submit"
+
+
+def ready_within() -> timedelta:
+    """How long after an interval's end its files are waited for: TIDEMARK_READY_WITHIN, as 12h or 30m."""
+    return parse_duration(os.environ.get("TIDEMARK_READY_WITHIN") or "12h") * MICROSECOND

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from tidemark.airflow import settings
 from tidemark.airflow.app_operator import AppOperator
 from tidemark.airflow.documentation import GATE_DOCS, STEP_DOCS
 from tidemark.airflow.landing import landing_of_run
+from tidemark.airflow.launch import InputNotReady
 from tidemark.airflow.links import DataDocsLink
 from tidemark.airflow.place import Place
-from tidemark.airflow.window import window_of
-from tidemark.errors import REFUSED, TidemarkError
-from tidemark.model.collection import Gate
-from tidemark.model.instant import format_instant
+from tidemark.airflow.window import intervals_of
+from tidemark.errors import REFUSED, InvalidUsage, TidemarkError
+from tidemark.model.collection import Collection, Gate
+from tidemark.model.instant import format_duration, format_instant
+from tidemark.model.interval import Interval
+
+if TYPE_CHECKING:
+    from tidemark.airflow.ready import LandingTrigger
 
 GATE_AFTER = {"ingest": Gate.UNSEALED, "seal": Gate.FRONTIER, "drain": Gate.TRACE, "compact": Gate.COMPACTION}
 """The steps in their order, each with the gate behind it."""
@@ -33,6 +39,10 @@ STEP_DEFAULTS: Mapping[str, Any] = {
 is not retried. A step of more than six hours hangs; at 100,000 rows/s it would have read 2 billion."""
 
 
+LEAST_WAIT = timedelta(minutes=10)
+"""Files of an interval long past are hardly on their way: a backfill waits this long for each, and no longer."""
+
+
 def with_step_defaults(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What an operator was given, and STEP_DEFAULTS for what its user says nothing of: neither there nor in the
     `default_args` of the DAG and the groups around it, which Airflow has put among the arguments by then.
@@ -46,9 +56,10 @@ def with_step_defaults(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class StepOperator(AppOperator):
-    """One step of one collection, over the interval of the run (`window_of`).
+    """One step of one collection, over the run's intervals of the collection's schedule (`intervals_of`).
 
-    Idempotent: running it again, after whatever end, does what is left to do. Returns the app's result.
+    Idempotent: running it again, after whatever end, does what is left to do. Returns the app's result. Skipped where
+    the asset events that triggered the run completed no interval.
     """
 
     overwrite_rtif_after_execution = True  # shows the interval among the rendered arguments
@@ -68,26 +79,73 @@ class StepOperator(AppOperator):
 
     def args_of_run(self, context: Any) -> list[str]:
         """The arguments only the run knows."""
-        interval = window_of(context, schedule=self.place.collection.schedule)
-        return ["--lower", format_instant(interval.lower), "--upper", format_instant(interval.upper)]
+        some = intervals_of_run(context, self.place.collection)
+        return ["--lower", format_instant(some[0].lower), "--upper", format_instant(some[-1].upper)]
 
 
 class IngestOperator(StepOperator):
     """Ingest the files of the run's interval; creates the collection first, or redefines it where its file changed.
 
     The param `landing` of a run stands in for the landing of the deployment, within what the deployment allows
-    (`landing_of_run`).
+    (`landing_of_run`). Where files have not landed (the source's `ready`), the task is deferred, which takes no worker,
+    until they have: at most until `ready_within` after the end of the interval (TIDEMARK_READY_WITHIN, 12h), and of one
+    long past ten minutes. Then it fails, without a retry.
     """
 
-    def __init__(self, *, place: Place, **kwargs: Any) -> None:
+    def __init__(self, *, place: Place, ready_within: timedelta | None = None, **kwargs: Any) -> None:
         file = ("--file", place.file) if place.file else ()
         super().__init__(place=place, step="ingest", more_args=file, **kwargs)
+        self.ready_within = ready_within
+
+    def execute(self, context: Any) -> Any:
+        """Run the app, and wait for what it reads where that is not there yet."""
+        return self._ingest_or_wait(context, time.time())
+
+    def landed(self, context: Any, event: Mapping[str, Any]) -> Any:
+        """Go on after a wait. AirflowFailException if nothing came."""
+        since = event["since"]
+        if not event["ready"]:
+            interval, path, error = event["missing"]
+            waited = format_duration(int(time.time() - since) * 1_000_000)
+            last = f"; the last look said: {error}" if error else ""
+            raise AirflowFailException(
+                f"{interval} of {self.place.name} has not landed: waited {waited} for {path} "
+                f"(ready: {self.place.collection.source.ready}){last}. When it is there, clear this task; "
+                "TIDEMARK_READY_WITHIN sets how long after an interval's end to wait"
+            )
+        return self._ingest_or_wait(context, since)
 
     def args_of_run(self, context: Any) -> list[str]:
         if self.place.file is None:
             self.place.declare()
-        landing = landing_of_run(context["params"].get("landing"), self.place.landing)
-        return [*super().args_of_run(context), "--landing", landing]
+        return [*super().args_of_run(context), "--landing", self._landing(context)]
+
+    def _landing(self, context: Any) -> str:
+        return landing_of_run(context["params"].get("landing"), self.place.landing)
+
+    def _ingest_or_wait(self, context: Any, since: float) -> Any:
+        try:
+            return super().execute(context)
+        except InputNotReady as why:
+            said = str(why)
+        try:
+            trigger = self._trigger(context, since)
+        except TidemarkError as error:
+            raise task_failure(error) from None
+        self.log.info("%s; waiting without a worker until %s", said, format_instant(int(trigger.until) * 1_000_000))
+        self.defer(trigger=trigger, method_name="landed")
+
+    def _trigger(self, context: Any, since: float) -> LandingTrigger:
+        """What waits for the run's intervals, which began at `since`."""
+        from tidemark.airflow.ready import LandingTrigger
+        from tidemark.config.template import render
+
+        source, landing = self.place.collection.source, self._landing(context)
+        some = intervals_of_run(context, self.place.collection)
+        limit = settings.ready_within() if self.ready_within is None else self.ready_within
+        until = max(some[-1].upper / 1_000_000 + limit.total_seconds(), since + min(limit, LEAST_WAIT).total_seconds())
+        patterns = {str(interval): render(source.path, interval, landing) for interval in some}
+        return LandingTrigger(patterns, source.ready, landing, since, until)
 
 
 class GateOperator(StepOperator):
@@ -109,18 +167,40 @@ class GateOperator(StepOperator):
         return gate_here(argv, resident=settings.launcher(self.launcher) == "resident")
 
 
+def intervals_of_run(context: Any, collection: Collection) -> list[Interval]:
+    """The intervals of its schedule for which a run moves a collection on, in order, at least one.
+
+    Raises InvalidUsage as `intervals_of` and for what lies outside the collection's start and end, AirflowSkipException
+    where asset events completed none.
+    """
+    start, end = collection.start, collection.end
+    some = intervals_of(context, schedule=collection.schedule, start=start, end=end)
+    if not some:
+        raise AirflowSkipException(f"what triggered this run completes no interval of {collection.name} yet")
+    if some[0].lower < start or (end is not None and some[-1].upper > end):
+        ends = "never ends" if end is None else f"ends at {format_instant(end)}"
+        raise InvalidUsage(
+            f"{Interval(some[0].lower, some[-1].upper)} is outside {collection.name}, which starts at "
+            f"{format_instant(start)} and {ends}; trigger the run with params lower and upper in between"
+        )
+    return some
+
+
 def task_failure(error: TidemarkError) -> AirflowException:
     """What a task raises for an error: retried only where that helps."""
     kind: type[AirflowException] = AirflowFailException if error.exit_code == REFUSED else AirflowException
     return kind(f"{error.kind}: {error}")
 
 
-def step_and_gate(place: Place, step: str, **overrides: Any) -> tuple[StepOperator, GateOperator]:
-    """The app task `<step>` and behind it `gate_<gate>`, in the DAG or group being built."""
+def step_and_gate(
+    place: Place, step: str, *, ready_within: timedelta | None = None, **overrides: Any
+) -> tuple[StepOperator, GateOperator]:
+    """The app task `<step>` and behind it `gate_<gate>`, in the DAG or group being built. `ready_within` is how long an
+    ingest waits for files; the other arguments are those of both tasks."""
     gate = GATE_AFTER[step]
     app: StepOperator
     if step == "ingest":
-        app = IngestOperator(task_id=step, place=place, doc_md=STEP_DOCS[step], **overrides)
+        app = IngestOperator(task_id=step, place=place, ready_within=ready_within, doc_md=STEP_DOCS[step], **overrides)
     else:
         app = StepOperator(task_id=step, place=place, step=step, doc_md=STEP_DOCS[step], **overrides)
     check = GateOperator(task_id=f"gate_{gate}", place=place, gate=gate, doc_md=GATE_DOCS[gate], **overrides)

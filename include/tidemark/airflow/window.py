@@ -1,4 +1,4 @@
-"""The one place where a run of Airflow becomes an interval of time."""
+"""The one place where a run of Airflow becomes an interval of time, or the several of a schedule it consists of."""
 
 from __future__ import annotations
 
@@ -6,38 +6,94 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage
-from tidemark.model.instant import from_datetime, parse_instant
+from tidemark.model.instant import MAX_TIME, from_datetime, parse_instant
 from tidemark.model.interval import Interval
 
 NO_WINDOW = (
     "this run has no data interval, no partition, no triggering asset event and no params lower and upper; "
     "trigger it with both, or give the DAG a schedule with data intervals (CronDataIntervalTimetable)"
 )
+AUTOMATED = ("scheduled", "backfill")
+"""Runs that are made for an interval: what a person wrote into the form of a backfill is the same for all of them."""
 
 
 def window_of(context: Mapping[str, Any], *, schedule: str | None = None) -> Interval:
-    """The `[lower, upper)` a run is about, from the first of these that it has:
+    """The `[lower, upper)` a run is about. It may span several intervals of a schedule: `intervals_of` splits it.
 
-    - the params `lower` and `upper` (ISO 8601 or microseconds), both or neither;
-    - its partition: from `partition_date` to the next boundary of `schedule`, or else of the DAG's own cron;
-    - its data interval;
-    - the events of Tidemark assets that triggered it: all that they newly sealed.
+    A run that is made for an interval has that one: a scheduled or backfilled run its data interval, a run of a
+    partition the time from `partition_date` to the next boundary of `schedule`, or else of the DAG's own cron. The
+    params `lower` and `upper` (ISO 8601 or microseconds, both or neither) may not say otherwise. Of any other run it is
+    the first of these that there is:
 
-    Raises InvalidUsage where there is none, and for an empty interval, which is what a bare cron string gives.
+    - the params `lower` and `upper`;
+    - the data interval;
+    - the events of Tidemark assets that triggered it: all that they newly sealed;
+    - with a `schedule`, its last interval that was over when a manual run was triggered.
+
+    Raises InvalidUsage where there is none, for params that contradict the run's own interval, and for an empty
+    interval, which is what a bare cron string gives.
     """
+    window = _stated(context, schedule) or _from_events(context)
+    if window is None and schedule and _run(context, "run_type") == "manual":
+        window = Schedule(schedule).last_before(from_datetime(_run(context, "run_after")))
+    if window is None:
+        raise InvalidUsage(NO_WINDOW)
+    return window
+
+
+def intervals_of(
+    context: Mapping[str, Any], *, schedule: str, start: int = 0, end: int | None = None
+) -> list[Interval]:
+    """The intervals of a schedule that a run is about, in order: those `window_of` consists of.
+
+    Of a run that asset events triggered, those they completed between `start` and `end` (microseconds): events follow
+    each other without gap or overlap, so each interval belongs to one run, however the two schedules differ; the list
+    is empty while an interval is still incomplete. Raises InvalidUsage as `window_of`, and where a window begins or
+    ends between two intervals.
+    """
+    sealed = None if _stated(context, schedule) else _from_events(context)
+    if sealed is not None:
+        return Schedule(schedule).completed(
+            max(sealed.lower, start), min(sealed.upper, MAX_TIME if end is None else end)
+        )
+    return Schedule(schedule).split(window_of(context, schedule=schedule))
+
+
+def _stated(context: Mapping[str, Any], schedule: str | None) -> Interval | None:
+    """What a run says itself: the interval it is made for, its params, its data interval."""
     explicit = _from_params(context.get("params") or {})
-    if explicit is not None:
-        return explicit
+    own = _own(context, schedule)
+    if own is not None and explicit not in (None, own):
+        raise InvalidUsage(
+            f"this run is for {own}, but its params lower and upper say {explicit}: leave them empty, every run of a "
+            "backfill has its own; or trigger a single run with them"
+        )
+    lower, upper = context.get("data_interval_start"), context.get("data_interval_end")
+    if own or explicit or lower is None or upper is None:
+        return own or explicit
+    return _from_bounds(lower, upper)
+
+
+def _own(context: Mapping[str, Any], schedule: str | None) -> Interval | None:
+    """The interval a run is made for, if it is made for one."""
     if context.get("partition_key") is not None:
         return _from_partition(context, schedule)
     lower, upper = context.get("data_interval_start"), context.get("data_interval_end")
-    if lower is not None and upper is not None:
-        return _from_bounds(lower, upper)
-    events = _from_events(context.get("triggering_asset_events") or {})
-    if events is not None:
-        return events
-    raise InvalidUsage(NO_WINDOW)
+    if _run(context, "run_type") not in AUTOMATED or lower is None or upper is None:
+        return None
+    logical_date = context.get("logical_date")
+    if logical_date is not None and logical_date != lower:
+        raise InvalidUsage(
+            f"this run of {logical_date.isoformat()} was triggered by hand once, for the data interval that begins "
+            f"{lower.isoformat()}: delete it, then backfill its day"
+        )
+    return _from_bounds(lower, upper)
+
+
+def _run(context: Mapping[str, Any], name: str) -> Any:
+    return getattr(context.get("dag_run"), name, None)
 
 
 def _from_params(params: Mapping[str, Any]) -> Interval | None:
@@ -50,8 +106,6 @@ def _from_params(params: Mapping[str, Any]) -> Interval | None:
 
 
 def _from_partition(context: Mapping[str, Any], schedule: str | None) -> Interval:
-    from tidemark.airflow.schedule import Schedule
-
     key, start = context["partition_key"], context.get("partition_date")
     cron = schedule or getattr(getattr(context.get("dag"), "timetable", None), "expression", None)
     if start is None or cron is None:
@@ -69,10 +123,11 @@ def _from_bounds(lower: datetime, upper: datetime) -> Interval:
     return Interval(from_datetime(lower), from_datetime(upper))
 
 
-def _from_events(events: Mapping[Any, Any]) -> Interval | None:
+def _from_events(context: Mapping[str, Any]) -> Interval | None:
     """One interval over all events of Tidemark's assets: frontiers only advance, so nothing lies between them."""
     from tidemark.airflow.asset import SCHEME
 
+    events = context.get("triggering_asset_events") or {}
     ours = [held for asset, held in events.items() if str(getattr(asset, "uri", "")).startswith(SCHEME)]
     extras = [event.extra for held in ours for event in held]
     if not extras:

@@ -1,0 +1,89 @@
+"""When a collection's runs are: every interval of its schedule from start to end, none outside."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pendulum
+from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
+from airflow.timetables.interval import CronDataIntervalTimetable
+
+from tidemark.config.schedule import Schedule, check_bounds
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import Collection
+from tidemark.model.instant import EPOCH, MICROSECOND
+
+if TYPE_CHECKING:
+    from pendulum import DateTime
+
+
+class CollectionTimetable(CronDataIntervalTimetable):
+    """The intervals of a cron expression (UTC) that lie in `[start, end)`; both are boundaries of it, None is no end.
+
+    What the scheduler starts and what a backfill may ask for is bounded here, and not by the DAG's `start_date` and
+    `end_date`: outside those Airflow makes a manual run without any task, and calls it successful.
+    """
+
+    def __init__(self, cron: str, start: datetime, end: datetime | None = None) -> None:
+        super().__init__(cron, "UTC")
+        self.start = pendulum.instance(start)
+        self.end = None if end is None else pendulum.instance(end)
+
+    @classmethod
+    def of(cls, collection: Collection, schedule: str | None = None) -> CollectionTimetable:
+        """The timetable of a collection, or of another schedule between its bounds. InvalidUsage for a schedule that is
+        none, and for a collection that starts or ends between two intervals of its own."""
+        check_bounds(collection)
+        end = None if collection.end is None else moment(collection.end)
+        return cls(Schedule(schedule or collection.schedule).expression, moment(collection.start), end)
+
+    @classmethod
+    def deserialize(cls, data: dict[str, Any]) -> CollectionTimetable:
+        """As `serialize` wrote it."""
+        end = data["end"] and datetime.fromisoformat(data["end"])
+        return cls(data["expression"], datetime.fromisoformat(data["start"]), end)
+
+    def serialize(self) -> dict[str, Any]:
+        """For Airflow's database."""
+        return {
+            "expression": self._expression,
+            "start": self.start.isoformat(),
+            "end": self.end and self.end.isoformat(),
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CollectionTimetable) and self.serialize() == other.serialize()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.serialize().values()))
+
+    def next_dagrun_info(
+        self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
+    ) -> DagRunInfo | None:
+        """The next run within the bounds; None if there is none left."""
+        earliest = max(self.start, restriction.earliest or self.start)
+        last = self.end and self._get_prev(self.end)
+        latest = min(filter(None, (last, restriction.latest)), default=None)
+        return super().next_dagrun_info(
+            last_automated_data_interval=last_automated_data_interval,
+            restriction=TimeRestriction(earliest, latest, restriction.catchup),
+        )
+
+    def infer_manual_data_interval(self, *, run_after: DateTime) -> DataInterval:
+        """The interval a manual run of that logical date is about.
+
+        A date on a boundary names the interval that begins there, as it does for scheduled runs, whose place the manual
+        run takes, if it is over; any other date, in particular now, the last interval that was over then.
+        """
+        if self._align_to_prev(run_after) == run_after and (end := self._get_next(run_after)) <= datetime.now(UTC):
+            return DataInterval(run_after, end)
+        return super().infer_manual_data_interval(run_after=run_after)
+
+
+def moment(time: int) -> datetime:
+    """A time as Airflow takes it."""
+    try:
+        return EPOCH + time * MICROSECOND
+    except OverflowError:
+        raise InvalidUsage(f"{time} µs is beyond the year 9999, which Airflow cannot schedule") from None
