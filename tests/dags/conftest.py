@@ -31,7 +31,7 @@ ENVIRONMENT = {
 }
 os.environ.update(ENVIRONMENT)
 
-PLACES = ("HOME", "ROOT", "LANDING", "LANDINGS", "COLLECTIONS", "DOCS", "LAUNCHER")
+PLACES = ("HOME", "ROOT", "LANDING", "LANDINGS", "COLLECTIONS", "DOCS", "LAUNCHER", "READY_WITHIN")
 
 
 @pytest.fixture(autouse=True)

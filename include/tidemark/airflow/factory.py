@@ -73,7 +73,7 @@ def _dag(
     options["tags"] = sorted({OWNER, str(declared.source.envelope), *tags})
     # None is a schedule too: a DAG that is only ever triggered.
     schedule = options.pop("schedule", timetable)
-    if isinstance(schedule, str):
+    if isinstance(schedule, str) and schedule not in ("@once", "@continuous"):
         schedule = CollectionTimetable.of(declared, schedule)
     dag_id = options.pop("dag_id", place.name)
     with DAG(dag_id, schedule=schedule, default_args={"owner": OWNER, **(default_args or {})}, **options) as dag:
