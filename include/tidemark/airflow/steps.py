@@ -103,17 +103,13 @@ class IngestOperator(StepOperator):
 
     def landed(self, context: Any, event: Mapping[str, Any]) -> Any:
         """Go on after a wait. AirflowFailException if nothing came."""
-        since = event["since"]
         if not event["ready"]:
             interval, path, error = event["missing"]
-            waited = format_duration(int(time.time() - since) * 1_000_000)
+            ready = self.place.collection.source.ready
             last = f"; the last look said: {error}" if error else ""
-            raise AirflowFailException(
-                f"{interval} of {self.place.name} has not landed: waited {waited} for {path} "
-                f"(ready: {self.place.collection.source.ready}){last}. When it is there, clear this task; "
-                "TIDEMARK_READY_WITHIN sets how long after an interval's end to wait"
-            )
-        return self._ingest_or_wait(context, since)
+            what = f"{interval} of {self.place.name} has not landed: {path} (ready: {ready}){last}"
+            raise _gave_up(what, event["since"])
+        return self._ingest_or_wait(context, event["since"])
 
     def args_of_run(self, context: Any) -> list[str]:
         if self.place.file is None:
@@ -132,6 +128,8 @@ class IngestOperator(StepOperator):
             trigger = self._trigger(context, since)
         except TidemarkError as error:
             raise task_failure(error) from None
+        if time.time() >= trigger.until:  # also where the triggerer sees what the app does not
+            raise _gave_up(said, since)
         self.log.info("%s; waiting without a worker until %s", said, format_instant(int(trigger.until) * 1_000_000))
         self.defer(trigger=trigger, method_name="landed")
 
@@ -146,6 +144,14 @@ class IngestOperator(StepOperator):
         until = max(some[-1].upper / 1_000_000 + limit.total_seconds(), since + min(limit, LEAST_WAIT).total_seconds())
         patterns = {str(interval): render(source.path, interval, landing) for interval in some}
         return LandingTrigger(patterns, source.ready, landing, since, until)
+
+
+def _gave_up(what: str, since: float) -> AirflowFailException:
+    waited = format_duration(int(time.time() - since) * 1_000_000)
+    return AirflowFailException(
+        f"{what}; waited {waited}. When it is there, clear this task; TIDEMARK_READY_WITHIN sets how long after an "
+        "interval's end to wait"
+    )
 
 
 class GateOperator(StepOperator):
