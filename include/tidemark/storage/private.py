@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tidemark.storage.address import open_store
-from tidemark.storage.local import TEMPORARY, LocalStore, _translated
+from tidemark.storage.local import TEMPORARY, LocalStore, translated
 from tidemark.storage.store import AlreadyExists, ObjectStore
 
 
@@ -17,7 +17,7 @@ class PrivateStore(LocalStore):
 
     def create(self, key: str, data: bytes) -> None:
         path = self._path(key)
-        with _translated(key):
+        with translated(key):
             _make_folders(path.parent)
             handle, name = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)  # 0600, whatever the umask
             try:
