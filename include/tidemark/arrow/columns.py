@@ -85,15 +85,20 @@ def replaced(batch: pa.RecordBatch, name: str, column: npt.NDArray[Any]) -> pa.R
     return batch.set_column(at, batch.schema.field(at), pa.array(column, batch.schema.field(at).type))
 
 
-def rows_within(batch: pa.RecordBatch, room: int, *, least: int) -> int:
-    """How many of the first rows fit into `room` bytes of memory, and `least` that many."""
-    if batch.nbytes <= room:
-        return int(batch.num_rows)
-    sizes = np.zeros(batch.num_rows, np.int64)
-    for column in batch.columns:
+def row_bytes(rows: pa.Table | pa.RecordBatch) -> Ints:
+    """What each row takes in memory, its share of offsets included."""
+    sizes = np.zeros(rows.num_rows, np.int64)
+    for column in rows.columns:
         if pa.types.is_string(column.type):
-            sizes += 4 + values(pc.binary_length(column).fill_null(0))
+            sizes += 4 + values(contiguous(pc.binary_length(column).fill_null(0)))
         else:
             sizes += (column.type.bit_width + 7) // 8
-    fitting = int(np.searchsorted(np.cumsum(sizes), room, side="right"))
+    return sizes
+
+
+def rows_within(rows: pa.Table | pa.RecordBatch, room: int, *, least: int) -> int:
+    """How many of the first rows fit into `room` bytes of memory, and `least` that many."""
+    if rows.nbytes <= room:
+        return int(rows.num_rows)
+    fitting = int(np.searchsorted(np.cumsum(row_bytes(rows)), room, side="right"))
     return max(least, fitting)

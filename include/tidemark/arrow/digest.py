@@ -33,11 +33,13 @@ themselves and s. Consolidating rows, or cutting and merging parts, leaves the s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidemark.arrow.columns import Ints, contiguous, valid, values
+from tidemark.arrow.columns import Ints, contiguous, rows_within, valid, values
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME
 
 Words = npt.NDArray[np.uint64]
@@ -46,6 +48,10 @@ SEED = np.uint64(0x9E3779B97F4A7C15)
 NULL = np.uint64(0x9FB21C651E98DF25)
 BLOCK_ROWS = 32_768
 """Rows hashed at a time, so that the intermediate arrays stay in the processor's cache."""
+BLOCK_BYTES = 8 * 2**20
+"""Most bytes hashed at a time: the intermediate arrays of strings are eight times as large as these."""
+LONG = 65_536
+"""Bytes of a string from which on it is hashed by itself, and words of it hashed at a time."""
 
 _MASKS = np.array([2 ** (8 * held) - 1 for held in range(9)], np.uint64)
 
@@ -53,13 +59,21 @@ _MASKS = np.array([2 ** (8 * held) - 1 for held in range(9)], np.uint64)
 def digest(table: pa.Table | pa.RecordBatch, *, forward: int = 0) -> int:
     """The digest of a table of updates, or of facts (it has no `_diff`), forwarded to `forward`."""
     total = 0
-    for start in range(0, table.num_rows, BLOCK_ROWS):
-        block = table.slice(start, BLOCK_ROWS)
+    for block in _blocks(table):
         hashes = row_hashes(block, forward=forward)
         if DIFF in block.schema.names:
             hashes *= values(contiguous(block.column(DIFF))).view(np.uint64)
         total += int(hashes.sum())
     return total % 2**64
+
+
+def _blocks(table: pa.Table | pa.RecordBatch) -> Iterator[pa.Table | pa.RecordBatch]:
+    for start in range(0, table.num_rows, BLOCK_ROWS):
+        block = table.slice(start, BLOCK_ROWS)
+        while block.num_rows:
+            length = rows_within(block, BLOCK_BYTES, least=1)
+            yield block.slice(0, length)
+            block = block.slice(length)
 
 
 def row_hashes(table: pa.Table | pa.RecordBatch, *, forward: int = 0) -> Words:
@@ -131,16 +145,35 @@ def _window(array: pa.Array) -> tuple[Ints, Words]:
 
 def _sums_of_words(offsets: Ints, lengths: Ints, window: Words) -> Words:
     """The sum in the code of a string, for strings of any lengths."""
+    long = np.flatnonzero(lengths > LONG)
+    if len(long):
+        sums = _sums_of_words(offsets, np.where(lengths > LONG, 0, lengths), window)
+        sums[long] = [_sum_of_words(window[offsets[at] :], int(lengths[at])) for at in long]
+        return sums
     words = (lengths + 7) >> 3
     ends = np.cumsum(words)
     number = np.arange(ends[-1]) - np.repeat(ends - words, words)
     word = window[np.repeat(offsets[:-1], words) + (number << 3)]
     held = words > 0
+    if not held.any():
+        return np.zeros(len(words), np.uint64)
     word[ends[held] - 1] &= _MASKS[(lengths - ((words - 1) << 3))[held]]
     word ^= _positions(int(words.max()))[number]
     sums = np.zeros(len(word) + 1, np.uint64)
     np.cumsum(_mix(word), out=sums[1:])
     return np.asarray(sums[ends] - sums[ends - words])
+
+
+def _sum_of_words(window: Words, length: int) -> np.uint64:
+    """The sum in the code of one long string, some words at a time."""
+    total, words = 0, (length + 7) >> 3
+    for start in range(0, words, LONG):
+        word = window[start << 3 : min(words, start + LONG) << 3 : 8].copy()
+        if start + LONG >= words:
+            word[-1] &= _MASKS[length - ((words - 1) << 3)]
+        word ^= _mix(np.arange(start + 1, start + 1 + len(word), dtype=np.uint64))
+        total += int(_mix(word).sum())
+    return np.uint64(total % 2**64)
 
 
 def _positions(count: int) -> Words:

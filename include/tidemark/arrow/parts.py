@@ -30,13 +30,14 @@ from tidemark.model.update import Row
 from tidemark.storage.store import Missing, ObjectStore, Unavailable
 
 ROW_GROUP_ROWS = 16_384
-"""Rows of every row group but a part's last: what a point read decodes, and the grain of the sparse index."""
+"""Most rows of a row group: what a point read decodes, and the grain of the sparse index."""
+ROW_GROUP_BYTES = 8 * 2**20
+"""Most bytes of a row group's rows in memory, but for a single row: what a reader must hold at least of every part it
+has open. Rows of up to 512 bytes make full row groups."""
 PART_ROWS = 1_000_000
 """Most rows of one part (rounded down to whole row groups): tens of megabytes, a fair unit of work."""
 PART_BYTES = 256 * 2**20
 """Most bytes of one part's rows in memory, encoded they are fewer: wide rows make parts of fewer rows."""
-FLUSH_GROUPS = 8
-"""Row groups handed to Parquet at once; more would only hold more memory."""
 
 
 def fresh_name() -> str:
@@ -51,7 +52,8 @@ class PartWriter:
             writer.write(table)
             parts = writer.close()
 
-    Rows must be sorted, within a table and from table to table (InvalidUsage if their keys are not).
+    Rows must be sorted, within a table and from table to table (InvalidUsage if their keys are not). They are cut into
+    row groups and parts by rows, and by what they take in memory.
     A part is reported only after its file is whole and durable; leaving the block without `close` abandons
     the open file.
     """
@@ -67,16 +69,17 @@ class PartWriter:
         part_rows: int = PART_ROWS,
         part_bytes: int = PART_BYTES,
         group_rows: int = ROW_GROUP_ROWS,
+        group_bytes: int = ROW_GROUP_BYTES,
         name: Callable[[], str] = fresh_name,
     ) -> None:
         if facts == (DIFF in schema.names):
             raise InvalidUsage(f"columns {schema.names} are not those of {'facts' if facts else 'updates'}")
         self._store, self._prefix, self._name = store, prefix.rstrip("/"), name
         self._schema, self._key_width = schema, key_width
-        self._group_rows = group_rows
+        self._group_rows, self._group_bytes = group_rows, group_bytes
         self._part_rows, self._part_bytes = max(1, part_rows // group_rows) * group_rows, part_bytes
         self._waiting: list[pa.Table] = []
-        self._waiting_rows = 0
+        self._waiting_rows = self._waiting_bytes = 0
         self._last_key: Row | None = None
         self._open: _OpenPart | None = None
         self._done: list[Part] = []
@@ -103,60 +106,61 @@ class PartWriter:
         if table.num_rows:
             self._waiting.append(pa.Table.from_arrays(list(table.columns), schema=self._schema))
             self._waiting_rows += table.num_rows
-        if self._waiting_rows >= self._group_rows * FLUSH_GROUPS:
-            self._flush(self._waiting_rows // self._group_rows * self._group_rows)
+            self._waiting_bytes += table.nbytes
+        if self._waiting_rows >= self._group_rows or self._waiting_bytes >= self._group_bytes:
+            self._flush()
 
     def close(self) -> tuple[Part, ...]:
         """Finish the last part and return all, in order; none if no row was written."""
-        self._flush(self._waiting_rows, last=True)
+        self._flush(last=True)
         if self._open is not None:
             self._done.append(self._open.finish())
             self._open = None
         return tuple(self._done)
 
-    def _flush(self, rows: int, *, last: bool = False) -> None:
-        """Write the first `rows` waiting rows, rotating parts as they fill."""
+    def _flush(self, *, last: bool = False) -> None:
+        """Write the waiting rows by whole row groups, rotating parts as they fill; at the `last` time all rows."""
         table = pa.concat_tables(self._waiting) if self._waiting else self._schema.empty_table()
         start = 0
-        while start < rows:
+        while start < table.num_rows:
             part = self._open = self._open or self._start()
-            length = min(rows - start, self._part_rows - part.rows, self._group_rows * FLUSH_GROUPS)
-            batch = one_batch(table.slice(start, length))
-            batch = batch.slice(0, rows_within(batch, self._part_bytes - part.held, least=0 if part.rows else 1))
-            if batch.num_rows:
-                self._append(part, batch)
-            start += batch.num_rows
-            if part.rows == self._part_rows or batch.num_rows < length:
+            limit = min(self._group_rows, self._part_rows - part.rows)
+            group = table.slice(start, limit)
+            room = self._part_bytes - part.held
+            ends_part = room < self._group_bytes
+            length = rows_within(group, min(room, self._group_bytes), least=0 if ends_part and part.rows else 1)
+            if length == group.num_rows < limit and not last:
+                break  # more rows may come into this group
+            if length:
+                self._append(part, one_batch(group.slice(0, length)))
+            start += length
+            if part.rows == self._part_rows or (ends_part and length < group.num_rows):
                 self._done.append(part.finish())
                 self._open = None
-                # A part cut by bytes ends in a short row group; the next one's are whole again.
-                rows -= 0 if last else (rows - start) % self._group_rows
-        rest = table.slice(rows)
-        self._waiting, self._waiting_rows = ([rest] if rest.num_rows else []), rest.num_rows
+        self._waiting = [table.slice(start)] if start < table.num_rows else []
+        self._waiting_rows, self._waiting_bytes = table.num_rows - start, sum(rest.nbytes for rest in self._waiting)
 
-    def _append(self, part: _OpenPart, batch: pa.RecordBatch) -> None:
-        firsts = range(0, batch.num_rows, self._group_rows)
-        keys = keys_of(batch, [*firsts, batch.num_rows - 1], self._key_width)
-        if self._last_key is not None and keys[0] < self._last_key:
-            raise InvalidUsage(f"rows must be written in order: key {keys[0]} comes after {self._last_key}")
-        if count := unsorted(batch, self._schema.names[: self._key_width]):
+    def _append(self, part: _OpenPart, group: pa.RecordBatch) -> None:
+        first_key, last_key = keys_of(group, [0, group.num_rows - 1], self._key_width)
+        if self._last_key is not None and first_key < self._last_key:
+            raise InvalidUsage(f"rows must be written in order: key {first_key} comes after {self._last_key}")
+        if count := unsorted(group, self._schema.names[: self._key_width]):
             raise InvalidUsage(
-                f"rows must be written in order: {count} of {batch.num_rows} keys are below the one before"
+                f"rows must be written in order: {count} of {group.num_rows} keys are below the one before"
             )
-        self._last_key = keys[-1]
-        sizes = [min(self._group_rows, batch.num_rows - first) for first in firsts]
-        part.append(batch, groups=tuple(zip(keys[:-1], sizes, strict=True)), last_key=keys[-1])
+        self._last_key = last_key
+        part.append(group, first_key, last_key)
 
     def _start(self) -> _OpenPart:
         key = f"{self._prefix}/{self._name()}.parquet"
-        return _OpenPart(self._store, key, self._schema, self._key_width, self._group_rows)
+        return _OpenPart(self._store, key, self._schema, self._key_width)
 
 
 class _OpenPart:
     """A part being written, and its record so far."""
 
-    def __init__(self, store: ObjectStore, key: str, schema: pa.Schema, key_width: int, group_rows: int) -> None:
-        self._key, self._group_rows = key, group_rows
+    def __init__(self, store: ObjectStore, key: str, schema: pa.Schema, key_width: int) -> None:
+        self._key = key
         self._groups: list[tuple[Row, int]] = []
         self._last_key: Row = ()
         self._digest = self._retractions = 0
@@ -168,9 +172,10 @@ class _OpenPart:
         self._writer = pq.ParquetWriter(self._sink, schema, **_parquet_options(schema, key_width))
         self._schema_number = int((schema.metadata or {}).get(SCHEMA, 0))
 
-    def append(self, batch: pa.RecordBatch, *, groups: tuple[tuple[Row, int], ...], last_key: Row) -> None:
-        self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=self._group_rows)
-        self._groups += groups
+    def append(self, batch: pa.RecordBatch, first_key: Row, last_key: Row) -> None:
+        """Write rows as one row group."""
+        self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=batch.num_rows)
+        self._groups.append((first_key, batch.num_rows))
         self._last_key = last_key
         self._digest = (self._digest + digest(batch)) % DIGEST_MODULUS
         if DIFF in batch.schema.names:
