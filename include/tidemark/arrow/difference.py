@@ -16,8 +16,7 @@ import pyarrow as pa
 from tidemark.arrow.columns import Ints, integers, replaced
 from tidemark.arrow.consolidate import consolidated
 from tidemark.arrow.digest import digest
-from tidemark.arrow.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds
-from tidemark.arrow.order import sort
+from tidemark.arrow.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds, summed
 from tidemark.arrow.parts import PartWriter
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, some_of, sort_columns, updates_schema
 from tidemark.model.batch import DIGEST_MODULUS, Part
@@ -63,13 +62,8 @@ def differences(
     capacity = buffered_rows // max(1, len(chains))
     runs = [Run(_pieces(store, chain, task, sources, tally, capacity), together, capacity) for chain in chains]
 
-    def combined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-        rows = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-        return consolidated(sort(rows, order), order)
-
-    for batches in rounds(runs, lambda held: [combined(held)]):
-        if (rows := combined(batches)).num_rows:
-            yield rows
+    for batches in rounds(runs, lambda held: list(summed(held, order, resort=True))):
+        yield from (rows for rows in summed(batches, order, resort=True) if rows.num_rows)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ too large is kept meanwhile, a larger one is decoded a second time; so memory is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from uuid import uuid4
@@ -16,14 +16,15 @@ import pyarrow.parquet as pq
 
 from tidemark.arrow.ahead import apart, cut_of
 from tidemark.arrow.content import BadFile, Content, fetch
+from tidemark.arrow.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.arrow.decode import decode
 from tidemark.arrow.envelope import Frame, Judged, judge
-from tidemark.arrow.order import sort
 from tidemark.arrow.parts import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
 from tidemark.arrow.schema import sort_columns, unsealed_schema
 from tidemark.errors import NotReady
 from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, set_aside
+from tidemark.plan.ahead import Cut
 from tidemark.plan.tasks import IngestAnswer, IngestTask, ReplayTask
 from tidemark.storage.store import ObjectStore
 
@@ -134,24 +135,32 @@ class SortedParts:
             return
         collection = self._task.collection
         held, self._held, self._rows, self._bytes = self._held, [], 0, 0
-        ordered = sort(pa.Table.from_batches(held, self._schema), sort_columns(collection, facts=collection.keyed))
-        held.clear()
-        key_width = len(collection.key)
-        for rows in self._apart(ordered):
-            with PartWriter(
-                self._store, self._task.prefix, self._schema, key_width=key_width, facts=collection.keyed
-            ) as writer:
-                writer.write(rows)
-                self._parts += writer.close()
+        order = sort_columns(collection, facts=collection.keyed)
+        cut = self._cut(held)
+        with ExitStack() as stack:
+            writers = [stack.enter_context(self._writer()) for _ in range(cut.parts)]
+            for piece in sorted_pieces(held, order, most=PIECE_BYTES):
+                for number, rows in apart(piece, cut):
+                    writers[number].write(rows)
+            self._parts += [part for writer in writers for part in writer.close()]
 
-    def _apart(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Rows that lie ahead apart from those that are due with their interval; what is replayed is due at once."""
+    def _writer(self) -> PartWriter:
+        collection = self._task.collection
+        return PartWriter(
+            self._store,
+            self._task.prefix,
+            self._schema,
+            key_width=len(collection.key),
+            facts=collection.keyed,
+        )
+
+    def _cut(self, held: Sequence[pa.RecordBatch]) -> Cut:
+        """How rows that lie ahead are told apart from those due with their interval; what is replayed is due at once."""
         if isinstance(self._task, ReplayTask):
-            return iter([rows])
+            return Cut()
         interval = self._task.interval
         width = interval.upper - interval.lower
-        cut = cut_of([rows], max(interval.upper, self._task.seal + width), width, facts=self._task.collection.keyed)
-        return (part for _, part in apart(rows, cut))
+        return cut_of(held, max(interval.upper, self._task.seal + width), width, facts=self._task.collection.keyed)
 
 
 @dataclass

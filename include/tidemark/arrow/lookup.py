@@ -10,12 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.columns import Bools
+from tidemark.arrow.cuts import NARROW
 from tidemark.arrow.order import place_of, ranks, rows_before, rows_up_to
 from tidemark.arrow.parts import Fetched, OpenedPart
 from tidemark.arrow.schema import keys_of
 from tidemark.model.batch import Part
 from tidemark.model.update import Row
 from tidemark.storage.store import ObjectStore
+
+
+class TooWide(Exception):
+    """The rows of some keys take more memory than they may: ask for fewer keys."""
 
 
 class Lookup:
@@ -48,11 +53,22 @@ class Lookup:
         for file in self._open.values():
             file.part.close()
 
-    def rows_of(self, touched: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """The wanted rows whose key is among `touched`, distinct keys in order; in order within each batch."""
+    def rows_of(self, touched: pa.RecordBatch, most: int) -> list[pa.RecordBatch]:
+        """The wanted rows whose key is among `touched`, distinct keys in order; in order within each batch.
+
+        Raises TooWide if they are wide, more than `most` bytes, and not of one key only.
+        """
         first, last = keys_of(touched, [0, touched.num_rows - 1], touched.num_columns)
         self._leave_behind(first)
-        return [rows for part in self._parts for rows in self._rows_in(part, first, last, touched) if rows.num_rows]
+        found, size, count = [], 0, 0
+        for part in self._parts:
+            for rows in self._rows_in(part, first, last, touched):
+                size, count = size + rows.nbytes, count + rows.num_rows
+                if size > max(most, NARROW * count) and touched.num_rows > 1:
+                    raise TooWide
+                if rows.num_rows:
+                    found.append(rows)
+        return found
 
     def _leave_behind(self, key: Row) -> None:
         """Forget the parts that end before a key: the sets of keys to come are not below it."""

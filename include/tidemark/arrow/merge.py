@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from tidemark.arrow.columns import integers
 from tidemark.arrow.consolidate import consolidated, forwarded
+from tidemark.arrow.cuts import PIECE_BYTES, compacted, joined, sorted_pieces
 from tidemark.arrow.digest import digest
-from tidemark.arrow.order import Place, place, place_of, rows_before, rows_up_to, sort
-from tidemark.arrow.parts import Fetched, PartWriter, read_groups
+from tidemark.arrow.order import Place, place, place_of, rows_before, rows_up_to
+from tidemark.arrow.parts import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Fetched, PartWriter, read_groups
 from tidemark.arrow.schema import TIME, sort_columns, updates_schema
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.update import Row
@@ -32,7 +33,8 @@ from tidemark.storage.store import ObjectStore
 BUFFERED_ROWS = 2**18
 """Rows in memory over all runs together, as far as a row group of each allows: tens of megabytes. Half as many cost a
 read of a dozen runs a tenth more CPU, in rounds."""
-
+ROW_BYTES = 256
+"""What a row counts for where it takes more: of wide rows fewer are in memory, so that their bytes are bounded."""
 
 Shrink = Callable[[list[pa.RecordBatch]], list[pa.RecordBatch]]
 Piece = tuple[pa.RecordBatch, bool]
@@ -79,13 +81,17 @@ def merged(
     capacity = buffered_rows // max(1, len(chains))
     runs = [Run(_pieces(store, chain, task, tally, capacity), together, capacity) for chain in chains]
 
-    def combined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-        if len(batches) == 1 and not forwards:
-            return consolidated(batches[0], order)
-        return consolidated(sort(pa.concat_batches(batches), order), order)
+    for rows in rounds(runs, lambda held: list(summed(held, order, resort=forwards))):
+        yield from summed(rows, order, resort=forwards)
 
-    for rows in rounds(runs, lambda held: [combined(held)]):
-        yield combined(rows)
+
+def summed(
+    batches: Sequence[pa.RecordBatch], columns: Sequence[str], *, resort: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a round in order of `columns`, consolidated by them, in pieces; one batch is in order, but to
+    `resort`."""
+    for rows in sorted_pieces(batches, columns, together=columns, resort=resort, most=PIECE_BYTES):
+        yield consolidated(rows, columns)
 
 
 def rounds(runs: Sequence[Run], shrink: Shrink) -> Iterator[list[pa.RecordBatch]]:
@@ -131,14 +137,14 @@ class Run:
     def fill(self) -> bool:
         """Read on if few rows are left in memory; False if none are left at all."""
         batches = [self._rows] if self._rows else []
-        held = sum(rows.num_rows for rows in batches)
+        held = sum(map(_weight, batches))
         if held == 0 or held < self._capacity // 2:
             while self.more and held < max(1, self._capacity):
                 rows, self.more = next(self._pieces, (None, False))
                 if rows:
                     batches.append(rows)
-                    held += rows.num_rows
-            self._rows = pa.concat_batches(batches) if batches else None
+                    held += _weight(rows)
+            self._rows = joined(batches) if batches else None
         return bool(held)
 
     @property
@@ -157,6 +163,11 @@ class Run:
     def _take(self, count: int) -> pa.RecordBatch:
         taken, self._rows = self._rows.slice(0, count), self._rows.slice(count)
         return taken
+
+
+def _weight(rows: pa.RecordBatch) -> int:
+    """The rows, or how many rows of ROW_BYTES their bytes would be, if that is more."""
+    return max(int(rows.num_rows), int(rows.nbytes) // ROW_BYTES)
 
 
 def within(batch: pa.RecordBatch, keys: KeyRange, key_columns: Sequence[str]) -> pa.RecordBatch:
@@ -192,12 +203,19 @@ def pieces_of(
     spans = [(part, groups_within(part, keys)) for part in parts]
     spans = [(part, groups) for part, groups in spans if groups]
     for at, (part, groups) in enumerate(spans):
-        at_once = max(1, capacity // part.groups[0][1])
+        at_once = _groups_at_once(part, capacity)
         left = len(groups)
         wanted = schema(part)
         for batch in read_groups(store, part, groups, wanted, fetched=fetched, groups_at_once=at_once):
             left -= at_once
-            yield prepare(part, within(batch, keys, key_columns)), left > 0 or at + 1 < len(spans)
+            inside = compacted(within(batch, keys, key_columns), batch)
+            yield prepare(part, inside), left > 0 or at + 1 < len(spans)
+
+
+def _groups_at_once(part: Part, capacity: int) -> int:
+    """How many row groups to read of a part. Those of fewer rows than they could have are of wide rows."""
+    full = part.groups[0][1] >= ROW_GROUP_ROWS
+    return max(1, capacity // ROW_GROUP_ROWS if full else capacity * ROW_BYTES // ROW_GROUP_BYTES)
 
 
 def _pieces(store: ObjectStore, chain: Sequence[Part], task: MergeTask, tally: Tally, capacity: int) -> Iterator[Piece]:

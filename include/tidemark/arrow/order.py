@@ -28,7 +28,7 @@ def sort(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.RecordB
     return batch.take(sort_indices(batch, columns))
 
 
-def sort_indices(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
+def sort_indices(batch: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     """By which rows to take a batch to have it in order."""
     return pc.sort_indices(batch, sort_keys=[(name, "ascending", "at_start") for name in columns])
 

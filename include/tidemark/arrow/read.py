@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.columns import Bools, Ints, integers
-from tidemark.arrow.consolidate import consolidated, forwarded
+from tidemark.arrow.consolidate import forwarded
+from tidemark.arrow.cuts import joined
 from tidemark.arrow.difference import differences
-from tidemark.arrow.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds
-from tidemark.arrow.order import ranks, sort
+from tidemark.arrow.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds, summed
+from tidemark.arrow.order import ranks
 from tidemark.arrow.resolve import updates_from
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, live_prefix, some_of, updates_schema
 from tidemark.model.arrangement import Arrangement
@@ -69,14 +70,11 @@ def as_of_batches(
     together = live_prefix(state.collection)
     runs = _runs(store, _Question(state, request, keys, [*columns, DIFF]), together)
 
-    def summed(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        in_order = _in_order if together == columns else _sorted
-        return consolidated(in_order(batches, columns), columns)
-
-    for batches in rounds(runs, lambda held: [summed(held)]):
-        rows = summed(batches)
-        if rows.num_rows:
-            yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+    resort = together != columns
+    for batches in rounds(runs, lambda held: list(summed(held, columns, resort=resort))):
+        for rows in summed(batches, columns, resort=resort):
+            if rows.num_rows:
+                yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
 
 def changes(
@@ -97,7 +95,7 @@ def changes(
 def changes_batches(
     store: ObjectStore, state: Arrangement, *, after: int, upto: int | None = None, net: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of `changes`, batch by batch; all rows of a key of a keyed collection come in one batch."""
+    """The rows of `changes`, batch by batch."""
     request = plan_changes(state, after, upto)
     reads.note(store, state, request, newest=False)
     collection = state.collection
@@ -111,13 +109,12 @@ def changes_batches(
         together.append(TIME)
     runs = _runs(store, _Question(state, request, ALL_KEYS, [*columns, DIFF]), together)
 
-    def shrunk(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        return [consolidated(sort(pa.concat_batches(batches), columns), columns)]
-
-    for batches in rounds(runs, shrunk):
-        rows = consolidated(sort(pa.concat_batches(batches), columns), columns)
-        if rows.num_rows:
-            yield _as_changes(rows, collection, [*key_columns, *times], _changes_schema(collection, net))
+    schema = _changes_schema(collection, net)
+    for batches in rounds(runs, lambda held: list(summed(held, columns, resort=True))):
+        told = (rows for rows in summed(batches, columns, resort=True) if rows.num_rows)
+        # Only of a keyed collection are rows compared with others: a round then has all rows of its keys.
+        for some in [list(told)] if collection.keyed else ([rows] for rows in told):
+            yield from _as_changes(some, collection, [*key_columns, *times], schema)
 
 
 @dataclass(frozen=True)
@@ -217,32 +214,35 @@ def _between(times: Ints, after: int, upto: int) -> Bools:
     return np.asarray((times > after) & (times <= upto))
 
 
-def _in_order(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else _sorted(batches, columns)
-
-
-def _sorted(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> pa.RecordBatch:
-    return sort(pa.concat_batches(batches), columns)
-
-
 def _as_changes(
-    rows: pa.RecordBatch, collection: Collection, image_of: Sequence[str], schema: pa.Schema
-) -> pa.RecordBatch:
-    diffs = integers(rows, DIFF)
-    kinds = (diffs > 0).astype(np.int64)
+    batches: Sequence[pa.RecordBatch], collection: Collection, image_of: Sequence[str], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Consolidated updates in the columns of changes. One value for one other is told by the columns `image_of`, over
+    all batches."""
+    if not batches:
+        return
+    kinds = np.concatenate([integers(rows, DIFF) > 0 for rows in batches]).astype(np.int64)
     if collection.keyed:
-        numbers = ranks(rows, image_of)
-        count = np.bincount(numbers)
-        least, most = np.full(len(count), MAX_TIME), np.full(len(count), -MAX_TIME)
-        np.minimum.at(least, numbers, diffs)
-        np.maximum.at(most, numbers, diffs)
-        kinds += 2 * ((count == 2) & (least == -1) & (most == 1))[numbers]
-    columns = [rows.column(column.name) for column in collection.columns]
-    columns.append(pa.array(CHANGE_TYPES).take(pa.array(kinds)))
-    if TIME in rows.schema.names:
-        time = rows.column(TIME)
-        columns += [time, time.cast(pa.timestamp("us", "UTC")), rows.column(EVENT_TIME)]
-    return pa.RecordBatch.from_arrays([*columns, rows.column(DIFF)], schema=schema)
+        kinds += 2 * _replaces(joined([rows.select([*image_of, DIFF]) for rows in batches]), image_of)
+    start = 0
+    for rows in batches:
+        columns = [rows.column(column.name) for column in collection.columns]
+        columns.append(pa.array(CHANGE_TYPES).take(pa.array(kinds[start : start + rows.num_rows])))
+        if TIME in rows.schema.names:
+            time = rows.column(TIME)
+            columns += [time, time.cast(pa.timestamp("us", "UTC")), rows.column(EVENT_TIME)]
+        yield pa.RecordBatch.from_arrays([*columns, rows.column(DIFF)], schema=schema)
+        start += rows.num_rows
+
+
+def _replaces(rows: pa.RecordBatch, image_of: Sequence[str]) -> Bools:
+    """Which rows are one of two equal in `image_of`, one taken away and one put in its place."""
+    diffs, numbers = integers(rows, DIFF), ranks(rows, image_of)
+    count = np.bincount(numbers)
+    least, most = np.full(len(count), MAX_TIME), np.full(len(count), -MAX_TIME)
+    np.minimum.at(least, numbers, diffs)
+    np.maximum.at(most, numbers, diffs)
+    return np.asarray(((count == 2) & (least == -1) & (most == 1))[numbers])
 
 
 def _as_of_schema(collection: Collection) -> pa.Schema:

@@ -20,10 +20,11 @@ import pyarrow as pa
 
 from tidemark.arrow.columns import Bools, Ints, contiguous, integers, values
 from tidemark.arrow.consolidate import consolidated
-from tidemark.arrow.history import NOTHING, Facts, changes_of
-from tidemark.arrow.lookup import Lookup
+from tidemark.arrow.cuts import PIECE_BYTES, gathered_pieces, ranks_of, sorted_pieces
+from tidemark.arrow.history import NOTHING, Changes, Facts, changes_of
+from tidemark.arrow.lookup import Lookup, TooWide
 from tidemark.arrow.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds
-from tidemark.arrow.order import ranks, sort, starts
+from tidemark.arrow.order import ranks, sort, sort_indices, starts
 from tidemark.arrow.parts import PartWriter
 from tidemark.arrow.schema import (
     DELETED,
@@ -43,6 +44,10 @@ from tidemark.model.update import Row
 from tidemark.plan.ranges import overlaps
 from tidemark.plan.tasks import ResolveTask, WriteAnswer
 from tidemark.storage.store import ObjectStore
+
+BLOCK_BYTES = 64 * 2**20
+"""Bytes of facts that are resolved at once, and of what is looked up for them, but for those of a single key."""
+MANY = 2**62
 
 
 def resolve_range(store: ObjectStore, task: ResolveTask) -> WriteAnswer:
@@ -76,10 +81,9 @@ def updates_from(
     runs = [Run(_told(store, chain, task, tally, capacity), key_columns, capacity) for chain in chains]
     with _Past(store, task, tally) as past:
         for batches in rounds(runs, lambda held: held):
-            facts = batches[0] if len(batches) == 1 else sort(pa.concat_batches(batches), order)
-            block = past.block(facts)
-            if block is not None and (rows := _updates(block, task)).num_rows:
-                yield rows
+            for facts in sorted_pieces(batches, order, together=key_columns, resort=False, most=BLOCK_BYTES):
+                for block in past.blocks(facts):
+                    yield from _updates(block, task)
 
 
 def _told(store: ObjectStore, chain: Sequence[Part], task: ResolveTask, tally: Tally, capacity: int) -> Iterator[Piece]:
@@ -157,6 +161,7 @@ class _Past:
             wanted=lambda rows: np.asarray(integers(rows, EVENT_TIME) <= task.horizon),
             fetched=tally.fetched,
         )
+        self._keys_at_once = MANY
         self._nothing = pa.RecordBatch.from_pylist([], some_of(updates, [*self._key_columns, *held]))
 
     def __enter__(self) -> _Past:
@@ -169,8 +174,25 @@ class _Past:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def block(self, facts: pa.RecordBatch) -> _Block | None:
-        """The facts with all that is remembered of their keys; None if none of them is new."""
+    def blocks(self, facts: pa.RecordBatch) -> Iterator[_Block]:
+        """The facts, which are all of their keys, with all that is remembered of these; without keys of which none is
+        new. In several blocks where what is remembered is wide."""
+        begins = np.append(np.flatnonzero(starts(facts, self._key_columns)), facts.num_rows)
+        done, keys = 0, len(begins) - 1
+        while done < keys:
+            some = min(self._keys_at_once, keys - done)
+            start, end = int(begins[done]), int(begins[done + some])
+            try:
+                block = self._block(facts.slice(start, end - start))
+            except TooWide:
+                self._keys_at_once = max(1, some // 2)
+                continue
+            done += some
+            self._keys_at_once = min(MANY, 2 * self._keys_at_once)
+            if block is not None:
+                yield block
+
+    def _block(self, facts: pa.RecordBatch) -> _Block | None:
         begins = starts(facts, self._key_columns)
         numbers = np.cumsum(begins) - 1
         new = integers(facts, TIME) >= self._task.lower
@@ -182,7 +204,7 @@ class _Past:
             facts = facts.filter(pa.array(touched[numbers]))
             begins = starts(facts, self._key_columns)
         keys = facts.select(self._key_columns).filter(pa.array(begins))
-        if known := self._known.rows_of(keys):
+        if known := self._known.rows_of(keys, BLOCK_BYTES):
             facts = sort(pa.concat_batches([facts, *(rows.cast(facts.schema) for rows in known)]), self._order)
         return _Block(facts, keys, self._before(facts, keys))
 
@@ -193,10 +215,10 @@ class _Past:
         asked = new[begins]
         if not asked.any():
             return self._nothing
-        return pa.concat_batches([self._nothing, *self._trace.rows_of(keys.filter(pa.array(asked)))])
+        return pa.concat_batches([self._nothing, *self._trace.rows_of(keys.filter(pa.array(asked)), BLOCK_BYTES)])
 
 
-def _updates(block: _Block, task: ResolveTask) -> pa.RecordBatch:
+def _updates(block: _Block, task: ResolveTask) -> Iterator[pa.RecordBatch]:
     """The law over a block: keys as numbers, values as the rows that hold them; and as columns again."""
     key_columns = [column.name for column in task.collection.key]
     value_names = value_columns(task.collection)
@@ -211,16 +233,44 @@ def _updates(block: _Block, task: ResolveTask) -> pa.RecordBatch:
         new=integers(facts, TIME) >= task.lower,
     )
     base = np.where(held == NOTHING, NOTHING, held + facts.num_rows)
-    both = [facts.select(value_names), rows_held.select(value_names)]
-    cells = pa.concat_batches(both) if value_names else None
     changed = changes_of(told, base)
-    columns = block.keys.take(pa.array(changed.key)).columns
-    if cells is not None:
-        columns += cells.take(pa.array(changed.value)).columns
-    columns += [pa.array(column) for column in (changed.time, changed.event_time, changed.diff)]
-    updates = pa.RecordBatch.from_arrays(columns, schema=updates_schema(task.collection))
-    order = sort_columns(task.collection, facts=False)
-    return consolidated(sort(updates, order), order)
+    if not len(changed.key):
+        return
+    cells = [facts.select(value_names), rows_held.select(value_names)]
+    keys = [told.key, np.flatnonzero(held != NOTHING)]
+    numbers = _numbered(cells, keys)
+    net = _net(changed, numbers)
+    schema, start = updates_schema(task.collection), 0
+    for piece in gathered_pieces(cells, net.value, PIECE_BYTES) if value_names else [None]:
+        end = len(net.key) if piece is None else start + piece.num_rows
+        columns = block.keys.take(pa.array(net.key[start:end])).columns
+        columns += piece.columns if piece is not None else []
+        columns += [pa.array(column[start:end]) for column in (net.time, net.event_time, net.diff)]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        start = end
+
+
+def _numbered(cells: Sequence[pa.RecordBatch], keys: Sequence[Ints]) -> Ints:
+    """Numbers of rows, in order of the keys they are of and their values; equal for equal rows."""
+    names = [str(at) for at in range(cells[0].num_columns + 1)]
+    rows = [
+        pa.RecordBatch.from_arrays([pa.array(key), *some.columns], names) for some, key in zip(cells, keys, strict=True)
+    ]
+    return ranks_of(rows, names, PIECE_BYTES)
+
+
+def _net(changed: Changes, numbers: Ints) -> Changes:
+    """The changes in order of key, value and times, equal ones summed up; `numbers` are those of the rows that hold
+    the values, by which keys and values are in order."""
+    columns = {"value": numbers[changed.value], "time": changed.time, "event_time": changed.event_time}
+    batch = pa.RecordBatch.from_pydict(columns)
+    order = sort_indices(batch, list(columns)).to_numpy()
+    firsts = np.flatnonzero(starts(batch.take(pa.array(order)), list(columns)))
+    sums = np.add.reduceat(changed.diff[order], firsts)
+    kept = order[firsts[sums != 0]]
+    return Changes(
+        changed.key[kept], changed.value[kept], changed.time[kept], changed.event_time[kept], sums[sums != 0]
+    )
 
 
 def _held(block: _Block, key_columns: list[str], value_names: list[str]) -> tuple[Ints, pa.RecordBatch]:

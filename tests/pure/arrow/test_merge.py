@@ -41,8 +41,11 @@ def written(of: Collection, store: MemoryStore, inputs: list[list[Update]], grou
 
 
 def streamed(store: MemoryStore, task: MergeTask, buffered: int) -> tuple[list[Update], Tally]:
+    """What a merge gives with little memory: few rows of each input, few bytes of a round at once."""
     tally = Tally()
-    return as_updates(task.collection, merged(store, task, tally, buffered_rows=buffered)), tally
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidemark.arrow.merge.PIECE_BYTES", 40 * buffered)
+        return as_updates(task.collection, merged(store, task, tally, buffered_rows=buffered)), tally
 
 
 words: st.SearchStrategy[Row] = st.tuples(st.sampled_from([None, "a"]))

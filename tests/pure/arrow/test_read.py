@@ -99,6 +99,7 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """So little that groups and keys straddle what is in memory."""
     monkeypatch.setattr(read, "BUFFERED_ROWS", 8)
     monkeypatch.setattr(merge, "BUFFERED_ROWS", 8)
+    monkeypatch.setattr(merge, "PIECE_BYTES", 200)
 
 
 @pytest.mark.parametrize("of", [SMALL, APPEND], ids=["small", "all types"])

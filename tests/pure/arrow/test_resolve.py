@@ -119,6 +119,20 @@ def test_new_facts_resolve_as_if_every_fact_were_remembered(case: Said, batches:
 
 
 @laws
+@given(said(), st.integers(1, 3), st.integers(1, 400))
+def test_what_is_wide_resolves_a_few_keys_at_a_time(case: Said, batches: int, most: int) -> None:
+    """The same with memory for a few bytes of facts, of what is looked up for them, and of updates."""
+    store = MemoryStore()
+    task = task_of(store, case, batches)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidemark.arrow.lookup.NARROW", 0)
+        patch.setattr("tidemark.arrow.resolve.BLOCK_BYTES", most)
+        patch.setattr("tidemark.arrow.resolve.PIECE_BYTES", most)
+        found = as_updates(ORDERED, updates_from(store, task, Tally()))
+    assert found == by_the_model(case.known, case.new)
+
+
+@laws
 @given(said(), st.lists(keys(ORDERED, 2), max_size=2, unique=True))
 def test_key_ranges_resolve_apart(case: Said, cuts: list[Row]) -> None:
     store = MemoryStore()

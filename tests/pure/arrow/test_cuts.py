@@ -1,0 +1,78 @@
+"""Cutting rows by bytes: the same rows, in order, in pieces that are no larger than asked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.pure.arrow.samples import APPEND, SMALL, laws, of_updates, rows, updates
+from tidemark.arrow.columns import row_bytes
+from tidemark.arrow.cuts import compacted, gathered, pieces, ranks_of, sorted_pieces
+from tidemark.arrow.order import ranks, sort
+from tidemark.arrow.schema import sort_columns
+from tidemark.model.update import Update
+
+pytestmark = pytest.mark.pure
+
+ORDER = sort_columns(APPEND, facts=False)
+some_batches = st.lists(updates(APPEND, most=8), min_size=1, max_size=4).map(
+    lambda batches: [of_updates(APPEND, some) for some in batches]
+)
+
+
+def whole(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.concat_batches(batches)
+
+
+@laws
+@given(some_batches, st.integers(1, 900), st.booleans())
+def test_pieces_in_order_are_the_rows_in_order(batches: list[pa.RecordBatch], most: int, chunked: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidemark.arrow.cuts.NARROW", 0 if chunked else 1024)
+        found = list(sorted_pieces(batches, ORDER, most=most))
+    assert [row for piece in found for row in rows(piece)] == rows(sort(whole(batches), ORDER))
+    for piece in found:
+        assert piece.num_rows <= 1 or row_bytes(piece).sum() <= most or piece.nbytes <= most
+
+
+@laws
+@given(some_batches, st.integers(1, 900), st.integers(1, 3))
+def test_rows_equal_in_some_columns_stay_together(batches: list[pa.RecordBatch], most: int, width: int) -> None:
+    found = list(sorted_pieces(batches, ORDER, together=ORDER[:width], most=most))
+    assert [row for piece in found for row in rows(piece)] == rows(sort(whole(batches), ORDER))
+    starts = [rows(piece.select(list(ORDER[:width])))[0] for piece in found if piece.num_rows]
+    ends = [rows(piece.select(list(ORDER[:width])))[-1] for piece in found if piece.num_rows]
+    assert all(end != start for end, start in zip(ends[:-1], starts[1:], strict=True))
+
+
+@laws
+@given(some_batches, st.integers(1, 900))
+def test_ranks_over_batches_are_those_over_all_rows(batches: list[pa.RecordBatch], most: int) -> None:
+    assert ranks_of(batches, ORDER, most).tolist() == ranks(whole(batches), ORDER).tolist()
+
+
+@laws
+@given(some_batches, st.data())
+def test_any_rows_are_gathered_in_any_order(batches: list[pa.RecordBatch], data: st.DataObject) -> None:
+    together = whole(batches)
+    wanted = data.draw(st.lists(st.integers(0, together.num_rows - 1), max_size=12)) if together.num_rows else []
+    found = gathered(batches, np.array(wanted, np.int64))
+    assert rows(found) == [rows(together)[at] for at in wanted]
+
+
+def test_a_row_is_the_least_piece() -> None:
+    wide = of_updates(SMALL, [Update((n,), ("w" * 100,), n, n, 1) for n in range(5)])
+    assert [piece.num_rows for piece in pieces(wide, 1)] == [1] * 5
+    assert [piece.num_rows for piece in pieces(wide, 300)] == [2, 2, 1]
+    assert [piece.num_rows for piece in pieces(wide, 10_000)] == [5]
+
+
+def test_a_small_slice_lets_its_batch_go() -> None:
+    wide = of_updates(SMALL, [Update((n,), ("w" * 10_000,), n, n, 1) for n in range(50)])
+    few, many = wide.slice(7, 2), wide.slice(0, 40)
+    assert rows(compacted(few, wide)) == rows(few)
+    assert compacted(few, wide).get_total_buffer_size() < 30_000 < few.get_total_buffer_size()
+    assert compacted(many, wide) is many
