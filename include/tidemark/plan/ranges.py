@@ -9,20 +9,25 @@ from tidemark.model.batch import Part
 from tidemark.model.update import Row
 from tidemark.plan.tasks import KeyRange
 
+TARGET_BYTES = 128 * 2**20
+"""Bytes of parts that a range stands for, if its rows are so wide that they reach this before the target of rows."""
 
-def split_keys(parts: Sequence[Part], *, target_rows: int) -> list[KeyRange]:
-    """Consecutive key ranges covering all keys, each of about `target_rows` rows, by the parts' sparse indexes.
+
+def split_keys(parts: Sequence[Part], *, target_rows: int, target_bytes: int = TARGET_BYTES) -> list[KeyRange]:
+    """Consecutive key ranges covering all keys, each of about `target_rows` rows or `target_bytes` bytes of the parts'
+    files, whichever is less, by the parts' sparse indexes.
 
     A key is never split over two ranges, so one with more rows than the target makes a range of its own.
     """
-    groups = sorted(((first_key, rows) for part in parts for first_key, rows in part.groups), key=lambda g: g[0])
+    groups = [(key, rows, rows * part.file.bytes // part.rows) for part in parts for key, rows in part.groups]
     cuts: list[Row] = []
-    held = 0
-    for first_key, rows in groups:
-        if held >= target_rows and (not cuts or first_key > cuts[-1]):
+    held = size = 0
+    for first_key, rows, nbytes in sorted(groups, key=lambda group: group[0]):
+        if (held >= target_rows or size >= target_bytes) and (not cuts or first_key > cuts[-1]):
             cuts.append(first_key)
-            held = 0
+            held = size = 0
         held += rows
+        size += nbytes
     return [KeyRange(lower, upper) for lower, upper in zip([None, *cuts], [*cuts, None], strict=True)]
 
 

@@ -15,10 +15,10 @@ keys = st.tuples(st.integers(0, 6), st.sampled_from(["a", "b"]))
 files = st.lists(keys, min_size=1, max_size=20).map(sorted)
 
 
-def part_of(rows: list[tuple], group_rows: int) -> Part:
+def part_of(rows: list[tuple], group_rows: int, size: int = 1) -> Part:
     """A part of these keys, its sparse index as a writer makes it."""
     groups = tuple((rows[at], len(rows[at : at + group_rows])) for at in range(0, len(rows), group_rows))
-    return Part(ObjectRef("x", 1, "0"), len(rows), 0, groups, rows[-1], 0, 0, 0, 0)
+    return Part(ObjectRef("x", size, "0"), len(rows), 0, groups, rows[-1], 0, 0, 0, 0)
 
 
 def groups_of(rows: list[tuple], group_rows: int) -> list[list[tuple]]:
@@ -41,6 +41,15 @@ def test_ranges_follow_one_another_and_hold_every_key_once(several, group_rows, 
             holding = [wanted for wanted in ranges if inside(key, wanted)]
             assert len(holding) == 1
             assert overlaps(part, holding[0])
+
+
+def test_ranges_of_wide_rows_hold_fewer():
+    """A part of 10 bytes a row beside one of 1,000: where the wide rows are, ranges are cut by their bytes."""
+    narrow = part_of([(n, "a") for n in range(100)], 5, size=1_000)
+    wide = part_of([(n, "a") for n in range(50, 60)], 1, size=10_000)
+    ranges = split_keys([narrow, wide], target_rows=1_000, target_bytes=2_500)
+    assert [held.upper for held in ranges] == [(52, "a"), (55, "a"), (58, "a"), None]
+    assert split_keys([narrow, wide], target_rows=1_000) == [KeyRange()]
 
 
 @given(files, st.integers(1, 5), st.none() | keys, st.none() | keys)
