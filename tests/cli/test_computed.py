@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from io import StringIO
 from typing import Any
 
 import pyarrow as pa
@@ -106,6 +108,31 @@ def test_a_trace_batch_forwarded_to_since_may_hold_since() -> None:
     forwarded = replace(TRACE, description=Description(3, 9, 20))
     times = {"first_time": 20, "last_time": 20}
     assert list(judge(forwarded, replace(PART, **times), replace(ANSWER, **times))) == []
+
+
+def test_a_document_of_rows_is_printed_as_they_come() -> None:
+    """Each row before the next is asked for, nothing before the first; breaks of any kind stay in texts."""
+    texts = ["line\nbreak", "a\u2028b\x85c\x0cd", '"quoted" é', ""]
+    stream, printed = StringIO(), list[int]()
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for at, text in enumerate(texts):
+            printed.append(len(stream.getvalue()))
+            yield {"at": at, "text": text}
+
+    output.print_json_rows({"version": 3}, rows(), lambda: len(printed), stream)
+    expected = {"version": 3, "rows": [{"at": at, "text": text} for at, text in enumerate(texts)], "count": 4}
+    assert stream.getvalue() == json.dumps(expected, ensure_ascii=False, indent=2) + "\n"
+    assert printed[0] == 0 < printed[2] < printed[3]
+    stream = StringIO()
+    output.print_json_rows({"version": 3}, iter(()), lambda: 0, stream)
+    assert stream.getvalue() == json.dumps({"version": 3, "rows": [], "count": 0}, indent=2) + "\n"
+
+
+def test_a_table_shows_the_start_of_a_long_text() -> None:
+    assert output.shortened("é" * 500) == "é" * 500
+    assert output.shortened("é" * 1_048_576) == "é" * 500 + "… (1,048,576 characters)"
+    assert output.shortened(10**600) == 10**600
 
 
 def test_rows_are_plain_and_exact() -> None:

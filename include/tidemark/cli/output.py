@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 200
 """Columns of a table that is not shown on a terminal: folding would only hide things from grep."""
+
+MOST_LETTERS = 500
+"""Characters of a value that a table shows."""
 
 
 def console(stream: TextIO) -> Console:
@@ -25,8 +29,27 @@ def console(stream: TextIO) -> Console:
 
 def print_json(document: Mapping[str, Any], stream: TextIO) -> None:
     """One document of strict JSON: an infinite or undefined float must have become text before."""
-    stream.write(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+    stream.write(_as_json(document) + "\n")
     stream.flush()
+
+
+def print_json_rows(
+    about: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], count: Callable[[], int], stream: TextIO
+) -> None:
+    """One document of strict JSON: `about`, then `rows` as they come, then their `count`. Nothing is printed before the
+    first row, or the lack of one, is there; memory does not grow with the rows."""
+    left = iter(rows)
+    first = list(islice(left, 1))
+    stream.write(_as_json(about).removesuffix("\n}") + ',\n  "rows": [')
+    for at, row in enumerate(chain(first, left)):
+        # Within JSON a line break is never part of a text.
+        stream.write((",\n    " if at else "\n    ") + _as_json(row).replace("\n", "\n    "))
+    stream.write(("\n  ]" if first else "]") + f',\n  "count": {count()}\n}}\n')
+    stream.flush()
+
+
+def _as_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2)
 
 
 def print_csv(rows: Iterable[Sequence[object]], stream: TextIO) -> None:
@@ -79,6 +102,13 @@ def counted(count: int, what: str) -> str:
     """`1 file`, `2,000 files`."""
     plural = f"{what}es" if what.endswith("ch") else f"{what}s"
     return f"{count:,} {what if count == 1 else plural}"
+
+
+def shortened(value: Any) -> Any:
+    """A text for people: its start and its length, if it is so long that nobody would read it in a table."""
+    if not isinstance(value, str) or len(value) <= MOST_LETTERS:
+        return value
+    return f"{value[:MOST_LETTERS]}… ({len(value):,} characters)"
 
 
 def cell(value: object) -> str:

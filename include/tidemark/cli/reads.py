@@ -25,7 +25,7 @@ CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp", "_even
 NET_COLUMNS = ("_change_type", "diff")
 """Spark's columns of CHANGES, after those of the collection; `tidemark.arrow.read` says what they hold."""
 SHOWN_ROWS = 50
-"""Rows of a table for people unless they ask for more; JSON and CSV are for programs and give all."""
+"""Rows of a table for people unless they ask for more; JSON and CSV are for programs, give all, and stream it."""
 
 
 class Shape(StrEnum):
@@ -170,11 +170,11 @@ def _show(
         first = list(islice(rows, 1))  # what is refused is refused before anything is printed
         output.print_csv(chain([names], first, rows), call.out)
         return
-    held = list(found)
     if as_json:
-        named = [dict(zip(names, row, strict=True)) for row in held]
-        output.print_json({**about, "count": found.count, "rows": named}, call.out)
+        named = (dict(zip(names, row, strict=True)) for row in found)
+        output.print_json_rows(about, named, lambda: found.count, call.out)
         return
+    held = [tuple(map(output.shortened, row)) for row in found]
     left = found.count - len(held)
     more = f"; {left:,} more, --limit 0 shows all" if left else ""
     call.emit({}, output.table(names, held), f"{output.counted(found.count, 'row')} {said}{more}")
