@@ -155,7 +155,7 @@ class SortedParts:
         )
 
     def _cut(self, held: Sequence[pa.RecordBatch]) -> Cut:
-        """How rows that lie ahead are told apart from those due with their interval; what is replayed is due at once."""
+        """How rows that lie ahead are told apart from those due with their interval; replayed ones are due at once."""
         if isinstance(self._task, ReplayTask):
             return Cut()
         interval = self._task.interval

@@ -13,7 +13,7 @@ from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.gate_result import keep_result
 from tidemark.jobs.job import Job, Runner
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import TraceBatch, UnsealedBatch
+from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.change import Certified
 from tidemark.model.collection import Gate
 from tidemark.model.ledger import LedgerEntry
@@ -27,6 +27,7 @@ from tidemark.storage import ledger, parts_table
 from tidemark.storage.log import Head
 
 PANDAS_ROWS = 200_000
+PANDAS_BYTES = 128 * 2**20
 """Up to here a batch is checked as a pandas frame, which takes Great Expectations milliseconds; beyond, by
 Spark."""
 LEDGER_ENTRIES = 20_000
@@ -192,7 +193,7 @@ def _rows(job: Job, runner: Runner | None, state: Arrangement, batch: UnsealedBa
     from tidemark.quality.rows import pandas_rows, spark_rows
 
     spark = getattr(runner, "spark", None)
-    if spark is None or batch.rows <= PANDAS_ROWS:
+    if spark is None or (batch.rows <= PANDAS_ROWS and _most_bytes(found.parts) <= PANDAS_BYTES):
         yield pandas_rows(job.store, found.parts, state.collection)
         return
     frame = spark_rows(spark, job.store.url, found.parts, state.collection).persist()
@@ -200,6 +201,14 @@ def _rows(job: Job, runner: Runner | None, state: Arrangement, batch: UnsealedBa
         yield frame
     finally:
         frame.unpersist()
+
+
+def _most_bytes(parts: Sequence[Part]) -> int:
+    """What the rows of parts take in memory at most: row groups of wide rows are cut by that. A part of one row group
+    is small, as its file tells."""
+    from tidemark.arrow.parts import ROW_GROUP_BYTES
+
+    return sum(ROW_GROUP_BYTES * len(part.groups) if len(part.groups) > 1 else part.file.bytes for part in parts)
 
 
 def _as_text(report: GateReport) -> str:

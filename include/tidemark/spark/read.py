@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from tidemark.arrow.cuts import pieces
 from tidemark.arrow.schema import updates_schema
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
@@ -29,6 +30,8 @@ from tidemark.storage import ObjectStore, open_store, parts_table, reads
 from tidemark.storage.codec import decode, encode
 
 TASK_ROWS = 1_000_000
+BATCH_BYTES = 16 * 2**20
+"""Most bytes of rows handed to the JVM at once, which holds them outside its heap too."""
 
 
 def as_of(
@@ -186,7 +189,8 @@ def _mapped(spark: SparkSession, schema: StructType, tasks: list[bytes], produce
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for at in batch.column(0).to_pylist():
-                yield from produce(tasks[at])
+                for rows in produce(tasks[at]):
+                    yield from pieces(rows, BATCH_BYTES)
 
     return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, schema)
 
@@ -196,8 +200,7 @@ def _reader(url: str, collection: Collection) -> Produce:
         from tidemark.arrow.parts import read_groups
 
         part = decode(encoded, Part, name="part")
-        for table in read_groups(open_store(url), part, schema=updates_schema(collection)):
-            yield from (table.to_batches() if isinstance(table, pa.Table) else [table])
+        yield from read_groups(open_store(url), part, schema=updates_schema(collection))
 
     return produce
 
