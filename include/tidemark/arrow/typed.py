@@ -13,6 +13,9 @@ from tidemark.arrow.strict import Misfit, fitted, parsed, shown, since_epoch
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format
 from tidemark.model.epoch import unit_of
 
+MOST_KEY_BYTES = 2**16
+"""Bytes of a text in a key. The first key of every row group is kept in the table of parts, and travels with tasks."""
+
 
 def typed(content: Content, collection: Collection, column: Column, array: pa.Array, first: int) -> pa.Array:
     """A column of a block, whose first row is `first`, as its declared type. Raises BadFile."""
@@ -30,8 +33,16 @@ def typed(content: Content, collection: Collection, column: Column, array: pa.Ar
 
 
 def check_values(content: Content, collection: Collection, column: Column, array: pa.Array, rows: pa.Array) -> None:
-    """Raise BadFile for a null where none may be, and for a time before the epoch; `rows` are the values' places."""
+    """Raise BadFile for a null where none may be, a key that is too long, and a time before the epoch; `rows` are the
+    values' places."""
     file_format = collection.source.format
+    if column.type is ColumnType.STRING and column.name in (key.name for key in collection.key):
+        lengths = pc.binary_length(array)
+        if (at := pc.index(pc.greater(lengths, MOST_KEY_BYTES), True).as_py()) >= 0:
+            problem = (
+                f"holds {lengths[at].as_py():,} bytes; a key's text has at most {MOST_KEY_BYTES:,}: let it be a value"
+            )
+            raise refusal(content, file_format, column.name, problem, rows[at].as_py())
     for role in _never_null(collection, column.name):
         if array.null_count:
             at = rows[pc.index(array.is_null(), True).as_py()].as_py()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,16 @@ def test_other_columns_are_ignored_and_order_does_not_matter(tmp_path: Path, fil
     assert decoded(path, collection(TEXT, file_format=file_format)).to_pylist() == [
         {"k": 1, "s": "x", "t": 5, "_row": 0}
     ]
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_key_is_no_megabyte(tmp_path: Path, file_format: Format) -> None:
+    """Keys are kept in tables of parts, which must stay small. Bytes count, not letters; a value may be longer."""
+    declared = replace(collection(TEXT, file_format=file_format), key=(Column("k", ColumnType.STRING),))
+    rows = [{"k": "é" * 2**15, "s": "x" * 2**16, "t": 1}, {"k": "é" * 2**15 + "e", "s": "", "t": 1}]
+    assert decoded(write(tmp_path / "good", rows[:1], declared), declared).num_rows == 1
+    with pytest.raises(BadFile, match=r"(row 1|line 3|line 2): column k holds 65,537 bytes; a key's text has at most"):
+        decoded(write(tmp_path / "bad", rows, declared), declared)
 
 
 def parquet_of(**columns: Any) -> bytes:
