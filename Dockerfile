@@ -16,7 +16,7 @@ ENV JAVA_HOME=/opt/java \
 
 USER airflow
 COPY --chown=airflow:0 requirements.txt /opt/airflow/requirements.txt
-RUN pip install --no-cache-dir --requirement /opt/airflow/requirements.txt
+RUN pip install --no-cache-dir --require-hashes --requirement /opt/airflow/requirements.txt
 
 COPY --chown=airflow:0 include /opt/airflow/include
 COPY --chown=airflow:0 dags /opt/airflow/dags

@@ -2,13 +2,18 @@
 
 Started by tools/setup with any Python 3.11+, so it imports the standard library only. Every step compares
 what is there with what should be there, and does nothing if they agree.
+
+The packages are installed by uv, which pip fetches from the same index; where that cannot be, by pip, in several times
+the time. Either holds every file to the hashes of requirements*.txt.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -22,11 +27,16 @@ PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT / "tools"))
 
 import build_zip  # noqa: E402 - found through the line above: `python -P` leaves the script's folder out
+from pip_settings import pip_settings, uv_environment, uv_flags  # noqa: E402
 
 VENV = PROJECT / ".venv"
 PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = (PROJECT / "requirements.txt", PROJECT / "requirements-dev.txt")
+SETUP_REQUIREMENTS = PROJECT / "requirements-setup.txt"
 LOG = PROJECT / "build" / "setup.log"
+TOOK = PROJECT / "build" / "setup.seconds"
+"""How long the last set-up took; the demo tells it with its own parts."""
+UV_CACHE = PROJECT / "build" / "uv-cache"
 
 # Written last, so that an interrupted set-up is simply done again.
 INSTALLED = VENV / "installed-requirements.txt"
@@ -75,7 +85,7 @@ def timed(step: str, progress: Callable[[], str]) -> Iterator[None]:
     say(f"  done in {time.monotonic() - began:.0f} s")
 
 
-def run(step: str, command: Iterable[object], *, packages: int = 0) -> None:
+def run(step: str, command: Iterable[object], *, packages: int = 0, environment: dict[str, str] | None = None) -> None:
     """Run `command` with its output in build/setup.log, showing how far it is; fail with the log's end."""
     seen: set[str] = set()
     tail: deque[str] = deque(maxlen=20)
@@ -93,6 +103,7 @@ def run(step: str, command: Iterable[object], *, packages: int = 0) -> None:
             stdin=subprocess.DEVNULL,
             text=True,
             cwd=PROJECT,
+            env=os.environ | (environment or {}),
         )
         assert process.stdout is not None
         for line in process.stdout:
@@ -118,15 +129,45 @@ def prepare_packages() -> None:
     LOG.unlink(missing_ok=True)
     INSTALLED.unlink(missing_ok=True)
     run("making .venv", [sys.executable, "-m", "venv", "--clear", VENV])
-    # Without the second of two pins for other Pythons, and without what only Windows needs.
-    wanted = len({line.split("==")[0] for line in pins().splitlines() if "==" in line and "win32" not in line})
-    run(
-        f"installing {wanted} packages into .venv (one to three minutes)",
-        [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
-        + [word for path in REQUIREMENTS for word in ("-r", path)],
-        packages=wanted,
-    )
+    try:
+        install_by_uv()
+    except SetupFailed as error:
+        say(f"uv cannot do it, so pip does ({str(error).splitlines()[0]})")
+        install_by_pip()
     INSTALLED.write_text(pins())
+
+
+PIP = (PYTHON, "-m", "pip", "--disable-pip-version-check", "--no-input")
+HASHED = ("--require-hashes", *(word for path in REQUIREMENTS for word in ("-r", path)))
+
+
+def install_by_uv() -> None:
+    """Install the packages with uv, fetched by pip, told what pip is told. Raises SetupFailed if that cannot be."""
+    run("fetching uv", [*PIP, "install", "--quiet", "--require-hashes", "-r", SETUP_REQUIREMENTS])
+    listed = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False).stdout
+    settings = pip_settings(listed)
+    environment = uv_environment(settings, os.environ)
+    # A cache of its own, gone afterwards: what it keeps of packages that are built here would only grow.
+    environment |= {} if "UV_CACHE_DIR" in os.environ else {"UV_CACHE_DIR": str(UV_CACHE)}
+    command = [VENV / "bin" / "uv", "pip", "install", "--python", PYTHON, *uv_flags(settings), *HASHED]
+    try:
+        run(f"installing {wanted()} packages into .venv (a minute)", command, environment=environment)
+    finally:
+        shutil.rmtree(UV_CACHE, ignore_errors=True)
+
+
+def install_by_pip() -> None:
+    run(
+        f"installing {wanted()} packages into .venv (one to four minutes)",
+        [*PIP, "install", "--progress-bar", "off", *HASHED],
+        packages=wanted(),
+    )
+
+
+def wanted() -> int:
+    """How many packages the pins are: without the second of two pins for other Pythons, and what Windows needs."""
+    names = (re.match(r"[\w.-]+(?===)", line) for line in pins().splitlines() if "win32" not in line)
+    return len({name[0] for name in names if name})
 
 
 def prepare_entry_points() -> None:
@@ -151,7 +192,7 @@ def prepare_airflow() -> None:
     wanted = next(line.split()[0] for line in pins().splitlines() if line.startswith("apache-airflow-core=="))
     if migrated.exists() and migrated.read_text() == wanted and (home / "airflow.db").exists():
         return
-    run("making the Airflow home (half a minute)", [PYTHON, PROJECT / "tools" / "local_airflow.py", "init"])
+    run("making the Airflow home", [PYTHON, PROJECT / "tools" / "local_airflow.py", "init"])
     migrated.write_text(wanted)
 
 
@@ -170,8 +211,10 @@ def main() -> int:
     except KeyboardInterrupt:
         say("interrupted; run it again to go on")
         return 130
-    if time.monotonic() - began > 5:
-        say(f"ready after {time.monotonic() - began:.0f} s")
+    took = time.monotonic() - began
+    TOOK.write_text(f"{took:.1f}\n")
+    if took > 5:
+        say(f"ready after {took:.0f} s")
     return 0
 
 

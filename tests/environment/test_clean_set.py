@@ -1,4 +1,4 @@
-"""What a plain `pip install -r requirements.txt` gave: the pins, nothing broken, one Spark and not two."""
+"""What set-up installed: the pins, each held to its hashes, nothing broken, one Spark and not two."""
 
 from __future__ import annotations
 
@@ -15,19 +15,31 @@ from packaging.utils import canonicalize_name
 
 PROJECT = Path(__file__).resolve().parents[2]
 COMPILED = ("requirements.txt", "requirements-dev.txt")
+ALL_COMPILED = (*COMPILED, "requirements-setup.txt")
+
+
+def stated(name: str) -> Iterator[str]:
+    """The statements of one compiled file: a pin with its hashes each, comments left out."""
+    lines = (re.sub(r"(^|\s)#.*", "", line) for line in (PROJECT / name).read_text().splitlines())
+    yield from filter(None, (line.strip() for line in "\n".join(lines).replace("\\\n", " ").splitlines()))
 
 
 def pins(name: str) -> Iterator[Requirement]:
     """The pins of one compiled file that apply to this Python on this system."""
-    for line in (PROJECT / name).read_text().splitlines():
-        stated = re.sub(r"\s*#.*", "", line)
-        if stated:
-            requirement = Requirement(stated)
-            if requirement.marker is None or requirement.marker.evaluate():
-                yield requirement
+    for statement in stated(name):
+        requirement = Requirement(statement.split("--hash=")[0])
+        if requirement.marker is None or requirement.marker.evaluate():
+            yield requirement
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", ALL_COMPILED)
+def test_every_pin_carries_the_hashes_of_what_may_be_installed(name: str) -> None:
+    bare = [statement for statement in stated(name) if not re.search(r" --hash=sha256:[0-9a-f]{64}( |$)", statement)]
+    assert list(stated(name))
+    assert bare == []
+
+
+@pytest.mark.parametrize("name", ALL_COMPILED)
 def test_every_line_pins_one_version(name: str) -> None:
     loose = [str(pin) for pin in pins(name) if not re.fullmatch(r"==[^*,]+", str(pin.specifier))]
     assert loose == []
@@ -54,7 +66,7 @@ def test_both_files_agree() -> None:
     assert {name: product[name] for name in shared} == {name: development[name] for name in shared}
 
 
-@pytest.mark.parametrize("name", [*COMPILED, "requirements.in", "requirements-dev.in"])
+@pytest.mark.parametrize("name", [*ALL_COMPILED, *(name.replace(".txt", ".in") for name in ALL_COMPILED)])
 def test_no_index_is_named(name: str) -> None:
     text = (PROJECT / name).read_text()
     assert not re.search(r"://|--(extra-)?index-url|--find-links|--trusted-host|(^|\s)-[if]\s", text)

@@ -68,7 +68,7 @@ def test_driver_and_executors_see_the_same_landing_and_the_same_store() -> None:
 def test_image_has_java_and_the_pinned_packages() -> None:
     assert re.search(r"apt-get install .*openjdk-17-jre-headless", DOCKERFILE)
     assert "JAVA_HOME=/opt/java" in DOCKERFILE
-    assert "pip install --no-cache-dir --requirement /opt/airflow/requirements.txt" in DOCKERFILE
+    assert "pip install --no-cache-dir --require-hashes --requirement /opt/airflow/requirements.txt" in DOCKERFILE
     pinned = re.search(r"^apache-airflow==(\S+)", (PROJECT / "requirements.txt").read_text(), re.MULTILINE)
     assert pinned is not None
     assert f"FROM apache/airflow:{pinned[1]}-python3.11\n" in DOCKERFILE

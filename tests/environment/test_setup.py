@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tools import build_zip
+from tools.pip_settings import pip_settings, uv_environment, uv_flags
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -183,6 +184,36 @@ def made() -> dict[str, int]:
         home / "migrated-by.txt",
     )
     return {str(path): path.stat().st_mtime_ns for path in paths}
+
+
+def test_uv_is_told_what_pip_is_told() -> None:
+    listed = """\
+:env:.cert='/etc/ours.pem'
+global.cert='/etc/theirs.pem'
+global.index-url='https://mirror.invalid/simple'
+global.extra-index-url='https://one.invalid/simple\\nhttps://two.invalid/simple'
+global.find-links='/nowhere/at/all https://files.invalid/'
+global.no-index='true'
+install.timeout='60'
+list.format='columns'
+"""
+    settings = pip_settings(listed)
+    assert uv_environment(settings, {}) == {
+        "UV_DEFAULT_INDEX": "https://mirror.invalid/simple",
+        "UV_INDEX": "https://one.invalid/simple https://two.invalid/simple",
+        "UV_FIND_LINKS": "https://files.invalid/",
+        "UV_HTTP_TIMEOUT": "60",
+        "SSL_CERT_FILE": "/etc/ours.pem",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "UV_SYSTEM_CERTS": "true",
+    }
+    assert uv_flags(settings) == ["--no-index"]
+
+
+def test_what_uv_is_told_by_its_user_stays() -> None:
+    settings = {"index-url": "https://mirror.invalid/simple", "proxy": "http://proxy.invalid"}
+    told = uv_environment(settings, {"UV_INDEX_URL": "https://theirs.invalid", "HTTPS_PROXY": "http://theirs.invalid"})
+    assert told.keys() == {"UV_INDEX_STRATEGY", "UV_SYSTEM_CERTS"}
 
 
 def test_the_login_is_random_and_only_the_owner_can_read_it(tmp_path: Path) -> None:
