@@ -135,11 +135,11 @@ def _seconds(start: str, end: str) -> float:
 
 def _cpu_of_instance() -> float:
     """CPU seconds so far of all live processes of this Airflow and of their ended children."""
-    from tools.local_airflow import marked, read_running  # reads the environment when it is imported
+    from tools.local_airflow import DATABASE, marked, read_running  # reads the environment when it is imported
 
     running: Mapping[str, Any] | None = read_running()
     spent = 0.0
-    for process in marked(running["instance"]) if running else ():
+    for process in [*marked(running["instance"]), *DATABASE.processes()] if running else ():
         with suppress(psutil.Error):
             times = process.cpu_times()
             spent += times.user + times.system + times.children_user + times.children_system

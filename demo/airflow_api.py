@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-BUSY = (409, 500, 503)
-"""Answers of an Airflow on SQLite that is busy writing: the same call succeeds a moment later."""
+UNWELL = (500, 503)
+"""Answers of an Airflow whose database or API server is being started again: the same call succeeds a moment later."""
+PATIENCE_SECONDS = 180.0
 
 
 class AirflowApi:
     """A logged-in client of the local Airflow."""
 
-    def __init__(self, address: str, username: str, password: str) -> None:
+    def __init__(self, address: str, username: str, password: str, gone: Callable[[], str] = str) -> None:
+        """`gone` says why Airflow will not come back; nothing as long as it may."""
         self.address = address
+        self._gone = gone
         self._token = ""
         login = {"username": username, "password": password}
         self._token = str(self.call("POST", "/auth/token", login)["access_token"])
@@ -28,34 +32,41 @@ class AirflowApi:
     @classmethod
     def local(cls) -> AirflowApi:
         """The Airflow that `make up` started, by the environment of tools/env.sh."""
-        passwords = json.loads(Path(os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"]).read_text())
-        return cls(os.environ["AIRFLOW__API__BASE_URL"], "admin", passwords["admin"])
+        from tools.local_airflow import why_down  # reads the environment when it is imported
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, tries: int = 6) -> Any:
-        """The answer to one request; tried again while Airflow is busy. Raises RuntimeError with Airflow's words."""
+        passwords = json.loads(Path(os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"]).read_text())
+        return cls(os.environ["AIRFLOW__API__BASE_URL"], "admin", passwords["admin"], why_down)
+
+    def call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, patience: float = PATIENCE_SECONDS
+    ) -> Any:
+        """The answer to one request, asked again for `patience` seconds while a component of Airflow is started again.
+
+        Raises RuntimeError with Airflow's words, or with those of the component that stayed down.
+        """
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._token}"}
-        for left in reversed(range(tries)):
+        deadline = time.monotonic() + patience
+        while True:
             request = urllib.request.Request(self.address + path, data, headers, method=method)
             try:
                 with urllib.request.urlopen(request, timeout=30) as answer:
                     return json.load(answer)
             except urllib.error.HTTPError as error:
-                said = error.read().decode(errors="replace")
-                if error.code not in BUSY or not left:
-                    raise RuntimeError(f"{method} {path}: {error.code} {said[:300]}") from None
-            except (urllib.error.URLError, TimeoutError) as error:
-                if not left:
-                    raise RuntimeError(f"{method} {path}: {error}") from None
-            time.sleep(2)
-        raise AssertionError("unreachable")
+                said = f"{error.code} {error.read().decode(errors='replace')[:300]}"
+                if error.code not in UNWELL or time.monotonic() > deadline:
+                    raise RuntimeError(f"{method} {path}: {said}") from None
+            except (OSError, http.client.HTTPException) as error:  # refused, or cut off in the middle
+                if (why := self._gone()) or time.monotonic() > deadline:
+                    raise RuntimeError(why or f"{method} {path}: {error}") from None
+            time.sleep(1)
 
     def wait_for_dag(self, dag: str, *, seconds: float) -> None:
         """Wait until the DAG processor has found the DAG."""
         deadline = time.monotonic() + seconds
         while True:
             try:
-                self.call("GET", f"/api/v2/dags/{dag}", tries=1)
+                self.call("GET", f"/api/v2/dags/{dag}", patience=0)
                 return
             except RuntimeError as error:
                 if time.monotonic() > deadline:
@@ -69,9 +80,8 @@ class AirflowApi:
 
     def backfill(self, dag: str, first: str, last: str) -> int:
         """Create a backfill of the days `first` to `last` (both included), run in order; days done are run again."""
-        for held in self.call("GET", f"/api/v2/backfills?dag_id={dag}&limit=100")["backfills"]:
-            if held["completed_at"] is None:
-                return int(held["id"])
+        if (held := self._running_backfill(dag)) is not None:
+            return held
         asked = {
             "dag_id": dag,
             "from_date": f"{first}T00:00:00Z",
@@ -81,7 +91,19 @@ class AirflowApi:
             "run_backwards": False,
             "dag_run_conf": {},
         }
-        return int(self.call("POST", "/api/v2/backfills", asked)["id"])
+        try:
+            return int(self.call("POST", "/api/v2/backfills", asked)["id"])
+        except RuntimeError:
+            # Asked again after an answer that was lost, it is refused: there is one.
+            if (held := self._running_backfill(dag)) is not None:
+                return held
+            raise
+
+    def _running_backfill(self, dag: str) -> int | None:
+        for held in self.call("GET", f"/api/v2/backfills?dag_id={dag}&limit=100")["backfills"]:
+            if held["completed_at"] is None:
+                return int(held["id"])
+        return None
 
     def runs(self, dag: str) -> list[dict[str, Any]]:
         """The DAG's runs, oldest interval first."""

@@ -6,6 +6,7 @@
 It lays out the change files of the days up to 2013-01-07, brings the local Airflow up, creates a backfill of the DAG
 `flights` for them and waits, showing each task; then it reads the collection and holds every figure against a
 calculation straight from the CSV (demo/independent.py, which shares no code with Tidemark). Exit code 1 if any differs.
+It ends with the seconds of each part, those that `make` spent on set-up first.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -42,28 +45,53 @@ console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def main() -> int:
-    began = time.monotonic()
-    step(f"Laying out the change files of {START} to {LAST}")
-    landing = Path(os.environ["TIDEMARK_LANDING"])
-    laid = layout.lay_out(landing, first=START, last=LAST)
-    console.print(f"  {laid.rows:,} rows in {laid.files} files of {laid.days} days under {landing}")
-    step("Starting Airflow")
-    airflow("up")
+    parts = Parts()
+    parts.took["set-up"] = seconds_of_setup()
+    with parts.timed("landing", f"Laying out the change files of {START} to {LAST}"):
+        landing = Path(os.environ["TIDEMARK_LANDING"])
+        laid = layout.lay_out(landing, first=START, last=LAST)
+        console.print(f"  {laid.rows:,} rows in {laid.files} files of {laid.days} days under {landing}")
+    with parts.timed("start", "Starting Airflow"):
+        airflow("up")
     try:
-        step(f"Backfilling {COLLECTION} from {START} to {LAST}, in order, through the scheduler")
-        backfill(AirflowApi.local())
-        wrong = report()
+        with parts.timed("backfill", f"Backfilling {COLLECTION} from {START} to {LAST} through the scheduler"):
+            backfill(AirflowApi.local())
+        with parts.timed("check", "The frontiers"):
+            wrong = report()
     finally:
         if os.environ.get("CI"):
-            step("Stopping Airflow")
-            airflow("down")
-    console.print(f"\nDone in {time.monotonic() - began:.0f} s.")
+            with parts.timed("stop", "Stopping Airflow"):
+                airflow("down")
+    console.print(f"\nDone in {sum(parts.took.values()):.0f} s: {parts}.")
     if not os.environ.get("CI"):
         airflow("status")
         console.print(f"Look at {os.environ['AIRFLOW__API__BASE_URL']}/dags/{COLLECTION}, or ask in a shell:")
         console.print(f"  tools/run tidemark status {COLLECTION}")
         console.print(f"  tools/run tidemark as-of {COLLECTION} --time 2013-01-03T12:00:00Z --limit 5")
     return 1 if wrong else 0
+
+
+class Parts:
+    """The seconds that each part of the demo took."""
+
+    def __init__(self) -> None:
+        self.took: dict[str, float] = {}
+
+    @contextmanager
+    def timed(self, name: str, heading: str) -> Iterator[None]:
+        step(heading)
+        began = time.monotonic()
+        yield
+        self.took[name] = time.monotonic() - began
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {seconds:.0f} s" for name, seconds in self.took.items())
+
+
+def seconds_of_setup() -> float:
+    """What `make` spent on set-up before it came here."""
+    told = HOME / "build" / "setup.seconds"
+    return float(told.read_text()) if told.exists() else 0.0
 
 
 def step(text: str) -> None:
@@ -129,7 +157,6 @@ def report() -> int:
     log = StateLog(store, fresh_id)
     head = log.load()
     state = head.state
-    step("The frontiers")
     console.print(f"  seal         {format_instant(state.seal)}   complete below")
     console.print(f"  trace_upper  {format_instant(state.trace_upper)}   moved into the trace below")
     console.print(f"  since        {format_instant(state.since)}   readable from")

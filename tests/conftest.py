@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import tempfile
+
+from tests.support.airflow_home import settle
 
 from hypothesis import HealthCheck, settings
 
@@ -21,7 +20,5 @@ DEPLOYMENT = (
 for name in [*DEPLOYMENT, *(name for name in os.environ if name.startswith(("AIRFLOW__", "AIRFLOW_CONN_")))]:
     os.environ.pop(name, None)
 
-# Set before anything imports airflow, which reads it once.
-os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="tidemark-airflow-")
-os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
-atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
+# Before anything imports airflow, which reads its environment once.
+settle()

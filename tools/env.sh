@@ -4,6 +4,7 @@
 # What another deployment on the same machine must differ in can be set from outside:
 #   PORT                   where the Airflow UI listens (8095)
 #   TIDEMARK_AIRFLOW_HOME  Airflow's database, logs and login (.airflow)
+#   TIDEMARK_AIRFLOW_SOCKETS  where its database listens: a short folder of one's own (.airflow/sockets)
 #   TIDEMARK_ROOT          where the collections live: a folder or s3:// (.tidemark/collections)
 #   TIDEMARK_LANDING       where change files arrive (.tidemark/landing)
 #   TIDEMARK_LANDINGS      where else a run's param `landing` may point: folders, s3:// prefixes, commas between (none)
@@ -23,6 +24,8 @@ export PATH="$TIDEMARK_HOME/.venv/bin:$PATH"
 export PYTHONPATH="$TIDEMARK_HOME/include"
 export PYSPARK_PYTHON="$TIDEMARK_HOME/.venv/bin/python"
 export PYSPARK_DRIVER_PYTHON="$PYSPARK_PYTHON"
+# A killed JVM would leave its counters in the system's temporary folder.
+export SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS:-} -XX:-UsePerfData" SPARK_LAUNCHER_OPTS="-XX:-UsePerfData"
 unset SPARK_HOME # a Spark installed elsewhere would answer with its own version of pyspark
 
 export AIRFLOW_HOME="${TIDEMARK_AIRFLOW_HOME:-$TIDEMARK_HOME/.airflow}"
@@ -33,7 +36,18 @@ export AIRFLOW__CORE__EXECUTOR=LocalExecutor
 export AIRFLOW__CORE__PARALLELISM=4
 export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS=admin:admin
 export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE="$AIRFLOW_HOME/passwords.json"
-export AIRFLOW__DATABASE__SQL_ALCHEMY_CONN="sqlite:///$AIRFLOW_HOME/airflow.db"
+
+# Airflow's database: a PostgreSQL of its own (tools/postgres.py), on a socket that only this user reaches. A socket's
+# path has 103 bytes at most, and this one is part of an address: where the home is too deep, or has other characters
+# than these in its name, the socket is in a private folder beside other temporary things.
+fits_a_socket() { local LC_ALL=C; [ "${#1}" -le 88 ] && [[ "$1" != *[!A-Za-z0-9._/-]* ]]; }
+if [ -z "${TIDEMARK_AIRFLOW_SOCKETS:-}" ]; then
+  TIDEMARK_AIRFLOW_SOCKETS="$AIRFLOW_HOME/sockets"
+  fits_a_socket "$TIDEMARK_AIRFLOW_SOCKETS" ||
+    TIDEMARK_AIRFLOW_SOCKETS="/tmp/tidemark-$(id -u)-$(printf %s "$AIRFLOW_HOME" | cksum | cut -d ' ' -f 1)"
+fi
+export TIDEMARK_AIRFLOW_SOCKETS
+export AIRFLOW__DATABASE__SQL_ALCHEMY_CONN="postgresql+psycopg2://postgres@/airflow?host=$TIDEMARK_AIRFLOW_SOCKETS"
 
 # 127.0.0.1: Airflow's default host is every interface. Tasks reach the API server by its own address,
 # which must be told whenever the port is not 8080.

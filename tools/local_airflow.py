@@ -1,8 +1,9 @@
 """The local Airflow: `init` its home, bring it `up`, take it `down`, tell its `status`.
 
 Runs inside the environment of tools/env.sh (`make up`, or `tools/run python tools/local_airflow.py up`).
-It starts the four components that `airflow standalone` starts, itself, for two reasons: standalone leaves
-its children running when it is terminated, and its log servers listen on every interface of the machine.
+It starts a PostgreSQL and the four components that `airflow standalone` starts, itself (tools/keeper.py): standalone
+uses another database, leaves its children running when it is terminated, and its log servers listen on every interface
+of the machine.
 
 Whatever starts from here - components, tasks, drivers, a resident Spark - carries the mark INSTANCE in its
 environment, so that `down` can end all of it, and nothing else, and can say truthfully that nothing is left.
@@ -10,42 +11,41 @@ environment, so that `down` can end all of it, and nothing else, and can say tru
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import secrets
-import signal
+import shutil
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-HOME = Path(os.environ["AIRFLOW_HOME"])
+PROJECT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PROJECT))
+
+from tools import keeper  # noqa: E402 - found through the line above
+from tools.keeper import COMPONENTS, DATABASE, HOME, INSTANCE, LOGS, log_of  # noqa: E402
+from tools.postgres import PostgresFailed  # noqa: E402
+
 ADDRESS = os.environ["AIRFLOW__API__BASE_URL"]
 PORT = int(os.environ["AIRFLOW__API__PORT"])
 PASSWORDS = Path(os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"])
 RUNNING = HOME / "running.json"
-LOGS = HOME / "logs" / "components"
-
-COMPONENTS = {
-    "api-server": ["airflow", "api-server"],
-    "scheduler": ["airflow", "scheduler", "--skip-serve-logs"],
-    "dag-processor": ["airflow", "dag-processor"],
-    "triggerer": ["airflow", "triggerer", "--skip-serve-logs"],
-}
-INSTANCE = "TIDEMARK_AIRFLOW_INSTANCE"
 
 HEALTHY_WITHIN_SECONDS = 300
 # So long may the components and their tasks take to end, and then whatever was left, before they are killed.
-GRACE_SECONDS = 20
+GRACE_SECONDS = 40
 GRACE_SECONDS_ALONE = 5
+LOG_LINES = 12
 
 
 class Refused(Exception):
@@ -60,13 +60,16 @@ def say(message: str) -> None:
 
 
 def init() -> None:
-    """Make the Airflow home: a migrated SQLite database and a random password; what exists is kept."""
-    HOME.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Make the Airflow home: a migrated PostgreSQL database and a random password; what exists is kept."""
     if not PASSWORDS.exists():
         descriptor = os.open(PASSWORDS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
             json.dump({"admin": secrets.token_urlsafe(12)}, file)
-    subprocess.run(["airflow", "db", "migrate"], check=True)
+    DATABASE.make()
+    LOGS.mkdir(parents=True, exist_ok=True)
+    with DATABASE.serving(log_of("postgres")):
+        DATABASE.create_database("airflow")
+        subprocess.run(["airflow", "db", "migrate"], check=True)
 
 
 # --- up -------------------------------------------------------------------------------------------
@@ -83,63 +86,49 @@ def up() -> None:
     if port_taken():
         raise Refused(f"port {PORT} is taken by another program: choose one, `make up PORT={PORT + 1}`")
 
-    LOGS.mkdir(parents=True, exist_ok=True)
+    if not DATABASE.data.exists():
+        raise Refused("the Airflow home is not made yet: make setup")
+    shutil.rmtree(LOGS, ignore_errors=True)
+    LOGS.mkdir(parents=True)
+    keeper.TOLD.unlink(missing_ok=True)
     began = time.time()
-    environment = os.environ | {INSTANCE: f"{HOME}#{secrets.token_hex(8)}", "SPT_NOENV": "1"}  # see marked()
-    keeper = subprocess.Popen(
+    environment = os.environ | {INSTANCE: f"{HOME}#{secrets.token_hex(8)}", "SPT_NOENV": "1"}  # see keeper.marked()
+    process = subprocess.Popen(
         [sys.executable, __file__, "keep"],
         env=environment,
         stdin=subprocess.DEVNULL,
-        stdout=(LOGS / "keeper.log").open("w"),
+        stdout=log_of("keeper").open("w"),
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    RUNNING.write_text(json.dumps({"pid": keeper.pid, "port": PORT, "instance": environment[INSTANCE]}))
+    RUNNING.write_text(json.dumps({"pid": process.pid, "port": PORT, "instance": environment[INSTANCE]}))
     try:
-        wait_until_healthy(keeper, since=began)
+        wait_until_healthy(process, since=began)
     except BaseException:
         down()
         raise
     say(where())
 
 
-def keep() -> None:
-    """Hold the components together (the process `up` leaves behind): if one ends, or on SIGTERM, all end."""
-    children: dict[str, subprocess.Popen[bytes]] = {}
-
-    def stop(number: int, frame: object) -> None:
-        raise SystemExit(0)
-
-    signal.signal(signal.SIGTERM, stop)
-    try:
-        for name, command in COMPONENTS.items():
-            with (LOGS / f"{name}.log").open("w") as log:
-                children[name] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-        while True:
-            for name, child in children.items():
-                if (code := child.poll()) is not None:
-                    raise SystemExit(f"{name} ended with exit code {code}")
-            time.sleep(1)
-    finally:
-        for child in children.values():
-            child.terminate()
-        for child in children.values():
-            child.wait()
-
-
-def wait_until_healthy(keeper: subprocess.Popen[bytes], *, since: float) -> None:
+def wait_until_healthy(process: subprocess.Popen[bytes], *, since: float) -> None:
     healthy: set[str] = set()
+    mourned: set[str] = set()
     while len(healthy) < len(COMPONENTS):
         waited = time.time() - since
-        if keeper.poll() is not None:
-            raise Refused(f"Airflow did not start\n{log_ends()}")
+        if process.poll() is not None:
+            raise Refused(f"Airflow did not start: {why_down() or log_end('keeper')}")
         if waited > HEALTHY_WITHIN_SECONDS:
-            missing = ", ".join(sorted(set(COMPONENTS) - healthy))
-            raise Refused(f"not healthy after {waited:.0f} s: {missing}\n{log_ends()}")
+            missing = sorted(set(COMPONENTS) - healthy)
+            ends = "\n".join(log_end(name) for name in missing)
+            raise Refused(f"not healthy after {waited:.0f} s: {', '.join(missing)}\n{ends}")
         for name in sorted(healthy_components(since=since) - healthy):
             healthy.add(name)
             say(f"  {name} is up ({waited:.0f} s)")
-        time.sleep(1)
+        for name, ended in ends_of_components().items():
+            if ended not in mourned:
+                mourned.add(ended)
+                say(f"  {name} {ended}")
+        time.sleep(0.5)
 
 
 def all_healthy(*, since: float) -> bool:
@@ -148,12 +137,13 @@ def all_healthy(*, since: float) -> bool:
 
 def healthy_components(*, since: float) -> set[str]:
     """The components that answer; a heartbeat from before `since` (epoch seconds) is a former instance's."""
+    healthy = {"postgres"} if DATABASE.is_ready() else set()
     try:
         with urllib.request.urlopen(f"{ADDRESS}/api/v2/monitor/health", timeout=5) as answer:
             health = json.load(answer)
     except (OSError, ValueError):
-        return set()
-    healthy = {"api-server"}
+        return healthy
+    healthy.add("api-server")
     for name in set(COMPONENTS) - healthy:
         key = name.replace("-", "_")
         told = health.get(key, {})
@@ -161,6 +151,21 @@ def healthy_components(*, since: float) -> set[str]:
         if told.get("status") == "healthy" and beat and datetime.fromisoformat(beat).timestamp() > since:
             healthy.add(name)
     return healthy
+
+
+def ends_of_components() -> dict[str, str]:
+    """How each component that was started again has last ended."""
+    return {
+        name: f"{told['last_end']}, started again ({told['restarts']} of {len(keeper.PAUSES)} times)"
+        for name, told in keeper.told()["components"].items()
+        if told["restarts"]
+    }
+
+
+def why_down() -> str:
+    """Which component stayed down, with the last lines of its log; empty if none did."""
+    reason = str(keeper.told()["stayed_down"])
+    return f"{reason}\n{log_end(reason.split()[0])}" if reason else ""
 
 
 def port_taken() -> bool:
@@ -173,11 +178,11 @@ def port_taken() -> bool:
     return False
 
 
-def log_ends() -> str:
-    """The last lines of every component's log, keeper first."""
-    files = [LOGS / "keeper.log", *(LOGS / f"{name}.log" for name in COMPONENTS)]
-    ends = [(path, path.read_text(errors="replace").splitlines()[-8:]) for path in files if path.exists()]
-    return "\n".join(f"{path}:\n  " + "\n  ".join(lines) for path, lines in ends if lines)
+def log_end(name: str) -> str:
+    """The last lines of a component's log, below its path."""
+    path = log_of(name)
+    lines = path.read_text(errors="replace").splitlines()[-LOG_LINES:] if path.exists() else ["(there is none)"]
+    return f"{path}:\n  " + "\n  ".join(lines)
 
 
 def where() -> str:
@@ -196,6 +201,7 @@ def down() -> None:
     try:
         running = json.loads(RUNNING.read_text())
     except FileNotFoundError:
+        DATABASE.stop()  # of a set-up that was killed
         return say("Airflow is not running")
     mark = running["instance"]
     # The keeper first: it ends the components, and they their tasks, in good order. What is left then is on
@@ -207,7 +213,9 @@ def down() -> None:
             process.kill()
     if left := wait_gone(lambda: marked(mark), seconds=5):
         raise Refused("still running: " + ", ".join(f"{process.pid} {process.name()}" for process in left))
-    RUNNING.unlink()
+    DATABASE.stop()
+    DATABASE.remove_sockets()
+    RUNNING.unlink(missing_ok=True)
     say("Airflow is down; nothing it started is left")
 
 
@@ -228,19 +236,8 @@ def wait_gone(living: Callable[[], list[psutil.Process]], *, seconds: float) -> 
 
 
 def marked(mark: str) -> list[psutil.Process]:
-    """The live processes of the instance `mark`, whatever session or parent they have by now.
-
-    Airflow retitles its processes, which overwrites the environment that others can see; SPT_NOENV (set by
-    `up`) tells it to leave that part alone.
-    """
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(INSTANCE) == mark and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except (psutil.Error, OSError):
-            continue  # gone meanwhile, or another user's
-    return [process for process in found if process.pid != os.getpid()]
+    """The live processes of the instance `mark`, but for its database (Postgres.processes)."""
+    return list(keeper.marked(INSTANCE, mark))
 
 
 # --- status ---------------------------------------------------------------------------------------
@@ -259,22 +256,35 @@ def read_running() -> dict[str, Any] | None:
 
 
 def status() -> None:
-    """Say whether the local Airflow is up; Refused (exit code 1) if it is not."""
+    """Say how each component of the local Airflow is; Refused (exit code 1) if it is not up, with the reason."""
     if read_running() is None:
-        raise Refused("Airflow is not running: make up")
+        raise Refused(
+            f"Airflow went down: {why}\nmake up" if (why := why_down()) else "Airflow is not running: make up"
+        )
+    healthy, ends = healthy_components(since=0), ends_of_components()
     for name in COMPONENTS:
-        say(f"  {name}: {'healthy' if name in healthy_components(since=0) else 'NOT healthy'}")
+        say(f"  {name}: {'healthy' if name in healthy else 'NOT healthy'}{'; ' + ends[name] if name in ends else ''}")
     say(where())
 
 
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Let `up` and `down` of one home, asked for side by side, take turns."""
+    HOME.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (HOME / "turn.lock").open("w") as lock:  # not inherited by what is started
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def main() -> int:
-    commands = {"init": init, "up": up, "keep": keep, "down": down, "status": status}
+    commands = {"init": init, "up": up, "keep": keeper.keep, "down": down, "status": status}
     if len(sys.argv) != 2 or sys.argv[1] not in commands:
         say(f"usage: local_airflow.py {'|'.join(commands)}")
         return 2
     try:
-        commands[sys.argv[1]]()
-    except Refused as refusal:
+        with one_at_a_time() if sys.argv[1] in ("init", "up", "down") else nullcontext():
+            commands[sys.argv[1]]()
+    except (Refused, PostgresFailed) as refusal:
         say(str(refusal))
         return 1
     except KeyboardInterrupt:

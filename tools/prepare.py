@@ -36,7 +36,7 @@ SETUP_REQUIREMENTS = PROJECT / "requirements-setup.txt"
 LOG = PROJECT / "build" / "setup.log"
 TOOK = PROJECT / "build" / "setup.seconds"
 """How long the last set-up took; the demo tells it with its own parts."""
-UV_CACHE = PROJECT / "build" / "uv-cache"
+UV_FILES = PROJECT / "build" / "uv"
 
 # Written last, so that an interrupted set-up is simply done again.
 INSTALLED = VENV / "installed-requirements.txt"
@@ -147,13 +147,16 @@ def install_by_uv() -> None:
     listed = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False).stdout
     settings = pip_settings(listed)
     environment = uv_environment(settings, os.environ)
-    # A cache of its own, gone afterwards: what it keeps of packages that are built here would only grow.
-    environment |= {} if "UV_CACHE_DIR" in os.environ else {"UV_CACHE_DIR": str(UV_CACHE)}
+    # A cache of its own, gone afterwards: what it keeps of packages that are built here would only grow. The same for
+    # its temporary files, of which it leaves some.
+    (UV_FILES / "tmp").mkdir(parents=True, exist_ok=True)
+    environment |= {"TMPDIR": str(UV_FILES / "tmp")}
+    environment |= {} if "UV_CACHE_DIR" in os.environ else {"UV_CACHE_DIR": str(UV_FILES / "cache")}
     command = [VENV / "bin" / "uv", "pip", "install", "--python", PYTHON, *uv_flags(settings), *HASHED]
     try:
         run(f"installing {wanted()} packages into .venv (a minute)", command, environment=environment)
     finally:
-        shutil.rmtree(UV_CACHE, ignore_errors=True)
+        shutil.rmtree(UV_FILES, ignore_errors=True)
 
 
 def install_by_pip() -> None:
@@ -190,7 +193,7 @@ def prepare_airflow() -> None:
     home = Path(os.environ["AIRFLOW_HOME"])
     migrated = home / "migrated-by.txt"
     wanted = next(line.split()[0] for line in pins().splitlines() if line.startswith("apache-airflow-core=="))
-    if migrated.exists() and migrated.read_text() == wanted and (home / "airflow.db").exists():
+    if migrated.exists() and migrated.read_text() == wanted and (home / "postgres" / "PG_VERSION").exists():
         return
     run("making the Airflow home", [PYTHON, PROJECT / "tools" / "local_airflow.py", "init"])
     migrated.write_text(wanted)

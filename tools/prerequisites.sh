@@ -28,7 +28,7 @@ java_major() {
   local java=java banner major
   if [ -n "${JAVA_HOME:-}" ]; then java="$JAVA_HOME/bin/java"; fi
   # macOS has a stub `java` that only says where to get one: it fails, so it counts as missing.
-  if ! command -v "$java" >/dev/null 2>&1 || ! banner="$("$java" -version 2>&1)"; then
+  if ! command -v "$java" >/dev/null 2>&1 || ! banner="$("$java" -XX:-UsePerfData -version 2>&1)"; then
     echo "Java 17 or newer is needed (none found${JAVA_HOME:+ at JAVA_HOME=$JAVA_HOME}). $GET_JAVA" >&2
     return 1
   fi

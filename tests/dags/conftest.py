@@ -1,30 +1,24 @@
-"""An Airflow of the session's own: a temporary home and database, set before anything imports airflow."""
+"""What a DAG file is parsed and run with, set before anything imports airflow; home and database are the session's."""
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.dags.support import ORDERS, PROJECT, parsed
-
-HOME = Path(tempfile.mkdtemp(prefix="tm-airflow-"))
-atexit.register(shutil.rmtree, HOME, ignore_errors=True)
+from tests.support import airflow_home
+from tests.support.airflow_home import HOME
 
 ENVIRONMENT = {
-    "AIRFLOW_HOME": str(HOME),
     "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
     "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
-    "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(HOME / "passwords.json"),
     "AIRFLOW__API_AUTH__JWT_SECRET": "of no use outside this session " * 3,
-    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME}/airflow.db",
     "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(HOME / "logs"),
     "AIRFLOW__LOGGING__NAMESPACE_LEVELS": "great_expectations=WARNING",
     "TIDEMARK_SPARK_MASTER": "local[2]",
@@ -57,11 +51,10 @@ def collections(places: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def database() -> None:
-    """A migrated database."""
-    from airflow.utils.db import initdb
-
-    initdb()
+def database() -> Iterator[None]:
+    """Airflow's database, running."""
+    with airflow_home.database():
+        yield
 
 
 @pytest.fixture(scope="session")

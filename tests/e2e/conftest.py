@@ -12,9 +12,6 @@ from pathlib import Path
 
 import pytest
 
-os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="tidemark-airflow-"))
-os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
-
 from tests.support.killing import Killing
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -25,7 +25,6 @@ from tidemark.storage import ObjectStore
 from tidemark.storage.log import StateLog
 
 PROJECT = Path(__file__).resolve().parents[2]
-PORT = 8098
 RUN_SECONDS = 240
 T = TypeVar("T")
 
@@ -56,6 +55,17 @@ class Airflow:
         with file.open("w", newline="") as stream:
             csv.writer(stream).writerows(rows)
         return file
+
+    def components(self) -> dict[str, dict[str, Any]]:
+        """What became of each component: its pid, how often it was started again, how it last ended."""
+        found: dict[str, dict[str, Any]] = json.loads((self.folder / "airflow/components.json").read_text())[
+            "components"
+        ]
+        return found
+
+    def status(self) -> str:
+        """What `make status` says."""
+        return _local_airflow("status")
 
     def store(self, collection: str) -> ObjectStore:
         return collection_store(str(self.folder / "root"), collection)
@@ -138,11 +148,7 @@ def running() -> Iterator[Airflow]:
 
 def _free_port() -> int:
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", PORT))
-        except OSError:
-            probe.bind(("127.0.0.1", 0))
+        probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
@@ -167,8 +173,9 @@ def _environment(folder: Path, killing: Killing) -> dict[str, str]:
     }
 
 
-def _local_airflow(command: str) -> None:
+def _local_airflow(command: str) -> str:
     done = subprocess.run(
         [sys.executable, PROJECT / "tools/local_airflow.py", command], check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, f"local_airflow.py {command}: {done.stdout[-2000:]} {done.stderr[-3000:]}"
+    return done.stderr

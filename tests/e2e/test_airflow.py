@@ -17,10 +17,8 @@ import pytest
 
 from demo import answers, independent, layout
 from tests.e2e.instance import PROJECT, Airflow, running
+from tests.e2e.orders import HEADER, held, orders, seal_of, sound
 from tests.launch.support import is_dead
-from tidemark.arrow.read import as_of
-from tidemark.jobs.job import Job, fresh_id
-from tidemark.jobs.verify import verify
 from tidemark.model.instant import format_instant
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -30,50 +28,11 @@ STEPS = ("ingest", "seal", "drain", "compact")
 GATES = ("gate_unsealed", "gate_frontier", "gate_trace", "gate_compaction")
 TASKS = {*STEPS, *GATES, "published"}
 
-ORDERS = """\
-name: {name}
-key: [id]
-value: [amount]
-columns: {{id: int, amount: int, at: timestamp}}
-start: {start}
-end: {end}
-time: {{column: at}}
-source: {{path: "{{{{ landing }}}}/{name}/{{{{ ds }}}}/*.csv", format: csv, envelope: upsert}}
-quality:
-  - expect_column_values_to_be_between: {{column: amount, min_value: 0}}
-"""
-HEADER = ("id", "amount", "at")
-
 
 @pytest.fixture(scope="module")
 def airflow() -> Iterator[Airflow]:
     with running() as instance:
         yield instance
-
-
-def orders(name: str, start: str, end: str) -> str:
-    return ORDERS.format(name=name, start=start, end=end)
-
-
-def held(airflow: Airflow, name: str) -> dict[int, int]:
-    """The newest complete answer of an orders collection: amount by id."""
-    table = as_of(airflow.store(name), airflow.log(name).load().state)
-    assert set(table["_multiplicity"].to_pylist()) <= {1}
-    return dict(zip(table["id"].to_pylist(), table["amount"].to_pylist(), strict=True))
-
-
-def seal_of(airflow: Airflow, name: str) -> str:
-    return format_instant(airflow.log(name).load().state.seal)
-
-
-def sound(airflow: Airflow, name: str) -> bool:
-    log = airflow.log(name)
-
-    def no_runner() -> Any:
-        raise AssertionError("only metadata is read")
-
-    report = verify(Job(airflow.store(name), log, no_runner, fresh_id()))
-    return report.sound
 
 
 def content(airflow: Airflow, name: str) -> Any:

@@ -13,9 +13,6 @@ from typing import Any
 
 import pytest
 
-os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="tidemark-airflow-"))
-os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
-
 from tidemark.resident.client import Resident
 from tidemark.resident.place import PACKAGE, Place, Settings
 

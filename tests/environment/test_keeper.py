@@ -1,0 +1,141 @@
+"""The keeper with toy components and a real PostgreSQL: what dies is started again, what stays dead is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+KEEPER = """
+import json, sys
+from tools import keeper
+keeper.COMPONENTS = {"postgres": [], **json.loads(sys.argv[1])}
+keeper.PAUSES = (0.1, 0.1, 0.1)
+keeper.LOGS.mkdir(parents=True, exist_ok=True)
+keeper.DATABASE.make()
+keeper.keep()
+"""
+
+# Starts a worker in a session of its own, and tells both pids, and how often it was started.
+COMPONENT = """
+import os, subprocess, sys, time
+worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+print(os.getpid(), worker.pid, flush=True)
+time.sleep(600)
+"""
+BROKEN = "import sys; sys.exit('no such setting: colour')"
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="tm-"))  # short: a socket's path has 103 bytes
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def keepers() -> Iterator[list[subprocess.Popen[str]]]:
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for keeper in started:
+        keeper.terminate()
+        keeper.wait(60)
+
+
+def keep(home: Path, **components: str) -> subprocess.Popen[str]:
+    commands = {name.replace("_", "-"): [sys.executable, "-c", code] for name, code in components.items()}
+    environment = os.environ | {
+        "AIRFLOW_HOME": str(home),
+        "TIDEMARK_AIRFLOW_SOCKETS": str(home / "sockets"),
+        "TIDEMARK_AIRFLOW_INSTANCE": f"{home}#toy",
+    }
+    words = [sys.executable, "-c", KEEPER, json.dumps(commands)]
+    return subprocess.Popen(words, cwd=PROJECT, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def eventually(what: str, fact: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 60
+    while not (value := fact()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+    return value
+
+
+def told(home: Path) -> dict[str, Any]:
+    try:
+        account: dict[str, Any] = json.loads((home / "components.json").read_text())
+    except FileNotFoundError:
+        return {"stayed_down": "", "components": {}}
+    return account
+
+
+def starts(home: Path, component: str) -> list[list[int]]:
+    """The pids that each start of a component has told."""
+    log = home / "logs" / "components" / f"{component}.log"
+    lines = log.read_text().splitlines() if log.exists() else []
+    return [[int(word) for word in line.split()] for line in lines if line.count(" ") == 1]
+
+
+def lives(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def test_a_killed_component_is_started_again_and_what_it_left_is_ended(
+    home: Path, keepers: list[subprocess.Popen[str]]
+) -> None:
+    keepers.append(keep(home, one=COMPONENT, two=COMPONENT))
+    [[first, worker]] = eventually("one is up", lambda: starts(home, "one"))
+    [[other, _]] = eventually("two is up", lambda: starts(home, "two"))
+    os.kill(first, signal.SIGKILL)
+    [_, [second, _]] = eventually("one is up again", lambda: len(found := starts(home, "one")) == 2 and found)
+    assert not lives(worker)
+    assert lives(other)
+    one = eventually("it is told", lambda: (c := told(home)["components"]["one"])["pid"] == second and c)
+    assert one["restarts"] == 1
+    assert one["last_end"].startswith("killed by signal 9 at ")
+
+
+def test_a_killed_database_is_started_again(home: Path, keepers: list[subprocess.Popen[str]]) -> None:
+    keepers.append(keep(home, one=COMPONENT))
+    eventually("one is up", lambda: starts(home, "one"))
+    first = told(home)["components"]["postgres"]["pid"]
+    os.kill(first, signal.SIGKILL)
+    eventually("it is up again", lambda: told(home)["components"]["postgres"]["pid"] not in (None, first))
+
+
+def test_one_that_stays_down_is_named_and_takes_everything_along(
+    home: Path, keepers: list[subprocess.Popen[str]]
+) -> None:
+    keeper = keep(home, one=COMPONENT, broken=BROKEN)
+    keepers.append(keeper)
+    assert keeper.wait(60) == 1
+    said = told(home)["stayed_down"]
+    assert said.startswith("broken stays down: ended with exit code 1 at ")
+    assert said.endswith(", after 3 new starts")
+    assert (home / "logs/components/broken.log").read_text().count("no such setting: colour") == 4
+    assert not any(lives(pid) for pid, _ in starts(home, "one"))
+    assert not psutil.pid_exists(told(home)["components"]["postgres"]["pid"])
+
+
+def test_its_end_is_everybodys_end(home: Path, keepers: list[subprocess.Popen[str]]) -> None:
+    keeper = keep(home, one=COMPONENT)
+    keepers.append(keeper)
+    [[one, _]] = eventually("one is up", lambda: starts(home, "one"))
+    postgres = told(home)["components"]["postgres"]["pid"]
+    keeper.terminate()
+    keeper.wait(60)
+    assert not lives(one)
+    assert not psutil.pid_exists(postgres)
