@@ -37,7 +37,7 @@ from tidemark.storage.log import StateLog  # noqa: E402
 
 COLLECTION = "flights"
 START, FIRST, LAST = date(2012, 12, 31), date(2013, 1, 1), date(2013, 1, 7)
-RUN_LIMIT_SECONDS = 1200
+RUN_LIMIT_SECONDS = 3600
 MARKS = {"success": "[green]●[/]", "running": "[yellow]◐[/]", "failed": "[red]✗[/]", "up_for_retry": "[red]↻[/]"}
 TASKS = "ingest gate seal gate drain gate compact gate publish"
 
@@ -104,7 +104,7 @@ def airflow(command: str) -> None:
 
 def backfill(api: AirflowApi) -> None:
     """Run the days and show every task until all are done; RuntimeError if a run fails."""
-    api.wait_for_dag(COLLECTION, seconds=120)
+    api.wait_for_dag(COLLECTION, seconds=600)
     api.unpause(COLLECTION)
     api.backfill(COLLECTION, START.isoformat(), LAST.isoformat())
     began = time.monotonic()

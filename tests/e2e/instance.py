@@ -25,7 +25,7 @@ from tidemark.storage import ObjectStore
 from tidemark.storage.log import StateLog
 
 PROJECT = Path(__file__).resolve().parents[2]
-RUN_SECONDS = 240
+RUN_SECONDS = 600
 T = TypeVar("T")
 
 
@@ -45,7 +45,7 @@ class Airflow:
         """Add a collection file, and wait until its DAG is there; the collection's name."""
         name = text.split("name: ")[1].split()[0]
         (self.folder / "collections" / f"{name}.yaml").write_text(text)
-        self.api.wait_for_dag(name, seconds=90)
+        self.api.wait_for_dag(name, seconds=RUN_SECONDS)
         return name
 
     def land(self, path: str, *rows: Sequence[object]) -> Path:

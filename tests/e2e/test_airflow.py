@@ -21,7 +21,7 @@ from tests.e2e.orders import HEADER, held, orders, seal_of, sound
 from tests.launch.support import is_dead
 from tidemark.model.instant import format_instant
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
 FIRST, LAST = date(2012, 12, 31), date(2013, 1, 1)
 STEPS = ("ingest", "seal", "drain", "compact")

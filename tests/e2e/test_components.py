@@ -21,8 +21,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 KILLED = (("scheduler", "triggerer"), ("postgres", "dag-processor"), ("api-server",))
 """What dies on each day of the backfill."""
 FIRST = date(2024, 3, 1)
-RECOVERY_SECONDS = 600
-"""A bound for a machine that does much else; a minute does on an idle one."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +56,7 @@ def test_the_backfill_ends_right_whichever_component_is_killed(airflow: Airflow)
         return None
 
     for components, day in zip(KILLED, days, strict=True):
-        airflow.until(f"a task of {day} runs", lambda day=day: running_task(day), within=RECOVERY_SECONDS)
+        airflow.until(f"a task of {day} runs", lambda day=day: running_task(day))
         workers = psutil.Process(airflow.components()["scheduler"]["pid"]).children(recursive=True)
         assert workers, "a task runs without a process"
         for component in components:
@@ -73,7 +71,6 @@ def test_the_backfill_ends_right_whichever_component_is_killed(airflow: Airflow)
             [run for run in airflow.api.runs(name) if run["state"] in ("success", "failed")][len(days) - 1 :]
             and airflow.api.runs(name)
         ),
-        within=RECOVERY_SECONDS,
     )
     assert [(run["data_interval_start"][:10], run["state"]) for run in runs] == [(str(d), "success") for d in days]
     assert held(airflow, name) == {**{n: n for n in range(len(days))}, 100: len(days) - 1}
