@@ -1,10 +1,16 @@
-"""No test may touch the deployment it was started from: `make test` runs in the environment of the local Airflow."""
+"""No test may touch the deployment it was started from: `make test` runs in the environment of the local Airflow.
+
+Nor may one leave anything in the system's temporary folder: a session in which one did has failed, and names it.
+"""
 
 from __future__ import annotations
 
 import os
 
-from tests.support.airflow_home import settle
+import hypothesis
+import pytest
+
+from tests.support import airflow_home, scratch
 
 from hypothesis import HealthCheck, settings
 
@@ -20,5 +26,26 @@ DEPLOYMENT = (
 for name in [*DEPLOYMENT, *(name for name in os.environ if name.startswith(("AIRFLOW__", "AIRFLOW_CONN_")))]:
     os.environ.pop(name, None)
 
+scratch.settle()
 # Before anything imports airflow, which reads its environment once.
-settle()
+airflow_home.settle()
+
+
+# How long an example takes is the machine's affair, which may have much else to do.
+hypothesis.settings.register_profile("tidemark", deadline=None)
+hypothesis.settings.load_profile("tidemark")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.exitstatus == pytest.ExitCode.OK and scratch.leftovers():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if session.exitstatus == pytest.ExitCode.TESTS_FAILED:
+        scratch.keep()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
+    if exitstatus == pytest.ExitCode.TESTS_FAILED:
+        terminalreporter.write_line(f"what the failed tests have written is in {scratch.SCRATCH}")
+    if left := scratch.leftovers():
+        terminalreporter.write_line(f"tests left in {scratch.SCRATCH}: {', '.join(left)}", red=True)

@@ -1,4 +1,4 @@
-"""An Airflow of the session's own: a home and a PostgreSQL in one temporary folder, which is gone at its end.
+"""An Airflow of the session's own: a home and a PostgreSQL in its temporary folder.
 
 `settle` is called before anything imports airflow, which reads its environment once. The server runs only while
 `database` is open: the address alone costs nothing, and keeps Airflow from choosing a database by itself.
@@ -6,20 +6,14 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
+from tests.support.scratch import AIRFLOW as HOME
 from tools.postgres import Postgres
 
-HOME = Path(tempfile.mkdtemp(prefix="tm-"))  # short: a socket's path has 103 bytes
 DATABASE = Postgres(HOME / "postgres", HOME / "sockets", durable=False)
-
-atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 
 
 def settle() -> None:

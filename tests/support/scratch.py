@@ -1,0 +1,42 @@
+"""The temporary folder of a session of tests: what they and all they start put into it, and whether anything stays.
+
+Beside it nothing of ours is to be in the system's temporary folder, and in it nothing when the session ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+SCRATCH = Path(tempfile.mkdtemp(prefix="tm-"))  # short: sockets are in it, whose paths have 103 bytes
+AIRFLOW = SCRATCH / "airflow"
+SPARK = SCRATCH / "spark"
+"""Of JVMs that end with this process, and tidy up by themselves."""
+
+
+def settle() -> None:
+    """Make it the temporary folder of this process, of those it starts, and of their Sparks."""
+    tempfile.tempdir = os.environ["TMPDIR"] = str(SCRATCH)
+    SPARK.mkdir()
+    os.environ["SPARK_LOCAL_DIRS"] = str(SPARK)
+    os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={SPARK} -XX:-UsePerfData"
+    os.environ["SPARK_LAUNCHER_OPTS"] = "-XX:-UsePerfData"
+    atexit.register(_remove)
+
+
+def _remove() -> None:
+    shutil.rmtree(SCRATCH, ignore_errors=True)
+
+
+def keep() -> None:
+    """Leave the folder in place, for somebody to look at what a failed test has written."""
+    atexit.unregister(_remove)
+
+
+def leftovers() -> list[str]:
+    """What tests have left: all but pytest's own folders, which hold what failed tests have written."""
+    ours = (path for path in SCRATCH.iterdir() if path not in (AIRFLOW, SPARK))
+    return sorted(path.name for path in ours if not path.name.startswith("pytest-of-"))
