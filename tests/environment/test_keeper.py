@@ -74,6 +74,19 @@ def eventually(what: str, fact: Callable[[], Any]) -> Any:
     return value
 
 
+def local_airflow(command: str, home: Path, keeper: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    """What `make down` and `make status` do, for an instance that `keeper` is or was the keeper of."""
+    record = {"pid": keeper.pid, "port": 8095, "instance": f"{home}#toy"}
+    (home / "running.json").write_text(json.dumps(record))
+    return subprocess.run(
+        [PROJECT / "tools/run", "python", PROJECT / "tools/local_airflow.py", command],
+        env=os.environ | {"TIDEMARK_AIRFLOW_HOME": str(home), "TIDEMARK_AIRFLOW_SOCKETS": str(home / "sockets")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def told(home: Path) -> dict[str, Any]:
     try:
         account: dict[str, Any] = json.loads((home / "components.json").read_text())
@@ -128,6 +141,24 @@ def test_one_that_stays_down_is_named_and_takes_everything_along(
     assert (home / "logs/components/broken.log").read_text().count("no such setting: colour") == 4
     assert not any(lives(pid) for pid, _ in starts(home, "one"))
     assert not psutil.pid_exists(told(home)["components"]["postgres"]["pid"])
+    status = local_airflow("status", home, keeper)
+    assert status.returncode == 1
+    assert f"Airflow went down: {said}\n{home}/logs/components/broken.log:\n" in status.stderr
+    assert "  no such setting: colour\n" in status.stderr
+
+
+def test_down_ends_what_a_killed_keeper_has_left(home: Path, keepers: list[subprocess.Popen[str]]) -> None:
+    keeper = keep(home, one=COMPONENT)
+    keepers.append(keeper)
+    [[one, worker]] = eventually("one is up", lambda: starts(home, "one"))
+    postgres = told(home)["components"]["postgres"]["pid"]
+    keeper.kill()
+    keeper.wait()
+    assert lives(postgres)
+    done = local_airflow("down", home, keeper)
+    assert (done.returncode, done.stderr) == (0, "Airflow is down; nothing it started is left\n")
+    assert not any(lives(pid) for pid in (one, worker, postgres))
+    assert not (home / "sockets").exists()
 
 
 def test_its_end_is_everybodys_end(home: Path, keepers: list[subprocess.Popen[str]]) -> None:
