@@ -32,7 +32,7 @@ def is_dead(pid: int) -> bool:
         return True
 
 
-def started(folder: Path, *, within: float = 60.0) -> int:
+def started(folder: Path, *, within: float = 180.0) -> int:
     """The pid of the `linger` app once it runs."""
     eventually(f"linger starts in {folder}", (folder / "started").exists, within=within)
     pid: int = json.loads((folder / "started").read_text())["pid"]

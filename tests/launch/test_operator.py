@@ -21,6 +21,7 @@ from tidemark.airflow.submit_hook import AppSubmitHook
 from tidemark.errors import Contention, InvalidUsage
 from tidemark.jobs import app as jobs_app
 from tidemark.resident.client import Resident
+from tidemark.resident.scratch import Scratch
 
 both = pytest.mark.parametrize("launcher", ["submit", "resident"])
 
@@ -236,6 +237,7 @@ class TestRefusals:
         task = operator("count")
         hook = task._get_hook()
         assert task._connection(hook)["master"] == "local[3]"
+        hook._scratch = Scratch.make(on_airflow / "scratch")
         assert hook._build_spark_submit_command("x.py")[:3] == ["spark-submit", "--master", "local[3]"]
         with pytest.raises(AirflowFailException, match="no connection absent"):
             operator("count", conn_id="absent").execute(context())
@@ -275,6 +277,8 @@ def test_the_hook_keeps_what_the_operator_configured(on_airflow: Path) -> None:
     task = operator("count", conf={"a": "b"}, driver_memory="2g")
     hook = task._get_hook()
     assert isinstance(hook, AppSubmitHook)
+    hook._scratch = Scratch.make(on_airflow / "scratch")
     command = hook._build_spark_submit_command("x.py")
     assert command[:3] == ["spark-submit", "--master", "local[2]"]
-    assert {"a=b", "2g", "tidemark-count"} <= set(command)
+    assert {"2g", "tidemark-count"} <= set(command)
+    assert "a=b" in Path(command[command.index("--properties-file") + 1]).read_text().splitlines()

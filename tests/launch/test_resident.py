@@ -194,8 +194,7 @@ def test_a_killed_server_takes_everything_along_and_is_replaced(place: Place, fo
         eventually("the JVM is dead", lambda: is_dead(jvm.pid), within=3)
         eventually("all helpers are dead", lambda: all(is_dead(p.pid) for p in descendants), within=3)
     assert facts(Resident(LIGHT, place))["application"]
-    scratch = {f.name for f in place.scratch.iterdir()}
-    assert scratch == {str(server_of(place).pid)}, "what the killed server left is still there"
+    assert len(list(place.scratch.iterdir())) == 1, "what the killed server left is still there"
 
 
 def test_a_dead_jvm_ends_the_server_and_the_run(resident: Resident, place: Place, folder: Path) -> None:
@@ -235,6 +234,6 @@ def test_an_idle_server_ends(folder: Path) -> None:
     place = Place(folder / "r.sock")
     pid = Resident(dataclasses.replace(LIGHT, idle_s=0.5), place).start()["pid"]
     assert "AIRFLOW_HOME" not in environment_of(pid)
-    eventually("it ends", lambda: is_dead(pid), within=20)
-    assert not place.socket.exists()
+    eventually("it ends", lambda: is_dead(pid), within=30)
+    eventually("nothing of it is left", lambda: not folder.exists())
     assert Resident(LIGHT, place).status() is None

@@ -1,26 +1,41 @@
-"""spark-submit such that its result is read and its end is complete."""
+"""spark-submit such that its result is read, its end is complete, and nobody else can see into it."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psutil
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from tidemark.airflow.launch import ResultLine
+from tidemark.resident.confined import private_conf, private_environment, write_properties
 from tidemark.resident.guard import request_death_signal
+from tidemark.resident.place import Place
+from tidemark.resident.scratch import Scratch
+from tidemark.resident.watch import OwnTime, Stopped
 
 KILL_WAIT_S = 10.0
+PATIENCE_S = 120.0
+"""A process of the app that has been stopped for so long ends the app; TIDEMARK_RESIDENT_PATIENCE_S says otherwise."""
+_LOOK_S = 1.0
 
 
 class AppSubmitHook(SparkSubmitHook):
-    """Keeps the app's result line and exit code; `on_kill` ends the whole process tree, not only the JVM."""
+    """Keeps the app's result line and exit code; `on_kill` ends the whole process tree, not only the JVM.
+
+    Settings reach spark-submit in a file that only this user can read and that is removed afterwards, not in the
+    command line, which every user of the machine can read. A local Spark listens on the loopback interface only and
+    is authenticated. Temporary files are below one private folder, removed at the end, or by the next who comes by.
+    """
 
     seen: ResultLine
+    _scratch: Scratch | None = None
 
     @classmethod
     def of(cls, stock: SparkSubmitHook) -> AppSubmitHook:
@@ -37,9 +52,20 @@ class AppSubmitHook(SparkSubmitHook):
 
     def submit(self, application: str = "", **kwargs: Any) -> str | None:
         """Run to the end. Should this process die, the kernel ends the JVM, and the driver's guard the driver."""
+        place = Place.default(os.environ)
+        self._scratch = scratch = place.submit_scratch()
         if threading.current_thread() is threading.main_thread():  # the kernel ties the signal to the forking thread
             kwargs["preexec_fn"] = request_death_signal
-        submitted: str | None = super().submit(application, stdin=subprocess.DEVNULL, **kwargs)
+        over = threading.Event()
+        watch = threading.Thread(target=self._end_if_stopped, args=[over], daemon=True)
+        watch.start()
+        try:
+            submitted: str | None = super().submit(application, stdin=subprocess.DEVNULL, **kwargs)
+        finally:
+            over.set()
+            watch.join()
+            scratch.remove()
+            place.leave()
         return submitted
 
     def on_kill(self) -> None:
@@ -49,6 +75,41 @@ class AppSubmitHook(SparkSubmitHook):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._submit_sp.wait(KILL_WAIT_S)
         super().on_kill()
+
+    def _build_spark_common_args(self) -> list[str]:
+        """The stock arguments, but all settings in a file, and what keeps a Spark to itself."""
+        assert self._scratch is not None, "submit() makes it"
+        scratch, master = self._scratch.path, self._connection["master"]
+        conf = private_conf(master)
+        args, before, rest = [], "", iter(super()._build_spark_common_args())
+        for arg in rest:
+            if arg == "--conf":
+                key, _, value = next(rest).partition("=")
+                conf[key] = value
+            elif arg == "--properties-file":
+                before = Path(next(rest)).read_text(encoding="utf-8")
+            else:
+                args.append(arg)
+        asked = self._env or {}  # by the stock arguments, for spark-submit itself
+        added = private_environment(master, scratch, {**os.environ, **asked})
+        self._env = {**asked, **added, **{name: asked[name] for name in ("SPARK_LOCAL_IP", "TMPDIR") if name in asked}}
+        file = scratch / "spark.properties"
+        write_properties(file, conf, before=before)
+        defaults = [] if self._properties_file else ["--load-spark-defaults"]  # as without a file
+        return [*args, "--properties-file", str(file), *defaults]
+
+    def _end_if_stopped(self, over: threading.Event) -> None:
+        """Whoever is stopped in the midst of an app would be waited for without end."""
+        patience = float(os.environ.get("TIDEMARK_RESIDENT_PATIENCE_S") or PATIENCE_S)
+        now, stopped = OwnTime(), Stopped(patience)
+        while not over.wait(_LOOK_S):
+            if self._submit_sp is None:
+                continue
+            with contextlib.suppress(psutil.Error):
+                root = psutil.Process(self._submit_sp.pid)
+                if found := stopped.look([root.pid, *(p.pid for p in root.children(recursive=True))], now()):
+                    self.log.warning("Process %s was stopped for %s s: ending the app", min(found), patience)
+                    kill_tree(root.pid)
 
     def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
         super()._process_spark_submit_log(self._watched(itr))

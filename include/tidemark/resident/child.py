@@ -7,11 +7,13 @@ import os
 import runpy
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tidemark.resident.confined import shown
 from tidemark.resident.jvm import gateway_environment
 from tidemark.resident.protocol import Channel, Message, ambient
 
@@ -20,7 +22,8 @@ def live(request: Message, fds: Sequence[int], server: Channel) -> int:
     """Run the request to its exit code. The descriptors become standard output and error; `server` is closed.
 
     Two things differ from a driver of spark-submit: paths given to Spark must be absolute (the JVM has a working folder
-    of its own), and exit handlers do not run (standard output is flushed).
+    of its own), and exit handlers do not run (standard output is flushed). Temporary files go into a folder that the
+    server removes with the run.
     """
     _take_over(request, fds)
     tag = str(request["run"])
@@ -46,6 +49,10 @@ def _take_over(request: Message, fds: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update({str(k): str(v) for k, v in request["env"].items()})
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    scratch = Path(str(request["scratch"]))
+    scratch.mkdir(mode=0o700)
+    os.environ["TMPDIR"] = str(scratch)
+    tempfile.tempdir = None  # what the nursery found
     os.chdir(str(request["cwd"]))
     known = set(sys.path)
     sys.path += [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p not in known]
@@ -67,7 +74,8 @@ def _wire(port: int, secret: str, tag: str, app: str) -> Any:
     # `spark.stop()` at the end of an app must not end everybody's Spark, nor clear the JVM's default session.
     SparkContext.stop = SparkSession.stop = lambda _: None  # type: ignore[method-assign,assignment]
     if sc.master.startswith("local"):  # workers see the environment of the run, as they would under spark-submit
-        sc.environment.update(ambient(os.environ))
+        # The temporary folder is everybody's: Spark keeps its workers only for runs with the same environment.
+        sc.environment.update({**ambient(os.environ), "TMPDIR": str(Path(os.environ["TMPDIR"]).parent)})
     sc.setJobGroup(tag, f"{Path(app).name} {tag}", interruptOnCancel=True)
     sc.addJobTag(tag)
     module = getattr(jvm, "org.apache.spark.sql.classic.SparkSession")
@@ -82,8 +90,8 @@ def _configure(session: Any, conf: Mapping[str, str]) -> str:
     for key, value in conf.items():
         if not session.conf.isModifiable(key):
             return (
-                f"{key}={value} cannot be set for one task on the resident Spark: put it into TIDEMARK_RESIDENT_CONF,"
-                " or use the launcher submit for this task"
+                f"{shown(key, value)} cannot be set for one task on the resident Spark: put it into"
+                " TIDEMARK_RESIDENT_CONF, or use the launcher submit for this task"
             )
         session.conf.set(key, value)
     return ""

@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -29,8 +30,6 @@ HELLO_S = 30.0
 """A server that listens but says nothing for so long hangs: it is killed, a fresh one started."""
 LISTEN_S = 60.0
 """From the start of a server until it listens (it has imported nothing by then, but the machine may be busy)."""
-SILENT_S = 120.0
-"""A server under way beats every few seconds; one silent for so long is lost."""
 DRAIN_S = 2.0
 """How long output is awaited after the end of the app: what it has started may hold its pipes open."""
 _LOG_BYTES = 4_000_000
@@ -64,7 +63,6 @@ class Resident:
         *,
         environ: Mapping[str, str] | None = None,
         hello_s: float = HELLO_S,
-        silent_s: float = SILENT_S,
     ) -> None:
         if sys.platform != "linux":
             raise InvalidUsage(f"the resident launcher needs Linux, this is {sys.platform}: use the launcher submit")
@@ -72,7 +70,7 @@ class Resident:
         self._place = place or Place.default(self._environ)
         self._settings = settings
         self._hello_s = hello_s
-        self._silent_s = silent_s
+        self._silent_s = 1.5 * settings.patience_s  # a little longer than the server is patient with its helpers
         self._channel: Channel | None = None
         self._cancelled = False
 
@@ -137,13 +135,14 @@ class Resident:
     def stop(self, *, now: bool = False) -> bool:
         """Let the server end when its runs have, or `now`. False if there is none. Returns when it has ended."""
         channel = self._connect()
-        if channel is None:
+        if channel is None or self._hello(channel) is None:
+            self._place.tidy(log=False)
             return False
-        self._hello(channel)
         channel.send({"retire": now})
         channel.sock.settimeout(None)
         while channel.receive() is not None:  # it closes our connection at its very end
             pass
+        self._place.tidy(log=False)  # in case it was killed
         return True
 
     # --- the run
@@ -196,7 +195,8 @@ class Resident:
         for rest in lines.values():
             rest.close()
         if ended is None:
-            raise ResidentLost(f"the resident server has been silent for {self._silent_s:.0f} s: see {self._place.log}")
+            _kill_peer(channel)  # which ends the app: it must not go on beside a second attempt
+            raise ResidentLost(f"the resident server was silent for {self._silent_s:.0f} s: see {self._place.log}")
         return ended
 
     def _heard(self, channel: Channel) -> tuple[Message, list[int]]:
@@ -251,8 +251,7 @@ class Resident:
         try:
             got = channel.receive()
         except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(peer(channel.sock)[0], signal.SIGKILL)
+            _kill_peer(channel)
             return None
         return got[0] if got else None
 
@@ -274,20 +273,24 @@ class Resident:
         env = ambient(self._environ)
         env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PACKAGE.parent), env.get("PYTHONPATH")]))
         command = [sys.executable, "-m", "tidemark.resident.server", "--socket", str(self._place.socket)]
-        command += ["--settings", self._settings.to_json()]
+        command += ["--settings", "-"]
         log = self._place.log
         if log.exists() and log.stat().st_size > _LOG_BYTES:
             log.replace(log.with_suffix(".log.1"))
         with log.open("ab") as sink:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=sink,
                 stderr=sink,
                 env=env,
                 cwd="/",
                 start_new_session=True,
             )
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), process.stdin as stdin:  # settings may be secret, arguments are not
+            stdin.write(self._settings.to_json().encode())
+        return process
 
 
 class _Lines:
@@ -310,6 +313,22 @@ class _Lines:
         if self._rest:
             self._sink(self._rest.decode(errors="replace"))
             self._rest = b""
+
+
+def _kill_peer(channel: Channel) -> None:
+    """SIGKILL the process at the other end, and wait for its end; never another one that has got its number."""
+    try:
+        process = os.pidfd_open(peer(channel.sock)[0])
+    except (OSError, ValueError):  # it has ended, or lives where we cannot see it
+        return
+    try:
+        gone = select.poll()
+        gone.register(channel.sock, select.POLLRDHUP)
+        if not gone.poll(0):  # it still holds its end, so the number was its own when we opened it
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+            select.select([process], [], [], CONNECT_S)
+    finally:
+        os.close(process)
 
 
 def _is(got: tuple[Message, list[int]] | None, what: str) -> bool:

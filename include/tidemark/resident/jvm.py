@@ -5,66 +5,71 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from tidemark.errors import InvalidUsage
+from tidemark.resident.confined import private_conf, private_environment, write_properties
 from tidemark.resident.guard import request_death_signal
-from tidemark.resident.place import Place, Settings
+from tidemark.resident.place import Settings
 
 
-def start(settings: Settings, place: Place) -> subprocess.Popen[bytes]:
-    """Start the JVM and return at once. It dies with this process, and ends when its standard input closes."""
-    scratch = place.scratch / str(os.getpid())
-    _sweep(place.scratch)
-    scratch.mkdir(parents=True)
+def start(settings: Settings, scratch: Path) -> subprocess.Popen[bytes]:
+    """Start the JVM and return at once. It dies with this process, and ends when its standard input closes.
+
+    Its settings are in a file only this user can read: what stands in a command line, every user of the machine can.
+    """
     conf = {
         "spark.master": settings.master,
         "spark.app.name": "tidemark resident",
         "spark.submit.pyFiles": settings.py_files,
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+        **private_conf(settings.master),
         **settings.spark_conf(),
     }
+    write_properties(properties_file(scratch), {key: value for key, value in conf.items() if value})
     home = spark_home()
-    command = [str(home / "bin" / "spark-submit")]
-    command += [arg for key, value in conf.items() if value for arg in ("--conf", f"{key}={value}")]
+    command = [str(home / "bin" / "spark-submit"), "--properties-file", str(properties_file(scratch))]
     env = {
         **os.environ,
+        **private_environment(settings.master, scratch, os.environ),
         "SPARK_HOME": str(home),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable,
         "SPARK_CONNECT_MODE": "0",
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file(place)),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file(scratch)),
     }
     return subprocess.Popen(
-        [*command, "pyspark-shell"],
+        [*command, "--load-spark-defaults", "pyspark-shell"],
         stdin=subprocess.PIPE,
         env=env,
         cwd=scratch,
-        start_new_session=True,  # so that killing its group also ends the Python workers
+        start_new_session=True,  # so that a signal to the server's group passes it by
         preexec_fn=request_death_signal,  # this process has one thread, which lives as long as it does
     )
 
 
-def connection_file(place: Place) -> Path:
+def connection_file(scratch: Path) -> Path:
     """Where the JVM leaves port and secret of its first gateway."""
-    return place.scratch / str(os.getpid()) / "gateway"
+    return scratch / "gateway"
 
 
-def stop(process: subprocess.Popen[bytes], place: Place, *, grace_s: float) -> None:
-    """End the JVM: by closing its standard input, after the grace by force. Its scratch folder goes too."""
+def properties_file(scratch: Path) -> Path:
+    """The JVM's settings, which it reads once, when it starts."""
+    return scratch / "spark.properties"
+
+
+def stop(process: subprocess.Popen[bytes], *, grace_s: float) -> None:
+    """End the JVM: by closing its standard input, after the grace by force."""
     if process.stdin is not None:
         process.stdin.close()
     try:
         process.wait(grace_s)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
         process.wait()
-    shutil.rmtree(place.scratch / str(os.getpid()), ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -86,14 +91,3 @@ def spark_home() -> Path:
         if (Path(folder) / "jars").is_dir():
             return Path(folder)
     raise InvalidUsage("no Spark found: pip install pyspark, or set SPARK_HOME")
-
-
-def _sweep(scratch: Path) -> None:
-    """Remove what servers left that were killed."""
-    for folder in _folders(scratch):
-        if not Path(f"/proc/{folder.name}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _folders(scratch: Path) -> Iterator[Path]:
-    return (f for f in scratch.iterdir() if f.name.isdigit()) if scratch.is_dir() else iter(())

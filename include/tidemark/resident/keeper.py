@@ -8,6 +8,8 @@ later ones too.
 from __future__ import annotations
 
 import struct
+import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ from typing import Any
 from tidemark.resident.jvm import gateway_environment
 from tidemark.resident.protocol import Channel, Message
 
+_EXECUTOR_THREAD = "executor-heartbeater"
+"""What an executor runs for as long as it takes tasks."""
 _FOLLOW_S = 20.0
 """How long jobs of an ended run are looked for again: a statement under way may start another after the first look."""
 
@@ -64,7 +68,21 @@ class Keeper:
 
     @property
     def alive(self) -> bool:
-        return not self._jsc.isStopped()
+        """Whether there is a Spark, and the executor inside of a local one, which can be told to stop on its own."""
+        if self._jsc.isStopped():
+            return False
+        if not self._jsc.isLocal():
+            return True
+        threads = self._jvm.java.lang.Thread.getAllStackTraces().keySet()
+        return any(thread.getName() == _EXECUTOR_THREAD for thread in threads)
+
+    def probe(self) -> bool:
+        """Whether a job runs."""
+        try:
+            return bool(self._sc._jsc.parallelize(self._jvm.java.util.ArrayList(), 1).count() == 0)
+        except Exception as error:
+            print(f"keeper: Spark ran no job: {str(error)[:500]}", file=sys.stderr, flush=True)
+            return False
 
 
 def keep(channel: Channel, connection: Path) -> None:
@@ -93,6 +111,8 @@ def keep(channel: Channel, connection: Path) -> None:
                 keeper.tidy()
             case {"ping": _}:
                 channel.send({"pong": keeper.alive})
+            case {"probe": _}:  # in a thread of its own: a job may wait for ever
+                threading.Thread(target=lambda: channel.send({"probed": keeper.probe()}), daemon=True).start()
 
 
 def _read_connection(path: Path) -> tuple[int, str]:

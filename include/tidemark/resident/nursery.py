@@ -33,7 +33,7 @@ class Nursery:
         self._channel = channel
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel, selectors.EVENT_READ)
-        self._children: dict[int, tuple[int, str]] = {}  # pidfd -> pid, run
+        self._children: dict[int, tuple[int, str]] = {}  # pidfd -> pid, run or name of a helper
 
     def serve(self) -> None:
         """Until the server closes the channel, which is the end of this process and with it of its children."""
@@ -50,27 +50,29 @@ class Nursery:
     def _do(self, message: Message, fds: list[int]) -> None:
         match message:
             case {"run": str(run)}:
-                pid = self._fork(lambda server: child.live(message, fds, server))
-                pidfd = os.pidfd_open(pid)
-                self._children[pidfd] = (pid, run)
-                self._selector.register(pidfd, selectors.EVENT_READ)
-                self._channel.send({"run": run, "pid": pid})
+                self._fork(lambda server: child.live(message, fds, server), run)
             case {"kill": str(run)}:
                 for pid, name in self._children.values():
                     if name == run:
                         _kill(pid)
             case {"keeper": str(connection)}:
-                self._fork(lambda server: _keep(server, fds[0], Path(connection)))
+                self._fork(lambda server: _keep(server, fds[0], Path(connection)), "the keeper")
             case {"grow": list(modules)}:
-                self._fork(lambda server: _grow(server, fds[0], modules))
+                self._fork(lambda server: _grow(server, fds[0], modules), "the second nursery")
+            case {"ping": _}:
+                self._channel.send({"pong": True})
         close_all(fds)
 
-    def _fork(self, life: Callable[[Channel], int | None]) -> int:
+    def _fork(self, life: Callable[[Channel], int | None], run: str) -> None:
         parent = os.getpid()
         sys.stdout.flush()
         sys.stderr.flush()
         if pid := os.fork():
-            return pid
+            pidfd = os.pidfd_open(pid)
+            self._children[pidfd] = (pid, run)
+            self._selector.register(pidfd, selectors.EVENT_READ)
+            self._channel.send({"forked": pid, "run": run}, [pidfd])
+            return
         code = 1
         try:
             os.setsid()

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tidemark.errors import InvalidUsage
+from tidemark.resident.scratch import Scratch, sweep
 
 PACKAGE = Path(__file__).resolve().parent.parent
 """The folder of the package `tidemark`; its parent is the source root."""
@@ -37,7 +38,7 @@ DEFAULT_CONF = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     # A JVM out of memory must not linger half dead; the serial collector starts with less ado and serves a small heap.
-    "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError -XX:+UseSerialGC",
+    "spark.driver.defaultJavaOptions": "-XX:+ExitOnOutOfMemoryError -XX:+UseSerialGC",
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
@@ -58,10 +59,15 @@ class Settings:
     """Modules imported beside the first runs, because they are slow; a run may wait for them (`needs`)."""
     idle_s: float = 900.0
     max_runs: int = 4
+    patience_s: float = 120.0
+    """A process that is silent or stopped for so long has failed: it is ended, and what it did may be run again."""
 
     def __post_init__(self) -> None:
-        if self.idle_s <= 0 or self.max_runs < 1:
-            raise InvalidUsage(f"idle_s and max_runs must be positive, not {self.idle_s} and {self.max_runs}")
+        if min(self.idle_s, self.max_runs, self.patience_s) <= 0:
+            raise InvalidUsage(
+                "idle_s, max_runs and patience_s must be positive,"
+                f" not {self.idle_s}, {self.max_runs} and {self.patience_s}"
+            )
 
     def spark_conf(self) -> dict[str, str]:
         return {**DEFAULT_CONF, **self.conf}
@@ -76,18 +82,21 @@ class Settings:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str], *, master: str) -> Settings:
-        """TIDEMARK_RESIDENT_CONF (a JSON object), _IDLE_S and _MAX_RUNS; the master comes from the Spark connection."""
+        """TIDEMARK_RESIDENT_CONF (a JSON object), _IDLE_S, _MAX_RUNS, _PATIENCE_S; the connection's master."""
         try:
             conf = json.loads(environ.get("TIDEMARK_RESIDENT_CONF") or "{}")
             idle_s = float(environ.get("TIDEMARK_RESIDENT_IDLE_S") or 900)
             max_runs = int(environ.get("TIDEMARK_RESIDENT_MAX_RUNS") or 4)
+            patience_s = float(environ.get("TIDEMARK_RESIDENT_PATIENCE_S") or 120)
+        except json.JSONDecodeError as e:  # what it holds may be secret
+            raise InvalidUsage(f"TIDEMARK_RESIDENT_CONF is no JSON: {e.msg} at character {e.pos}") from None
         except ValueError as e:
-            raise InvalidUsage(f"TIDEMARK_RESIDENT_CONF, _IDLE_S or _MAX_RUNS cannot be read: {e}") from None
+            raise InvalidUsage(f"TIDEMARK_RESIDENT_IDLE_S, _MAX_RUNS or _PATIENCE_S cannot be read: {e}") from None
         if not isinstance(conf, dict):
-            raise InvalidUsage(f"TIDEMARK_RESIDENT_CONF must be a JSON object, not {conf!r}")
+            raise InvalidUsage(f"TIDEMARK_RESIDENT_CONF must be a JSON object, not {type(conf).__name__}")
         conf = {str(k): str(v) for k, v in conf.items()}
         zipped = "" if master.startswith("local") else environ.get("TIDEMARK_ZIP", "")
-        return cls(master=master, conf=conf, py_files=zipped, idle_s=idle_s, max_runs=max_runs)
+        return cls(master=master, conf=conf, py_files=zipped, idle_s=idle_s, max_runs=max_runs, patience_s=patience_s)
 
 
 def fingerprint(settings: Settings) -> str:
@@ -129,8 +138,25 @@ class Place:
 
     @property
     def scratch(self) -> Path:
-        """Parent of the servers' Spark scratch folders, one per server pid."""
+        """Parent of the servers' scratch folders."""
         return self.socket.with_suffix(".spark")
+
+    @property
+    def submits(self) -> Path:
+        """Parent of the scratch folders of spark-submits."""
+        return self.socket.with_suffix(".submit")
+
+    def submit_scratch(self) -> Scratch:
+        """A scratch folder for one spark-submit."""
+        while True:
+            self.prepare()
+            with contextlib.suppress(FileNotFoundError):  # another one has just tidied up after itself
+                return Scratch.make(self.submits)
+
+    def leave(self) -> None:
+        """Remove the folder if nothing is in it."""
+        with contextlib.suppress(OSError):
+            self.socket.parent.rmdir()
 
     def prepare(self) -> None:
         """Make the folder, or refuse one that others could enter or have put there."""
@@ -146,16 +172,58 @@ class Place:
     @contextlib.contextmanager
     def start_lock(self) -> Iterator[None]:
         """Held by the client that starts a server, so that only one does."""
-        with self.socket.with_suffix(".start").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        fd = self._lock(".start", wait=True)
+        assert fd is not None
+        try:
             yield
+        finally:
+            self._unlock(".start", fd)
 
     def own(self) -> int | None:
-        """Become the owner of the socket: a descriptor to keep open, None if another server owns it."""
-        fd = os.open(self.socket.with_suffix(".owner"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """Become the owner of the socket: a descriptor to `disown`, None if another server owns it."""
+        return self._lock(".owner", wait=False)
+
+    def disown(self, owner: int) -> None:
+        """Leave the place to another server."""
+        self.socket.unlink(missing_ok=True)
+        self._unlock(".owner", owner)
+
+    def tidy(self, *, log: bool) -> None:
+        """Remove what servers have left here, the `log` too if it has nothing to say; not where there is one."""
+        if not self.socket.parent.is_dir() or (starting := self._lock(".start", wait=False)) is None:
+            return
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            if (owner := self.own()) is not None:
+                sweep(self.scratch)
+                sweep(self.submits)
+                if log:
+                    self.log.unlink(missing_ok=True)
+                    self.log.with_suffix(".log.1").unlink(missing_ok=True)
+                self.disown(owner)
+        finally:
+            self._unlock(".start", starting)
+        self.leave()
+
+    def _lock(self, suffix: str, *, wait: bool) -> int | None:
+        """A descriptor that holds the lock of this name; its file is removed by whoever lets go of it."""
+        path = self.socket.with_suffix(suffix)
+        while True:
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            except FileNotFoundError:  # the last server has just tidied up after itself
+                self.prepare()
+                continue
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                if path.exists() and os.fstat(fd).st_ino == path.stat().st_ino:
+                    return fd
+            except BlockingIOError:
+                os.close(fd)
+                return None
+            except FileNotFoundError:
+                pass
             os.close(fd)
-            return None
-        return fd
+
+    def _unlock(self, suffix: str, fd: int) -> None:
+        self.socket.with_suffix(suffix).unlink(missing_ok=True)
+        os.close(fd)

@@ -3,8 +3,8 @@
     python -m tidemark.resident.server --socket PATH --settings JSON
 
 Guarantees: a client that goes away takes its run along; a run that ends, however it ends, has its Spark jobs cancelled
-and is reported; if JVM, keeper or first nursery die or do not answer, the server ends, and every client learns of it at
-once.
+and is reported; if JVM, keeper or first nursery die, are stopped or do not answer, or Spark runs no job any more, the
+server ends, and every client learns of it at once. A run's process or a worker that is stopped for too long is killed.
 """
 
 from __future__ import annotations
@@ -12,23 +12,20 @@ from __future__ import annotations
 import argparse
 import os
 import selectors
+import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidemark.resident import jvm
+from tidemark.resident.helpers import Fatal, Helpers, log
 from tidemark.resident.place import Place, Settings, fingerprint
-from tidemark.resident.protocol import VERSION, Channel, Message, close_all, is_trusted, pair, peer
+from tidemark.resident.protocol import VERSION, Channel, Message, close_all, is_trusted, peer
 
 BEAT_S = 5.0
 """A running client hears from the server at least this often."""
-HELPER_SILENT_S = 120.0
-"""A keeper (hence a JVM) that does not answer for so long is given up."""
 JVM_GRACE_S = 10.0
 
 
@@ -42,34 +39,20 @@ class Run:
     fds: list[int]
     gateway: int | None = None
     nursery: Channel | None = None
-    pid: int | None = None
     tags: list[str] = field(default_factory=list)
     abandoned: bool = False
 
 
-class Fatal(Exception):
-    """The server cannot go on."""
-
-
-class Server:
+class Server(Helpers):
     def __init__(self, place: Place, settings: Settings) -> None:
-        self._place = place
-        self._settings = settings
+        super().__init__(place, settings)
         self._fingerprint = fingerprint(settings)
-        self._selector = selectors.DefaultSelector()
         self._runs: dict[str, Run] = {}
         self._queue: list[Run] = []
         self._clients: set[Channel] = set()
-        self._nurseries: dict[Channel, set[str]] = {}  # ready ones, by age, with what they have imported
-        self._first, self._first_end = pair()
-        self._keeper, self._keeper_end = pair()
-        self._second: Channel | None = None
-        self._gateways: list[Message] = []
-        self._count = 0
-        self._up = False
         self._retired = self._stopping = False
         self._owner: int | None = None
-        self._active = self._answered = self._beat = time.monotonic()
+        self._active = self._beat = self._health.now()
 
     # --- life
 
@@ -78,25 +61,23 @@ class Server:
         self._place.prepare()
         self._owner = self._own()
         if self._owner is None:
-            _log(f"another server owns {self._place.socket}")
+            log(f"another server owns {self._place.socket}")
             return 1
         self._listen()
         signal.signal(signal.SIGTERM, self._on_sigterm)
-        process: subprocess.Popen[bytes] | None = None
+        failed = True
         try:
-            process = jvm.start(self._settings, self._place)
-            self._watch(os.pidfd_open(process.pid), self._jvm_ended)
-            self._start_nursery()
-            _log(f"serving at {self._place.socket}, master {self._settings.master}, {self._fingerprint}")
+            self._start_helpers()
+            log(f"serving at {self._place.socket}, master {self._settings.master}, {self._fingerprint}")
             while not self._done():
                 self._turn()
+            failed = False
         except Fatal as e:
-            _log(f"ends: {e}")
+            log(f"ends: {e}")
             return 1
         finally:
             self._release()
-            self._end(process)
-        _log("ends")
+            self._end(failed=failed)
         return 0
 
     def _turn(self) -> None:
@@ -106,22 +87,19 @@ class Server:
         if self._stopping:
             self._retire(now=True)
         self._schedule()
-        now = time.monotonic()
+        now = self._health.now()
         if self._runs or self._queue:
             self._active = now
-        if now - self._beat >= BEAT_S:
+        if now - self._beat >= min(BEAT_S, self._settings.patience_s / 4):
             self._beat = now
             for run in [*self._runs.values(), *self._queue]:
                 run.client.send({"beat": True})
-            if self._up:
-                self._tell(self._keeper, {"ping": True})
-        if now - self._answered > HELPER_SILENT_S:
-            raise Fatal(f"keeper or JVM did not answer for {HELPER_SILENT_S:.0f} s")
+            self._look_after_all(self._runs)
 
     def _done(self) -> bool:
         if self._runs or self._queue:
             return False
-        return self._retired or time.monotonic() - self._active > self._settings.idle_s
+        return self._retired or self._health.now() - self._active > self._settings.idle_s
 
     def _own(self) -> int | None:
         deadline = time.monotonic() + 5  # a server just retired lets go of the place a moment after saying so
@@ -146,105 +124,23 @@ class Server:
         if self._owner is None:
             return
         self._selector.unregister(self._listener)
-        self._place.socket.unlink(missing_ok=True)
         self._listener.close()
-        os.close(self._owner)
+        self._place.disown(self._owner)
         self._owner = None
 
     def _on_sigterm(self, *_: object) -> None:
         self._stopping = True  # acted on by the loop: a signal may come between any two lines of it
 
-    def _end(self, process: subprocess.Popen[bytes] | None) -> None:
-        for channel in [*self._clients, self._first, self._keeper, self._second]:
-            if channel is not None:
-                channel.close()
-        if process is not None:
-            jvm.stop(process, self._place, grace_s=JVM_GRACE_S)
-
-    # --- helpers
-
-    def _tell(self, helper: Channel, message: Message, fds: Sequence[int] = ()) -> None:
-        if not helper.send(message, fds) and helper is not self._second:
-            raise Fatal(f"a helper does not take the message {sorted(message)}")
-
-    def _watch(self, channel: Channel | int, then: Callable[[], None]) -> None:
-        self._selector.register(channel, selectors.EVENT_READ, then)
-
-    def _jvm_ended(self) -> None:
-        raise Fatal("the JVM has ended")
-
-    def _start_nursery(self) -> None:
-        end = self._first_end
-        command = [sys.executable, "-m", "tidemark.resident.nursery", str(end.fileno()), str(os.getpid())]
-        command += self._settings.first
-        self._nursery_process = subprocess.Popen(command, pass_fds=[end.fileno()], stdin=subprocess.DEVNULL)
-        end.close()
-        self._watch(self._first, lambda: self._from_nursery(self._first))
-
-    def _start_keeper(self) -> None:
-        connection = str(jvm.connection_file(self._place))
-        self._tell(self._first, {"keeper": connection}, [self._keeper_end.fileno()])
-        self._keeper_end.close()
-        self._watch(self._keeper, self._from_keeper)
-
-    def _grow(self) -> None:
-        """Let a second nursery import what is slow, beside the runs of the first."""
-        ours, theirs = pair()
-        self._second = ours
-        self._watch(ours, lambda: self._from_nursery(ours))
-        self._tell(self._first, {"grow": list(self._settings.later)}, [theirs.fileno()])
-        theirs.close()
-
-    def _from_nursery(self, channel: Channel) -> None:
-        got = channel.receive()
-        if got is None:
-            self._lost_nursery(channel)
-            return
-        match got[0]:
-            case {"ready": list(modules)}:
-                self._nurseries[channel] = set(modules)
-                if channel is self._first:
-                    self._start_keeper()
-                _log(f"imported {', '.join(modules)}")
-            case {"run": str(name), "pid": int(pid)} if name in self._runs:
-                self._runs[name].pid = pid
-                self._runs[name].client.send({"started": pid})
-            case {"run": str(name), "session": str(tag)} if name in self._runs:
-                self._runs[name].tags.append(tag)
-            case {"run": str(name), "code": int(code), "signal": int(number)} if name in self._runs:
-                self._ended(self._runs[name], code, number)
-
-    def _lost_nursery(self, channel: Channel) -> None:
-        if channel is self._first:
-            raise Fatal("the nursery has ended")
-        _log("the second nursery has ended; the first serves on")
-        self._selector.unregister(channel)
-        channel.close()
-        self._nurseries.pop(channel, None)
-        self._second = None
-        for run in [r for r in self._runs.values() if r.nursery is channel]:
-            self._ended(run, 0, signal.SIGKILL)
-
-    def _from_keeper(self) -> None:
-        got = self._keeper.receive()
-        if got is None:
-            raise Fatal("the keeper has ended")
-        self._answered = time.monotonic()
-        match got[0]:
-            case {"up": _}:
-                self._up = True
-                _log("Spark is up")
-                self._open_gateway()
-                if self._settings.later:
-                    self._grow()
-            case {"gateway": int(), "port": int(), "secret": str()} as gateway:
-                self._gateways.append(gateway)
-            case {"pong": False}:
-                raise Fatal("the SparkContext has been stopped")
-
-    def _open_gateway(self) -> None:
-        self._count += 1
-        self._tell(self._keeper, {"open": self._count})
+    def _end(self, *, failed: bool) -> None:
+        """End all helpers and remove all files. Who waits for a run learns of a failure first, who waits for the end of
+        this server last."""
+        for channel in self._clients if failed else ():
+            channel.close()
+        self._end_helpers(grace_s=0 if failed else JVM_GRACE_S)
+        log("has ended")
+        self._place.tidy(log=not failed)
+        for channel in self._clients:
+            channel.close()
 
     # --- clients
 
@@ -255,7 +151,7 @@ class Server:
             return
         pid, uid = peer(sock)
         if not is_trusted(uid, os.geteuid()):
-            _log(f"refused process {pid} of user {uid}")
+            log(f"refused process {pid} of user {uid}")
             sock.close()
             return
         sock.setblocking(False)
@@ -302,14 +198,14 @@ class Server:
             self._queue.remove(run)
             close_all(run.fds)
         for run in [r for r in self._runs.values() if r.client is client]:
-            _log(f"{run.name}: the client has gone, its run ends")
+            log(f"{run.name}: the client has gone, its run ends")
             run.abandoned = True
             self._kill(run)
 
     def _retire(self, *, now: bool) -> None:
         """Take no more clients; end when the runs have, or at once."""
         if not self._retired:
-            _log("retires")
+            log("retires")
         self._retired = True
         self._release()
         if now:
@@ -318,6 +214,22 @@ class Server:
             self._queue.clear()
 
     # --- runs
+
+    def _run_started(self, name: str, pid: int) -> bool:
+        if run := self._runs.get(name):
+            run.client.send({"started": pid})
+        return run is not None
+
+    def _run_tells(self, name: str, message: Message) -> None:
+        match self._runs.get(name), message:
+            case Run() as run, {"session": str(tag)}:
+                run.tags.append(tag)
+            case Run() as run, {"code": int(code), "signal": int(number)}:
+                self._ended(run, code, number)
+
+    def _runs_lost(self, nursery: Channel) -> None:
+        for run in [r for r in self._runs.values() if r.nursery is nursery]:
+            self._ended(run, 0, signal.SIGKILL)
 
     def _schedule(self) -> None:
         for run in list(self._queue):
@@ -338,27 +250,36 @@ class Server:
         gateway = self._gateways.pop()
         run.gateway, run.nursery, run.tags = gateway["gateway"], nursery, [run.name]
         self._runs[run.name] = run
-        wired = {"run": run.name, "port": gateway["port"], "secret": gateway["secret"]}
+        wired = {"run": run.name, "port": gateway["port"], "secret": gateway["secret"], "scratch": self._temporary(run)}
         self._tell(nursery, {**run.request, **wired}, run.fds)
         close_all(run.fds)
         run.fds = []
         self._open_gateway()
-        _log(f"{run.name}: {Path(str(run.request['app'])).name}, {len(self._runs)} running")
+        log(f"{run.name}: {Path(str(run.request['app'])).name}, {len(self._runs)} running")
+
+    def _temporary(self, run: Run) -> str:
+        assert self._scratch is not None
+        return str(self._scratch.path / run.name)
 
     def _kill(self, run: Run) -> None:
         close_all(run.fds)
         run.fds = []
         if run.nursery is not None:
             self._tell(run.nursery, {"kill": run.name})
+            self._health.kill(run.name)  # itself, should the nursery be stopped
             # Do not wait for the child's end: its jobs may be long.
             self._tell(self._keeper, {"close": run.gateway, "tags": run.tags})
 
     def _ended(self, run: Run, code: int, number: int) -> None:
         del self._runs[run.name]
+        self._health.remove(run.name)
+        shutil.rmtree(self._temporary(run), ignore_errors=True)
         self._tell(self._keeper, {"close": run.gateway, "tags": run.tags})
         if not self._runs:
             self._tell(self._keeper, {"tidy": True})
-        _log(f"{run.name}: ended with {f'signal {number}' if number else f'exit {code}'}")
+        if code or number:  # it may be Spark that has failed
+            self._probe()
+        log(f"{run.name}: ended with {f'signal {number}' if number else f'exit {code}'}")
         if not run.abandoned:
             run.client.send({"ended": {"code": code, "signal": number}})
 
@@ -367,23 +288,17 @@ def _is_open(fileobj: object) -> bool:
     return isinstance(fileobj, int) or fileobj.fileno() >= 0  # type: ignore[attr-defined]
 
 
-def _log(text: str) -> None:
-    print(
-        f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} resident[{os.getpid()}] {text}",
-        file=sys.stderr,
-        flush=True,
-    )
-
-
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tidemark.resident.server", description=__doc__)
     parser.add_argument("--socket", type=Path, required=True, help="where to listen")
     parser.add_argument("--master", default="local[2]", help="the Spark master")
     parser.add_argument(
-        "--settings", help="all of tidemark.resident.place.Settings as a JSON object, instead of --master"
+        "--settings",
+        choices=["-"],
+        help="read all of tidemark.resident.place.Settings as a JSON object from standard input, instead of --master",
     )
     args = parser.parse_args(argv)
-    settings = Settings.from_json(args.settings) if args.settings else Settings(master=args.master)
+    settings = Settings.from_json(sys.stdin.read()) if args.settings else Settings(master=args.master)
     return Server(Place(args.socket), settings).serve()
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+
+from tidemark.resident.confined import private_conf
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -18,11 +21,23 @@ SETTINGS = {
 
 
 def session(name: str) -> SparkSession:
-    """The running session, or a new one on the master spark-submit chose (local[*] without one)."""
+    """The running session, or a new one on the master spark-submit chose (local[*] without one).
+
+    A new one of a local master listens on the loopback interface only, and is authenticated.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    for key, value in SETTINGS.items():
+    for key, value in {**_confined(), **SETTINGS}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     return spark
+
+
+def _confined() -> dict[str, str]:
+    """What keeps a Spark that starts here to itself, if nobody has chosen otherwise."""
+    if SparkContext._active_spark_context is not None or "SPARK_REMOTE" in os.environ:
+        return {}
+    SparkContext._ensure_initialized()  # the JVM, if there is none yet: it knows what was chosen
+    chosen = dict(SparkConf(_jvm=SparkContext._jvm).getAll())
+    return {k: v for k, v in private_conf(chosen.get("spark.master", "local")).items() if k not in chosen}

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,8 @@ def main(argv: Sequence[str]) -> int:
         "step": "facts",
         "active": list(spark.sparkContext.statusTracker().getActiveJobsIds()),
         "application": spark.sparkContext.applicationId,
+        "conf": dict(spark.sparkContext.getConf().getAll()),
+        "temporary": tempfile.gettempdir(),
         "partitions": spark.conf.get("spark.sql.shuffle.partitions"),
         "views": [t.name for t in spark.catalog.listTables()],
         "environment": dict(os.environ),

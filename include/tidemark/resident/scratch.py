@@ -1,0 +1,90 @@
+"""A private folder for the temporary files of one Spark, and what is left in one whose owner was killed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = "_TIDEMARK_SCRATCH"
+"""In the environment of every process that uses a scratch folder: the folder. Not one a run hands on (`ambient`)."""
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """A folder with mode 700 that its owner holds locked: one without a lock is of a dead owner, whatever lives under
+    its process id by now."""
+
+    path: Path
+    _lock: int
+
+    @classmethod
+    def make(cls, parent: Path) -> Scratch:
+        """A new one below `parent`, a private folder; what dead owners left there goes first, processes too."""
+        sweep(parent)
+        while True:
+            path = parent / secrets.token_hex(4)
+            parent.mkdir(mode=0o700, exist_ok=True)
+            with suppress(FileExistsError, FileNotFoundError):
+                path.mkdir(mode=0o700)
+                if (lock := _locked(path)) is not None:
+                    return cls(path, lock)
+
+    def remove(self) -> None:
+        """End the processes that still use it, and remove it."""
+        _remove(self.path)
+        os.close(self._lock)
+        with suppress(OSError):
+            self.path.parent.rmdir()
+
+
+def sweep(parent: Path) -> None:
+    """Remove every folder below `parent` that nobody owns, and end the processes that were left using it."""
+    with suppress(FileNotFoundError):
+        for path in list(parent.iterdir()):
+            if (lock := _locked(path)) is not None:
+                _remove(path)
+                os.close(lock)
+    with suppress(OSError):
+        parent.rmdir()
+
+
+def _locked(path: Path) -> int | None:
+    """A descriptor that holds the lock of a folder, None if another process holds it or the folder has gone."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(fd).st_ino == path.stat().st_ino:
+            return fd
+    except OSError:
+        pass
+    os.close(fd)
+    return None
+
+
+def _remove(path: Path) -> None:
+    for _ in range(3):  # a process that is being started when it is looked for is found the next time
+        if not end_marked(path):
+            break
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def end_marked(path: Path) -> int:
+    """SIGKILL every process of this user that carries the mark of this folder; how many there were."""
+    import psutil
+
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and process.environ().get(MARK) == str(path):
+                process.kill()  # refuses if the number is another process's by now
+                found.append(process)
+    psutil.wait_procs(found, timeout=5)
+    return len(found)
