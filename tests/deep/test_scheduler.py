@@ -18,6 +18,7 @@ from tests.deep.campaign import compare
 from tests.deep.oracle import APPEND, UPSERT, Landed
 from tests.deep.victims import MARK, hit, marked
 from tests.e2e.instance import Airflow, running
+from tests.support.budget import DEEP
 
 pytestmark = pytest.mark.deep
 
@@ -30,7 +31,7 @@ SPARED = frozenset({"postgres", "python tools/local_airflow.py"})
 
 
 @pytest.mark.timeout(4 * 3600)
-@pytest.mark.skipif(os.environ.get("TIDEMARK_TEST_DEPTH") != "deep", reason="set TIDEMARK_TEST_DEPTH=deep")
+@pytest.mark.skipif(not DEEP, reason="only with TIDEMARK_TEST_DEPTH=deep, as in `make test-deep`")
 def test_a_backfill_survives_whatever_dies(tmp_path: Path) -> None:
     chance = random.Random(int(os.environ.get("SEED", "1")))
     mark = os.environ[MARK] = str(tmp_path)
