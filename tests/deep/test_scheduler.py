@@ -40,7 +40,8 @@ def test_a_backfill_survives_whatever_dies(tmp_path: Path) -> None:
         with running() as airflow:
             collections = [Landed(text, random.Random(chance.random())) for text in (APPEND, UPSERT)]
             for landed in collections:
-                airflow.declare(landed.text)
+                (airflow.folder / "collections" / f"{landed.name}.yaml").write_text(landed.text)
+                airflow.api.wait_for_dag(landed.name, seconds=600)
                 airflow.api.unpause(landed.name)
             while table.total() < HITS:
                 landed = chance.choice(collections)

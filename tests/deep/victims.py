@@ -59,8 +59,8 @@ def _role(process: psutil.Process) -> str:
         return "worker" if "pyspark.daemon" in above else "worker daemon"
     if process.name() == "java":
         return "jvm of the server" if "tidemark.resident.server" in above else "jvm of a submit"
-    if words.startswith("airflow"):  # a process title, or a command: "airflow worker -- LocalExecutor: …"
-        return " ".join(re.split(r" -- |: ", words)[0].split()[:3])
+    if title := re.search(r"(?:^|/)(airflow [a-z-]+(?: [a-z]+)?)", words):  # a command or a process title
+        return title[1]
     if "spark_apps" in words and "python" in process.name():
         return "driver of a submit"
     if "local_airflow.py" in words or "keeper.py" in words:

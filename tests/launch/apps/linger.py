@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     part = folder / "started.part"
     part.write_text(json.dumps({"pid": os.getpid(), "parent": os.getppid()}))
     part.rename(folder / "started")
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not (folder / "go").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     (folder / "committed").touch()
