@@ -138,10 +138,14 @@ class Resident:
         if channel is None or self._hello(channel) is None:
             self._place.tidy(log=False)
             return False
+        process = _process_of(channel)
         channel.send({"retire": now})
         channel.sock.settimeout(None)
-        while channel.receive() is not None:  # it closes our connection at its very end
+        while channel.receive() is not None:  # it closes our connection when all else has been done
             pass
+        if process is not None:
+            select.select([process], [], [], CONNECT_S)
+            os.close(process)
         self._place.tidy(log=False)  # in case it was killed
         return True
 
@@ -317,18 +321,25 @@ class _Lines:
 
 def _kill_peer(channel: Channel) -> None:
     """SIGKILL the process at the other end, and wait for its end; never another one that has got its number."""
+    if (process := _process_of(channel)) is not None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+        select.select([process], [], [], CONNECT_S)
+        os.close(process)
+
+
+def _process_of(channel: Channel) -> int | None:
+    """A descriptor of the process at the other end, None if it has ended, or lives where we cannot see it."""
     try:
         process = os.pidfd_open(peer(channel.sock)[0])
-    except (OSError, ValueError):  # it has ended, or lives where we cannot see it
-        return
-    try:
-        gone = select.poll()
-        gone.register(channel.sock, select.POLLRDHUP)
-        if not gone.poll(0):  # it still holds its end, so the number was its own when we opened it
-            signal.pidfd_send_signal(process, signal.SIGKILL)
-            select.select([process], [], [], CONNECT_S)
-    finally:
-        os.close(process)
+    except (OSError, ValueError):
+        return None
+    gone = select.poll()
+    gone.register(channel.sock, select.POLLRDHUP)
+    if not gone.poll(0):  # it still holds its end, so the number was its own when we opened it
+        return process
+    os.close(process)
+    return None
 
 
 def _is(got: tuple[Message, list[int]] | None, what: str) -> bool:
