@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 
-import hypothesis
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support import airflow_home, scratch
-
-from hypothesis import HealthCheck, settings
 
 # No property holds by the clock: on a machine that is busy with something else one example may take a second.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -29,11 +27,6 @@ for name in [*DEPLOYMENT, *(name for name in os.environ if name.startswith(("AIR
 scratch.settle()
 # Before anything imports airflow, which reads its environment once.
 airflow_home.settle()
-
-
-# How long an example takes is the machine's affair, which may have much else to do.
-hypothesis.settings.register_profile("tidemark", deadline=None)
-hypothesis.settings.load_profile("tidemark")
 
 
 @pytest.hookimpl(trylast=True)
