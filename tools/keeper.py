@@ -92,8 +92,8 @@ class Component:
         if self.in_a_row == len(PAUSES):
             raise StayedDown(f"{self.name} stays down: {self.last_end}, after {self.restarts} new starts")
         for process in marked(COMPONENT, self.name):
-            if process.environ().get(INSTANCE) == os.environ[INSTANCE]:
-                with suppress(psutil.NoSuchProcess):
+            with suppress(psutil.Error):  # it has ended by itself
+                if process.environ().get(INSTANCE) == os.environ[INSTANCE]:
                     process.kill()
         pause = PAUSES[self.in_a_row]
         self.due = time.monotonic() + pause
