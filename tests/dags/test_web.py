@@ -17,13 +17,15 @@ import pytest
 from tests.dags.support import PROJECT
 from tidemark.airflow.links import PREFIX, DataDocsLink
 from tidemark.airflow.place import place_of
-from tidemark.model.arrangement import Fence, LedgerRun
+from tidemark.model.arrangement import Fence
 from tidemark.model.batch import ObjectRef, UnsealedBatch
 from tidemark.model.change import Attempted, Certified, Ingested, Quarantined
 from tidemark.model.collection import Gate
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
+from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.quality.results import Results, ran
+from tidemark.storage import ledger
 from tidemark.storage.private import open_private
 
 PATHS = (
@@ -44,6 +46,7 @@ def root(places: Path, collections: Path) -> Path:
     place.declare()
     log = place.job().log
     fence = Fence("ingest", Interval(parse_instant("2024-01-01"), parse_instant("2024-01-02")), "token")
+    place.job().store.create("data/x", b"x")
     batch = UnsealedBatch("b" * 32, fence.interval, ObjectRef("data/x", 1, "0"), 1, 7, 700, 1, 5, 5, 5, 5)
     head = log.commit(log.load(), Attempted(fence)).head  # type: ignore[union-attr]
     log.commit(head, Ingested(fence, batch, None, rows_late_applied=2))
@@ -207,13 +210,14 @@ def test_the_button_leads_to_the_very_run_and_try(client: Any, places: Path, roo
 
 def test_the_page_says_what_became_of_the_batch_since(client: Any, places: Path, collections: Path, root: Path) -> None:
     kept(places)
-    log = place_of(collections / "orders.yaml").job().log
+    job = place_of(collections / "orders.yaml").job()
+    log = job.log
     assert "not vouched for, and nothing behind it runs" in of_run(client).text
     head = log.load()
     log.commit(head, Certified(Gate.UNSEALED, head.state.collection.suite(Gate.UNSEALED), ("b" * 32,), None))
     assert "passes now under the suite of today" in of_run(client).text
-    freed = LedgerRun(ObjectRef("ledger/x", 1, "0"), 1, "a", "a")
-    log.commit(log.load(), Quarantined("b" * 32, freed))
+    file = LedgerEntry("orders/a.csv", 1, "0", "0", Interval(0, 1), Status.FREED, "b" * 32)
+    log.commit(log.load(), Quarantined("b" * 32, ledger.save_run(job.store, "ledger/x", [file])))
     assert "mended since: it was quarantined" in of_run(client).text
 
 

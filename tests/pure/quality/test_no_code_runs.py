@@ -224,8 +224,8 @@ quality:
         ("  - expect_column_values_to_be_nul: {column: id}\n", 13, "did you mean expect_column_values_to_be_null?"),
         ("  - expect_column_values_to_be_null: {2013-01-01: id}\n", 13, "quote it"),
         ("  - expect_table_row_count_to_equal: {value: .nan}\n", 13, "nan cannot be written as JSON"),
-        (f"  - expect_table_row_count_to_equal: {{value: 0x{'f' * 9000}}}\n", 13, "cannot be written as JSON"),
-        ("  - expect_table_row_count_to_equal: {value: !!binary aGk=}\n", 13, "cannot be written as JSON"),
+        (f"  - expect_table_row_count_to_equal: {{value: 0x{'f' * 9000}}}\n", 13, "a value of 9002 characters"),
+        ("  - expect_table_row_count_to_equal: {value: !!binary aGk=}\n", 13, "binary, which is not allowed"),
         ("  - expect_column_values_to_be_in_set: {column: id, value_set: [1, x]}\n", 13, "'x' is no number"),
     ],
 )
