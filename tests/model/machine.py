@@ -121,7 +121,7 @@ row = st.integers(0, prod(len(choices) for choices in CELLS.values()) - 1).map(a
 rows = st.lists(row, max_size=5)
 some_rows = st.lists(row, min_size=1, max_size=3)
 files = st.lists(rows, min_size=0, max_size=2)
-others = st.sampled_from(["quiet day", "same step", "quarantine", "release"])
+others = st.sampled_from(["quiet day", "same step", "newer attempt", "quarantine", "release"])
 lateness = st.sampled_from(
     [Late("discard"), Late("next_window"), Late("reemit"), Late("reemit", 3), Late("reemit", 14)]
 )
@@ -373,6 +373,12 @@ class Machine(Keeping):
             pending = [b.id for b in state.unsealed if b.first_time >= state.trace_upper and not b.trimmed]
             if pending:
                 self.take_out(pending[0])
+        elif meanwhile == "newer attempt":
+            newer = self.start_work(step, held.day, [])
+            self.finish(held)
+            if newer is not None:
+                self.finish(newer)
+            return
         else:
             again = {
                 "ingest": lambda: self.run_ingest(held.day),
