@@ -37,10 +37,8 @@ down: ## Stop the local Airflow and everything it started
 status: setup ## Say whether the local Airflow is up, and where
 	@$(RUN) python tools/local_airflow.py status
 
-# A process has one JVM with one master, and tests/spark wants a JVM of its own.
-test: setup ## All tests, as CI runs them
-	@$(RUN) python -m pytest tests --ignore=tests/spark
-	@$(RUN) python -m pytest tests/spark
+test: setup ## All tests, as CI runs them: two processes side by side, then Spark's
+	@$(RUN) python tools/run_tests.py
 
 # Searches that have no natural end, for as long as is worth it at night; `make test` gives them a budget
 # (tests/support/budget.py). One of them: tools/run env TIDEMARK_TEST_DEPTH=deep pytest --timeout=7200 tests/s3

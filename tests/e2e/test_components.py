@@ -29,14 +29,16 @@ def airflow() -> Iterator[Airflow]:
         yield instance
 
 
+def pid_of(airflow: Airflow, component: str) -> int:
+    """Its process; waited for, since a component dies of another's death, too."""
+    return int(airflow.until(f"{component} runs", lambda: airflow.components()[component]["pid"]))
+
+
 def kill(airflow: Airflow, component: str) -> None:
-    """SIGKILL its process, and nothing else: what it has left is the keeper's affair."""
-    os.kill(airflow.components()[component]["pid"], signal.SIGKILL)
-
-
-def started_again(airflow: Airflow, component: str) -> bool:
-    told = airflow.components()[component]
-    return told["restarts"] > 0 and told["pid"] is not None
+    """SIGKILL its process, and nothing else, and wait for the next one: what it has left is the keeper's affair."""
+    killed = pid_of(airflow, component)
+    os.kill(killed, signal.SIGKILL)
+    airflow.until(f"{component} is started again", lambda: pid_of(airflow, component) != killed)
 
 
 def test_the_backfill_ends_right_whichever_component_is_killed(airflow: Airflow) -> None:
@@ -57,11 +59,10 @@ def test_the_backfill_ends_right_whichever_component_is_killed(airflow: Airflow)
 
     for components, day in zip(KILLED, days, strict=True):
         airflow.until(f"a task of {day} runs", lambda day=day: running_task(day))
-        workers = psutil.Process(airflow.components()["scheduler"]["pid"]).children(recursive=True)
+        workers = psutil.Process(pid_of(airflow, "scheduler")).children(recursive=True)
         assert workers, "a task runs without a process"
         for component in components:
             kill(airflow, component)
-            airflow.until(f"{component} is started again", lambda name=component: started_again(airflow, name))
         if "scheduler" in components:
             assert not any(worker.is_running() for worker in workers), "workers of the killed scheduler are left"
 

@@ -17,7 +17,7 @@ from tidemark.storage.log import StateLog
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(600)]
 
-ROUNDS, ROUNDS_WITH_KILLS = budget(ci=(250, 40), deep=(1000, 400))
+ROUNDS, ROUNDS_WITH_KILLS = budget(ci=(250, 100), deep=(1000, 400))
 
 
 @pytest.fixture

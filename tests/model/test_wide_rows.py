@@ -4,7 +4,6 @@ go, and what it answers."""
 from __future__ import annotations
 
 import multiprocessing
-import resource
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from support.memory import peak_bytes
 from support.world import DAY, World, collection, interval
 from tidemark.arrow import read
 from tidemark.jobs.compact import compact
@@ -131,7 +131,7 @@ def dumped(folder: Path) -> None:
 
 def measured(work: Callable[[Path], None], folder: Path, queue: Any) -> None:
     work(folder)
-    queue.put(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    queue.put(peak_bytes())
 
 
 @pytest.mark.parametrize("work", [appended, keyed, dumped])

@@ -6,6 +6,7 @@ Beside it nothing of ours is to be in the system's temporary folder, and in it n
 from __future__ import annotations
 
 import atexit
+import multiprocessing
 import os
 import shutil
 import tempfile
@@ -38,5 +39,12 @@ def keep() -> None:
 
 def leftovers() -> list[str]:
     """What tests have left: all but pytest's own folders, which hold what failed tests have written."""
-    ours = (path for path in SCRATCH.iterdir() if path not in (AIRFLOW, SPARK))
+    known = (AIRFLOW, SPARK, *_of_multiprocessing())
+    ours = (path for path in SCRATCH.iterdir() if path not in known)
     return sorted(path.name for path in ours if not path.name.startswith("pytest-of-"))
+
+
+def _of_multiprocessing() -> list[Path]:
+    """The folder of this process's own fork server, which goes when the process ends."""
+    made = multiprocessing.current_process()._config.get("tempdir")  # type: ignore[attr-defined]
+    return [Path(made)] if made else []

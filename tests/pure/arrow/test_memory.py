@@ -4,7 +4,6 @@ or trims."""
 from __future__ import annotations
 
 import multiprocessing
-import resource
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.pure.arrow.samples import SMALL
+from tests.support.memory import peak_bytes
 from tidemark.arrow import difference, merge, read, trim
 from tidemark.arrow.parts import PartWriter
 from tidemark.arrow.schema import updates_schema
@@ -105,9 +105,9 @@ def grown(work: Callable[[LocalStore, Inputs], None], root: str, little: Inputs,
         setattr(module, "PartWriter", partial(PartWriter, group_rows=GROUP))  # noqa: B010
     store = LocalStore(root)
     work(store, little)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_bytes()
     work(store, much)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    return peak_bytes() - before
 
 
 def _report(queue: Any, *asked: Any) -> None:
