@@ -16,6 +16,7 @@ from urllib.parse import quote
 UNWELL = (500, 503)
 """Answers of an Airflow whose database or API server is being started again: the same call succeeds a moment later."""
 PATIENCE_SECONDS = 180.0
+OTHER_BACKFILL_SECONDS = 600.0
 
 
 class AirflowApi:
@@ -79,9 +80,10 @@ class AirflowApi:
         self.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
 
     def backfill(self, dag: str, first: str, last: str) -> int:
-        """Create a backfill of the days `first` to `last` (both included), run in order; days done are run again."""
-        if (held := self._running_backfill(dag)) is not None:
-            return held
+        """Create a backfill of the days `first` to `last` (both included), run in order; days done are run again.
+
+        A DAG has one backfill at a time: another one that is still running is waited for.
+        """
         asked = {
             "dag_id": dag,
             "from_date": f"{first}T00:00:00Z",
@@ -91,19 +93,27 @@ class AirflowApi:
             "run_backwards": False,
             "dag_run_conf": {},
         }
+        deadline = time.monotonic() + OTHER_BACKFILL_SECONDS
+        while (held := self._running_backfill(dag)) is not None and not _is_of(held, asked):
+            if time.monotonic() > deadline:
+                raise RuntimeError(
+                    f"a backfill of {dag} from {held['from_date']} to {held['to_date']} is still running"
+                )
+            time.sleep(1)
+        if held is not None:
+            return int(held["id"])
         try:
             return int(self.call("POST", "/api/v2/backfills", asked)["id"])
         except RuntimeError:
             # Asked again after an answer that was lost, it is refused: there is one.
-            if (held := self._running_backfill(dag)) is not None:
-                return held
+            held = self._running_backfill(dag)
+            if held is not None and _is_of(held, asked):
+                return int(held["id"])
             raise
 
-    def _running_backfill(self, dag: str) -> int | None:
-        for held in self.call("GET", f"/api/v2/backfills?dag_id={dag}&limit=100")["backfills"]:
-            if held["completed_at"] is None:
-                return int(held["id"])
-        return None
+    def _running_backfill(self, dag: str) -> dict[str, Any] | None:
+        backfills: list[dict[str, Any]] = self.call("GET", f"/api/v2/backfills?dag_id={dag}&limit=100")["backfills"]
+        return next((held for held in backfills if held["completed_at"] is None), None)
 
     def runs(self, dag: str) -> list[dict[str, Any]]:
         """The DAG's runs, oldest interval first."""
@@ -115,3 +125,8 @@ class AirflowApi:
         path = f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe='')}/taskInstances"
         found: list[dict[str, Any]] = self.call("GET", path)["task_instances"]
         return found
+
+
+def _is_of(backfill: dict[str, Any], asked: dict[str, Any]) -> bool:
+    """Whether it is of the days asked for."""
+    return all(backfill[name] == asked[name] for name in ("from_date", "to_date"))
