@@ -22,7 +22,7 @@ from tidemark.config.build import Builder
 from tidemark.config.declaration import Declaration
 from tidemark.config.document import Document, Loc
 from tidemark.config.refusal import refused
-from tidemark.errors import InvalidUsage
+from tidemark.errors import InvalidUsage, shortened
 from tidemark.model import predicate
 from tidemark.model.collection import Collection, ColumnType
 
@@ -171,13 +171,12 @@ def _one_line_of(path: str | Path) -> Iterator[None]:
     try:
         yield
     except InvalidUsage as error:
-        raise InvalidUsage(_shortened(str(error))) from None
+        raise InvalidUsage(_line(str(error))) from None
     except Exception as error:  # MemoryError and RecursionError among them: the file asked for too much
         said = " ".join(str(error).split())
-        raise InvalidUsage(_shortened(f"{path}:1: cannot be read: {type(error).__name__}: {said}")) from None
+        raise InvalidUsage(_line(f"{path}:1: cannot be read: {type(error).__name__}: {said}")) from None
 
 
-def _shortened(message: str) -> str:
+def _line(message: str) -> str:
     """An error shows what a file holds, and a file may hold a million characters in a row."""
-    line = " ".join(message.splitlines())
-    return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 100]} … {line[-97:]}"
+    return shortened(" ".join(message.splitlines()), MAX_MESSAGE)
