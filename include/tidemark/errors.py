@@ -4,6 +4,7 @@
     ├── InvalidUsage     the call or its input is wrong; a retry will not help          exit 1
     │   └── Unvouched    a step touches what no gate has vouched for; run that gate     exit 1
     ├── GateFailed       the data is wrong; a human decides                             exit 1
+    ├── UpgradeRequired  a newer Tidemark wrote what is stored; upgrade this one        exit 1
     ├── Corruption       storage does not hold what was written; stop and look          exit 1
     ├── Contention       lost too many races; nothing happened; run again               exit 75
     │   └── Fenced       a newer attempt of the same step and interval took over        exit 75
@@ -108,6 +109,10 @@ class Corruption(TidemarkError):
 
     def __reduce__(self) -> tuple[type[Corruption], tuple[object, ...]]:
         return type(self), (str(self), self.rule, self.params)
+
+
+class UpgradeRequired(TidemarkError):
+    """What is stored is no damage, but a newer Tidemark's: upgrade the one that raised this, and run the step again."""
 
 
 class Contention(TidemarkError):

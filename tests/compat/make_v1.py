@@ -1,7 +1,8 @@
 """The collections of format 1 that every later version must read, and what they must answer.
 
-`tools/run python -m tests.compat.make_v1` writes them anew, by the code of today, with fixed ids, names and clock.
-That is for a person to decide: once released, what is there stays as it is, and a new format gets a new folder.
+The release whose format was 1 wrote them, with fixed ids, names and clock; what is there stays as it is.
+`tools/run python -m tests.compat.make_v1` writes the same collections in the format of today, to a folder of their own:
+at its first release.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from tidemark.model.retention import Retention, Step
 from tidemark.storage import landing
 from tidemark.storage.local import LocalStore
 from tidemark.storage.store import ObjectStore
+from tidemark.storage.upgrade import FORMAT
 
 V1 = Path(__file__).parent / "v1"
 ANSWERS = "answers.json"
@@ -235,6 +237,8 @@ def make(target: Path, scratch: Path) -> None:
 
 
 if __name__ == "__main__":
+    target = V1.with_name(f"v{FORMAT}")
+    if target.exists():
+        sys.exit(f"{target} is there: what was released stays as it is")
     with tempfile.TemporaryDirectory() as scratch:
-        shutil.rmtree(V1, ignore_errors=True)
-        make(V1, Path(scratch))
+        make(target, Path(scratch))

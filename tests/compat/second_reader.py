@@ -8,6 +8,7 @@ It reads whole files and computes in plain Python, so it is for small collection
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -17,6 +18,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 EMPTY = 2**63 - 1
+FORMAT = 2
+"""The newest format that is read."""
 State = dict[str, Any]
 Row = dict[str, Any]
 Item = tuple[tuple[str, Any], ...]
@@ -27,6 +30,17 @@ class Unreadable(Exception):
     """The read was not promised."""
 
 
+def document(path: Path) -> Any:
+    """An object of JSON whose format is known. The number comes first, and nothing is decoded before it is; tables of
+    parts of format 1 have none, and are lists."""
+    data = path.read_bytes()
+    number = re.match(rb'\s*\{\s*"format"\s*:\s*(\d+)', data)
+    if number and int(number[1]) > FORMAT:
+        raise Unreadable(f"format {int(number[1])}")
+    held = json.loads(data)
+    return {"format": 1, "parts": held} if isinstance(held, list) else held
+
+
 def newest_state(folder: Path) -> State:
     """The state at the newest version: a checkpoint, and the changes after it."""
     folders = [each for each in sorted((folder / "versions").iterdir()) if any(each.glob("*.json"))]
@@ -34,9 +48,7 @@ def newest_state(folder: Path) -> State:
     first = newest // 16 * 16
     state: State = {}
     for version in range(max(1, first), newest + 1):
-        record = json.loads((folder / f"versions/{version // 100:08d}/{version:012d}.json").read_bytes())
-        if record["format"] > 1:
-            raise Unreadable(f"format {record['format']}")
+        record = document(folder / f"versions/{version // 100:08d}/{version:012d}.json")
         if version == first:
             state = record["checkpoint"]
         else:
@@ -173,8 +185,7 @@ class SecondReader:
     def _rows(self, batches: Iterable[State]) -> Iterator[Row]:
         """The rows of batches: a user's column by its id, Tidemark's by name."""
         for batch in batches:
-            table = json.loads((self.folder / batch["parts"]["key"]).read_bytes()) if batch["parts"] else []
-            for part in table:
+            for part in document(self.folder / batch["parts"]["key"])["parts"] if batch["parts"] else ():
                 held = pq.read_table(self.folder / part["file"]["key"])
                 ids = [(field.metadata or {}).get(b"PARQUET:field_id") for field in held.schema]
                 absent = {column["id"]: None for column in (*self.key, *self.value)}

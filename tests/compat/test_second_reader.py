@@ -45,7 +45,7 @@ def test_it_imports_nothing_of_ours():
             else []
         )
     }
-    assert imported == {"__future__", "json", "collections", "functools", "pathlib", "typing", "pyarrow"}
+    assert imported == {"__future__", "json", "collections", "functools", "pathlib", "re", "typing", "pyarrow"}
 
 
 TEXT, NUMBER = ColumnType.STRING, ColumnType.INT

@@ -75,7 +75,6 @@ class GarbagePlan:
     is when the earlier plans that entries refer to were written; `left_out` counts what was too much for one plan;
     `clocks` are those of the machine that wrote it (None: an earlier release did)."""
 
-    format: int
     number: int
     version: int
     versions_below: int
@@ -203,7 +202,6 @@ def plan_collection(
     times = dict(previous.appeared) | {previous.number: appeared} if previous else {}
     used = {entry.since for entry in listed}
     return GarbagePlan(
-        1,
         number,
         found.version,
         max(kept, previous.versions_below if previous else 0),

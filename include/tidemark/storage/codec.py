@@ -1,4 +1,4 @@
-"""States, changes and sidecar objects as JSON, and back, with every field checked.
+"""Values as JSON, and back, with every field checked; checksums. What is stored goes through document.py.
 
 JSON numbers here may exceed 2^53 (digests, times): readers must take them as 64-bit integers.
 """
@@ -8,19 +8,16 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Discriminator, TypeAdapter, ValidationError
 
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import ObjectRef, Part
+from tidemark.model.batch import ObjectRef
 from tidemark.model.change import Change
-from tidemark.model.ledger import LedgerEntry
 
 _CHECKSUM = b',"sha256":"'
-FORMAT = 1
-"""The on-disk format this code writes. A reader refuses a newer one (docs/format.md)."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +28,12 @@ class VersionRecord:
     `written_at` is wall-clock microseconds, for people only.
     """
 
-    format: int
     version: int
     previous: str
     id: str
     written_at: int
     writer: str
-    change: Change
+    change: Annotated[Change, Discriminator("kind")]
     checkpoint: Arrangement | None = None
 
 
@@ -66,12 +62,13 @@ def with_checksum(data: bytes) -> bytes:
     return data[:-1] + _CHECKSUM + hashlib.sha256(data[:-1]).hexdigest().encode() + b'"}'
 
 
-def check_checksum(data: bytes, name: str) -> bytes:
-    """`data` if its last member is the checksum of what is before it; else Corruption naming the object."""
+def without_checksum(data: bytes, name: str) -> bytes:
+    """A JSON object without its last member, if that is the checksum of what is before it; else Corruption naming the
+    object."""
     body, found, told = data.rpartition(_CHECKSUM)
     if not found or told != hashlib.sha256(body).hexdigest().encode() + b'"}':
         raise Corruption(f"{name} is not what was written: it does not end with its checksum")
-    return data
+    return body + b"}"
 
 
 def reference(key: str, data: bytes) -> ObjectRef:
@@ -87,7 +84,3 @@ def check(ref: ObjectRef, data: bytes) -> bytes:
     if found != ref.sha256:
         raise Corruption(f"{ref.key} has sha256 {found[:12]}, recorded was {ref.sha256[:12]}")
     return data
-
-
-PARTS = tuple[Part, ...]
-ENTRIES = tuple[LedgerEntry, ...]

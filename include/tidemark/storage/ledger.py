@@ -12,6 +12,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
+from typing import Annotated, Literal
+
+from pydantic import Discriminator
 
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import LedgerRun
@@ -19,6 +22,7 @@ from tidemark.model.batch import ObjectRef
 from tidemark.model.ledger import LedgerEntry
 from tidemark.storage import sidecar
 from tidemark.storage.store import ObjectStore
+from tidemark.storage.upgrade import Kind
 
 FAN_IN = 8
 """Neighbouring runs of one level that are merged into one of the next: ingest N leaves at most 8 log8 N runs."""
@@ -40,15 +44,25 @@ class LedgerBlock:
 
 
 @dataclass(frozen=True)
+class LedgerLeaf:
+    """Entries of a run, ascending by path."""
+
+    entries: tuple[LedgerEntry, ...]
+    kind: Literal["leaf"] = "leaf"
+
+
+@dataclass(frozen=True)
 class LedgerNode:
     """The root or an inner object of a run of more than one leaf; of `height` 1 if its children are leaves."""
 
     height: int
     blocks: tuple[LedgerBlock, ...]
+    kind: Literal["node"] = "node"
 
 
-Block = tuple[LedgerEntry, ...] | LedgerNode
-"""What an object of a run holds; in JSON a leaf is a list, a node an object."""
+Block = LedgerLeaf | LedgerNode
+"""What an object of a run holds."""
+SHAPE = Annotated[Block, Discriminator("kind")]
 Span = LedgerRun | LedgerBlock
 
 
@@ -92,7 +106,7 @@ def scan(store: ObjectStore, run: Span) -> Iterator[LedgerEntry]:
         for child in block.blocks:
             yield from scan(store, child)
     else:
-        yield from block
+        yield from block.entries
 
 
 def known(store: ObjectStore, runs: Sequence[LedgerRun], paths: Sequence[str]) -> dict[str, LedgerEntry]:
@@ -123,7 +137,7 @@ def named_objects(store: ObjectStore, run: Span) -> Iterator[ObjectRef]:
         for child in block.blocks:
             yield from named_objects(store, child) if child.late or block.height > 1 else (child.object,)
     else:
-        yield from (entry.late for entry in block if entry.late is not None)
+        yield from (entry.late for entry in block.entries if entry.late is not None)
 
 
 def due_for_merge(runs: Sequence[LedgerRun]) -> tuple[LedgerRun, ...]:
@@ -170,25 +184,25 @@ class _Tree:
 
 
 def _leaf(store: ObjectStore, key: str, held: tuple[LedgerEntry, ...]) -> LedgerBlock:
-    ref = sidecar.write(store, key, held, Block)
+    ref = sidecar.write(store, key, LedgerLeaf(held))
     late = sum(entry.late is not None for entry in held)
     return LedgerBlock(ref, len(held), held[0].path, held[-1].path, late)
 
 
 def _node(store: ObjectStore, key: str, height: int, held: Sequence[LedgerBlock]) -> LedgerBlock:
-    ref = sidecar.write(store, key, LedgerNode(height, tuple(held)), Block)
+    ref = sidecar.write(store, key, LedgerNode(height, tuple(held)))
     counts = sum(block.entries for block in held), sum(block.late for block in held)
     return LedgerBlock(ref, counts[0], held[0].first_path, held[-1].last_path, counts[1])
 
 
 def open_block(store: ObjectStore, span: Span) -> Block:
     """The object of a run or of a block; Corruption if it is not what was recorded of it."""
-    block: Block = sidecar.read(store, span.object, Block)
+    block: Block = sidecar.read(store, span.object, Kind.LEDGER, SHAPE)
     if isinstance(block, LedgerNode):
         held, paths = block.blocks, [path for child in block.blocks for path in (child.first_path, child.last_path)]
         count = sum(child.entries for child in held)
     else:
-        paths, count = [entry.path for entry in block], len(block)
+        paths, count = [entry.path for entry in block.entries], len(block.entries)
     found = (count, paths[0], paths[-1]) if paths else (0, "", "")
     recorded = (span.entries, span.first_path, span.last_path)
     if found != recorded:
@@ -209,7 +223,7 @@ def _looked_up(store: ObjectStore, span: Span, wanted: Sequence[str]) -> Iterato
             yield from _looked_up(store, child, within)
     else:
         asked = set(within)
-        yield from (entry for entry in block if entry.path in asked)
+        yield from (entry for entry in block.entries if entry.path in asked)
 
 
 def _aged(stream: Iterator[LedgerEntry], age: int) -> Iterator[tuple[str, int, LedgerEntry]]:

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage
 from tidemark.model.change import Change
 from tidemark.model.transition import AlreadyApplied, Applied, FencedOff, Stale, apply, conflict
-from tidemark.storage import plans
-from tidemark.storage.codec import FORMAT, VersionRecord, encode, with_checksum
+from tidemark.storage import document, plans
+from tidemark.storage.codec import VersionRecord, with_checksum
 from tidemark.storage.head import COLLECTION_GRACE as COLLECTION_GRACE
 from tidemark.storage.head import PLAN_LIMIT, STALL_LIMIT, boot, uptime
 from tidemark.storage.head import Committed as Committed
@@ -99,7 +99,8 @@ class StateLog:
         Loses races gracefully: folds what others committed, and tries again while the change still fits. The objects
         that the change is the first to name are there, or the answer is Lost. Safe to call again with the same change
         after any error. Raises Fenced if a newer attempt has taken over, Contention if too many races were lost,
-        Unavailable if the store is full, read-only or kept refusing, CommitUnknown if it never said whether the
+        UpgradeRequired if a newer Tidemark has committed meanwhile, Unavailable if the store is full, read-only or kept
+        refusing, CommitUnknown if it never said whether the
         version was created.
         """
         identity = self.new_id()
@@ -206,8 +207,8 @@ class StateLog:
         version = head.version + 1
         checkpoint = outcome.state if version % CHECKPOINT_EVERY == 0 else None
         now = int(self.wall() * 1_000_000)
-        record = VersionRecord(FORMAT, version, head.sha256, identity, now, self.writer, change, checkpoint)
-        data, seen_at = with_checksum(encode(record)), self.monotonic()
+        record = VersionRecord(version, head.sha256, identity, now, self.writer, change, checkpoint)
+        data, seen_at = with_checksum(document.write(record)), self.monotonic()
         self.store.create(key_of(version), data)
         created = Head(version, hashlib.sha256(data).hexdigest(), outcome.state, seen_at)
         if self.monotonic() - head.seen_at > STALL_LIMIT:

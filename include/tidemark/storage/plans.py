@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tidemark.errors import InvalidUsage
 from tidemark.plan.collect import GarbagePlan
-from tidemark.storage.codec import FORMAT, check_checksum, decode, encode, with_checksum
+from tidemark.storage import document
+from tidemark.storage.codec import with_checksum, without_checksum
 from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, ObjectStore
+from tidemark.storage.upgrade import Kind
 from tidemark.storage.versions import retried
 
 FOLDER = "collect/"
@@ -25,17 +26,16 @@ def listed(store: ObjectStore, pause: Callable[[float], None] = time.sleep) -> l
 
 
 def load(store: ObjectStore, key: str, pause: Callable[[float], None] = time.sleep) -> GarbagePlan:
-    """One plan. Missing if there is none, Corruption if it is not what was written."""
-    data = check_checksum(retried(lambda: store.read(key), pause), key)
-    plan: GarbagePlan = decode(data, GarbagePlan, name=key)
-    if plan.format > FORMAT:
-        raise InvalidUsage(f"{key} has format {plan.format}, this code reads up to {FORMAT}; upgrade Tidemark")
+    """One plan. Missing if there is none, Corruption if it is not what was written, UpgradeRequired if a newer
+    Tidemark wrote it."""
+    data = without_checksum(retried(lambda: store.read(key), pause), key)
+    plan: GarbagePlan = document.read(data, Kind.PLAN, GarbagePlan, name=key)
     return plan
 
 
 def save(store: ObjectStore, plan: GarbagePlan) -> None:
     """Write a plan. AlreadyExists if another collector has written one of its number."""
-    key, data = key_of(plan.number), with_checksum(encode(plan))
+    key, data = key_of(plan.number), with_checksum(document.write(plan))
     try:
         store.create(key, data)
     except (AlreadyExists, Indeterminate):

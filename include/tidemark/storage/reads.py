@@ -1,6 +1,6 @@
 """Which reads were asked, as small objects beside the state: what `adaptive` retention goes by.
 
-reads/<wall-clock µs, 20 digits>-<unique>.json      {"upto": …, "after": … or null, "newest": …}
+reads/<wall-clock µs, 20 digits>-<unique>.json      {"format": 2, "upto": …, "after": … or null, "newest": …}
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from uuid import uuid4
 
+from tidemark.errors import UpgradeRequired
 from tidemark.model.arrangement import Arrangement
 from tidemark.plan.read import ReadRequest
 from tidemark.plan.retain import ReadAsked
-from tidemark.storage.codec import decode, encode
+from tidemark.storage import document
 from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectStore, Unavailable
+from tidemark.storage.upgrade import Kind
 
 PREFIX = "reads/"
 REMEMBERED = 30 * 86_400 * 1_000_000
@@ -33,15 +35,16 @@ def note(store: ObjectStore, state: Arrangement, request: ReadRequest, *, newest
     read = ReadAsked(min(request.upto, request.event_upto), request.after if request.after >= 0 else None, newest)
     key = f"{PREFIX}{time.time_ns() // 1000:020d}-{uuid4().hex}.json"
     with suppress(AlreadyExists, Indeterminate, Unavailable, OSError, ValueError):
-        store.create(key, encode(read))
+        store.create(key, document.write(read))
 
 
 def asked(store: ObjectStore, now: int) -> Iterator[ReadAsked]:
-    """The newest COUNTED reads asked in the last REMEMBERED before wall-clock `now`."""
+    """The newest COUNTED reads asked in the last REMEMBERED before wall-clock `now`, but for those that a newer
+    Tidemark noted: what it reads is no reason to stop, as nothing that is stored depends on them."""
     recent = deque((info.key for info in store.list(PREFIX) if asked_at(info.key) >= now - REMEMBERED), COUNTED)
     for key in recent:
-        with suppress(Missing):
-            read: ReadAsked = decode(store.read(key), ReadAsked, name=key)
+        with suppress(Missing, UpgradeRequired):
+            read: ReadAsked = document.read(store.read(key), Kind.READ, ReadAsked, name=key)
             yield read
 
 

@@ -6,13 +6,15 @@ from typing import Any
 
 from tidemark.errors import Corruption
 from tidemark.model.batch import ObjectRef
-from tidemark.storage.codec import check, decode, encode, reference
+from tidemark.storage import document
+from tidemark.storage.codec import check, reference
 from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectStore
+from tidemark.storage.upgrade import Kind
 
 
-def write(store: ObjectStore, key: str, value: Any, kind: Any) -> ObjectRef:
+def write(store: ObjectStore, key: str, value: Any) -> ObjectRef:
     """Write a value under a fresh key and return what to record of it. Writing the same bytes again is success."""
-    data = encode(value, kind)
+    data = document.write(value)
     try:
         store.create(key, data)
     except (AlreadyExists, Indeterminate):
@@ -24,10 +26,11 @@ def write(store: ObjectStore, key: str, value: Any, kind: Any) -> ObjectRef:
     return reference(key, data)
 
 
-def read(store: ObjectStore, ref: ObjectRef, kind: Any) -> Any:
-    """The value a reference names; Corruption if the object is missing or is not what was recorded."""
+def read(store: ObjectStore, ref: ObjectRef, kind: Kind, shape: Any) -> Any:
+    """The value of type `shape` that a reference names; Corruption if the object is missing or is not what was
+    recorded, UpgradeRequired if a newer Tidemark wrote it."""
     try:
         data = store.read(ref.key)
     except Missing:
         raise Corruption(f"{ref.key} is named by the state and does not exist") from None
-    return decode(check(ref, data), kind, name=ref.key)
+    return document.read(check(ref, data), kind, shape, name=ref.key)

@@ -121,7 +121,7 @@ def _read_ledger(
             elif isinstance(block, LedgerNode):
                 below += block.blocks
             else:
-                late |= {entry.late.key: entry for entry in block if entry.late is not None}
+                late |= {entry.late.key: entry for entry in block.entries if entry.late is not None}
         spans = below
     found.late = list(late.values())  # several runs may have a word on one file
 

@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tidemark.errors import Corruption, InvalidUsage
-from tidemark.storage.codec import FORMAT, VersionRecord, check_checksum, decode
+from tidemark.errors import Corruption
+from tidemark.storage import document
+from tidemark.storage.codec import VersionRecord, without_checksum
 from tidemark.storage.several import several
 from tidemark.storage.store import Missing, ObjectInfo, ObjectStore, Unavailable
+from tidemark.storage.upgrade import Kind
 
 T = TypeVar("T")
 
@@ -59,7 +61,8 @@ class Versions:
         return retried(lambda: list(self.store.list(f"versions/{folder}")), self.pause)
 
     def read(self, version: int) -> Version | None:
-        """One version, or None if it is not there. Corruption if it is not what its name says."""
+        """One version, or None if it is not there. Corruption if it is not what its name says, UpgradeRequired if it is
+        a newer Tidemark's."""
         try:
             data = retried(lambda: self.store.read(key_of(version)), self.pause)
         except Missing:
@@ -127,14 +130,10 @@ def check_follows(version: Version, sha256: str, before: int) -> None:
 
 
 def _decoded(data: bytes, version: int) -> VersionRecord:
-    data = check_checksum(data, key_of(version))
-    record: VersionRecord = decode(data, VersionRecord, name=key_of(version))
-    if record.format > FORMAT:
-        raise InvalidUsage(
-            f"version {version} has format {record.format}, this code reads up to {FORMAT}; upgrade Tidemark"
-        )
+    key = key_of(version)
+    record: VersionRecord = document.read(without_checksum(data, key), Kind.VERSION, VersionRecord, name=key)
     if record.version != version:
-        raise Corruption(f"{key_of(version)} holds version {record.version}")
+        raise Corruption(f"{key} holds version {record.version}")
     return record
 
 

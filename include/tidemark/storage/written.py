@@ -90,7 +90,7 @@ class Written:
             for child in block.blocks:
                 yield from self._of_ledger(child, late=late and child.late > 0)
         else:
-            yield from (entry.late.key for entry in block if entry.late is not None)
+            yield from (entry.late.key for entry in block.entries if entry.late is not None)
 
     def _opened(self, key: str, read: Callable[[], T]) -> T:
         try:

@@ -179,7 +179,7 @@ DAY = 86_400 * 1_000_000
 
 def between(told: int, *, uptime: int, wall: int = 0, boot: str = "same", store: int = 5 * DAY) -> str | None:
     """What is said of plan 7, written at `store`, when the clocks moved on by so much since."""
-    before = GarbagePlan(1, 7, 1, 1, clocks=Clocks(100 * DAY, DAY, "same"))
+    before = GarbagePlan(7, 1, 1, clocks=Clocks(100 * DAY, DAY, "same"))
     now = Clocks(100 * DAY + wall, DAY + uptime, boot)
     return disagreement(before, store, now, store + told)
 
@@ -208,7 +208,7 @@ def test_what_is_said_of_clocks_names_both_times():
 
 
 def test_a_plan_of_an_earlier_release_tells_no_clocks_but_when_it_appeared():
-    old = GarbagePlan(1, 7, 1, 1)
+    old = GarbagePlan(7, 1, 1)
     assert disagreement(None, 0, Clocks(0, 0), 50 * DAY) is None
     assert disagreement(old, DAY, Clocks(0, 0), 50 * DAY) is None
     assert disagreement(old, DAY, Clocks(0, 0), DAY - TOLERANCE) is None
@@ -235,6 +235,6 @@ def test_a_plan_made_afresh_lists_the_same_and_counts_from_itself():
 
 
 def test_a_collectors_token_tells_its_plan():
-    assert plan_of(token_of(GarbagePlan(1, 42, 1, 1), "6f-a")) == 42
+    assert plan_of(token_of(GarbagePlan(42, 1, 1), "6f-a")) == 42
     for other in ("6f0a", "", "manual__2024-01-01", "0123456789"):
         assert plan_of(other) == 0, other

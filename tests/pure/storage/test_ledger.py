@@ -158,8 +158,8 @@ def test_a_block_that_is_missing_or_changed_is_corruption(small, victim: str):
     held.add(*(entry(f"{number:02}") for number in range(20)))
     root = held.runs[0].object.key
     other = {key: data for key, data in held.store.objects.items() if key != root}
-    kind = b'{"height"' if victim == "node" else b"["
-    key = root if victim == "root" else next(key for key, data in other.items() if data.startswith(kind))
+    kind = b'"kind":"node"' if victim == "node" else b'"kind":"leaf"'
+    key = root if victim == "root" else next(key for key, data in other.items() if kind in data)
     whole = held.store.objects[key]
     held.store.objects[key] = whole.replace(b"0", b"1", 1)
     with pytest.raises(Corruption, match=key):

@@ -28,7 +28,7 @@ GONE = 32
 
 def collect(store: ObjectStore, below: int = GONE, *, upto: int | None = None) -> None:
     """As the collector does: a plan, then the versions below, oldest first; `upto` is how far it got."""
-    plans.save(store, GarbagePlan(1, len(plans.listed(store)) + 1, 40, below))
+    plans.save(store, GarbagePlan(len(plans.listed(store)) + 1, 40, below))
     for number in range(1, below if upto is None else upto + 1):
         store.delete(key_of(number))
 

@@ -1,0 +1,58 @@
+"""Documents of older formats, brought into today's shape before they are validated.
+
+Each step takes documents of one format to the next, as plain dicts and lists, and never imports today's types: it is
+true for ever of what was written then. A document is taken through all steps from its own format on.
+
+To change the shape of something stored (docs/decisions/0031): describe it in docs/format.md; unless FORMAT is
+unreleased, raise it and append a mapping to STEPS; add the step for that kind of document. tests/compat/test_shapes.py
+tells when a shape has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any
+
+FORMAT = 2
+"""The on-disk format this code writes, and the newest it reads (docs/format.md)."""
+
+
+class Kind(StrEnum):
+    """The kinds of documents: objects of JSON that Tidemark reads again."""
+
+    VERSION = "version"
+    PLAN = "collector's plan"
+    PARTS = "table of parts"
+    LEDGER = "object of the ledger"
+    READ = "record of a read"
+
+
+Step = Callable[[Any], Any]
+
+
+def upgraded(kind: Kind, document: Any, written_in: int) -> Any:
+    """`document`, written in format `written_in`, as FORMAT has it; without the member `format`."""
+    for steps in STEPS[written_in - 1 :]:
+        if kind in steps:
+            document = steps[kind](document)
+    return document
+
+
+def as_it_is(kind: Kind, written_in: int) -> bool:
+    """Whether documents of this kind have not changed their shape since format `written_in`."""
+    return not any(kind in steps for steps in STEPS[written_in - 1 :])
+
+
+def _parts_1_to_2(parts: list[Any]) -> dict[str, Any]:
+    """A table was the list of its parts."""
+    return {"parts": parts}
+
+
+def _ledger_1_to_2(block: list[Any] | dict[str, Any]) -> dict[str, Any]:
+    """A leaf was the list of its entries; an object was a node."""
+    return {"kind": "leaf", "entries": block} if isinstance(block, list) else {"kind": "node", **block}
+
+
+STEPS: tuple[Mapping[Kind, Step], ...] = ({Kind.PARTS: _parts_1_to_2, Kind.LEDGER: _ledger_1_to_2},)
+"""What becomes of documents of format 1, then of format 2, and so on. A kind that is not named stays as it is."""
