@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import EVENTS, PEOPLE, Shell
+from tidemark.storage.codec import with_checksum
 
 
 def people(shell: Shell, day: int, **columns: pa.Array) -> Path:
@@ -214,3 +215,37 @@ def test_a_wrong_batch(events: Shell) -> None:
 def test_a_reversed_interval(events: Shell) -> None:
     message = events.refused("seal", "events", "--lower", "2024-01-02", "--upper", "2024-01-01")
     assert "must satisfy 0 <= lower < upper" in message
+
+
+COMMANDS = [
+    ("status", "events"),
+    ("status",),
+    ("log", "events"),
+    ("verify", "events"),
+    ("collect", "events"),
+    ("collect", "events", "--dry-run"),
+    ("ingest", "events", "--date", "2024-01-01"),
+    ("gate", "events", "unsealed"),
+    ("seal", "events"),
+    ("drain", "events"),
+    ("compact", "events"),
+    ("as-of", "events"),
+    ("changes", "events"),
+    ("late", "events"),
+    ("late", "replay", "events"),
+    ("hold", "events", "report"),
+    ("quarantine", "events", "a"),
+]
+
+
+def test_what_a_newer_tidemark_wrote_asks_for_an_upgrade(events: Shell) -> None:
+    events.events(1, "a,1,00:00:00")
+    (version,) = (events.root / "events" / "versions").rglob("*.json")
+    version.write_bytes(with_checksum(b'{"format":1000,"entirely":"different"}'))
+    for words in COMMANDS:
+        line = events.refused(*words)
+        assert "000000000001.json has format 1000" in line, words
+        assert "upgrade Tidemark" in line
+    said = events("verify", "events", "--json")
+    assert said.document["error"]["kind"] == "UpgradeRequired"
+    assert [path.name for path in (events.root / "events").rglob("*") if path.is_file()] == [version.name]

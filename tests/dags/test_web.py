@@ -26,6 +26,7 @@ from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.quality.results import Results, ran
 from tidemark.storage import ledger
+from tidemark.storage.codec import with_checksum
 from tidemark.storage.private import open_private
 
 PATHS = (
@@ -158,6 +159,16 @@ def test_a_broken_collection_hides_no_other(client: Any, root: Path) -> None:
     assert "Corruption" in entries["broken"]["error"]
     assert "error" not in entries["orders"]
     assert "Corruption" in client.get("/").text
+
+
+def test_a_collection_of_a_newer_tidemark_says_upgrade(client: Any, root: Path) -> None:
+    newer = root / "newer" / "versions" / "00000000"
+    newer.mkdir(parents=True)
+    (newer / "000000000001.json").write_bytes(with_checksum(b'{"format":1000,"entirely":"different"}'))
+    entries = {entry["collection"]: entry for entry in client.get("/collections.json").json()}
+    assert entries["newer"]["error"].startswith("UpgradeRequired: versions/")
+    assert "upgrade Tidemark" in client.get("/").text
+    assert "error" not in entries["orders"]
 
 
 def test_nothing_is_there_yet(client: Any, places: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any
 
-from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.errors import GateFailed, InvalidUsage, UpgradeRequired
 from tidemark.jobs.gate_result import keep_result
 from tidemark.jobs.job import Job, Runner
 from tidemark.model.arrangement import Arrangement
@@ -64,7 +64,7 @@ def gate(job: Job, gate: Gate) -> dict[str, Any]:
         head, change, fresh = job.commit_until_fit(change_for)
     except GateFailed:
         raise _failure(job, reports[-1]) from None
-    except InvalidUsage as error:
+    except (InvalidUsage, UpgradeRequired) as error:
         if heads:
             keep_result(job, _unseen(heads[-1], gate), error=str(error))
         raise

@@ -50,7 +50,8 @@ def verify(job: Job, *, data: bool = False, progress: Progress = silent) -> Repo
     """Check the version chain and every object the newest state names; with `data` re-read all of them, every row of
     every part, by the runner.
 
-    Never raises for what it finds, not even where there is no state to be had: it is all in the report.
+    Never raises for what it finds, not even where there is no state to be had: it is all in the report. Raises
+    UpgradeRequired where a newer Tidemark wrote any of it, as this one cannot tell whether that is sound.
     """
     findings = list(verify_history(job.log, progress))
     try:

@@ -20,8 +20,8 @@ Root = LedgerRun | ObjectRef
 class Named:
     """Versions of one store, read once and in order, and what the states from any of them on name.
 
-    A state names what its checkpoint does or a change since has recorded: no state need be folded, and a reference in a
-    field this code does not know is found as well.
+    A state names what its checkpoint does or a change since has recorded: no state need be folded, and a reference is
+    found in whichever field it stands. One in a field that is not known is never met: such a version is refused.
     """
 
     store: ObjectStore
