@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,13 @@ from support.world import DAY, World
 from tests.compat.make_v1 import ANSWERS, COLLECTIONS, V1, a_day_more, answers, files, reader
 from tests.compat.second_reader import SecondReader
 from tidemark.arrow.read import as_of
+from tidemark.jobs.retain import hold
 from tidemark.jobs.status import status
 from tidemark.jobs.verify import verify
+from tidemark.model.arrangement import Hold
 from tidemark.model.collection import Envelope
+from tidemark.storage.upgrade import FORMAT
+from tidemark.storage.versions import CHECKPOINT_EVERY
 
 pytestmark = pytest.mark.model
 TOLD: dict[str, dict[str, Any]] = json.loads((V1 / ANSWERS).read_text())
@@ -65,6 +70,30 @@ def test_a_later_version_goes_on_with_it(name: str, tmp_path: Path):
     assert _json(a_day_more(copy, name, tmp_path / "landing")) == TOLD[name]["a day more"]
     report = verify(reader(copy, name).job(), data=True)
     assert report.findings == ()
+    assert set(_formats(copy)) == {1, FORMAT}
+
+
+@EACH
+def test_history_goes_on_in_the_format_of_today_over_checkpoints(name: str, tmp_path: Path):
+    """The state is the same from a checkpoint of format 1, through later ones, and from the oldest version on."""
+    copy = tmp_path / name
+    shutil.copytree(V1 / name, copy)
+    made = reader(copy, name)
+    before, newest = made.state, made.head.version
+    for at in range(CHECKPOINT_EVERY + 1):
+        hold(made.job(), f"later{at}", since=before.since)
+    assert [*_formats(copy)] == sorted(_formats(copy))
+    assert _formats(copy)[-CHECKPOINT_EVERY - 2 :] == [1, *[FORMAT] * (CHECKPOINT_EVERY + 1)]
+    later = tuple(Hold(f"later{at}", before.since) for at in range(CHECKPOINT_EVERY + 1))
+    assert made.log().replay().state == made.log().load().state == replace(before, holds=(*before.holds, *later))
+    assert made.log().load(newest).state == before
+    ours, theirs = (SecondReader(folder).as_of(before.seal - 1) for folder in (copy, V1 / name))
+    assert sorted(map(_shown, ours)) == sorted(map(_shown, theirs))
+
+
+def _formats(folder: Path) -> list[int]:
+    """The formats of the versions of a collection, in their order."""
+    return [json.loads(path.read_bytes())["format"] for path in sorted(folder.glob("versions/*/*.json"))]
 
 
 @EACH
