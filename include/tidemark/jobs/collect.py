@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidemark.errors import Contention, Corruption, InvalidUsage
-from tidemark.jobs.job import Job
+from tidemark.jobs.job import Job, Outcome
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted
 from tidemark.model.interval import Interval
@@ -84,7 +84,7 @@ class Report:
         waiting = len(self.listed.entries) - len(self.removed)
         versions = sum(entry.why in OF_VERSIONS for entry in self.removed)
         return {
-            "outcome": "applied" if self.removed else "planned" if waiting else "nothing to do",
+            "outcome": str(Outcome.APPLIED if self.removed else Outcome.PLANNED if waiting else Outcome.NOTHING_TO_DO),
             "version": self.version,
             "oldest_version": self.oldest_version,
             "plan": self.plan,

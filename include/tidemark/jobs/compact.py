@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidemark.errors import Corruption
-from tidemark.jobs.job import Job
+from tidemark.jobs.job import Job, Outcome
 from tidemark.jobs.retain import retain
 from tidemark.jobs.write import check_sums, trace_batch
 from tidemark.model.arrangement import Arrangement, LedgerRun
@@ -38,7 +38,7 @@ def compact(job: Job, interval: Interval) -> dict[str, Any]:
         pass
     head = job.log.load()
     return {
-        "outcome": "applied" if merges or moved else "nothing to do",
+        "outcome": str(Outcome.APPLIED if merges or moved else Outcome.NOTHING_TO_DO),
         "version": head.version,
         "merges": merges,
         "rows": rows,
@@ -56,9 +56,7 @@ def _compact_once(job: Job, interval: Interval) -> Compacted | None:
         head, fence = job.fenced(head, "compact", interval)
         return Compacted(fence, tuple(batch.id for batch in request.inputs), execute(job, head.state, request))
 
-    _, change, _ = job.commit_until_fit(change_for)
-    assert change is None or isinstance(change, Compacted)
-    return change
+    return job.commit_until_fit(change_for).change
 
 
 def execute(job: Job, state: Arrangement, request: CompactionRequest) -> TraceBatch:
@@ -120,5 +118,4 @@ def _merge_ledger_once(job: Job) -> bool:
         run = ledger.merge_runs(job.store, f"ledger/{job.new_id()}.json", due)
         return LedgerMerged(tuple(held.object.key for held in due), run)
 
-    _, change, _ = job.commit_until_fit(change_for)
-    return change is not None
+    return job.commit_until_fit(change_for).change is not None

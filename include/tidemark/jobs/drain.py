@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidemark.errors import Corruption
-from tidemark.jobs.job import Job
+from tidemark.jobs.job import Job, Proposal
 from tidemark.jobs.trim import trim
 from tidemark.jobs.write import check_sums, trace_batch
 from tidemark.model.arrangement import Arrangement
@@ -30,29 +30,27 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
 
     Idempotent, and right whatever drained meanwhile. Raises Unvouched without the certificates of the gates before it.
     """
-    read: list[WriteAnswer] = []
 
-    def change_for(head: Head) -> Drained | None:
-        read.clear()
+    def propose(head: Head) -> Proposal[Drained, list[WriteAnswer]]:
         request = plan_drain(head.state)
         if request is None:
-            return None
+            return Proposal(None, [])
         head, fence = job.fenced(head, "drain", interval)
         batch = job.new_id()
-        read.extend(execute(job, head.state, request, batch))
+        read = execute(job, head.state, request, batch)
         parts = [part for answer in read for part in answer.parts]
-        return Drained(fence, trace_batch(job, batch, request.description, 0, parts))
+        return Proposal(Drained(fence, trace_batch(job, batch, request.description, 0, parts)), read)
 
-    head, change, fresh = job.commit_until_fit(change_for)
+    done = job.settle(propose)
     trimmed = trim(job, interval)
+    head, change, read = done.head, done.change, done.found
     result: dict[str, Any] = {
-        "outcome": "nothing to do",
+        "outcome": str(done.outcome),
         "version": head.version,
         "trace_upper": head.state.trace_upper,
     }
-    if isinstance(change, Drained):
+    if change is not None:
         result |= {
-            "outcome": "applied" if fresh else "already applied",
             "batch": change.batch.id,
             "rows": change.batch.rows,
             "rows_read": sum(answer.rows_read for answer in read),

@@ -11,7 +11,7 @@ from typing import Any
 
 from tidemark.errors import GateFailed, InvalidUsage, UpgradeRequired
 from tidemark.jobs.gate_result import keep_result
-from tidemark.jobs.job import Job, Runner
+from tidemark.jobs.job import Job, Proposal, Runner
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.change import Certified
@@ -45,38 +45,30 @@ def gate(job: Job, gate: Gate) -> dict[str, Any]:
     it is kept (quality/results.py); `docs` in the result, and the failure, say where. Data are read, and Great
     Expectations imported, only if there is something to look at.
     """
-    reports: list[GateReport] = []
-    heads: list[Head] = []
 
-    def change_for(head: Head) -> Certified | None:
-        heads.append(head)
-        reports.clear()
-        request = plan_gate(head.state, gate)
-        if request is None:
-            return None
-        report = _examine(job, head, request)
-        reports.append(report)
+    def propose(head: Head) -> Proposal[Certified, GateReport]:
+        try:
+            request = plan_gate(head.state, gate)
+            if request is None:
+                return Proposal(None, _unseen(head, gate))
+            report = _examine(job, head, request)
+        except (InvalidUsage, UpgradeRequired) as error:
+            keep_result(job, _unseen(head, gate), error=str(error))
+            raise
         if not report.vouched and not (report.passed and request.upper):
-            raise GateFailed(report.headline)
-        return Certified(gate, request.suite, report.vouched, request.upper)
+            raise _failure(job, report)
+        return Proposal(Certified(gate, request.suite, report.vouched, request.upper), report)
 
-    try:
-        head, change, fresh = job.commit_until_fit(change_for)
-    except GateFailed:
-        raise _failure(job, reports[-1]) from None
-    except (InvalidUsage, UpgradeRequired) as error:
-        if heads:
-            keep_result(job, _unseen(heads[-1], gate), error=str(error))
-        raise
-    if change is None:
-        docs = keep_result(job, _unseen(head, gate))
-        return {"gate": str(gate), "outcome": "nothing to do", "version": head.version, "docs": docs}
-    report = reports[-1]
+    done = job.settle(propose)
+    head, report = done.head, done.found
+    if done.change is None:
+        docs = keep_result(job, report)
+        return {"gate": str(gate), "outcome": str(done.outcome), "version": head.version, "docs": docs}
     if not report.passed:
         raise _failure(job, report)
     return {
         "gate": str(gate),
-        "outcome": "applied" if fresh else "already applied",
+        "outcome": str(done.outcome),
         "version": head.version,
         "suite": report.suite,
         "batches": list(report.vouched),

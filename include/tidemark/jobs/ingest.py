@@ -29,27 +29,24 @@ def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]
     content changed since it was ingested, GateFailed if a file cannot be taken and the collection says `stop`,
     Unavailable if a file or memory cannot be had now.
     """
-    read: list[IngestAnswer] = []
 
     def change_for(head: Head) -> Ingested | None:
-        read.clear()
         request = _plan(job, head.state, interval, landing_root)
         if request is None:
             return None
         head, fence = job.fenced(head, "ingest", interval)
         batch = job.new_id()
-        read.extend(_execute(job, head.state, request, batch))
+        read = _execute(job, head.state, request, batch)
         entries = [entry for answer in read for entry in answer.entries]
         _stop_on_bad_files(job, head, fence, entries)
         return _change(job, fence, request, read, batch, dumped=head.state.collection.dumped)
 
-    head, change, fresh = job.commit_until_fit(change_for)
+    done = job.commit_until_fit(change_for)
+    change, told = done.change, {"outcome": str(done.outcome), "version": done.head.version}
     if change is None:
-        return {"outcome": "nothing to do", "version": head.version}
-    assert isinstance(change, Ingested)
+        return told
     return {
-        "outcome": "applied" if fresh else "already applied",
-        "version": head.version,
+        **told,
         "batch": change.batch.id if change.batch else change.dump.batch if change.dump else None,
         "rows": change.batch.rows if change.batch else 0,
         "files": len(change.sources),

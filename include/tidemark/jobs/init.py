@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.config.collection_file import load
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.job import Job
+from tidemark.jobs.job import Job, Outcome, Proposal
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
-from tidemark.model.change import Change, Created, Redefined
+from tidemark.model.change import Created, Redefined
 from tidemark.model.collection import Collection, Column
 from tidemark.model.evolution import bounds_of, differences, evolved, started, widened
 from tidemark.storage import parts_table
@@ -34,26 +34,24 @@ def declare(job: Job, file: str) -> dict[str, Any]:
 
 def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
     """As `declare`, from a declaration at hand. The result tells what became of the value columns."""
-    columns: list[str] = []
 
-    def change_for(head: Head) -> Change | None:
-        columns.clear()
+    def propose(head: Head) -> Proposal[Created | Redefined, list[str]]:
         if head.arrangement is None:
-            return Created(started(collection))
+            return Proposal(Created(started(collection)), [])
         new = evolved(head.state.collection, collection)
         if new == head.state.collection:
-            return None
+            return Proposal(None, [])
         _check_values(job, head.state, new)
-        columns.extend(differences(head.state.collection, new))
-        return Redefined(new)
+        return Proposal(Redefined(new), list(differences(head.state.collection, new)))
 
-    head, change, fresh = job.commit_until_fit(change_for)
-    outcome = "nothing to do" if change is None or not fresh else change.kind
+    done = job.settle(propose)
+    head, columns = done.head, done.found
+    outcome = Outcome.NOTHING_TO_DO if done.change is None or not done.fresh else done.change.kind
     if evolved(head.state.collection, collection) != head.state.collection:
         raise InvalidUsage(f"collection {collection.name} was declared otherwise by another run meanwhile; run again")
     for told in columns:
         job.note(f"collection {collection.name}: {told}")
-    return {"outcome": outcome, "version": head.version, "collection": collection.name, "columns": columns}
+    return {"outcome": str(outcome), "version": head.version, "collection": collection.name, "columns": columns}
 
 
 def _check_values(job: Job, state: Arrangement, new: Collection) -> None:

@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidemark.config.schedule import Schedule
-from tidemark.jobs.job import Job
+from tidemark.jobs.job import Job, Outcome
 from tidemark.model.collection import Collection
 from tidemark.model.interval import Interval
-
-_OUTCOMES = ("applied", "already applied", "nothing to do")
-"""What to say of several steps is the first of these that any of them said."""
 
 
 def scheduled(collection: Collection, interval: Interval) -> list[Interval]:
@@ -44,7 +41,7 @@ def _together(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
             if isinstance(value, int) and name != "version":
                 counts[name] = counts.get(name, 0) + value
     return {
-        "outcome": next(outcome for outcome in _OUTCOMES if outcome in told),
+        "outcome": next(outcome for outcome in Outcome if outcome in told),
         "version": results[-1]["version"],
         "intervals": len(results),
         "batches": sum(bool(result.get("batch")) for result in results),

@@ -7,7 +7,8 @@ import socket
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from enum import StrEnum
+from typing import Any, Generic, Protocol, TypeVar
 
 from tidemark.errors import Contention, Fenced, InvalidUsage
 from tidemark.model.arrangement import Fence
@@ -20,6 +21,45 @@ from tidemark.storage.log import Committed, Head, StateLog
 
 ROUNDS = 20
 """Times a job plans anew after finding its result stale, before it gives way to others."""
+
+
+C = TypeVar("C", bound=Change)
+F = TypeVar("F")
+
+
+class Outcome(StrEnum):
+    """What became of a step. Of several steps together it is the first of these that any of them came to."""
+
+    APPLIED = "applied"
+    ALREADY_APPLIED = "already applied"
+    PLANNED = "planned"
+    NOTHING_TO_DO = "nothing to do"
+
+
+@dataclass(frozen=True)
+class Proposal(Generic[C, F]):
+    """What planning and executing against a head came to: the change to commit (None: nothing to do), and what was
+    found on the way."""
+
+    change: C | None
+    found: F
+
+
+@dataclass(frozen=True)
+class Settled(Generic[C, F]):
+    """The head that holds the change (or at which nothing was to do), the change, what was found when it was made, and
+    whether this call made it so."""
+
+    head: Head
+    change: C | None
+    found: F
+    fresh: bool
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.change is None:
+            return Outcome.NOTHING_TO_DO
+        return Outcome.APPLIED if self.fresh else Outcome.ALREADY_APPLIED
 
 
 class Runner(Protocol):
@@ -78,21 +118,26 @@ class Job:
         self._held.add(fence)
         return committed.head, fence
 
-    def commit_until_fit(self, change_for: Callable[[Head], Change | None]) -> tuple[Head, Change | None, bool]:
-        """Plan and execute (`change_for`) against the newest head, and commit; after `stale`, all over.
+    def commit_until_fit(self, change_for: Callable[[Head], C | None]) -> Settled[C, None]:
+        """As `settle`, where nothing is found but the change."""
+        return self.settle(lambda head: Proposal(change_for(head), None))
 
-        Returns the head that holds the change, the change (None: nothing to do) and whether this call made it so.
+    def settle(self, propose: Callable[[Head], Proposal[C, F]]) -> Settled[C, F]:
+        """Plan and execute (`propose`) against the newest head, and commit; after `stale`, all over.
+
+        Raises Contention after ROUNDS of that, and what `propose` and `StateLog.commit` raise.
         """
         reason = ""
         for _ in range(ROUNDS):
             head = self.log.load()
-            change = change_for(head)
+            proposal = propose(head)
+            change = proposal.change
             if change is None:
-                return head, None, False
+                return Settled(head, None, proposal.found, False)
             outcome = self.log.commit(head, change)
             if isinstance(outcome, Committed):
                 self._held.discard(getattr(change, "fence", None))
-                return outcome.head, change, outcome.fresh
+                return Settled(outcome.head, change, proposal.found, outcome.fresh)
             reason = outcome.reason
             self.note(f"stale, planning again: {reason}")
         raise Contention(f"stale {ROUNDS} times, last: {reason}; run the step again")

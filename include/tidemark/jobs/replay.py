@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tidemark.errors import Corruption
 from tidemark.jobs.ingest import recorded_run, sources_of, unsealed_batch
-from tidemark.jobs.job import Job
+from tidemark.jobs.job import Job, Proposal
 from tidemark.jobs.late import late_files
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import REPLAY, Ingested
@@ -33,24 +34,20 @@ def replay(
     and counted under `left`, unless it may apply `as_now`: as if it happened at the seal. Idempotent: each late object
     is a source of its own in the ledger. Raises InvalidUsage for letters that do not fit the declaration any more.
     """
-    read: list[ReplayAnswer] = []
-    planned: list[ReplayRequest] = []
 
-    def change_for(head: Head) -> Ingested | None:
-        read.clear()
-        planned.clear()
+    def propose(head: Head) -> Proposal[Ingested, _Remains]:
         request = _plan(job, head.state, intervals, path, batch)
         if request is None:
-            return None
-        planned.append(request)
+            return Proposal(None, _Remains())
         name = job.new_id()
-        read.extend(_execute(job, head.state, request, name, as_now))
+        read = _execute(job, head.state, request, name, as_now)
+        remains = _Remains(tuple(left for answer in read for left in answer.left), request.since)
         if not any(answer.parts for answer in read):
-            return None
+            return Proposal(None, remains)
         # Only now, as nothing may have come of it; what others did since the plan the commit finds out all the same.
         _, fence = job.fenced(head, REPLAY, request.interval)
         entries = [entry for answer in read for entry in answer.entries]
-        return Ingested(
+        change = Ingested(
             fence,
             unsealed_batch(job, name, request.interval, [part for answer in read for part in answer.parts]),
             recorded_run(job, entries),
@@ -58,19 +55,19 @@ def replay(
             rows_late_moved=sum(entry.rows_late_moved for entry in entries),
             rows_replayed=sum(entry.rows for entry in entries),
         )
+        return Proposal(change, remains)
 
-    head, change, fresh = job.commit_until_fit(change_for)
-    left = [remains for answer in read for remains in answer.left]
-    result: dict[str, Any] = {"outcome": "nothing to do", "version": head.version, "rows": 0}
-    if isinstance(change, Ingested):
+    done = job.settle(propose)
+    change, remains = done.change, done.found
+    result: dict[str, Any] = {"outcome": str(done.outcome), "version": done.head.version, "rows": 0}
+    if change is not None:
         result |= {
-            "outcome": "applied" if fresh else "already applied",
             "batch": change.batch.id if change.batch else None,
             "rows": change.rows_replayed,
             "moved": change.rows_late_moved,
             "files": len(change.sources),
         }
-    return result | {"left": sum(remains.rows for remains in left), "reason": _reason(left, planned)}
+    return result | {"left": remains.rows, "reason": remains.reason}
 
 
 def _plan(
@@ -96,13 +93,25 @@ def _execute(job: Job, state: Arrangement, request: ReplayRequest, batch: str, a
     return answers
 
 
-def _reason(left: Sequence[Left], planned: Sequence[ReplayRequest]) -> str | None:
-    """Why dead letters were left, with both times, and what would apply them."""
-    if not left:
-        return None
-    rows, last = sum(remains.rows for remains in left), max(remains.last_event_time for remains in left)
-    letters, them = ("dead letter", "it") if rows == 1 else ("dead letters", "them")
-    return (
-        f"{rows:,} {letters} happened up to {format_instant(last)}, and history below "
-        f"{format_instant(planned[-1].since)} can no longer be corrected; --as-now applies {them} as of the seal"
-    )
+@dataclass(frozen=True)
+class _Remains:
+    """The dead letters that stay so: history below `since` can no longer be corrected."""
+
+    left: tuple[Left, ...] = ()
+    since: int = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(left.rows for left in self.left)
+
+    @property
+    def reason(self) -> str | None:
+        """Why they were left, with both times, and what would apply them."""
+        if not self.left:
+            return None
+        last = max(left.last_event_time for left in self.left)
+        letters, them = ("dead letter", "it") if self.rows == 1 else ("dead letters", "them")
+        return (
+            f"{self.rows:,} {letters} happened up to {format_instant(last)}, and history below "
+            f"{format_instant(self.since)} can no longer be corrected; --as-now applies {them} as of the seal"
+        )

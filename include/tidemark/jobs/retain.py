@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.job import Job
+from tidemark.jobs.job import Job, Outcome
 from tidemark.model.arrangement import Hold
 from tidemark.model.change import CompactionAllowed, HoldDropped, HoldPlaced
 from tidemark.model.instant import format_instant
@@ -26,9 +26,7 @@ def retain(job: Job) -> CompactionAllowed | None:
         adaptive = head.state.collection.retention.policy == "adaptive"
         return plan_retention(head.state, now, tuple(reads.asked(job.store, now)) if adaptive else ())
 
-    _, change, _ = job.commit_until_fit(change_for)
-    assert change is None or isinstance(change, CompactionAllowed)
-    return change
+    return job.commit_until_fit(change_for).change
 
 
 def hold(job: Job, name: str, *, since: int | None = None, for_: int | None = None) -> dict[str, Any]:
@@ -46,11 +44,11 @@ def hold(job: Job, name: str, *, since: int | None = None, for_: int | None = No
         placed = Hold(name, at, None if for_ is None else _now(job) + for_)
         return None if placed in head.state.holds else HoldPlaced(placed)
 
-    head, change, fresh = job.commit_until_fit(change_for)
-    held = next(hold for hold in head.state.holds if hold.name == name)
+    done = job.commit_until_fit(change_for)
+    held = next(hold for hold in done.head.state.holds if hold.name == name)
     return {
-        "outcome": "nothing to do" if change is None else "applied" if fresh else "already applied",
-        "version": head.version,
+        "outcome": str(done.outcome),
+        "version": done.head.version,
         "hold": name,
         "since": held.since,
         "since_text": format_instant(held.since),
@@ -75,8 +73,9 @@ def drop_hold(job: Job, name: str, *, missing_ok: bool = False) -> dict[str, Any
     def change_for(head: Head) -> HoldDropped | None:
         return HoldDropped(name) if name in [hold.name for hold in head.state.holds] else None
 
-    head, change, _ = job.commit_until_fit(change_for)
-    return {"outcome": "nothing to do" if change is None else "applied", "version": head.version, "hold": name}
+    done = job.commit_until_fit(change_for)
+    outcome = Outcome.NOTHING_TO_DO if done.change is None else Outcome.APPLIED
+    return {"outcome": str(outcome), "version": done.head.version, "hold": name}
 
 
 def holds(job: Job, head: Head) -> list[dict[str, Any]]:

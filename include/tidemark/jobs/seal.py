@@ -16,13 +16,12 @@ def seal(job: Job, interval: Interval) -> dict[str, Any]:
     Where one is, the seal waits and the result names it: the run that ingests it passes the waiting days too.
     Raises Unvouched if no gate has vouched for a batch below the new seal.
     """
-    head, change, fresh = job.commit_until_fit(lambda head: plan_seal(head.state, interval.upper))
-    state = head.state
+    done = job.commit_until_fit(lambda head: plan_seal(head.state, interval.upper))
+    state = done.head.state
     missing = state.ingested.first_hole(state.collection.start, interval.upper)
-    outcome = "nothing to do" if change is None else "applied" if fresh else "already applied"
     return {
-        "outcome": outcome,
-        "version": head.version,
+        "outcome": str(done.outcome),
+        "version": done.head.version,
         "seal": state.seal,
         "seal_text": format_instant(state.seal),
         "waiting_for": str(missing) if missing else None,

@@ -42,9 +42,7 @@ def _trim_once(job: Job, interval: Interval, trimmed: Collection[str], least_sha
             return Trimmed(fence, batch, request.batch.parts, request.horizon if head.state.collection.keyed else 0)
         return None
 
-    _, change, _ = job.commit_until_fit(change_for)
-    assert change is None or isinstance(change, Trimmed)
-    return change
+    return job.commit_until_fit(change_for).change
 
 
 def execute(

@@ -61,7 +61,6 @@ def contents(store: ObjectStore, state: Arrangement, progress: Progress = silent
     with ThreadPoolExecutor(READERS) as pool:
 
         def each(what: str, read: Callable[[T], U], items: Sequence[T]) -> Iterator[tuple[T, U | Corruption]]:
-            found.objects += len(items)
             for done, (item, answer) in enumerate(zip(items, pool.map(_tried(read), items), strict=True), start=1):
                 progress(what, done, len(items))
                 yield item, answer
@@ -93,7 +92,9 @@ def _read_tables(store: ObjectStore, state: Arrangement, found: Contents, each: 
         assert batch.parts is not None
         return parts_table.load(store, batch.parts)
 
-    for batch, parts in each("reading parts tables", load, [batch for batch in state.batches if batch.parts]):
+    batches = [batch for batch in state.batches if batch.parts]
+    found.objects += len(batches)
+    for batch, parts in each("reading parts tables", load, batches):
         if isinstance(parts, Corruption):
             found.findings.append(Finding("parts table", str(parts), batch.id, batch.parts.key if batch.parts else ""))
             continue
@@ -115,6 +116,7 @@ def _read_ledger(
     late: dict[str, LedgerEntry] = {}
     while spans:
         below: list[ledger.Span] = []
+        found.objects += len(spans)
         for span, block in each("reading the ledger", lambda span: ledger.open_block(store, span), spans):
             if isinstance(block, Corruption):
                 found.findings.append(Finding("ledger run", str(block), "", span.object.key))
