@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from support.faulty import WrappedStore
 from support.world import World, collection, gated, interval
-from tidemark.errors import InvalidUsage
+from tidemark.errors import Contention, InvalidUsage
 from tidemark.jobs.compact import compact
+from tidemark.jobs.drain import drain
 from tidemark.jobs.ingest import ingest
 from tidemark.jobs.job import Job
 from tidemark.jobs.quarantine import quarantine, release
+from tidemark.jobs.seal import seal
 from tidemark.storage.ledger import FAN_IN
 
 pytestmark = pytest.mark.model
@@ -54,6 +57,40 @@ def test_a_batch_whose_files_the_ledger_no_longer_tells_of_is_not_put_back(world
         release_of(world, first)
     assert world.run(lambda job: release(job, second))["outcome"] == "applied"
     assert take(world)["outcome"] == "nothing to do"
+
+
+class Meanwhile(WrappedStore):
+    """A store in which something happens once, just before the ledger is written to."""
+
+    happens = None
+
+    def create(self, key, data):
+        happens, self.happens = self.happens, None
+        if happens and key.startswith("ledger/"):
+            happens()
+        super().create(key, data)
+
+
+def test_who_is_overtaken_is_told_to_run_again_and_who_is_wrong_is_not(world: World):
+    """The error's class says so, whatever its words are."""
+    world.land(0, "a", [ROW])
+    batch = take(world)["batch"]
+    world.run(lambda job: quarantine(job, batch))
+    job = world.job()
+    job.store = store = Meanwhile(world.truth)
+    store.happens = lambda: take(world)
+    with pytest.raises(Contention, match="ingested by another run"):
+        release(job, batch)
+    with pytest.raises(InvalidUsage, match="ingested again"):
+        release(world.job(), batch)
+    store.happens = lambda: drained(world)
+    with pytest.raises(InvalidUsage, match="no unsealed batch"):
+        quarantine(job, world.state.unsealed[0].id)
+
+
+def drained(world: World):
+    world.run(lambda job: seal(job, interval(0)))
+    world.run(lambda job: drain(job, interval(0)))
 
 
 def release_of(world: World, batch: str):

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from tidemark.errors import Contention, InvalidUsage
-from tidemark.jobs.job import Job
+from tidemark.jobs.job import Job, Outcome
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Quarantined, Released
 from tidemark.model.ledger import LedgerEntry, Status, late_identity, path_hash
-from tidemark.model.transition import Stale
+from tidemark.model.transition import Overtaken, Stale
 from tidemark.storage import ledger
 from tidemark.storage.log import Committed, Head, Lost
 
@@ -98,9 +98,9 @@ def _entries(job: Job, head: Head, batch: str) -> list[LedgerEntry]:
 def _committed(job: Job, head: Head, change: Quarantined | Released, batch: str) -> dict[str, Any]:
     outcome = job.log.commit(head, change)
     if isinstance(outcome, Stale):
-        if isinstance(outcome, Lost) or "another run" in outcome.reason:
+        if isinstance(outcome, Lost | Overtaken):
             raise Contention(outcome.reason)
         raise InvalidUsage(outcome.reason)
     assert isinstance(outcome, Committed)
-    done = "applied" if outcome.fresh else "already applied"
-    return {"outcome": done, "version": outcome.head.version, "batch": batch}
+    done = Outcome.APPLIED if outcome.fresh else Outcome.ALREADY_APPLIED
+    return {"outcome": str(done), "version": outcome.head.version, "batch": batch}

@@ -159,8 +159,8 @@ class StateLog:
             head = _folded(head, version, seen_at)
             mine = mine or version.record.id == identity
             written.follows(version.record.change)
-            if not mine and (reason := conflict(written.change, version.record.change)):
-                return Stale(reason)
+            if not mine and (overtaken := conflict(written.change, version.record.change)):
+                return overtaken
         return Committed(head, True) if mine else head
 
     def history(self, upto: int | None = None) -> Iterator[VersionRecord]:

@@ -20,7 +20,7 @@ from tidemark.model.change import (
     Released,
     Sealed,
 )
-from tidemark.model.transition import conflict
+from tidemark.model.transition import Overtaken, conflict
 
 FENCE = Fence("step", interval(0), "t")
 RUN = LedgerRun(ObjectRef("ledger/1.json", 1, "0"), 1, "a", "a")
@@ -61,7 +61,7 @@ def ingested(*sources: int) -> Ingested:
     ],
 )
 def test_planned_anew(mine: Change, theirs: Change):
-    assert conflict(mine, theirs)
+    assert isinstance(conflict(mine, theirs), Overtaken)
 
 
 @pytest.mark.parametrize(

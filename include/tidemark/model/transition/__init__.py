@@ -33,6 +33,7 @@ from tidemark.model.transition.outcome import AlreadyApplied as AlreadyApplied
 from tidemark.model.transition.outcome import Applied as Applied
 from tidemark.model.transition.outcome import FencedOff as FencedOff
 from tidemark.model.transition.outcome import Outcome as Outcome
+from tidemark.model.transition.outcome import Overtaken as Overtaken
 from tidemark.model.transition.outcome import Stale as Stale
 from tidemark.model.transition.trace import compacted, drained
 from tidemark.model.transition.trace import merged_trace as merged_trace
@@ -78,7 +79,7 @@ def apply(state: Arrangement | None, change: Change) -> Outcome:
             return trimmed(state, change)
 
 
-def conflict(mine: Change, theirs: Change) -> str | None:
+def conflict(mine: Change, theirs: Change) -> Overtaken | None:
     """Why `mine`, planned before `theirs` was committed, must be planned anew; None if the two commute.
 
     What a state cannot show is checked here: source files taken meanwhile by another ingest, rows read by a drain and
@@ -87,17 +88,17 @@ def conflict(mine: Change, theirs: Change) -> str | None:
     if isinstance(mine, Ingested | Released | Refused) and isinstance(theirs, Ingested | Released | Refused):
         shared = set(mine.sources) & set(theirs.sources)
         if shared:
-            return f"{len(shared)} of the source files were ingested by another run meanwhile"
+            return Overtaken(f"{len(shared)} of the source files were ingested by another run meanwhile")
     for one, other in ((mine, theirs), (theirs, mine)):
         if isinstance(one, Quarantined) and _counts_again(other):
-            return "another run took a batch out, or put one back or replayed dead letters, meanwhile"
+            return Overtaken("another run took a batch out, or put one back or replayed dead letters, meanwhile")
     if isinstance(mine, Drained) and isinstance(theirs, Quarantined):
-        return f"batch {theirs.batch} was quarantined meanwhile"
+        return Overtaken(f"batch {theirs.batch} was quarantined meanwhile")
     if isinstance(mine, Ingested | Drained | Compacted) and isinstance(theirs, Redefined):
-        return f"collection {theirs.collection.name} was redefined meanwhile"
+        return Overtaken(f"collection {theirs.collection.name} was redefined meanwhile")
     if isinstance(mine, Redefined) and isinstance(theirs, Redefined | Ingested):
         # A column's number is not given twice; and what was ingested may not fit a column that gets wider.
-        return f"collection {mine.collection.name} was redefined or ingested into meanwhile"
+        return Overtaken(f"collection {mine.collection.name} was redefined or ingested into meanwhile")
     return None
 
 

@@ -27,6 +27,12 @@ class Stale:
 
 
 @dataclass(frozen=True)
+class Overtaken(Stale):
+    """What was committed since the plan does not go with the change, though the state may not show it; planned anew it
+    may fit."""
+
+
+@dataclass(frozen=True)
 class FencedOff:
     """A newer attempt has taken over; stop."""
 
