@@ -12,7 +12,6 @@ connector sends them, as long as keys do not change and deletes carry theirs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 
@@ -22,7 +21,7 @@ import pyarrow.compute as pc
 
 from tidemark.arrow import messages
 from tidemark.arrow.columns import Ints, one_batch
-from tidemark.arrow.content import BadFile, Content
+from tidemark.arrow.content import BadFile, Content, NumberAsTime
 from tidemark.arrow.messages import OP, TOMBSTONE
 from tidemark.arrow.schema import ROW
 from tidemark.arrow.typed import check_values, epoch_unit, place, refusal, typed
@@ -35,7 +34,6 @@ _REFUSED = {
     "take the table up anew from full dumps (envelope snapshot)",
     None: "there is no op in the message",
 }
-_EPOCH = re.compile(r"is declared (timestamp|date)(, the file has u?int\d+| and holds -?\d+)$")
 
 _Columns = Mapping[str, pa.Array]
 
@@ -52,9 +50,7 @@ def decode(
             first += block.num_rows
             if told.num_rows:
                 yield told
-    except BadFile as bad:
-        if not _EPOCH.search(bad.reason):
-            raise
+    except NumberAsTime as bad:
         advice = "if it counts since the epoch, write source: units: {NAME: ms}"
         raise BadFile(bad.path, f"{bad.reason}; {advice}") from None
 

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from tidemark.arrow.columns import leaves, nested
-from tidemark.arrow.content import MAX_ROW_BYTES, BadFile, Content, memory_is_no_verdict
-from tidemark.arrow.schema import ARROW_TYPES
+from tidemark.arrow.content import MAX_ROW_BYTES, BadFile, Content, NumberAsTime, memory_is_no_verdict
+from tidemark.arrow.schema import ARROW_TYPES, TIMES
 from tidemark.arrow.strict import shown
 from tidemark.errors import listed
 from tidemark.model.collection import Column, ColumnType
@@ -175,9 +175,11 @@ def _exact(content: Content, block: bytes, first: int, columns: Sequence[Column]
         if not isinstance(pairs, _Pairs):
             raise BadFile(content.path, f"line {line}: not a JSON object: {shown(pairs)}")
         for held, column in zip(values, columns, strict=True):
-            value, problem = pairs.at(column.name)
-            if problem := problem or _problem(value, column.type):
-                raise BadFile(content.path, f"line {line}: column {column.name} {problem}")
+            value, twice = pairs.at(column.name)
+            if problem := twice or _problem(value, column.type):
+                counts = not twice and column.type in TIMES and type(value) is int
+                refused = NumberAsTime if counts else BadFile
+                raise refused(content.path, f"line {line}: column {column.name} {problem}")
             held.append(float(value) if isinstance(value, int) and column.type is ColumnType.FLOAT else value)
     arrays = [pa.array(held, field.type) for held, field in zip(values, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

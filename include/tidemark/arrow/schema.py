@@ -37,6 +37,8 @@ ARROW_TYPES: dict[ColumnType, pa.DataType] = {
     ColumnType.DATE: pa.date32(),
     ColumnType.TIMESTAMP: pa.timestamp("us", "UTC"),
 }
+TIMES = (ColumnType.TIMESTAMP, ColumnType.DATE)
+"""What may stand in a source as a number that counts since the epoch."""
 
 
 def updates_schema(collection: Collection) -> pa.Schema:

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow import csvfile, jsonlfile
-from tidemark.arrow.content import BadFile, Content
+from tidemark.arrow.content import BadFile, Content, NumberAsTime
+from tidemark.arrow.schema import TIMES
 from tidemark.arrow.strict import Misfit, fitted, parsed, shown, since_epoch
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format
 from tidemark.model.epoch import unit_of
@@ -29,7 +30,10 @@ def typed(content: Content, collection: Collection, column: Column, array: pa.Ar
         return fitted(array, column.type)
     except Misfit as misfit:
         at = None if misfit.index is None else first + misfit.index
-        raise refusal(content, file_format, column.name, misfit.reason, at) from None
+        refused = refusal(content, file_format, column.name, misfit.reason, at)
+        if column.type in TIMES and pa.types.is_integer(array.type) and unit is None:
+            raise NumberAsTime(refused.path, refused.reason) from None
+        raise refused from None
 
 
 def check_values(content: Content, collection: Collection, column: Column, array: pa.Array, rows: pa.Array) -> None:
@@ -57,10 +61,7 @@ def check_values(content: Content, collection: Collection, column: Column, array
 
 def epoch_unit(collection: Collection, column: Column) -> str | None:
     """What the column's integers count since the epoch, in messages that have times as numbers."""
-    if collection.source.envelope is not Envelope.DEBEZIUM or column.type not in (
-        ColumnType.TIMESTAMP,
-        ColumnType.DATE,
-    ):
+    if collection.source.envelope is not Envelope.DEBEZIUM or column.type not in TIMES:
         return None
     return unit_of(column.name, collection.source.units)
 

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from jinja2 import nodes
 
-from tidemark.config.nearest import nearest
+from tidemark.config.nearest import nearest, similar
 
 VARIABLES = (
     "landing",
@@ -50,8 +50,8 @@ def value_of(node: nodes.Node, variables: Mapping[str, Value], depth: int = 0) -
             return _bounded(constant) if isinstance(constant, str) else constant
         case nodes.Name(name=name):
             if name not in variables:
-                near = nearest(name, VARIABLES)
-                raise Refused(f"{name!r} is undefined; the variables are {', '.join(VARIABLES)}{_hint(near)}")
+                near = f"; did you mean {like!r}?" if (like := similar(name, VARIABLES)) else ""
+                raise Refused(f"{name!r} is undefined; the variables are {', '.join(VARIABLES)}{near}")
             return variables[name]
         case nodes.Getattr(node=of, attr=name):
             return _attribute(value_of(of, variables, depth + 1), name)
@@ -86,10 +86,6 @@ _KINDS = {
     "Concat": "~",
     "Filter": "a filter with such arguments",
 }
-
-
-def _hint(near: str) -> str:
-    return near if near.startswith("; did") else ""
 
 
 def _bounded(text: str) -> str:
