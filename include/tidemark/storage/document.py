@@ -22,6 +22,8 @@ _LEAD = re.compile(rb'\s*\{\s*"format"\s*:(?:\s*([1-9][0-9]{0,8})\s*([,}]))?')
 _NUMBERED_FROM_1 = (Kind.VERSION, Kind.PLAN)
 _UNKNOWN = ("unexpected_keyword_argument", "union_tag_invalid")
 """What pydantic calls a field, and a kind of change, that it was not told of."""
+_OF_SHAPE = (*_UNKNOWN, "missing", "dataclass_type", "tuple_type")
+"""What else it says then, of that place or of the other members of a union that it tries."""
 
 
 def write(value: Any) -> bytes:
@@ -68,7 +70,8 @@ def _adapter(shape: Any) -> TypeAdapter[Any]:
 def _refusal(errors: list[ErrorDetails], body: bytes, written_in: int, name: str) -> UpgradeRequired | Corruption:
     """What a document that does not validate means: one that has what its format lacks was not damaged, as its checksum
     holds, but written by a build that is not a release."""
-    unknown = next((error for error in errors if error["type"] in _UNKNOWN), None)
+    only_shape = all(error["type"] in _OF_SHAPE for error in errors)
+    unknown = next((error for error in errors if only_shape and error["type"] in _UNKNOWN), None)
     first = unknown or errors[0]
     where = ".".join(str(step) for step in first["loc"][1:])
     if unknown is None:

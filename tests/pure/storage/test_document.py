@@ -174,6 +174,36 @@ def test_the_variant_at_fault_is_blamed():
     assert "change.sealed.upper: " in str(error)
 
 
+@dataclass(frozen=True)
+class Other:
+    entries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Either of two, which nothing tells apart but their fields."""
+
+    held: ObjectRef | Other
+
+
+@pytest.mark.parametrize(
+    ("held", "error"),
+    [
+        ({"key": "k", "bytes": 1, "sha256": "0", "names": "x"}, UpgradeRequired),
+        ({"key": "k", "size": 1, "sha256": "0"}, UpgradeRequired),
+        ({"entries": ["a"], "names": "x"}, UpgradeRequired),
+        ({"key": "k", "bytes": "many", "sha256": "0"}, Corruption),
+        ({"entries": [3]}, Corruption),
+        ("k", Corruption),
+    ],
+)
+def test_a_wrong_value_is_not_taken_for_another_s_field(held: Any, error: type[TidemarkError]):
+    data = json.dumps({"format": FORMAT, "held": held}).encode()
+    with pytest.raises(TidemarkError) as raised:
+        document.read(data, Kind.PARTS, Holder, name="d")
+    assert type(raised.value) is error
+
+
 def test_a_read_that_a_newer_tidemark_noted_is_left_out():
     """It is a hint: a newer reader must not stop a collection that this one still writes."""
     store, now = MemoryStore(), 40 * 86_400 * 1_000_000
