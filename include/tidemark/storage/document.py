@@ -73,10 +73,10 @@ def _refusal(errors: list[ErrorDetails], body: bytes, written_in: int, name: str
     only_shape = all(error["type"] in _OF_SHAPE for error in errors)
     unknown = next((error for error in errors if only_shape and error["type"] in _UNKNOWN), None)
     first = unknown or errors[0]
-    where = ".".join(str(step) for step in first["loc"][1:])
+    where, said = plain_line(".".join(str(step) for step in first["loc"][1:]), 200), plain_line(first["msg"])
     if unknown is None:
-        return Corruption(f"{name} does not decode: {where}: {first['msg']}")
-    what = f"the field {where}" if first["type"] == _UNKNOWN[0] else f"a {where} of another kind ({first['msg']})"
+        return Corruption(f"{name} does not decode: {where}: {said}")
+    what = f"the field {where}" if first["type"] == _UNKNOWN[0] else f"a {where} of another kind ({said})"
     return UpgradeRequired(
         f"{name}{_writer(body)} has {what}, which format {written_in} as this Tidemark knows it does not have: "
         "a build of another release wrote it; upgrade Tidemark to that one"

@@ -125,6 +125,8 @@ def test_a_field_that_is_not_known_is_refused_by_name_at_any_depth(stored: Store
     error = refused(stored, lambda data: data.replace(stored.a_field, stored.a_field + b',"names":{"key":"data/x"}', 1))
     assert type(error) is UpgradeRequired
     assert "names" in str(error)
+    error = refused(stored, lambda data: data[:-1] + b',"of two\\nlines%b":1}' % (b"x" * 10_000))
+    assert len(str(error)) < 1_000
     error = refused(stored, lambda data: data[:-1] + b',"extra":1}')
     assert type(error) is UpgradeRequired
     assert "the field " in str(error)
