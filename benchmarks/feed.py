@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 
@@ -167,17 +167,19 @@ def declared(envelope: Envelope, name: str = "") -> Collection:
             Column("ratio", ColumnType.FLOAT),
             Column("label", ColumnType.STRING),
         ),
-        source=Source(
-            path="{{ landing }}/{{ ds }}/*.parquet",
-            format=Format.PARQUET,
-            envelope=envelope,
-            order_by="happened_at" if upsert else None,
-            delete_when="deleted = TRUE" if upsert else None,
+        origin=Landed(
+            source=Source(
+                path="{{ landing }}/{{ ds }}/*.parquet",
+                format=Format.PARQUET,
+                envelope=envelope,
+                order_by="happened_at" if upsert else None,
+                delete_when="deleted = TRUE" if upsert else None,
+            ),
+            start=START,
+            time="reported_at",
+            event_time="happened_at",
+            inputs=tuple([*inputs, Column("deleted", ColumnType.BOOL)] if upsert else inputs),
         ),
-        start=START,
-        time="reported_at",
-        event_time="happened_at",
-        inputs=tuple([*inputs, Column("deleted", ColumnType.BOOL)] if upsert else inputs),
     )
 
 

@@ -62,4 +62,4 @@ class Tidemark:
 def replace_late(collection: Collection) -> Collection:
     from dataclasses import replace
 
-    return replace(collection, late=Late("reemit"))
+    return replace(collection, origin=replace(collection.landed, late=Late("reemit")))

@@ -21,7 +21,7 @@ from tidemark.jobs.status import debt
 from tidemark.jobs.verify import judge
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, ObjectRef, Part, TraceBatch, UnsealedBatch
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
 from tidemark.model.interval import Interval
 from tidemark.plan.tasks import InspectAnswer, KeyRange
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.pure
 
 SOURCE = Source("{{ landing }}/*", Format.CSV, Envelope.APPEND)
 KEY = (Column("name", ColumnType.STRING), Column("number", ColumnType.INT), Column("day", ColumnType.DATE))
-COLLECTION = Collection("things", KEY, (Column("price", ColumnType.FLOAT),), SOURCE, live_batches=2)
+COLLECTION = Collection("things", KEY, (Column("price", ColumnType.FLOAT),), Landed(SOURCE), live_batches=2)
 OBJECT = ObjectRef("data/b/p.parquet", 10, "ab" * 32)
 
 

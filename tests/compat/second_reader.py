@@ -115,13 +115,19 @@ def trace_upper(state: State) -> int:
     return state["trace"][-1]["description"]["upper"] if state["trace"] else 0
 
 
+def _landed(state: State) -> dict[str, Any]:
+    """What a declaration says of its files: its origin, and in format 1 the declaration itself."""
+    declared: dict[str, Any] = state["collection"]
+    return declared.get("origin", declared)
+
+
 def is_keyed(state: State) -> bool:
-    return state["collection"]["source"]["envelope"] in ("upsert", "debezium")
+    return _landed(state)["source"]["envelope"] in ("upsert", "debezium")
 
 
 def horizon(state: State) -> int:
     """No fact to come happened below."""
-    late = state["collection"]["late"]
+    late = _landed(state)["late"]
     reach = 0 if late["policy"] != "reemit" else EMPTY if late["max_lateness"] is None else late["max_lateness"]
     floor = max(min(state["since"], state["seal"]), state["seal"] - reach)
     pending = [batch["first_event_time"] for batch in state["unsealed"] if batch["last_time"] >= trace_upper(state)]
@@ -167,7 +173,7 @@ class SecondReader:
 
     def _beyond(self, time: int) -> Iterable[tuple[Item, int, int, int]]:
         """The updates at or above the trace upper, up to `time`."""
-        envelope = self.state["collection"]["source"]["envelope"]
+        envelope = _landed(self.state)["source"]["envelope"]
         if time < self.upper:
             return ()
         if envelope == "snapshot":

@@ -11,7 +11,7 @@ from tidemark.arrow.order import sort
 from tidemark.arrow.parts import PartWriter, read_groups
 from tidemark.arrow.schema import sort_columns, updates_schema
 from tidemark.model.batch import Part
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
 from tidemark.model.frontier import EMPTY
 from tidemark.model.update import Update
 from tidemark.storage.store import ObjectStore
@@ -20,7 +20,7 @@ COLLECTION = Collection(
     "vectors",
     (Column("key", ColumnType.STRING),),
     (Column("value", ColumnType.STRING),),
-    Source("*", Format.JSONL, Envelope.UPDATES),
+    Landed(Source("*", Format.JSONL, Envelope.UPDATES)),
     compact_ahead=False,
 )
 UNIT = "\0unit"

@@ -81,7 +81,7 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
     assert (state, set(tasks.values())) == ("success", {"success"})
     assert len(tasks) == 9
     first = head(orders).state
-    assert (first.seal, first.trace_upper) == (first.ingested.complete_from(first.collection.start),) * 2
+    assert (first.seal, first.trace_upper) == (first.complete,) * 2
     assert [batch.rows for batch in first.trace] == [2]
     assert all(first.is_vouched(batch) for batch in first.trace)
 

@@ -205,7 +205,7 @@ class TestFailingGate:
         assert "-7" in said, "the failing row is not shown"
         assert "GateFailed" in said
         state = airflow.log(name).load().state
-        assert (state.seal, state.trace) == (0, ()) or state.seal <= state.collection.start, "it went on"
+        assert (state.seal, state.trace) == (0, ()) or state.seal <= state.collection.landed.start, "it went on"
 
         airflow.tidemark("quarantine", name, state.unsealed[0].id[:8])
         bad.write_text(bad.read_text().replace("-7", "7"))

@@ -69,7 +69,7 @@ class Keeping(RuleBasedStateMachine):
         """Since by hand: also beyond the seal, and with instants kept below it; refused where it may not be."""
         head = self.world.head
         since = max(head.state.since, head.state.seal - back)
-        if head.state.collection.keyed and head.state.horizon < since:
+        if head.state.collection.kind.facts and head.state.horizon < since:
             reached("since beyond the horizon")
         change = CompactionAllowed(since)
         units = head.state.collection.retention.intervals
@@ -136,7 +136,7 @@ class Keeping(RuleBasedStateMachine):
     @staticmethod
     def since_by_policy(state: Arrangement) -> int:
         """Where since should be at least: less what late rows may still correct."""
-        late, retention = state.collection.late, state.collection.retention
+        late, retention = state.collection.landed.late, state.collection.retention
         least = state.seal - (late.max_lateness or 0)
         if retention.policy == "full_merge":
             return min(state.seal - 1, least)

@@ -33,6 +33,7 @@ from model.depths import reached
 from model.keeping import Keeping, budgets, policies
 from model.oracle import Oracle, Row
 from support.faulty import Fault, FaultyStore
+from support.relanded import relanded
 from support.world import DAY, World, collection, interval, vouch
 from tidemark.arrow.read import as_of, changes
 from tidemark.errors import Fenced, InvalidUsage
@@ -171,7 +172,7 @@ class Machine(Keeping):
         )
         self.world = World(Path(self.folder.name), declared, MemoryStore())
         self.world.store = FaultyStore(self.world.truth)
-        self.oracle = Oracle(keyed=declared.keyed, two_times=event_time)
+        self.oracle = Oracle(keyed=declared.kind.facts, two_times=event_time)
         self.oracle.allow(late.policy, late.max_lateness)
         reached(f"{envelope}, grace {grace}, {late.policy} {late.max_lateness}")
         for landed in past:
@@ -247,7 +248,7 @@ class Machine(Keeping):
         self.wanted = max(self.wanted, (day + 1) * DAY)
         ingested = {at for member in self.world.state.ingested for at in range(member.lower, member.upper)}
         complete = next(at for at in range(10**6) if at not in ingested)
-        grace = before.collection.grace
+        grace = before.collection.landed.grace
         assert self.oracle.seal == max(before.seal, min(self.wanted, complete) - grace)
 
     @rule(day=runs)
@@ -304,9 +305,9 @@ class Machine(Keeping):
     @rule(late=lateness)
     def redefine_lateness(self, late):
         head = self.world.head
-        if head.state.forgotten and late.reach > head.state.collection.late.reach:
+        if head.state.forgotten and late.reach > head.state.collection.landed.late.reach:
             reached("more lateness than is remembered")
-        self.world.log().commit(head, Redefined(replace(head.state.collection, late=late)))
+        self.world.log().commit(head, Redefined(relanded(head.state.collection, late=late)))
         self.observe()
 
     @rule()
@@ -506,16 +507,16 @@ class Machine(Keeping):
         told = []
         for row in content:
             time = day * DAY + row["dt"]
-            happened = max(0, time - row["lag"]) if self.world.collection.event_time else time
+            happened = max(0, time - row["lag"]) if self.world.collection.landed.event_time else time
             told.append({**row, "t": time, "e": happened})
         self.world.land(day, name.split("/")[1].removesuffix(".jsonl"), told)
         self.files[name] = [self.as_row(name, number, row) for number, row in enumerate(told)]
 
     def as_row(self, name: str, number: int, row: dict[str, Any]) -> Row:
         declared = self.world.collection
-        order = row["o"] if declared.source.order_by and row["o"] is not None else -1
-        value = None if declared.keyed and row["gone"] else (row["v"],)
-        diff = row["d"] if declared.source.envelope is Envelope.UPDATES else 1
+        order = row["o"] if declared.landed.source.order_by and row["o"] is not None else -1
+        value = None if declared.kind.facts and row["gone"] else (row["v"],)
+        diff = row["d"] if declared.landed.source.envelope is Envelope.UPDATES else 1
         return Row(row["k"], value, row["t"], row["e"], (order, name, number), diff)
 
     def files_of(self, day: int) -> list[str]:
@@ -560,7 +561,7 @@ class Machine(Keeping):
         elif isinstance(change, Trimmed):
             reached("trimmed")
         elif isinstance(change, Redefined):
-            oracle.allow(change.collection.late.policy, change.collection.late.max_lateness)
+            oracle.allow(change.collection.landed.late.policy, change.collection.landed.late.max_lateness)
 
     def tell_compacted(self, change: Compacted, before: Any) -> None:
         inputs = [batch for batch in before.trace if batch.id in change.inputs]

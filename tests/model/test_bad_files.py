@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.faulty import InterruptedStore
+from support.relanded import relanded
 from support.world import World, collection, interval
 from tidemark.errors import Contention, GateFailed
 from tidemark.jobs.ingest import ingest, recorded_run, sources_of
@@ -65,7 +66,7 @@ def test_a_mended_file_is_taken_after_the_refusal(tmp_path, stores):
 
 def quarantining(**changed) -> Collection:
     declared = collection()
-    return replace(declared, source=replace(declared.source, bad_files="quarantine", **changed))
+    return relanded(declared, source=replace(declared.landed.source, bad_files="quarantine", **changed))
 
 
 def test_a_file_set_aside_is_read_once_the_declaration_is_mended(tmp_path, stores):

@@ -213,7 +213,7 @@ class Evolving:
             unsealed = batch in state.unsealed
             schema = (unsealed_schema if unsealed else updates_schema)(state.collection)
             for part in parts_table.parts_of(store, [batch]):
-                task = InspectTask(state.collection, part, unsealed and state.collection.keyed)
+                task = InspectTask(state.collection, part, unsealed and state.collection.kind.facts)
                 assert inspect_part(store, task).columns == tuple(schema.names)
 
     def replayed(self) -> Oracle:

@@ -15,6 +15,7 @@ import pytest
 from model.script import row
 from support.faulty import Fault, FaultyStore, InterruptedStore
 from support.inprocess import InProcessRunner
+from support.relanded import relanded
 from support.world import World, collection, interval
 from tidemark.arrow.read import as_of
 from tidemark.errors import InvalidUsage
@@ -146,8 +147,8 @@ def test_an_ingest_killed_at_any_call_counts_each_file_once_when_run_again(tmp_p
 @pytest.mark.parametrize("other", [0, 1], ids=["the same interval", "an interval that lists the same files"])
 def test_of_two_ingests_at_once_each_file_counts_in_one(tmp_path: Path, name: str, after: bool, other: int) -> None:
     declared = collection()
-    source = replace(declared.source, path="{{ landing }}/*/*.jsonl")
-    world = World(tmp_path / "landing", replace(declared, source=source))
+    source = replace(declared.landed.source, path="{{ landing }}/*/*.jsonl")
+    world = World(tmp_path / "landing", relanded(declared, source=source))
     world.land(0, "a", ROWS)
     world.land(1, "a", [row(9, "z", 12)])
     slow = world.job()

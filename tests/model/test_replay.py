@@ -15,6 +15,7 @@ import pytest
 from model.script import row
 from support.faulty import Fault, FaultyStore, InterruptedStore
 from support.inprocess import InProcessRunner
+from support.relanded import relanded
 from support.world import World, collection, interval, vouch
 from tidemark.arrow.read import as_of, changes
 from tidemark.errors import Contention, InvalidUsage, Unvouched
@@ -189,7 +190,7 @@ def test_what_replays_leave_behind_verifies_and_outlives_a_collection_of_garbage
     world = made(tmp_path, envelope, late=Late("reemit", 8))
     world.land(3, "a", [row(1, "p", 31, 14), row(3, "z", 32, 16), row(2, "q", 33, 3)])
     log = world.log()
-    log.commit(log.load(), Redefined(replace(world.collection, late=Late("discard"))))
+    log.commit(log.load(), Redefined(relanded(world.collection, late=Late("discard"))))
     allow(world, 5)
     world.run(take(world, 3))
     assert world.run(lambda job: replay(job, path="30/a"))["left"] == 1
@@ -395,7 +396,7 @@ def test_letters_that_lack_what_the_declaration_needs_are_refused(tmp_path):
     world = made(tmp_path, Envelope.UPDATES)
     log = world.log()
     declared = log.load().state.collection
-    log.commit(log.load(), Redefined(replace(declared, source=replace(declared.source, diff="sign"))))
+    log.commit(log.load(), Redefined(relanded(declared, source=replace(declared.landed.source, diff="sign"))))
     with pytest.raises(
         InvalidUsage, match=r"do not fit collection tides as it is declared now: column sign was not read"
     ):

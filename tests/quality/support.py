@@ -17,7 +17,7 @@ from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Fence
 from tidemark.model.batch import DIGEST_MODULUS, Description, Part, TraceBatch, UnsealedBatch
 from tidemark.model.change import Attempted, Created, Drained, Ingested
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Late, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Late, Source
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.storage import ledger, parts_table
@@ -41,8 +41,7 @@ def collection(envelope: Envelope = Envelope.APPEND, **changes: Any) -> Collecti
             Column("at", ColumnType.TIMESTAMP),
             Column("day", ColumnType.DATE),
         ),
-        Source("{{ ds }}/*.parquet", Format.PARQUET, envelope),
-        late=Late("reemit"),
+        Landed(Source("{{ ds }}/*.parquet", Format.PARQUET, envelope), late=Late("reemit")),
         quality=quality,
         **changes,
     )
@@ -101,7 +100,7 @@ class World:
         interval = Interval(day * DAY, (day + 1) * DAY)
         fence = self.fence("ingest", interval)
         identity = self.new_id()
-        parts = self.write(identity, held, facts=self.collection.keyed)
+        parts = self.write(identity, held, facts=self.collection.kind.facts)
         batch = UnsealedBatch(
             identity,
             interval,

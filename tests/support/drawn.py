@@ -145,7 +145,7 @@ def _certified(state: Arrangement, plain: list[str], flags: Words) -> Change:
 
 
 def _redefined(state: Arrangement, plain: list[str], flags: Words) -> Change:
-    changed = declared({"envelope": state.collection.source.envelope} | flags)
+    changed = declared({"envelope": state.collection.landed.source.envelope} | flags)
     return Redefined(changed)
 
 

@@ -116,9 +116,10 @@ class Stage:
         plan = plan_drain(self.state)
         if plan is None:
             return "nothing to do"
-        told = f"{plan.description} of {names(plan.batches)}"
-        if self.state.collection.keyed:
-            told += f", among {names(plan.remembered)} and {names(plan.trace)}, horizon {plan.horizon}"
+        unsealed = plan.unsealed
+        told = f"{plan.description} of {names(unsealed.batches)}"
+        if self.state.collection.kind.facts:
+            told += f", among {names(unsealed.remembered)} and {names(unsealed.trace)}, horizon {unsealed.horizon}"
         return told
 
     def do_plan_compaction(self, words: Words, lines: str) -> str:
@@ -166,11 +167,12 @@ class Stage:
     def do_plan_as_of(self, words: Words, lines: str) -> str:
         asked = {name: int(words[name]) for name in ("time", "event_time") if name in words}
         plan = plan_as_of(self.state, **asked)
-        return f"trace {names(plan.trace)}, unsealed {names(plan.unsealed)}, among {names(plan.remembered)}"
+        unsealed = plan.unsealed
+        return f"trace {names(plan.trace)}, unsealed {names(unsealed.batches)}, among {names(unsealed.remembered)}"
 
     def do_plan_changes(self, words: Words, lines: str) -> str:
         plan = plan_changes(self.state, **{name: int(value) for name, value in words.items()})
-        return f"({plan.after}, {plan.upto}] trace {names(plan.trace)}, unsealed {names(plan.unsealed)}"
+        return f"({plan.after}, {plan.upto}] trace {names(plan.trace)}, unsealed {names(plan.unsealed.batches)}"
 
 
 def whole(batch: UnsealedBatch) -> Part:

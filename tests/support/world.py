@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from tidemark.errors import RETRY_SAFE, TidemarkError, Unvouched
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Certified, Created
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Late, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Landed, Late, Source
 from tidemark.model.interval import Interval
 from tidemark.plan.gate import plan_gate
 from tidemark.storage.log import Committed, Head, StateLog
@@ -55,13 +55,17 @@ def collection(
         "name": "tides",
         "key": (Column("k", ColumnType.INT),),
         "value": (Column("v", ColumnType.STRING),),
+    }
+    landed: dict[str, Any] = {
         "source": source,
         "time": "t" if "t" in inputs else None,
         "event_time": "e" if "e" in inputs else None,
         "late": Late() if dumped else Late("reemit"),
         "inputs": tuple(Column(name, of) for name, of in inputs.items()),
     }
-    return Collection(**(declared | changes))
+    for name in {of.name for of in fields(Landed)} & set(changes):
+        landed[name] = changes.pop(name)
+    return Collection(**(declared | {"origin": Landed(**landed)} | changes))
 
 
 def as_message(row: dict[str, Any]) -> dict[str, Any]:
@@ -131,7 +135,7 @@ class World:
     def land(self, day: int, name: str, rows: Sequence[dict[str, Any]]) -> str:
         """Put a file of JSON lines into a day's folder; returns its identity. Where the source holds change messages,
         each row becomes one."""
-        if self.collection.source.envelope is Envelope.DEBEZIUM:
+        if self.collection.landed.source.envelope is Envelope.DEBEZIUM:
             rows = [as_message(row) for row in rows]
         folder = self.landing / str(day * DAY)
         folder.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tidemark.model.collection import Collection, Column, Gate
+from tidemark.model.collection import Collection, Column, Gate, Landed
 from tidemark.model.instant import MAX_TIME, format_instant
 
 SAFE = "Safe to run again, any time: it is idempotent, and does only what is left to do."
@@ -59,13 +59,13 @@ Nothing was published, and nothing is lost. The task's log and its **Data docs**
 
 def collection_doc(collection: Collection) -> str:
     """The Markdown page of a collection's DAG: its columns, its frontiers, what to do when something fails."""
-    source = collection.source
+    landed, source = collection.landed, collection.landed.source
     facts = [
         ("source", f"`{source.path}` ({source.format}, envelope `{source.envelope}`)"),
-        ("runs", f"`{collection.schedule}` from {format_instant(collection.start)} to {_end(collection)}"),
-        ("time", f"`{collection.time}`" if collection.time else "arrival"),
-        ("event time", f"`{collection.event_time}`" if collection.event_time else "none"),
-        ("late rows", _late(collection)),
+        ("runs", f"`{landed.schedule}` from {format_instant(landed.start)} to {_end(landed)}"),
+        ("time", f"`{landed.time}`" if landed.time else "arrival"),
+        ("event time", f"`{landed.event_time}`" if landed.event_time else "none"),
+        ("late rows", _late(landed)),
         ("retention", str(collection.retention)),
         ("asset", f"`tidemark://{collection.name}`"),
     ]
@@ -94,15 +94,15 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str
     return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines]
 
 
-def _end(collection: Collection) -> str:
-    return "no end" if collection.end is None else f"{format_instant(collection.end)} (exclusive)"
+def _end(landed: Landed) -> str:
+    return "no end" if landed.end is None else f"{format_instant(landed.end)} (exclusive)"
 
 
-def _late(collection: Collection) -> str:
-    if collection.late.policy == "discard":
+def _late(landed: Landed) -> str:
+    if landed.late.policy == "discard":
         return "kept as dead letters, not applied (`discard`)"
-    if collection.late.policy == "next_window":
+    if landed.late.policy == "next_window":
         return "applied as if they had happened at the seal (`next_window`)"
-    reach = collection.late.reach
+    reach = landed.late.reach
     limit = "however late" if reach == MAX_TIME else f"up to {reach / 3_600_000_000:g} h below the seal"
     return f"applied as corrections, {limit} (`reemit`)"

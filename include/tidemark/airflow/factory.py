@@ -60,7 +60,7 @@ def _dag(
     declared = place.collection
     timetable = CollectionTimetable.of(declared)
     options: dict[str, Any] = {
-        "description": f"{declared.source.envelope} of {', '.join(column.name for column in declared.key)}",
+        "description": f"{declared.landed.source.envelope} of {', '.join(column.name for column in declared.key)}",
         # The timetable holds runs within start and end. Beyond dates of the DAG a manual run would have no tasks.
         "start_date": EPOCH,
         "catchup": False,
@@ -70,7 +70,7 @@ def _dag(
         "params": _params(),
         **dag_options,
     }
-    options["tags"] = sorted({OWNER, str(declared.source.envelope), *tags})
+    options["tags"] = sorted({OWNER, str(declared.landed.source.envelope), *tags})
     # None is a schedule too: a DAG that is only ever triggered.
     schedule = options.pop("schedule", timetable)
     if isinstance(schedule, str) and schedule not in ("@once", "@continuous"):

@@ -63,9 +63,9 @@ class PublishOperator(BaseOperator):
         Raises AirflowFailException if nobody is about to."""
         some = intervals_of_run(context, self.place.collection)
         own, collection = Interval(some[0].lower, some[-1].upper), state.collection
-        if state.trace_upper >= own.upper - collection.grace:
+        if state.trace_upper >= own.upper - collection.landed.grace:
             return None
-        hole = state.ingested.first_hole(collection.start, own.upper)
+        hole = state.hole_below(own.upper)
         stands = f"{own} is not complete: the seal is at {format_instant(state.seal)}"
         if hole is None:
             raise AirflowFailException(
@@ -82,9 +82,9 @@ class PublishOperator(BaseOperator):
 
     def _missing(self, state: Arrangement, own: Interval) -> list[Interval] | None:
         """The intervals before the run's own that were not ingested; None if its own are among them."""
-        schedule = Schedule(self.place.collection.schedule)
+        schedule = Schedule(self.place.collection.landed.schedule)
         try:
-            before = schedule.beginning(state.ingested.complete_from(state.collection.start), own.upper)
+            before = schedule.beginning(state.complete, own.upper)
         except InvalidUsage:  # more than anybody has queued
             return None
         missing = [interval for interval in before if not state.ingested.covers(interval)]

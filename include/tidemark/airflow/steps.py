@@ -105,7 +105,7 @@ class IngestOperator(StepOperator):
         """Go on after a wait. AirflowFailException if nothing came."""
         if not event["ready"]:
             interval, path, error = event["missing"]
-            ready = self.place.collection.source.ready
+            ready = self.place.collection.landed.source.ready
             last = f"; the last look said: {error}" if error else ""
             what = f"{interval} of {self.place.name} has not landed: {path} (ready: {ready}){last}"
             raise _gave_up(what, event["since"])
@@ -138,7 +138,7 @@ class IngestOperator(StepOperator):
         from tidemark.airflow.ready import LandingTrigger
         from tidemark.config.template import render
 
-        source, landing = self.place.collection.source, self._landing(context)
+        source, landing = self.place.collection.landed.source, self._landing(context)
         some = intervals_of_run(context, self.place.collection)
         limit = settings.ready_within() if self.ready_within is None else self.ready_within
         until = max(some[-1].upper / 1_000_000 + limit.total_seconds(), since + min(limit, LEAST_WAIT).total_seconds())
@@ -179,8 +179,8 @@ def intervals_of_run(context: Any, collection: Collection) -> list[Interval]:
     Raises InvalidUsage as `intervals_of` and for what lies outside the collection's start and end, AirflowSkipException
     where asset events completed none.
     """
-    start, end = collection.start, collection.end
-    some = intervals_of(context, schedule=collection.schedule, start=start, end=end)
+    start, end = collection.landed.start, collection.landed.end
+    some = intervals_of(context, schedule=collection.landed.schedule, start=start, end=end)
     if not some:
         raise AirflowSkipException(f"what triggered this run completes no interval of {collection.name} yet")
     if some[0].lower < start or (end is not None and some[-1].upper > end):

@@ -35,8 +35,8 @@ class CollectionTimetable(CronDataIntervalTimetable):
         """The timetable of a collection, or of another schedule between its bounds. InvalidUsage for a schedule that is
         none, and for a collection that starts or ends between two intervals of its own."""
         check_bounds(collection)
-        end = None if collection.end is None else moment(collection.end)
-        return cls(Schedule(schedule or collection.schedule).expression, moment(collection.start), end)
+        end = None if collection.landed.end is None else moment(collection.landed.end)
+        return cls(Schedule(schedule or collection.landed.schedule).expression, moment(collection.landed.start), end)
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> CollectionTimetable:

@@ -45,7 +45,7 @@ def decode(
     facts = _Facts(content, collection, columns, schema)
     first = 0
     try:
-        for block in messages.read_blocks(content, collection.source.format, facts.fields):
+        for block in messages.read_blocks(content, collection.landed.source.format, facts.fields):
             told = facts.of(block, first)
             first += block.num_rows
             if told.num_rows:
@@ -137,7 +137,7 @@ class _Facts:
             if (at := pc.index(after[column.name].filter(told), UNAVAILABLE).as_py()) >= 0:
                 problem = f"holds {UNAVAILABLE}: the after-image is not whole; set REPLICA IDENTITY FULL at the source"
                 row = int(at_rows[at])
-                raise refusal(self._content, self._collection.source.format, column.name, problem, row)
+                raise refusal(self._content, self._collection.landed.source.format, column.name, problem, row)
 
     def _check_deletes(self, lost: pa.Array, rows: Ints) -> None:
         if (at := pc.index(lost, True).as_py()) >= 0:
@@ -154,7 +154,7 @@ class _Facts:
 
     def _refusal(self, problem: str, row: int) -> BadFile:
         return BadFile(
-            self._content.path, f"{place(self._content, self._collection.source.format, int(row))}: {problem}"
+            self._content.path, f"{place(self._content, self._collection.landed.source.format, int(row))}: {problem}"
         )
 
 

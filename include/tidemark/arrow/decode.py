@@ -29,8 +29,8 @@ __all__ = ["BadFile", "Content", "decode", "fetch", "source_columns"]
 
 def source_columns(collection: Collection) -> tuple[Column, ...]:
     """Every column read from a source file, each once: key, value, then what the envelope needs besides."""
-    source = collection.source
-    names = [collection.time, collection.event_time, source.order_by]
+    landed, source = collection.landed, collection.landed.source
+    names = [landed.time, landed.event_time, source.order_by]
     if source.envelope is Envelope.UPDATES:
         names.append(source.diff)
     if source.delete_when:
@@ -43,7 +43,7 @@ def source_columns(collection: Collection) -> tuple[Column, ...]:
 def decoded_schema(collection: Collection) -> pa.Schema:
     """The columns of decoded rows."""
     schema = source_schema(source_columns(collection))
-    if collection.source.envelope is Envelope.DEBEZIUM:
+    if collection.landed.source.envelope is Envelope.DEBEZIUM:
         return schema.insert(schema.get_field_index(ROW), pa.field(DELETED, pa.bool_()))
     return schema
 
@@ -55,7 +55,7 @@ def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]
     Raises Unavailable where memory or storage fail.
     """
     columns = source_columns(collection)
-    if collection.source.envelope is Envelope.DEBEZIUM:
+    if collection.landed.source.envelope is Envelope.DEBEZIUM:
         yield from debezium.decode(content, collection, columns, decoded_schema(collection))
         return
     schema = decoded_schema(collection)
@@ -72,7 +72,7 @@ def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]
 
 
 def _blocks(content: Content, collection: Collection, columns: tuple[Column, ...]) -> Iterator[pa.RecordBatch]:
-    match collection.source.format:
+    match collection.landed.source.format:
         case Format.PARQUET:
             return _parquet_blocks(content, collection, columns)
         case Format.CSV:

@@ -94,7 +94,7 @@ def revive(rows: pa.RecordBatch, letters: pa.RecordBatch, collection: Collection
     seal = np.full(rows.num_rows, frame.seal)
     allowed = may_apply(letters, collection, frame)
     dead = np.zeros_like(allowed) if as_now else ~allowed
-    kept = np.where(allowed, happened, frame.seal) if collection.event_time else seal
+    kept = np.where(allowed, happened, frame.seal) if collection.landed.event_time else seal
     verdict = _Verdict(seal, kept, happened, ~dead, dead, np.where(allowed, _BELOW_SEAL, _MOVED))
     path = letters.column(FILE)[0].as_py() if letters.num_rows else ""
     applied = _applied(rows, collection, verdict, path)
@@ -104,25 +104,25 @@ def revive(rows: pa.RecordBatch, letters: pa.RecordBatch, collection: Collection
 
 def may_apply(letters: pa.RecordBatch, collection: Collection, frame: Frame) -> Bools:
     """Which dead letters may be applied with the event time they have; without event times all may."""
-    if not collection.event_time:
+    if not collection.landed.event_time:
         return np.ones(letters.num_rows, np.bool_)
     return np.asarray(_micros(letters, ORIGINAL) >= frame.since)
 
 
 def _verdict(rows: pa.RecordBatch, collection: Collection, frame: Frame) -> _Verdict:
-    arrival = np.full(rows.num_rows, frame.arrival, np.int64)
-    time = _micros(rows, collection.time) if collection.time else arrival
-    coordinate = _micros(rows, collection.event_time) if collection.event_time else time
+    landed, arrival = collection.landed, np.full(rows.num_rows, frame.arrival, np.int64)
+    time = _micros(rows, landed.time) if landed.time else arrival
+    coordinate = _micros(rows, landed.event_time) if landed.event_time else time
     late = coordinate < frame.seal
     learned = np.where(late, frame.seal, np.maximum(time, frame.seal))
     dead, reason = late, np.full(rows.num_rows, _BELOW_SEAL)
-    if collection.late.policy == "reemit":
-        beyond = late & (frame.seal - coordinate > collection.late.reach)
+    if landed.late.policy == "reemit":
+        beyond = late & (frame.seal - coordinate > landed.late.reach)
         forgotten = late & ~beyond & (coordinate < frame.since)
         dead = beyond | forgotten
         reason = np.where(beyond, _BEYOND, np.where(forgotten, _BELOW_SINCE, _BELOW_SEAL))
-    happened = coordinate if collection.event_time else learned
-    if collection.late.policy == "next_window":
+    happened = coordinate if landed.event_time else learned
+    if landed.late.policy == "next_window":
         dead, reason = np.zeros(rows.num_rows, np.bool_), np.full(rows.num_rows, _MOVED)
         happened = np.where(late, frame.seal, happened)
     return _Verdict(learned, happened, coordinate, late, dead, reason)
@@ -133,10 +133,10 @@ def _applied(rows: pa.RecordBatch, collection: Collection, verdict: _Verdict, pa
     schema = unsealed_schema(collection)
     columns = {column.name: rows.column(column.name) for column in collection.columns}
     columns |= {TIME: pa.array(verdict.time), EVENT_TIME: pa.array(verdict.event_time)}
-    if collection.keyed:
+    if collection.kind.facts:
         columns |= _fact_columns(rows, collection, path)
-    elif collection.source.envelope is Envelope.UPDATES:
-        columns[DIFF] = rows.column(collection.source.diff)
+    elif collection.landed.source.envelope is Envelope.UPDATES:
+        columns[DIFF] = rows.column(collection.landed.source.diff)
     else:
         columns[DIFF] = _constant(1, rows.num_rows, pa.int64())
     # A dropped column is in no source row, and null from then on.
@@ -148,7 +148,7 @@ def _applied(rows: pa.RecordBatch, collection: Collection, verdict: _Verdict, pa
 
 def _fact_columns(rows: pa.RecordBatch, collection: Collection, path: str) -> dict[str, pa.Array]:
     """The columns of facts, tombstones with their values nulled."""
-    source = collection.source
+    source = collection.landed.source
     length = rows.num_rows
     deleted = _constant(False, length, pa.bool_())
     columns: dict[str, pa.Array] = {}

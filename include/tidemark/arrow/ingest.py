@@ -135,7 +135,7 @@ class SortedParts:
             return
         collection = self._task.collection
         held, self._held, self._rows, self._bytes = self._held, [], 0, 0
-        order = sort_columns(collection, facts=collection.keyed)
+        order = sort_columns(collection, facts=collection.kind.facts)
         cut = self._cut(held)
         with ExitStack() as stack:
             writers = [stack.enter_context(self._writer()) for _ in range(cut.parts)]
@@ -151,7 +151,7 @@ class SortedParts:
             self._task.prefix,
             self._schema,
             key_width=len(collection.key),
-            facts=collection.keyed,
+            facts=collection.kind.facts,
         )
 
     def _cut(self, held: Sequence[pa.RecordBatch]) -> Cut:
@@ -160,7 +160,7 @@ class SortedParts:
             return Cut()
         interval = self._task.interval
         width = interval.upper - interval.lower
-        return cut_of(held, max(interval.upper, self._task.seal + width), width, facts=self._task.collection.keyed)
+        return cut_of(held, max(interval.upper, self._task.seal + width), width, facts=self._task.collection.kind.facts)
 
 
 @dataclass

@@ -64,8 +64,8 @@ def facts_schema(collection: Collection) -> pa.Schema:
 
 
 def unsealed_schema(collection: Collection) -> pa.Schema:
-    """The columns of the collection's unsealed batches: facts if it is keyed, else updates."""
-    return facts_schema(collection) if collection.keyed else updates_schema(collection)
+    """The columns of the collection's unsealed batches: facts or updates."""
+    return facts_schema(collection) if collection.kind.facts else updates_schema(collection)
 
 
 def source_schema(columns: Iterable[Column]) -> pa.Schema:
@@ -79,7 +79,7 @@ def source_schema(columns: Iterable[Column]) -> pa.Schema:
 
 def order_type(collection: Collection) -> pa.DataType:
     """The type of `_order`: that of the column it copies. Without an `order_by` it is a null int64."""
-    order_by = collection.source.order_by
+    order_by = collection.landed.source.order_by
     return ARROW_TYPES[collection.type_of(order_by)] if order_by else pa.int64()
 
 

@@ -20,7 +20,7 @@ MOST_KEY_BYTES = 2**16
 
 def typed(content: Content, collection: Collection, column: Column, array: pa.Array, first: int) -> pa.Array:
     """A column of a block, whose first row is `first`, as its declared type. Raises BadFile."""
-    file_format = collection.source.format
+    file_format = collection.landed.source.format
     unit = epoch_unit(collection, column)
     try:
         if unit is not None and pa.types.is_integer(array.type):
@@ -39,7 +39,7 @@ def typed(content: Content, collection: Collection, column: Column, array: pa.Ar
 def check_values(content: Content, collection: Collection, column: Column, array: pa.Array, rows: pa.Array) -> None:
     """Raise BadFile for a null where none may be, a key that is too long, and a time before the epoch; `rows` are the
     values' places."""
-    file_format = collection.source.format
+    file_format = collection.landed.source.format
     if column.type is ColumnType.STRING and column.name in (key.name for key in collection.key):
         lengths = pc.binary_length(array)
         if (at := pc.index(pc.greater(lengths, MOST_KEY_BYTES), True).as_py()) >= 0:
@@ -51,7 +51,7 @@ def check_values(content: Content, collection: Collection, column: Column, array
         if array.null_count:
             at = rows[pc.index(array.is_null(), True).as_py()].as_py()
             raise refusal(content, file_format, column.name, f"is null; {role} never is", at)
-    if column.name in (collection.time, collection.event_time):
+    if column.name in (collection.landed.time, collection.landed.event_time):
         micros = array.cast(pa.int64())
         negative = pc.index(pc.less(micros, 0), True).as_py()
         if negative >= 0:
@@ -61,9 +61,9 @@ def check_values(content: Content, collection: Collection, column: Column, array
 
 def epoch_unit(collection: Collection, column: Column) -> str | None:
     """What the column's integers count since the epoch, in messages that have times as numbers."""
-    if collection.source.envelope is not Envelope.DEBEZIUM or column.type not in TIMES:
+    if collection.landed.source.envelope is not Envelope.DEBEZIUM or column.type not in TIMES:
         return None
-    return unit_of(column.name, collection.source.units)
+    return unit_of(column.name, collection.landed.source.units)
 
 
 def refusal(content: Content, file_format: Format, column: str, problem: str, row: int | None = None) -> BadFile:
@@ -87,7 +87,7 @@ def _never_null(collection: Collection, name: str) -> Iterator[str]:
     """The reasons why a column may hold no nulls."""
     if any(name == column.name for column in collection.key):
         yield "a key"
-    if name in (collection.time, collection.event_time):
+    if name in (collection.landed.time, collection.landed.event_time):
         yield "a time"
-    if collection.source.envelope is Envelope.UPDATES and name == collection.source.diff:
+    if collection.landed.source.envelope is Envelope.UPDATES and name == collection.landed.source.diff:
         yield "a diff"

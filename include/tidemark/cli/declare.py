@@ -32,7 +32,7 @@ def _frozen(job: Job) -> dict[str, ColumnType]:
     held = job.log.load().arrangement
     if held is None:
         return {}
-    return {column.name: column.type for column in (*held.collection.inputs, *held.collection.columns)}
+    return {column.name: column.type for column in (*held.collection.landed.inputs, *held.collection.columns)}
 
 
 def first_landed(call: Call, file: CollectionFile) -> str:

@@ -44,7 +44,7 @@ def init(
     collection, inferred = declared(call, job, parsed, sample)
     result = declare_collection(job, collection)
     seen = compute(job.log.load())
-    types = {column.name: str(column.type) for column in (*collection.columns, *collection.inputs)}
+    types = {column.name: str(column.type) for column in (*collection.columns, *collection.landed.inputs)}
     about = {"root": job.store.url, "types": types, "inferred": inferred}
     document = {"step": "init", **result, **about, **_frontiers(seen)}
     said = [f"{result['outcome']}: collection {collection.name} in {job.store.url}"]

@@ -59,7 +59,7 @@ def chosen(
     from tidemark.config.schedule import Schedule
 
     some = within(collection, lower, upper, date, first, last)
-    return Schedule(collection.schedule).split(some[0]) if lower is not None else some
+    return Schedule(collection.landed.schedule).split(some[0]) if lower is not None else some
 
 
 def within(
@@ -80,5 +80,5 @@ def within(
     if lower is not None and upper is not None:
         return [Interval(lower, upper)]
     if date is not None:
-        return intervals(collection.schedule, date, date)
-    return intervals(collection.schedule, str(first), str(last))
+        return intervals(collection.landed.schedule, date, date)
+    return intervals(collection.landed.schedule, str(first), str(last))

@@ -145,7 +145,7 @@ def _complete(state: Arrangement) -> Interval:
     """From the collection's start to the first interval that was not ingested."""
     from tidemark.jobs.status import next_ingest
 
-    start = state.collection.start
+    start = state.collection.landed.start
     complete = state.ingested.complete_from(start)
     if complete == start:
         hole = "its first interval was not ingested" if state.ingested.members else "nothing was ingested yet"

@@ -13,7 +13,7 @@ from tidemark.config import messages
 from tidemark.config.schedule import Schedule, check_bounds
 from tidemark.errors import InvalidUsage
 from tidemark.model import predicate
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Landed, Late, Source
 from tidemark.quality.constants import number
 from tidemark.quality.expectations import WrongExpectation, check_owner_expectations
 from tidemark.quality.refusal import shown
@@ -33,16 +33,17 @@ class Builder:
         with self._at("source"):
             source = self._source()
         with self._at("key"):
-            collection = Collection("unnamed", self._columns(declared.key), (), source)
+            collection = Collection("unnamed", self._columns(declared.key), (), Landed(source))
         with self._at("value"):
             collection = replace(collection, value=self._columns(declared.value))
         with self._at("columns"):
-            collection = replace(
-                collection,
-                inputs=self._inputs(),
+            landed = Landed(
+                source,
                 time=declared.time_column,
                 event_time=declared.event_time_column,
+                inputs=self._inputs(),
             )
+            collection = replace(collection, origin=landed)
             self._check_coordinates(collection)
             messages.check_units(collection)
         with self._at("source", "delete_when"):
@@ -51,16 +52,15 @@ class Builder:
         with self._at("late"):
             late = Late(*declared.late_policy)
         with self._at("end"):
-            collection = replace(collection, start=declared.start, end=declared.end)
+            landed = replace(landed, start=declared.start, end=declared.end)
+            collection = replace(collection, origin=landed)
         with self._at("timelines"):
             collection = replace(collection, timelines=tuple(declared.timelines))
         with self._at("name"):
             collection = replace(collection, name=declared.name)
         built = replace(
             collection,
-            schedule=declared.schedule,
-            grace=declared.grace,
-            late=late,
+            origin=replace(landed, schedule=declared.schedule, grace=declared.grace, late=late),
             quality=self._quality(),
             compact_ahead=declared.compact_ahead,
             live_batches=declared.live_batches,
@@ -68,9 +68,9 @@ class Builder:
             renames=tuple((old, new) for new, old in declared.renames.items()),
         )
         with self._at("schedule"):
-            Schedule(built.schedule).following(built.start)
+            Schedule(declared.schedule).following(declared.start)
         with self._at("start"):
-            check_bounds(replace(built, end=None))
+            check_bounds(replace(built, origin=replace(built.landed, end=None)))
         with self._at("end"):
             check_bounds(built)
         try:
@@ -109,7 +109,8 @@ class Builder:
         return tuple(Column(name, self._types.get(name) or messages.implied(self._declared, name)) for name in others)
 
     def _check_coordinates(self, collection: Collection) -> None:
-        for role, name in (("time", collection.time), ("event_time", collection.event_time)):
+        landed = collection.landed
+        for role, name in (("time", landed.time), ("event_time", landed.event_time)):
             if name and (of := collection.type_of(name)) not in (ColumnType.TIMESTAMP, ColumnType.INT):
                 raise InvalidUsage(f"{role} column {name} is a {of}; a time is a timestamp or an int of microseconds")
 

@@ -58,8 +58,8 @@ def implied(declared: Declaration, name: str) -> ColumnType:
 def check_units(collection: Collection) -> None:
     """Raise InvalidUsage where numbers would be read as microseconds though they count something else, or where a unit
     does not go with the column's type."""
-    units = collection.source.units
-    for role, name in (("time", collection.time), ("event_time", collection.event_time)):
+    landed, units = collection.landed, collection.landed.source.units
+    for role, name in (("time", landed.time), ("event_time", landed.event_time)):
         if name and collection.type_of(name) is ColumnType.INT and (unit := unit_of(name, units)) not in (None, "us"):
             raise InvalidUsage(f"{role} column {name} is an int and counts {unit}; leave its type out: a timestamp")
     for name, unit in units:

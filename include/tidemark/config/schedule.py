@@ -132,12 +132,13 @@ class Schedule:
 def check_bounds(collection: Collection) -> None:
     """Raise InvalidUsage, naming the nearest boundaries, if a collection's start or end is not on its schedule: the
     interval across it would never be ingested, and the seal would wait for it for ever."""
-    schedule = Schedule(collection.schedule)
-    for verb, time in (("starts", collection.start), ("ends", collection.end)):
+    landed = collection.landed
+    schedule = Schedule(landed.schedule)
+    for verb, time in (("starts", landed.start), ("ends", landed.end)):
         if time is not None and (nearest := schedule.latest(time)) != time:
             raise InvalidUsage(
                 f"collection {collection.name} {verb} at {format_instant(time)}, between two intervals of its schedule "
-                f"{collection.schedule}; write {format_instant(nearest)} or {format_instant(schedule.following(time))}"
+                f"{landed.schedule}; write {format_instant(nearest)} or {format_instant(schedule.following(time))}"
             )
 
 

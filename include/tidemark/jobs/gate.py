@@ -111,7 +111,7 @@ def _inspected(job: Job, runner: Runner, state: Arrangement, batches: Sequence[B
 
     collection = state.collection
     tables = {batch.id: parts_table.parts_of(job.store, [batch]) for batch in batches}
-    facts = {batch.id: isinstance(batch, UnsealedBatch) and collection.keyed for batch in batches}
+    facts = {batch.id: collection.kind.facts_in(batch) for batch in batches}
     tasks = [InspectTask(collection, part, facts[batch]) for batch, parts in tables.items() for part in parts]
     job.note(f"checking {sum(batch.rows for batch in batches)} rows in {len(tasks)} parts")
     answers = iter(runner.run("inspect", tasks))
@@ -140,7 +140,7 @@ def _judged(
     from tidemark.quality.validation import Validator
 
     collection, validator = head.state.collection, Validator()
-    facts = {batch.id for batch in request.unsealed} if collection.keyed else set()
+    facts = {batch.id for batch in request.unsealed if collection.kind.facts_in(batch)}
     results = judge_invariants(
         validator,
         collection,

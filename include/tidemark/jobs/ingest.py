@@ -12,8 +12,8 @@ from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, Part, UnsealedBatch
 from tidemark.model.change import Ingested, Refused
-from tidemark.model.dump import Dump
 from tidemark.model.interval import Interval
+from tidemark.model.kind import Kind
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
 from tidemark.model.transition import Stale
 from tidemark.plan.ingest import IngestRequest, group_files, plan_ingest
@@ -39,7 +39,7 @@ def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]
         read = _execute(job, head.state, request, batch)
         entries = [entry for answer in read for entry in answer.entries]
         _stop_on_bad_files(job, head, fence, entries)
-        return _change(job, fence, request, read, batch, dumped=head.state.collection.dumped)
+        return _change(job, fence, request, read, batch, head.state.collection.kind)
 
     done = job.commit_until_fit(change_for)
     change, told = done.change, {"outcome": str(done.outcome), "version": done.head.version}
@@ -58,7 +58,7 @@ def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]
 
 
 def _plan(job: Job, state: Arrangement, interval: Interval, landing_root: str) -> IngestRequest | None:
-    source = state.collection.source
+    source = state.collection.landed.source
     pattern = render(source.path, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
     if not landing.is_ready(pattern, source.ready, within=within):
@@ -118,23 +118,23 @@ def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[Led
     Raises GateFailed, or Contention if another run has taken the file meanwhile.
     """
     bad = [entry for entry in entries if entry.status is Status.QUARANTINED]
-    if not bad or head.state.collection.source.bad_files != "stop":
+    if not bad or head.state.collection.landed.source.bad_files != "stop":
         return
     outcome = job.log.commit(head, Refused(recorded_run(job, bad), fence, sources_of(bad)))
     if isinstance(outcome, Stale):
         raise Contention(f"{outcome.reason}; run the step again")
     more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
-    otherwise = "" if head.state.collection.dumped else ", or set bad_files: quarantine"
+    otherwise = "" if head.state.collection.kind.whole_intervals else ", or set bad_files: quarantine"
     raise GateFailed(f"{bad[0].path}: {bad[0].reason}{more}; mend the file and run again{otherwise}")
 
 
 def _change(
-    job: Job, fence: Fence, request: IngestRequest, answers: Sequence[IngestAnswer], batch: str, *, dumped: bool
+    job: Job, fence: Fence, request: IngestRequest, answers: Sequence[IngestAnswer], batch: str, kind: Kind
 ) -> Ingested:
     parts = [part for answer in answers for part in answer.parts]
     entries = [entry for answer in answers for entry in answer.entries]
     on_time = [answer.first_on_time for answer in answers if answer.first_on_time is not None]
-    dump = Dump(batch, request.interval, sum(part.rows for part in parts)) if dumped and entries else None
+    dump = kind.said_by(batch, request.interval, sum(part.rows for part in parts)) if entries else None
     if dump and not dump.rows:
         job.note(
             f"the dump of {request.interval} has no rows: unless {batch} is quarantined, its drain removes them all"

@@ -14,7 +14,7 @@ from tidemark.model.interval import Interval
 def scheduled(collection: Collection, interval: Interval) -> list[Interval]:
     """The intervals of a collection's schedule that `interval` consists of, in order. InvalidUsage, naming the nearest
     boundaries, if it begins or ends between two."""
-    return Schedule(collection.schedule).split(interval)
+    return Schedule(collection.landed.schedule).split(interval)
 
 
 def each_interval(job: Job, interval: Interval, step: Callable[[Job, Interval], dict[str, Any]]) -> dict[str, Any]:

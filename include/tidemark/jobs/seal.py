@@ -18,7 +18,7 @@ def seal(job: Job, interval: Interval) -> dict[str, Any]:
     """
     done = job.commit_until_fit(lambda head: plan_seal(head.state, interval.upper))
     state = done.head.state
-    missing = state.ingested.first_hole(state.collection.start, interval.upper)
+    missing = state.hole_below(interval.upper)
     return {
         "outcome": str(done.outcome),
         "version": done.head.version,

@@ -123,7 +123,7 @@ def status(head: Head) -> Status:
 def waiting_for(state: Arrangement) -> Interval | None:
     """The oldest interval that is missing below one that was ingested, or that a run asked to seal; None if no hole."""
     reached = max([state.wanted, *(interval.upper for interval in state.ingested)])
-    return state.ingested.first_hole(state.collection.start, reached)
+    return state.hole_below(reached)
 
 
 def debt(state: Arrangement) -> Debt:
@@ -142,8 +142,8 @@ def next_step(state: Arrangement) -> str:
     name = state.collection.name
     if any(not state.is_vouched(batch) for batch in state.pending):
         return f"tidemark gate {name} unsealed"
-    complete = state.ingested.complete_from(state.collection.start)
-    if complete > state.collection.start and complete - state.collection.grace > state.seal:
+    landed, complete = state.collection.landed, state.complete
+    if complete > landed.start and complete - landed.grace > state.seal:
         return f"tidemark seal {name}"
     if state.seal > state.trace_upper:
         drains = state.vouched_upper >= state.seal
@@ -159,8 +159,8 @@ def next_step(state: Arrangement) -> str:
 
 def next_ingest(state: Arrangement) -> str:
     """The command that reads the oldest interval that is missing; a question to ask once there is none."""
-    name, end = state.collection.name, state.collection.end
-    complete = state.ingested.complete_from(state.collection.start)
+    name, end = state.collection.name, state.collection.landed.end
+    complete = state.complete
     if end is not None and complete >= end:
         return f"tidemark as-of {name}"
     return f"tidemark ingest {name} --date {format_instant(complete).partition('T')[0]}"

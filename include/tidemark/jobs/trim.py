@@ -39,7 +39,7 @@ def _trim_once(job: Job, interval: Interval, trimmed: Collection[str], least_sha
                 continue
             head, fence = job.fenced(head, "trim", interval)
             batch = execute(job, head.state, request, parts, wanted)
-            return Trimmed(fence, batch, request.batch.parts, request.horizon if head.state.collection.keyed else 0)
+            return Trimmed(fence, batch, request.batch.parts, request.forgets)
         return None
 
     return job.commit_until_fit(change_for).change
@@ -51,9 +51,9 @@ def execute(
     """Write what stays of the request's batch, whose parts are given, not yet committed. Corruption where a part is not
     as recorded."""
     held = request.batch
-    keyed, prefix = state.collection.keyed, f"data/{held.id}"
+    facts, prefix = state.collection.kind.facts_in(held), f"data/{held.id}"
     tasks = [
-        TrimTask(state.collection, part, keyed, request.lower, request.horizon, prefix, request.width)
+        TrimTask(state.collection, part, facts, request.lower, request.horizon, prefix, request.width)
         for part in wanted.cut
     ]
     answers: list[WriteAnswer] = job.runner().run("trim", tasks) if tasks else []

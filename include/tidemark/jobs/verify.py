@@ -105,7 +105,8 @@ def _verify_parts(
 ) -> Iterator[Finding]:
     """Every row of every part that is there: what is missing or cut short is at fault already."""
     held = [(batch, part) for batch, part in found.parts if part.file.key not in found.lost]
-    tasks = [InspectTask(state.collection, part, _holds_facts(state, batch)) for batch, part in held]
+    kind = state.collection.kind
+    tasks = [InspectTask(state.collection, part, kind.facts_in(batch)) for batch, part in held]
     audited = _ran(job, "audit", tasks, "reading parts", progress)
     for (batch, part), task, audit in zip(held, tasks, audited, strict=True):
         if audit.answer is None:
@@ -139,10 +140,6 @@ def _ran(job: Job, kernel: str, tasks: Sequence[Any], what: str, progress: Progr
         yield from runner.run(kernel, tasks[start : start + step]) if runner else ()
     if tasks:
         progress(what, len(tasks), len(tasks))
-
-
-def _holds_facts(state: Arrangement, batch: Batch) -> bool:
-    return isinstance(batch, UnsealedBatch) and state.collection.keyed
 
 
 def _columns(task: InspectTask) -> tuple[str, ...]:

@@ -141,8 +141,27 @@ class Arrangement:
         ingested already and not yet drained have recorded bounds. Non-decreasing: where more lateness is allowed than
         before, what was forgotten at an earlier horizon stays so.
         """
-        floor = max(min(self.since, self.seal), self.seal - self.collection.late.reach)
+        floor = max(min(self.since, self.seal), self.seal - self.collection.lateness)
         return max(self.forgotten, min([floor, *(batch.first_event_time for batch in self.pending)]))
+
+    @property
+    def remembered_from(self) -> int:
+        """Unsealed rows that happened from here on are kept though they were drained; EMPTY: none are."""
+        return self.collection.kind.remembered_from(self.horizon)
+
+    @property
+    def forgotten_below(self) -> int:
+        """What a change that forgets by the horizon of now is recorded to forget: rows that happened below here."""
+        return self.collection.kind.forgotten_below(self.horizon)
+
+    @property
+    def complete(self) -> int:
+        """Up to where every interval was ingested, counted from the collection's start."""
+        return self.ingested.complete_from(self.collection.landed.start)
+
+    def hole_below(self, upper: int) -> Interval | None:
+        """The first interval below `upper` that was not ingested, counted from the collection's start."""
+        return self.ingested.first_hole(self.collection.landed.start, upper)
 
     def is_vouched(self, batch: UnsealedBatch | TraceBatch) -> bool:
         """Whether a certificate under the current suite covers the batch."""
@@ -182,19 +201,12 @@ class Arrangement:
 
 
 def evicted(state: Arrangement) -> Arrangement:
-    """Forget unsealed batches the trace covers: those wholly below the trace upper. A keyed collection keeps a batch
-    until all it says happened below the horizon, because later facts are placed among the facts it holds; `forgotten`
-    records how far that was."""
-    horizon = state.horizon
-
-    def lingers(batch: UnsealedBatch) -> bool:
-        if batch.last_time >= state.trace_upper:
-            return True
-        return state.collection.keyed and batch.last_event_time >= horizon
-
-    kept = tuple(batch for batch in state.unsealed if lingers(batch))
+    """Forget unsealed batches the trace covers: those wholly below the trace upper. Where later rows are placed among
+    those that were drained, a batch is kept until all it says happened below the horizon; `forgotten` records how far
+    that was."""
+    remembered, pending = state.remembered_from, state.trace_upper
+    kept = tuple(b for b in state.unsealed if b.last_time >= pending or b.last_event_time >= remembered)
     alive = {batch.id for batch in kept + state.trace + state.quarantined}
     certificates = tuple(c for c in state.certificates if c.batch in alive)
-    forgotten = horizon if state.collection.keyed else 0
-    dumps = tuple(dump for dump in state.dumps if dump.time >= state.trace_upper)
-    return replace(state, unsealed=kept, dumps=dumps, certificates=certificates, forgotten=forgotten)
+    dumps = tuple(dump for dump in state.dumps if dump.time >= pending)
+    return replace(state, unsealed=kept, dumps=dumps, certificates=certificates, forgotten=state.forgotten_below)

@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import count
+from typing import Literal
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import MAX_TIME
+from tidemark.model.kind import ADDITIVE, FULL_SNAPSHOT, KEYED, Kind
 from tidemark.model.retention import KEEP_ALL, Retention
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -45,6 +47,16 @@ class Envelope(StrEnum):
     UPSERT = "upsert"
     DEBEZIUM = "debezium"
     SNAPSHOT = "snapshot"
+
+
+KINDS: dict[Envelope, Kind] = {
+    Envelope.APPEND: ADDITIVE,
+    Envelope.UPDATES: ADDITIVE,
+    Envelope.UPSERT: KEYED,
+    Envelope.DEBEZIUM: KEYED,
+    Envelope.SNAPSHOT: FULL_SNAPSHOT,
+}
+"""What landed rows of each envelope are."""
 
 
 class Format(StrEnum):
@@ -138,12 +150,38 @@ class Late:
 
 
 @dataclass(frozen=True)
-class Collection:
-    """One collection's declaration. Times in microseconds; `end` is exclusive, None means it never ends.
+class Landed:
+    """The origin of a collection whose rows land as files: where and how, when, and what may come late.
 
-    `quality` holds the owner's Great Expectations as canonical JSON, one string each. `inputs` types the columns that
-    are read from the source and not kept (`time`, `event_time`, `order_by`, those of `delete_when`). `live_batches` is
-    the budget of trace batches: more are merged (plan/compact.py), fewer cost more writing and less reading.
+    Times in microseconds. Intervals are cut by `schedule` and counted from `start`; `end` is exclusive, None means it
+    never ends; the seal stays `grace` behind what was ingested. `time` and `event_time` name the source columns that
+    say when a row was learned and when it happened (None: on arrival; when it was learned). `inputs` types the columns
+    that are read and not kept (those two, `order_by`, those of `delete_when`).
+    """
+
+    source: Source
+    start: int = 0
+    end: int | None = None
+    time: str | None = None
+    event_time: str | None = None
+    schedule: str = "@daily"
+    grace: int = 0
+    late: Late = Late()
+    inputs: tuple[Column, ...] = ()
+    kind: Literal["landed"] = "landed"
+
+
+Origin = Landed
+"""Where a collection's rows come from, discriminated by `kind`. What is made of other collections will be a second
+variant of this union: what holds for files only is reached through `Collection.landed`, and nowhere else."""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """One collection's declaration: its columns, where its rows come from, and how it is kept.
+
+    `quality` holds the owner's Great Expectations as canonical JSON, one string each. `live_batches` is the budget of
+    trace batches: more are merged (plan/compact.py), fewer cost more writing and less reading.
 
     `value` are the columns users see, `dropped` those they no longer do. `schema` counts how often the columns changed
     (model/evolution.py). `renames` are pairs (old name, new name) that a file asks for; in a state there are none.
@@ -152,20 +190,12 @@ class Collection:
     name: str
     key: tuple[Column, ...]
     value: tuple[Column, ...]
-    source: Source
-    start: int = 0
-    end: int | None = None
-    time: str | None = None
-    event_time: str | None = None
+    origin: Origin
     timelines: tuple[str, ...] = ()
-    schedule: str = "@daily"
-    grace: int = 0
-    late: Late = Late()
     quality: tuple[str, ...] = ()
     compact_ahead: bool = True
     live_batches: int = 12
     retention: Retention = KEEP_ALL
-    inputs: tuple[Column, ...] = ()
     dropped: tuple[Column, ...] = ()
     schema: int = 0
     renames: tuple[tuple[str, str], ...] = ()
@@ -188,21 +218,25 @@ class Collection:
             raise InvalidUsage(
                 f"key column {floats[0]} is a float; equality of floats identifies nothing, use int or string"
             )
-        if self.end is not None and self.end <= self.start:
-            raise InvalidUsage(f"collection {self.name} ends at {self.end} before it starts at {self.start}")
         if self.live_batches < 2:
             raise InvalidUsage(f"live_batches is {self.live_batches}; it must be 2 or more")
-        if self.dumped and (self.time or self.event_time):
-            raise InvalidUsage(
-                f"collection {self.name} is made of dumps, which are true at the end of their interval; "
-                "remove time and event_time columns"
-            )
-        if self.dumped and self.late != Late():
-            raise InvalidUsage(f"collection {self.name} is made of dumps, of which no row is late; remove late")
         countable = {c.name for c in self.value if c.type in (ColumnType.TIMESTAMP, ColumnType.INT)}
         for timeline in self.timelines:
             if timeline not in countable:
                 raise InvalidUsage(f"timeline {timeline} is not a timestamp or int column of the value")
+        if isinstance(self.origin, Landed):
+            self._check_landed(self.origin)
+
+    def _check_landed(self, landed: Landed) -> None:
+        if landed.end is not None and landed.end <= landed.start:
+            raise InvalidUsage(f"collection {self.name} ends at {landed.end} before it starts at {landed.start}")
+        if not self.kind.tells_times and (landed.time or landed.event_time):
+            raise InvalidUsage(
+                f"collection {self.name} is made of dumps, which are true at the end of their interval; "
+                "remove time and event_time columns"
+            )
+        if not self.kind.tells_times and landed.late != Late():
+            raise InvalidUsage(f"collection {self.name} is made of dumps, of which no row is late; remove late")
 
     def _number_columns(self) -> None:
         """Columns without an id get the next ones: as first declared, 1 and on, the key before the value."""
@@ -220,23 +254,32 @@ class Collection:
         """The value columns of rows at rest, by id: also the dropped ones, null in rows written since."""
         return tuple(sorted((*self.value, *self.dropped), key=lambda column: column.id))
 
+    @property
+    def landed(self) -> Landed:
+        """The origin, of whoever has to do with files: sources, intervals, lateness."""
+        return self.origin
+
+    @property
+    def kind(self) -> Kind:
+        """What its unsealed rows are and how they become updates (model/kind.py)."""
+        match self.origin:
+            case Landed():
+                return KINDS[self.origin.source.envelope]
+
+    @property
+    def lateness(self) -> int:
+        """How far below the seal a row to come may have happened and still apply, in microseconds."""
+        match self.origin:
+            case Landed():
+                return self.origin.late.reach
+
     def type_of(self, name: str) -> ColumnType:
         """The type of a source column: as declared, else int for the diff, else timestamp."""
-        return self._types.get(name, ColumnType.INT if name == self.source.diff else ColumnType.TIMESTAMP)
+        return self._types.get(name, ColumnType.INT if name == self.landed.source.diff else ColumnType.TIMESTAMP)
 
     @cached_property
     def _types(self) -> dict[str, ColumnType]:
-        return {column.name: column.type for column in (*self.inputs, *self.columns)}
-
-    @property
-    def keyed(self) -> bool:
-        """Whether source rows are facts about a key, resolved at the drain, and not updates already."""
-        return self.source.envelope in (Envelope.UPSERT, Envelope.DEBEZIUM)
-
-    @property
-    def dumped(self) -> bool:
-        """Whether source files are full dumps, whose differences are found at the drain, and not updates already."""
-        return self.source.envelope is Envelope.SNAPSHOT
+        return {column.name: column.type for column in (*self.landed.inputs, *self.columns)}
 
     def suite(self, gate: Gate) -> str:
         """The fingerprint of the suite a gate runs: another one when the built-in or the owner's checks change."""

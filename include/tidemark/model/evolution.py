@@ -122,8 +122,8 @@ def _check_frozen(held: Collection, asked: Collection) -> None:
     frozen = (
         ("name", held.name, asked.name),
         ("key", _described(held.key), _described(asked.key)),
-        ("start", format_instant(held.start), format_instant(asked.start)),
-        ("envelope", str(held.source.envelope), str(asked.source.envelope)),
+        ("start", format_instant(held.landed.start), format_instant(asked.landed.start)),
+        ("envelope", str(held.landed.source.envelope), str(asked.landed.source.envelope)),
     )
     for what, old, new in frozen:
         if old != new:
@@ -134,10 +134,10 @@ def _check_coordinates(held: Collection, new: Collection) -> None:
     """The same source columns give the times and break ties as before, renamed perhaps."""
     now = {column.id: column.name for column in new.stored_value}
     renamed = {column.name: now[column.id] for column in held.value}
-    order_by = (held.source.order_by, new.source.order_by)
+    order_by = (held.landed.source.order_by, new.landed.source.order_by)
     for what, old, asked in (
-        ("time", held.time, new.time),
-        ("event_time", held.event_time, new.event_time),
+        ("time", held.landed.time, new.landed.time),
+        ("event_time", held.landed.event_time, new.landed.event_time),
         ("order_by", *order_by),
     ):
         expected = renamed.get(old or "", old)

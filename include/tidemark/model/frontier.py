@@ -81,10 +81,10 @@ class CompactionFunction:
     def capped(self, limit: int) -> CompactionFunction:
         """The function that leaves times from `limit` on alone, and is as this one below it, as far as whole intervals
         allow."""
-        if self.since == EMPTY:
-            return IDENTITY
         if limit >= self.since:
             return self
+        if self.since == EMPTY:
+            return IDENTITY
         for at, rung in enumerate(self.rungs):
             since = limit // rung.interval * rung.interval
             if since > rung.lower:

@@ -14,11 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from tidemark.errors import Unvouched
+from tidemark.errors import Corruption, Unvouched
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import Description, TraceBatch
-from tidemark.model.collection import Gate
+from tidemark.model.batch import DIGEST_MODULUS, Description, Part, TraceBatch
+from tidemark.model.collection import Collection, Gate
 from tidemark.model.frontier import CompactionFunction
+from tidemark.model.instant import MAX_TIME
+from tidemark.plan.answers import check_sums
+from tidemark.plan.ranges import split_keys, within
+from tidemark.plan.tasks import MergeTask, WriteAnswer
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,33 @@ class CompactionRequest:
         return highest + 1 if rows > max(batch.rows for batch in self.inputs) else highest
 
 
+def merge_tasks(
+    collection: Collection, request: CompactionRequest, parts: Sequence[Part], *, target_rows: int, prefix: str
+) -> list[MergeTask]:
+    """The merge of the inputs' `parts`, by key range, in order."""
+    function = request.description.function
+    return [
+        MergeTask(collection, within(parts, keys), keys, 0, MAX_TIME, function, prefix)
+        for keys in split_keys(parts, target_rows=target_rows)
+    ]
+
+
+def check(request: CompactionRequest, answers: Sequence[WriteAnswer], *, alike: bool) -> None:
+    """The inputs were read whole, and their recorded sums, where forwarding leaves those alone, are the output's:
+    Corruption otherwise.
+
+    `alike` says whether the inputs have the output's columns: hashes are over columns, so else sums cannot be compared.
+    """
+    total = check_sums(answers)
+    read, held = sum(answer.rows_read for answer in answers), sum(batch.rows for batch in request.inputs)
+    if read != held:
+        raise Corruption(f"the compaction read {read} rows, its inputs hold {held}; refused")
+    if alike and all(batch.description.function == request.description.function for batch in request.with_data):
+        recorded = sum(batch.digest for batch in request.inputs) % DIGEST_MODULUS
+        if total != recorded:
+            raise Corruption(f"the inputs' recorded sums give {recorded:016x}, the merge read {total:016x}; refused")
+
+
 def budget(live_batches: int, level: int) -> int:
     """How many batches may be alive after compaction where the highest level is `level`: O(log n) after n appends."""
     return max(live_batches, 2 * level + 2)
@@ -57,8 +88,8 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
     batches, what costs nothing: neighbours of which at most one has data; else what the levels ask for.
     A collection with
     `compact_ahead` off merges only behind `since`, neighbours of one level, oldest first (spec/arrangement.md 1.3).
-    The trace of a keyed collection is forwarded to its horizon at most: facts to come are resolved against what it
-    held there.
+    What was drained and is remembered is forwarded to the horizon at most: facts to come are resolved against what the
+    trace held there.
 
     Raises Unvouched if an input is not vouched for under the current trace suite.
     """
@@ -82,7 +113,7 @@ def due(state: Arrangement) -> tuple[TraceBatch, ...]:
 
 def allowed(state: Arrangement) -> CompactionFunction:
     """By which the trace may be forwarded now."""
-    return state.function.capped(state.horizon) if state.collection.keyed else state.function
+    return state.function.capped(state.remembered_from)
 
 
 def _shrinking(state: Arrangement, function: CompactionFunction) -> tuple[TraceBatch, ...]:

@@ -12,6 +12,7 @@ from tidemark.model.collection import Collection
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, stands
+from tidemark.plan.kinds import plan_of
 
 TASK_BYTES = 256 * 2**20
 """Files are grouped into tasks of about this size: large enough to hide a task's fixed cost, small enough to spread."""
@@ -50,17 +51,18 @@ def plan_ingest(
     outside the collection's start and end, and for a dump that comes too late or is not all the files of its interval.
     """
     collection = state.collection
-    if interval.lower < collection.start or (collection.end is not None and interval.upper > collection.end):
-        ends = "never" if collection.end is None else format_instant(collection.end)
+    landed = collection.landed
+    if interval.lower < landed.start or (landed.end is not None and interval.upper > landed.end):
+        ends = "never" if landed.end is None else format_instant(landed.end)
         raise InvalidUsage(
             f"interval {interval} is outside collection {collection.name}: "
-            f"it starts {format_instant(collection.start)} and ends {ends}"
+            f"it starts {format_instant(landed.start)} and ends {ends}"
         )
     new = tuple(file for file in files if _is_new(file, known.get(file.identity), collection))
     if not new and state.ingested.covers(interval):
         return None
-    if collection.dumped:
-        _check_dump(state, interval, new, [file for file in files if file not in new])
+    counted = [file for file in files if file not in new]
+    plan_of(collection.kind).check_files(state, interval, new, counted)
     return IngestRequest(interval, new, state.seal, max(state.since, state.forgotten))
 
 
@@ -68,38 +70,14 @@ def _is_new(file: SourceFile, entry: LedgerEntry | None, collection: Collection)
     if entry is None or entry.status is Status.FREED:
         return True
     if entry.status is Status.QUARANTINED:
-        return collection.source.bad_files == "stop" or not stands(entry, file, collection)
+        return collection.landed.source.bad_files == "stop" or not stands(entry, file, collection)
     if file.sha256 == entry.sha256:
         return False
-    correction = "wait for the next dump" if collection.dumped else "put the correction in a new file"
     raise InvalidUsage(
         f"{file.identity} changed after it was ingested: was {entry.bytes} bytes sha256 {entry.sha256[:12]}, "
-        f"is {file.bytes} bytes sha256 {(file.sha256 or '?')[:12]}; {correction}, "
+        f"is {file.bytes} bytes sha256 {(file.sha256 or '?')[:12]}; {plan_of(collection.kind).correction}, "
         f"or quarantine batch {entry.batch} before it is drained"
     )
-
-
-def _check_dump(
-    state: Arrangement, interval: Interval, new: Sequence[SourceFile], counted: Sequence[SourceFile]
-) -> None:
-    """All files of an interval are one dump: a file more, or one less, would be another collection."""
-    time = interval.upper - 1
-    held = next((dump for dump in state.pending_dumps if dump.time == time), None)
-    if held and new:
-        raise InvalidUsage(
-            f"the dump of {interval} was read already, as batch {held.batch}, without {new[0].identity}; "
-            "quarantine that batch before it is drained, then all files of the interval are read together"
-        )
-    if new and time < state.seal:
-        raise InvalidUsage(
-            f"{new[0].identity} is a dump of {format_instant(time)}, which the seal {format_instant(state.seal)} has "
-            "passed; the dump of an interval to come will say what there is"
-        )
-    if counted:
-        raise InvalidUsage(
-            f"{counted[0].identity} of {interval} was counted with another interval; the files of a dump count once, "
-            "so let the source's path tell intervals apart"
-        )
 
 
 def group_files(files: Sequence[_Sized], tasks: int) -> list[tuple[_Sized, ...]]:

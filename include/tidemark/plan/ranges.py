@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tidemark.model.batch import Part
 from tidemark.model.update import Row
 from tidemark.plan.tasks import KeyRange
 
+TASK_ROWS = 1_000_000
+"""Rows a task merges: seconds of work, far above a task's fixed cost, far below an executor's memory."""
 TARGET_BYTES = 128 * 2**20
 """Bytes of parts that a range stands for, if its rows are so wide that they reach this before the target of rows."""
 
@@ -29,6 +31,20 @@ def split_keys(parts: Sequence[Part], *, target_rows: int, target_bytes: int = T
         held += rows
         size += nbytes
     return [KeyRange(lower, upper) for lower, upper in zip([None, *cuts], [*cuts, None], strict=True)]
+
+
+def split_within(keys: KeyRange, parts: Sequence[Part], *, target_rows: int) -> list[KeyRange]:
+    """Consecutive key ranges that cover `keys`, as `split_keys` cuts the parts."""
+    cuts = [cut.lower for cut in split_keys(parts, target_rows=target_rows) if cut.lower is not None]
+    inside = [
+        cut for cut in cuts if (keys.lower is None or cut > keys.lower) and (keys.upper is None or cut < keys.upper)
+    ]
+    return [KeyRange(lower, upper) for lower, upper in zip([keys.lower, *inside], [*inside, keys.upper], strict=True)]
+
+
+def within(parts: Iterable[Part], keys: KeyRange) -> tuple[Part, ...]:
+    """The parts that can hold keys of a range."""
+    return tuple(part for part in parts if overlaps(part, keys))
 
 
 def overlaps(part: Part, keys: KeyRange) -> bool:

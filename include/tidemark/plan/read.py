@@ -1,42 +1,106 @@
-"""What a read has to open, and whether it may be answered at all."""
+"""What a read has to open, and whether it may be answered at all; and the tasks by which it is answered.
+
+    plan    plan_as_of, plan_changes     the batches that can hold what was asked, from the state alone
+    open    storage/parts_table.py       the parts of these batches; the only step that touches storage
+    cut     read_tasks                   one task per key range, with the parts it needs and nothing else
+    runs    arrow/runs.py                the parts, and what unsealed rows come to, as sorted runs
+    merge   arrow/merge.py               rounds of rows that belong together, added up
+    answer  arrow/read.py, spark/read.py in the columns of as_of or of changes
+
+Each step takes what the one before it made. An example: `as_of(25)` of a keyed collection with the trace [0, 20), seal
+40 and one unsealed batch of times 18 to 30 asks for the trace, for the facts of [20, 26), and for the trace once more
+in those rows that happened up to the horizon. With one key range that is one task; with 3 million rows and a target of
+one million it is three, which share no key, so that each can be answered on another machine.
+
+What it costs: a part is opened if it overlaps the range of keys and of times; of its rows all row groups in the range
+are read once, the time columns only where the part's bounds say that they matter.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
-from tidemark.model.dump import Dump
+from tidemark.model.batch import Part, TraceBatch
+from tidemark.model.collection import Collection
+from tidemark.model.frontier import CompactionFunction
 from tidemark.model.instant import MAX_TIME, format_instant
+from tidemark.plan.kinds import plan_of, tasks_of
+from tidemark.plan.ranges import split_within, within
+from tidemark.plan.tasks import ALL_KEYS, AtRest, KeyRange, ReadTask, UnsealedTask
+from tidemark.plan.unsealed import PartsOf, UnsealedRequest
 
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """Updates with `after < time <= upto` and `event_time <= event_upto`.
+    """Updates with `after < time <= upto` and `event_time <= event_upto`, of `keys`.
 
-    `trace` holds those below the trace upper. `unsealed` holds the rest, as they arrived: of a keyed collection they
-    are facts, to be resolved among the facts of `remembered` and what `trace_before` held below `horizon`. Of a
-    collection of dumps they are the rows of `dumps`, to be compared with one another and with `trace_before`.
+    `trace` holds those below the trace upper; `unsealed` are the rows from there on. Times are told as `function`
+    forwards them, whether or not a compaction has come by yet.
     """
 
+    collection: Collection
+    function: CompactionFunction
     after: int
     upto: int
     event_upto: int
+    keys: KeyRange
     trace: tuple[TraceBatch, ...]
-    unsealed: tuple[UnsealedBatch, ...]
-    remembered: tuple[UnsealedBatch, ...]
-    trace_before: tuple[TraceBatch, ...]
-    horizon: int
-    trace_upper: int
-    dumps: tuple[Dump, ...] = ()
+    unsealed: UnsealedRequest
 
     def needs(self, part: Part) -> bool:
         """Whether a part can hold an update of the read."""
         return part.last_time > self.after and part.first_time <= self.upto and part.first_event_time <= self.event_upto
 
 
-def plan_as_of(state: Arrangement, time: int | None = None, event_time: int | None = None) -> ReadRequest:
+def read_tasks(request: ReadRequest, parts: PartsOf, *, target_rows: int | None = None) -> list[ReadTask]:
+    """The tasks of a read whose batches were opened, in order of keys, of about `target_rows` rows each (None: one
+    task)."""
+    unsealed, rest = request.unsealed, at_rest(request, parts)
+    plan = plan_of(request.collection.kind)
+    new = plan.cut_by(unsealed, parts) if plan.resolves and not unsealed.is_empty else []
+    opened = [*(part for some in rest for part in some.parts), *new]
+    ranges = [request.keys] if target_rows is None else split_within(request.keys, opened, target_rows=target_rows)
+    return [
+        ReadTask(
+            request.collection,
+            keys,
+            request.after,
+            request.upto,
+            request.event_upto,
+            request.function,
+            tuple(replace(some, parts=within(some.parts, keys)) for some in rest),
+            plan.task(request.collection, unsealed, parts, keys) if new else None,
+        )
+        for keys in ranges
+    ]
+
+
+def at_rest(request: ReadRequest, parts: PartsOf) -> tuple[AtRest, AtRest]:
+    """The parts of a read whose rows are updates as they are: of the trace, and of unsealed batches."""
+
+    def needed(some: Iterable[Part]) -> tuple[Part, ...]:
+        return tuple(part for part in within(some, request.keys) if request.needs(part))
+
+    trace = (part for batch in request.trace for part in parts[batch.id])
+    unsealed = plan_of(request.collection.kind).at_rest(request.unsealed, parts)
+    # Rows of unsealed batches below the trace upper are in the trace.
+    beyond = max(request.after, request.unsealed.lower - 1)
+    return AtRest(needed(trace), request.after), AtRest(needed(unsealed), beyond)
+
+
+def resolving(request: ReadRequest, parts: PartsOf, *, target_rows: int) -> list[UnsealedTask]:
+    """The tasks for unsealed rows that are no updates yet, cut by what is new of them."""
+    if request.unsealed.is_empty or not plan_of(request.collection.kind).resolves:
+        return []
+    return tasks_of(request.collection, request.unsealed, parts, target_rows=target_rows)
+
+
+def plan_as_of(
+    state: Arrangement, time: int | None = None, event_time: int | None = None, keys: KeyRange = ALL_KEYS
+) -> ReadRequest:
     """Read the collection as known at `time` (None: the latest complete one, seal - 1), as of `event_time` (None: all).
 
     Raises InvalidUsage outside `[since, seal)`, except for what retention keeps below since, with both frontiers and
@@ -50,7 +114,7 @@ def plan_as_of(state: Arrangement, time: int | None = None, event_time: int | No
             f"event time {_at(event_time)} is below since {_at(state.since)}, and that history was merged"
             + _nearest(state, event_time)
         )
-    return _request(state, -1, upto, MAX_TIME if event_time is None else event_time)
+    return _request(state, -1, upto, MAX_TIME if event_time is None else event_time, keys)
 
 
 def plan_changes(state: Arrangement, after: int, upto: int | None = None) -> ReadRequest:
@@ -65,31 +129,17 @@ def plan_changes(state: Arrangement, after: int, upto: int | None = None) -> Rea
     _check_readable(state, upto)
     if after > upto:
         raise InvalidUsage(f"changes after {_at(after)} up to {_at(upto)}: the first must not be later than the second")
-    return _request(state, after, upto, MAX_TIME)
+    return _request(state, after, upto, MAX_TIME, ALL_KEYS)
 
 
-def _request(state: Arrangement, after: int, upto: int, event_upto: int) -> ReadRequest:
+def _request(state: Arrangement, after: int, upto: int, event_upto: int, keys: KeyRange) -> ReadRequest:
     trace = tuple(
         batch
         for batch in state.trace
         if batch.rows and batch.description.lower <= upto and batch.description.last_possible > after
     )
-    unsealed = tuple(batch for batch in state.pending if batch.first_time <= upto)
-    keyed = state.collection.keyed and bool(unsealed)
-    dumps = tuple(dump for dump in state.pending_dumps if dump.time <= upto)
-    horizon = state.horizon if keyed else 0
-    return ReadRequest(
-        after,
-        upto,
-        event_upto,
-        trace,
-        unsealed,
-        tuple(b for b in state.unsealed if b in unsealed or b.last_event_time >= horizon) if keyed else (),
-        tuple(b for b in state.trace if b.rows) if keyed or dumps else (),
-        horizon,
-        state.trace_upper,
-        dumps,
-    )
+    unsealed = plan_of(state.collection.kind).request(state, state.trace_upper, upto + 1)
+    return ReadRequest(state.collection, state.function, after, upto, event_upto, keys, trace, unsealed)
 
 
 def _check_sealed(state: Arrangement) -> None:

@@ -45,8 +45,8 @@ def plan_retention(state: Arrangement, now: int, asked: Sequence[ReadAsked] | No
 def _corrected_from(state: Arrangement) -> int:
     """Where late rows may still correct history, by the lateness the owner declared: retention leaves that alone. Rows
     that may come however late bind it to nothing; they are refused below since."""
-    late = state.collection.late
-    return state.seal if late.reach == MAX_TIME else max(0, state.seal - late.reach)
+    lateness = state.collection.lateness
+    return state.seal if lateness == MAX_TIME else max(0, state.seal - lateness)
 
 
 def alive(holds: Sequence[Hold], now: int) -> tuple[Hold, ...]:

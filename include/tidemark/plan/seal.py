@@ -17,11 +17,11 @@ def plan_seal(state: Arrangement, upper: int) -> Sealed | None:
     Raises Unvouched if a batch below the new seal is not vouched for under the current unsealed suite.
     """
     wanted = max(state.wanted, upper)
-    complete = state.ingested.complete_from(state.collection.start)
-    reached = min(wanted, complete) - state.collection.grace
+    landed, complete = state.collection.landed, state.complete
+    reached = min(wanted, complete) - landed.grace
     # Before its first interval nothing of a collection is complete, not even what happened before the start: rows of
     # that interval may have, and must not be late only because another interval came first.
-    target = max(state.seal, reached) if complete > state.collection.start else state.seal
+    target = max(state.seal, reached) if complete > landed.start else state.seal
     below = [batch for batch in state.pending if batch.first_time < target]
     if unvouched := [batch.id for batch in below if not state.is_vouched(batch)]:
         raise Unvouched(

@@ -7,6 +7,7 @@ attempt that won, so retried and speculative attempts leave orphans only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.collection import Collection
@@ -22,6 +23,9 @@ class KeyRange:
 
     lower: Row | None = None
     upper: Row | None = None
+
+
+ALL_KEYS = KeyRange()
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,8 @@ class MergeTask:
     lower: int
     upper: int
     function: CompactionFunction
-    prefix: str
+    prefix: str = ""
+    kernel: ClassVar[str] = "merge"
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,8 @@ class ResolveTask:
     lower: int
     upper: int
     horizon: int
-    prefix: str
+    prefix: str = ""
+    kernel: ClassVar[str] = "resolve"
 
 
 @dataclass(frozen=True)
@@ -154,7 +160,40 @@ class DifferenceTask:
     trace: tuple[Part, ...]
     dumps: tuple[DumpRows, ...]
     keys: KeyRange
-    prefix: str
+    prefix: str = ""
+    kernel: ClassVar[str] = "difference"
+
+
+UnsealedTask = MergeTask | ResolveTask | DifferenceTask
+"""The updates that unsealed rows of a key range stand for: a drain writes them under the task's `prefix`, by its
+`kernel`; a read takes them as they come, and writes nothing (arrow/updates.py)."""
+
+
+@dataclass(frozen=True)
+class AtRest:
+    """Parts whose rows are updates as they are, and after which time they count."""
+
+    parts: tuple[Part, ...]
+    after: int
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """The updates of a read within a key range: `after < time <= upto` and `event_time <= event_upto`, their times told
+    as `function` forwards them.
+
+    They are what is `at_rest`, and what unsealed rows come to that are no updates yet (None: there are none). No two
+    tasks of a read share a key, so each can be answered alone, where its parts are near.
+    """
+
+    collection: Collection
+    keys: KeyRange
+    after: int
+    upto: int
+    event_upto: int
+    function: CompactionFunction
+    at_rest: tuple[AtRest, ...]
+    unsealed: UnsealedTask | None = None
 
 
 @dataclass(frozen=True)

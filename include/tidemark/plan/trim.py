@@ -7,18 +7,19 @@ from dataclasses import dataclass
 
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, UnsealedBatch
-from tidemark.model.frontier import EMPTY
 from tidemark.plan.ahead import OPEN_ROWS, SPARE_ROWS, pays
 
 
 @dataclass(frozen=True)
 class TrimRequest:
     """`batch` may have rows below `lower` to lose. Facts that happened at `horizon` or later are remembered all the
-    same; of other collections nothing is (an empty horizon)."""
+    same; of other collections nothing is (an empty horizon). Once it is done, what happened below `forgets` is
+    forgotten."""
 
     batch: UnsealedBatch
     lower: int
     horizon: int
+    forgets: int = 0
 
     @property
     def width(self) -> int:
@@ -61,13 +62,13 @@ def plan_trim(state: Arrangement) -> Iterator[TrimRequest]:
     """The batches, in order of ingest, of which something was drained or can be forgotten, and not all: one of which
     nothing stays is left for the next drain to evict. What their parts say decides (`trimming`)."""
     lower = state.trace_upper
-    horizon = state.horizon if state.collection.keyed else EMPTY
+    horizon = state.remembered_from
     for batch in state.unsealed:
         through = batch.last_time < lower
         if batch.first_time >= lower or (through and batch.last_event_time < horizon):
             continue
         if not through or batch.first_event_time < horizon:
-            yield TrimRequest(batch, lower, horizon)
+            yield TrimRequest(batch, lower, horizon, state.forgotten_below)
 
 
 def trimming(request: TrimRequest, parts: Sequence[Part], *, least_share: float = 0.5) -> Trimming | None:

@@ -75,7 +75,7 @@ def frontier_evidence(state: Arrangement, request: GateRequest) -> Evidence:
     """From the state alone: does the seal only advance, over no hole, and over no batch that no gate has
     seen."""
     upper = state.seal if request.upper is None else request.upper
-    hole = state.ingested.first_hole(state.collection.start, upper)
+    hole = state.hole_below(upper)
     below = [batch for batch in state.pending if batch.first_time < upper]
     unvouched = [batch.id for batch in below if not state.is_vouched(batch)]
     row: Row = {

@@ -97,7 +97,7 @@ def _failing_rows(
 ) -> tuple[dict[str, Any], ...]:
     if verdict.positions:
         return rows_at(store, parts, verdict.positions, collection)
-    clauses, facts = _clauses(owner, verdict), collection.keyed
+    clauses, facts = _clauses(owner, verdict), collection.kind.facts
     return matching_rows(store, parts, clauses, collection, facts=facts, among=held(collection))
 
 

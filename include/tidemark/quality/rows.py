@@ -41,7 +41,7 @@ def held(collection: Collection) -> pc.Expression:
     neither tombstones nor retractions, so that what breaks an expectation can still be taken back."""
     import pyarrow.compute as pc
 
-    return ~pc.field("_deleted") if collection.keyed else pc.field("_diff") > 0
+    return ~pc.field("_deleted") if collection.kind.facts else pc.field("_diff") > 0
 
 
 def pandas_rows(store: ObjectStore, parts: Sequence[Part], collection: Collection) -> pd.DataFrame:
@@ -101,7 +101,7 @@ def rows_at(
     found = []
     start = 0
     for part in parts:
-        for table in _tables(store, part, collection, facts=collection.keyed):
+        for table in _tables(store, part, collection, facts=collection.kind.facts):
             kept = table.filter(held(collection))
             # Arrow refuses to take by an empty list, which has no type.
             if here := [at - start for at in wanted if start <= at < start + kept.num_rows]:
@@ -151,7 +151,7 @@ def _tables(store: ObjectStore, part: Part, collection: Collection, *, facts: bo
 
 def _held_tables(store: ObjectStore, part: Part, collection: Collection) -> Iterator[pa.Table]:
     names = [column.name for column in collection.columns]
-    for table in _tables(store, part, collection, facts=collection.keyed):
+    for table in _tables(store, part, collection, facts=collection.kind.facts):
         yield _in_numbers(table.filter(held(collection)).select(names))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
@@ -22,14 +21,13 @@ from tidemark.arrow.schema import updates_schema
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
-from tidemark.plan.ranges import overlaps, split_keys
-from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes
-from tidemark.plan.tasks import DifferenceTask, DumpRows, ResolveTask
+from tidemark.plan.ranges import TASK_ROWS
+from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, resolving
+from tidemark.plan.tasks import UnsealedTask
 from tidemark.spark import frames
 from tidemark.storage import ObjectStore, open_store, parts_table, reads
 from tidemark.storage.codec import decode, encode
 
-TASK_ROWS = 1_000_000
 BATCH_BYTES = 16 * 2**20
 """Most bytes of rows handed to the JVM at once, which holds them outside its heap too."""
 
@@ -48,7 +46,7 @@ def as_of(
     """
     request = plan_as_of(state, time, event_time)
     reads.note(store, state, request, newest=time is None and event_time is None)
-    updates = _updates(spark, store, state.collection, request)
+    updates = _updates(spark, store, request)
     return frames.snapshot(updates, _columns(state.collection), time=request.upto, event_time=request.event_upto)
 
 
@@ -71,7 +69,7 @@ def changes(
     request = plan_changes(state, after, upto)
     reads.note(store, state, request, newest=False)
     collection = state.collection
-    updates = _updates(spark, store, collection, request)
+    updates = _updates(spark, store, request)
     if net:
         summed = frames.net_changes(updates, _columns(collection), after=request.after, upto=request.upto)
         return _labelled(summed, collection, ()).withColumnRenamed("_diff", "diff")
@@ -91,7 +89,7 @@ def changes(
 
 def _labelled(rows: DataFrame, collection: Collection, times: Sequence[str]) -> DataFrame:
     sign = F.when(F.col("_diff") > 0, "insert").otherwise("delete")
-    if not collection.keyed:
+    if not collection.kind.one_value:
         return rows.withColumn("_change_type", sign)
     at = Window.partitionBy(*(column.name for column in collection.key), *times)
     one_for_one = (F.count("*").over(at) == 2) & (F.min("_diff").over(at) == -1) & (F.max("_diff").over(at) == 1)
@@ -103,18 +101,20 @@ def _columns(collection: Collection) -> list[str]:
     return [column.name for column in collection.columns]
 
 
-def _updates(spark: SparkSession, store: ObjectStore, collection: Collection, request: ReadRequest) -> DataFrame:
+def _updates(spark: SparkSession, store: ObjectStore, request: ReadRequest) -> DataFrame:
     """All updates the request may need, not yet filtered to it."""
-    trace = [part for part in parts_table.parts_of(store, request.trace) if request.needs(part)]
-    if collection.keyed:
-        below = _loaded(spark, store, collection, trace)
-        return below.unionByName(_resolved(spark, store, collection, request)) if request.unsealed else below
-    if collection.dumped:
-        below = _loaded(spark, store, collection, trace)
-        return below.unionByName(_differences(spark, store, collection, request)) if request.dumps else below
-    unsealed = [part for part in parts_table.parts_of(store, request.unsealed) if request.needs(part)]
-    pending = _loaded(spark, store, collection, unsealed).where(F.col("_time") >= request.trace_upper)
-    return _loaded(spark, store, collection, trace).unionByName(pending)
+    collection = request.collection
+    request, parts = parts_table.opened_read(store, request)
+    trace, pending = at_rest(request, parts)
+    updates = _loaded(spark, store, collection, trace.parts)
+    if pending.parts:
+        unsealed = _loaded(spark, store, collection, pending.parts)
+        updates = updates.unionByName(unsealed.where(F.col("_time") >= request.unsealed.lower))
+    if tasks := resolving(request, parts, target_rows=TASK_ROWS):
+        schema = from_arrow_schema(updates_schema(collection), prefer_timestamp_ntz=False)
+        encoded = [encode(task) for task in tasks]
+        updates = updates.unionByName(_mapped(spark, schema, encoded, _resolver(store.url, type(tasks[0]))))
+    return updates
 
 
 def _loaded(spark: SparkSession, store: ObjectStore, collection: Collection, parts: Sequence[Part]) -> DataFrame:
@@ -139,45 +139,6 @@ def _loaded(spark: SparkSession, store: ObjectStore, collection: Collection, par
 def _literally(path: str) -> str:
     """A path as Spark is told it: Hadoop takes `[1]`, `{x}` and the like for patterns of names unless escaped."""
     return re.sub(r"([][{}*?\\])", r"\\\1", path)
-
-
-def _resolved(spark: SparkSession, store: ObjectStore, collection: Collection, request: ReadRequest) -> DataFrame:
-    facts = parts_table.parts_of(store, request.remembered)
-    trace = parts_table.parts_of(store, request.trace_before)
-    new = [p for p in facts if p.last_time >= request.trace_upper and p.first_time <= request.upto]
-    tasks = [
-        ResolveTask(
-            collection,
-            tuple(part for part in facts if overlaps(part, keys)),
-            tuple(part for part in trace if overlaps(part, keys)),
-            keys,
-            request.trace_upper,
-            request.upto + 1,
-            request.horizon,
-            "",
-        )
-        for keys in split_keys(new, target_rows=TASK_ROWS)
-    ]
-    schema = from_arrow_schema(updates_schema(collection), prefer_timestamp_ntz=False)
-    return _mapped(spark, schema, [encode(task) for task in tasks], _resolver(store.url))
-
-
-def _differences(spark: SparkSession, store: ObjectStore, collection: Collection, request: ReadRequest) -> DataFrame:
-    trace = parts_table.parts_of(store, request.trace_before)
-    of_batch = {batch.id: parts_table.parts_of(store, [batch]) for batch in request.unsealed}
-    dumps = [DumpRows(dump.time, of_batch.get(dump.batch, ())) for dump in request.dumps]
-    tasks = [
-        DifferenceTask(
-            collection,
-            tuple(part for part in trace if overlaps(part, keys)),
-            tuple(replace(dump, parts=tuple(part for part in dump.parts if overlaps(part, keys))) for dump in dumps),
-            keys,
-            "",
-        )
-        for keys in split_keys([*trace, *(part for dump in dumps for part in dump.parts)], target_rows=TASK_ROWS)
-    ]
-    schema = from_arrow_schema(updates_schema(collection), prefer_timestamp_ntz=False)
-    return _mapped(spark, schema, [encode(task) for task in tasks], _comparer(store.url))
 
 
 Produce = Callable[[bytes], Iterable[pa.RecordBatch]]
@@ -205,20 +166,10 @@ def _reader(url: str, collection: Collection) -> Produce:
     return produce
 
 
-def _comparer(url: str) -> Produce:
+def _resolver(url: str, task: type[UnsealedTask]) -> Produce:
     def produce(encoded: bytes) -> Iterator[pa.RecordBatch]:
-        from tidemark.arrow.difference import differences
+        from tidemark.arrow.updates import updates_of
 
-        yield from differences(open_store(url), decode(encoded, DifferenceTask, name="difference task"))
-
-    return produce
-
-
-def _resolver(url: str) -> Produce:
-    def produce(encoded: bytes) -> Iterator[pa.RecordBatch]:
-        from tidemark.arrow.resolve import resolved
-
-        for table in resolved(open_store(url), decode(encoded, ResolveTask, name="resolve task")):
-            yield from table.to_batches()
+        yield from updates_of(open_store(url), decode(encoded, task, name=f"{task.kernel} task"))
 
     return produce

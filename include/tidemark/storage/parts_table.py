@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidemark.model.batch import ObjectRef, Part, TraceBatch, UnsealedBatch
+from tidemark.plan.read import ReadRequest
+from tidemark.plan.unsealed import PartsOf, UnsealedRequest
 from tidemark.storage import sidecar
 from tidemark.storage.store import ObjectStore
 from tidemark.storage.upgrade import Kind
@@ -32,6 +34,26 @@ def load(store: ObjectStore, ref: ObjectRef) -> tuple[Part, ...]:
 def parts_of(store: ObjectStore, batches: Iterable[UnsealedBatch | TraceBatch]) -> tuple[Part, ...]:
     """The parts of several batches, in order."""
     return tuple(part for batch in batches if batch.parts is not None for part in load(store, batch.parts))
+
+
+def opened(store: ObjectStore, request: UnsealedRequest) -> tuple[UnsealedRequest, PartsOf]:
+    """The parts that a request for unsealed rows needs, and the request as these narrow it down."""
+    if request.is_empty:
+        return request, {}
+    parts = _tables(store, request.batches)
+    request = request.among(parts)
+    return request, parts | _tables(store, request.others)
+
+
+def opened_read(store: ObjectStore, request: ReadRequest) -> tuple[ReadRequest, PartsOf]:
+    """The parts that a read needs, and the request as these narrow it down."""
+    unsealed, parts = opened(store, request.unsealed)
+    missing = [batch for batch in request.trace if batch.id not in parts]
+    return replace(request, unsealed=unsealed), {**parts, **_tables(store, missing)}
+
+
+def _tables(store: ObjectStore, batches: Iterable[UnsealedBatch | TraceBatch]) -> dict[str, tuple[Part, ...]]:
+    return {batch.id: load(store, batch.parts) if batch.parts else () for batch in batches}
 
 
 def is_one(ref: ObjectRef) -> bool:

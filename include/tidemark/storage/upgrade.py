@@ -54,5 +54,26 @@ def _ledger_1_to_2(block: list[Any] | dict[str, Any]) -> dict[str, Any]:
     return {"kind": "leaf", "entries": block} if isinstance(block, list) else {"kind": "node", **block}
 
 
-STEPS: tuple[Mapping[Kind, Step], ...] = ({Kind.PARTS: _parts_1_to_2, Kind.LEDGER: _ledger_1_to_2},)
+def _version_1_to_2(version: dict[str, Any]) -> dict[str, Any]:
+    """Every collection was of landed files, and said so field by field."""
+    change, checkpoint = version["change"], version.get("checkpoint")
+    if "collection" in change:
+        version = version | {"change": change | {"collection": _collection_1_to_2(change["collection"])}}
+    if checkpoint:
+        version = version | {"checkpoint": checkpoint | {"collection": _collection_1_to_2(checkpoint["collection"])}}
+    return version
+
+
+_LANDED_1 = ("source", "start", "end", "time", "event_time", "schedule", "grace", "late", "inputs")
+
+
+def _collection_1_to_2(collection: dict[str, Any]) -> dict[str, Any]:
+    landed = {name: collection[name] for name in _LANDED_1 if name in collection}
+    others = {name: value for name, value in collection.items() if name not in landed}
+    return others | {"origin": {"kind": "landed", **landed}}
+
+
+STEPS: tuple[Mapping[Kind, Step], ...] = (
+    {Kind.VERSION: _version_1_to_2, Kind.PARTS: _parts_1_to_2, Kind.LEDGER: _ledger_1_to_2},
+)
 """What becomes of documents of format 1, then of format 2, and so on. A kind that is not named stays as it is."""

@@ -14,7 +14,7 @@ from tidemark.arrow.order import sort
 from tidemark.arrow.parts import PartWriter, read_groups
 from tidemark.arrow.schema import facts_schema, plain, sort_columns, updates_schema
 from tidemark.model.batch import Part
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
 from tidemark.model.fact import Fact
 from tidemark.model.update import Row, Scalar, Update
 from tidemark.storage.memory import MemoryStore
@@ -31,7 +31,9 @@ VALUE = tuple(Column(f"a_{type_}", type_) for type_ in ColumnType)
 
 def collection(envelope: Envelope, *, key: Sequence[Column] = KEY, value: Sequence[Column] = VALUE) -> Collection:
     order_by = "a_int" if envelope is Envelope.UPSERT and any(c.name == "a_int" for c in value) else None
-    return Collection("sample", tuple(key), tuple(value), Source("*", Format.PARQUET, envelope, order_by=order_by))
+    return Collection(
+        "sample", tuple(key), tuple(value), Landed(Source("*", Format.PARQUET, envelope, order_by=order_by))
+    )
 
 
 APPEND = collection(Envelope.APPEND)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.relanded import relanded
 from tests.pure.arrow.samples import SMALL, as_updates, keys, laws, of_updates, read, updates, values, write
 from tidemark.arrow.difference import difference_range, differences
 from tidemark.arrow.digest import digest
@@ -22,7 +23,7 @@ from tidemark.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 
-DUMPED = replace(SMALL, source=replace(SMALL.source, envelope=Envelope.SNAPSHOT))
+DUMPED = relanded(SMALL, source=replace(SMALL.landed.source, envelope=Envelope.SNAPSHOT))
 EVERYTHING = KeyRange()
 TIMES = (19, 29, 49)
 

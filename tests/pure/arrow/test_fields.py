@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.relanded import relanded
 from tests.pure.arrow.samples import KEYED, SMALL, batch, collection, of_facts, of_updates, rows, write
 from tidemark.arrow.bounds import integer_bounds
 from tidemark.arrow.fields import field_id, found, is_earlier, todays_names
@@ -115,7 +116,7 @@ def test_a_column_that_was_read_before_it_was_kept_is_found_by_its_name() -> Non
 
 
 def test_what_breaks_ties_gets_wider_with_the_column_it_copies() -> None:
-    keyed = replace(KEYED, source=replace(KEYED.source, order_by="x"))
+    keyed = relanded(KEYED, source=replace(KEYED.landed.source, order_by="x"))
     narrow = replace(keyed, value=(Column("word", ColumnType.STRING), Column("x", ColumnType.INT)))
     wide = listing(narrow, Column("word", ColumnType.STRING), Column("x", ColumnType.FLOAT))
     store = MemoryStore()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import APPEND, SMALL, as_updates, laws, of_updates, updates, write
 from tests.pure.arrow.test_read import changed, held_rows, kind, unsealed
-from tidemark.arrow import merge, read
+from tidemark.arrow import merge, read, runs
 from tidemark.arrow.consolidate import forwarded
 from tidemark.arrow.merge import merge_range
 from tidemark.arrow.read import as_of, changes
@@ -45,7 +45,7 @@ functions = st.sampled_from(FUNCTIONS)
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """So little that groups and keys straddle what is in memory."""
-    monkeypatch.setattr(read, "BUFFERED_ROWS", 8)
+    monkeypatch.setattr(runs, "BUFFERED_ROWS", 8)
     monkeypatch.setattr(merge, "BUFFERED_ROWS", 8)
 
 

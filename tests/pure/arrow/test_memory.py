@@ -13,7 +13,7 @@ import pytest
 
 from tests.pure.arrow.samples import SMALL
 from tests.support.memory import peak_bytes
-from tidemark.arrow import difference, merge, read, trim
+from tidemark.arrow import difference, merge, read, runs, trim
 from tidemark.arrow.parts import PartWriter
 from tidemark.arrow.schema import updates_schema
 from tidemark.model.arrangement import Arrangement
@@ -99,7 +99,7 @@ def trimming(store: LocalStore, inputs: Inputs) -> None:
 def grown(work: Callable[[LocalStore, Inputs], None], root: str, little: Inputs, much: Inputs) -> int:
     """Bytes by which the peak of `much` is above that of `little`, buffers being small."""
     setattr(merge, "merged", partial(merge.merged, buffered_rows=BUFFERED))  # noqa: B010
-    setattr(read, "BUFFERED_ROWS", BUFFERED)  # noqa: B010
+    setattr(runs, "BUFFERED_ROWS", BUFFERED)  # noqa: B010
     setattr(difference, "differences", partial(difference.differences, buffered_rows=BUFFERED))  # noqa: B010
     for module in (merge, trim, difference):
         setattr(module, "PartWriter", partial(PartWriter, group_rows=GROUP))  # noqa: B010

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from support.relanded import relanded
 from tests.pure.arrow.samples import (
     APPEND,
     KEY,
@@ -27,7 +28,7 @@ from tests.pure.arrow.samples import (
     write,
 )
 from tests.pure.arrow.test_resolve import by_the_model
-from tidemark.arrow import merge, read
+from tidemark.arrow import merge, runs
 from tidemark.arrow.read import as_of, as_of_batches, changes, changes_batches
 from tidemark.errors import InvalidUsage
 from tidemark.model import update as model
@@ -97,7 +98,7 @@ frontiers = st.tuples(*(st.integers(0, 12) for _ in range(4))).map(sorted).filte
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """So little that groups and keys straddle what is in memory."""
-    monkeypatch.setattr(read, "BUFFERED_ROWS", 8)
+    monkeypatch.setattr(runs, "BUFFERED_ROWS", 8)
     monkeypatch.setattr(merge, "BUFFERED_ROWS", 8)
     monkeypatch.setattr(merge, "PIECE_BYTES", 200)
 
@@ -257,20 +258,34 @@ def told(draw: st.DrawFn) -> tuple[list[Fact], list[int]]:
     return facts, [since, upper, max(seal, 1, since + 1)]
 
 
+DRAINED_IN_PART = (
+    [
+        Fact((1,), None, 2, 2, (None, "f0", 0)),
+        Fact((1,), (None, None), 0, 0, (None, "f1", 1)),
+        Fact((0,), None, 0, 1, (None, "f0", 2)),
+    ],
+    [2, 2, 3],
+)
+"""A batch with a row below the trace upper, which happened below since: it holds the horizon there."""
+
+
 @laws
+@example(DRAINED_IN_PART, 0, 0)
 @given(told(), st.integers(0, 10), st.integers(0, 10))
 def test_facts_beyond_the_trace_are_read_by_the_law_of_the_drain(
     case: tuple[list[Fact], list[int]], time: int, event_time: int
 ) -> None:
     facts, (since, upper, seal) = case
-    of = replace(KEYED, late=Late("reemit"))
+    of = relanded(KEYED, late=Late("reemit"))
     time, event_time = min(max(time, since), seal - 1), max(event_time, since)
     everything = by_the_model([], facts)
     store = MemoryStore()
-    description = Description(0, upper, since) if upper else None
-    held = (trace(store, of, "t", description, everything),) if description else ()
     waiting = [write(store, of, of_facts(of, some), facts=True) for some in (facts[::2], facts[1::2])]
     batches = [unsealed(store, f"u{n}", n, parts) for n, parts in enumerate(waiting) if parts]
+    # No compaction forwards the trace beyond what facts to come are resolved against.
+    horizon = min([since, *(batch.first_event_time for batch in batches if batch.last_time >= upper)])
+    description = Description(0, upper, horizon) if upper else None
+    held = (trace(store, of, "t", description, everything),) if description else ()
     state = Arrangement(of, seal=seal, since=since, trace=held, unsealed=tuple(batches))
     found = held_rows(as_of(store, state, time=time, event_time=event_time), of)
     assert found == model.as_of(everything, time=time, event_time=event_time)

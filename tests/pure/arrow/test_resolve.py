@@ -11,6 +11,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from support.relanded import relanded
 from tests.pure.arrow.samples import (
     KEYED,
     as_updates,
@@ -38,7 +39,7 @@ from tidemark.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 
-ORDERED = replace(KEYED, source=replace(KEYED.source, order_by="x"))
+ORDERED = relanded(KEYED, source=replace(KEYED.landed.source, order_by="x"))
 LAST = 9
 EVERYTHING = KeyRange()
 

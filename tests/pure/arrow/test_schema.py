@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from support.relanded import relanded
 from tests.pure.arrow.samples import APPEND, KEYED, batch
 from tidemark.arrow.schema import facts_schema, keys_of, order_type, sort_columns, unsealed_schema, updates_schema
 from tidemark.model.collection import Column, ColumnType
@@ -36,8 +37,8 @@ def test_unsealed_batches_hold_facts_where_the_collection_is_keyed() -> None:
     ],
 )
 def test_the_order_column_has_the_type_of_what_it_copies(order_by: str | None, expected: pa.DataType) -> None:
-    source = replace(KEYED.source, order_by=order_by)
-    of = replace(KEYED, source=source, event_time="happened_at", inputs=(Column("read_only", ColumnType.DATE),))
+    source = replace(KEYED.landed.source, order_by=order_by)
+    of = relanded(KEYED, source=source, event_time="happened_at", inputs=(Column("read_only", ColumnType.DATE),))
     assert order_type(of) == expected
 
 

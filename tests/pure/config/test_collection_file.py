@@ -13,6 +13,7 @@ from tidemark.config.collection_file import infer_types, load, load_all, parse
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format
 from tidemark.model.instant import parse_duration, parse_instant
+from tidemark.model.kind import FULL_SNAPSHOT
 
 pytestmark = pytest.mark.pure
 
@@ -59,16 +60,20 @@ def refusal(path: Path, text: str) -> str:
 def test_the_example_of_the_design_is_read_field_by_field(path: Path) -> None:
     path.write_text(FLIGHTS)
     flights = load(path)
-    assert (flights.name, flights.schedule) == ("flights", "@daily")
+    assert (flights.name, flights.landed.schedule) == ("flights", "@daily")
     assert flights.key == (Column("flight_id", ColumnType.STRING, 1),)
     assert flights.value[-1] == Column("delay_min", ColumnType.INT, 5)
-    assert (flights.start, flights.end) == (parse_instant("2013-01-01"), parse_instant("2014-01-01"))
-    assert (flights.time, flights.event_time, flights.timelines) == ("reported_at", "happened_at", ("scheduled_at",))
-    assert (flights.late.policy, flights.late.max_lateness) == ("reemit", parse_duration("3d"))
-    assert flights.grace == parse_duration("2h")
-    assert flights.source.format is Format.PARQUET
-    assert flights.source.envelope is Envelope.UPSERT
-    assert flights.source.delete_when == "status = 'DELETED'"
+    assert (flights.landed.start, flights.landed.end) == (parse_instant("2013-01-01"), parse_instant("2014-01-01"))
+    assert (flights.landed.time, flights.landed.event_time, flights.timelines) == (
+        "reported_at",
+        "happened_at",
+        ("scheduled_at",),
+    )
+    assert (flights.landed.late.policy, flights.landed.late.max_lateness) == ("reemit", parse_duration("3d"))
+    assert flights.landed.grace == parse_duration("2h")
+    assert flights.landed.source.format is Format.PARQUET
+    assert flights.landed.source.envelope is Envelope.UPSERT
+    assert flights.landed.source.delete_when == "status = 'DELETED'"
     assert flights.type_of("reported_at") is ColumnType.TIMESTAMP
     assert flights.quality == (
         '{"expect_column_values_to_be_in_set":{"column":"status","value_set":["scheduled","departed"]}}',
@@ -88,9 +93,10 @@ source: {path: "/data/*.json", format: json, envelope: append}
 def test_what_is_left_out_has_its_default(path: Path) -> None:
     path.write_text(MINIMAL)
     counts = load(path)
-    assert (counts.time, counts.event_time, counts.end, counts.value) == (None, None, None, ())
-    assert counts.source.format is Format.JSONL
-    assert (counts.source.ready, counts.source.bad_files, counts.late.policy) == ("exists", "stop", "discard")
+    assert (counts.landed.time, counts.landed.event_time, counts.landed.end, counts.value) == (None, None, None, ())
+    assert counts.landed.source.format is Format.JSONL
+    landed = counts.landed
+    assert (landed.source.ready, landed.source.bad_files, landed.late.policy) == ("exists", "stop", "discard")
 
 
 @pytest.mark.parametrize(
@@ -106,19 +112,19 @@ def test_what_is_left_out_has_its_default(path: Path) -> None:
 )
 def test_late_policies(path: Path, written: str, held: tuple[str, int | None]) -> None:
     path.write_text(MINIMAL + written)
-    late = load(path).late
+    late = load(path).landed.late
     assert (late.policy, late.max_lateness) == held
 
 
 def test_a_marker_is_a_named_file(path: Path) -> None:
     path.write_text(MINIMAL.replace("envelope: append", "envelope: append, ready: {marker: _SUCCESS}"))
-    assert load(path).source.ready == "_SUCCESS"
+    assert load(path).landed.source.ready == "_SUCCESS"
 
 
 @pytest.mark.parametrize("schedule", ["@hourly", "0 6 * * 1-5", "*/15 * * * *"])
 def test_schedules(path: Path, schedule: str) -> None:
     path.write_text(f"{MINIMAL.replace('T00:', 'T06:')}schedule: '{schedule}'")
-    assert load(path).schedule == schedule
+    assert load(path).landed.schedule == schedule
 
 
 WRONG = [
@@ -221,8 +227,8 @@ source:
 def test_dumps_say_no_times(path: Path) -> None:
     path.write_text(STOCK.replace(", at: timestamp", ""))
     stock = load(path)
-    assert stock.dumped
-    assert (stock.time, stock.event_time, stock.inputs) == (None, None, ())
+    assert stock.kind is FULL_SNAPSHOT
+    assert (stock.landed.time, stock.landed.event_time, stock.landed.inputs) == (None, None, ())
     path.write_text(STOCK.replace(", at: timestamp", "").replace("start:", "time: arrival\nstart:"))
     assert load(path) == stock
 

@@ -88,4 +88,4 @@ def test_names_that_readers_could_not_tell_apart_are_refused_with_another(
 
 def test_what_is_read_and_not_kept_may_be_called_diff(path: Path) -> None:
     path.write_text(FILE.replace("{column: at}", "{column: DIFF}") % "{id: int, note: string, day: date}")
-    assert load(path).time == "DIFF"
+    assert load(path).landed.time == "DIFF"

@@ -12,6 +12,7 @@ import pytest
 from tidemark.config.collection_file import infer_types, load, parse
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Column, ColumnType, Envelope
+from tidemark.model.kind import KEYED
 
 pytestmark = pytest.mark.pure
 
@@ -40,11 +41,14 @@ def path(tmp_path: Path) -> Path:
 def test_fields_of_messages_are_read_and_not_kept(path: Path) -> None:
     path.write_text(CUSTOMERS)
     customers = load(path)
-    assert customers.keyed
-    assert customers.source.envelope is Envelope.DEBEZIUM
-    assert (customers.event_time, customers.source.order_by) == ("source.ts_ms", "source.lsn")
-    assert customers.inputs == (Column("source.ts_ms", ColumnType.TIMESTAMP), Column("source.lsn", ColumnType.INT))
-    assert customers.source.units == (("born", "days"), ("seen", "us"))
+    assert customers.kind is KEYED
+    assert customers.landed.source.envelope is Envelope.DEBEZIUM
+    assert (customers.landed.event_time, customers.landed.source.order_by) == ("source.ts_ms", "source.lsn")
+    assert customers.landed.inputs == (
+        Column("source.ts_ms", ColumnType.TIMESTAMP),
+        Column("source.lsn", ColumnType.INT),
+    )
+    assert customers.landed.source.units == (("born", "days"), ("seen", "us"))
 
 
 def test_what_orders_may_be_of_any_declared_type(path: Path) -> None:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from tidemark.arrow.decode import Content, decode, fetch, source_columns
 from tidemark.arrow.schema import ARROW_TYPES
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Late, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Late, Source
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import SourceFile
 from tidemark.plan.tasks import IngestTask
@@ -44,18 +44,14 @@ def collection(
         "things",
         (Column("k", ColumnType.INT),),
         value,
-        source,
-        time=time,
-        event_time=event_time,
-        late=late or Late(),
-        inputs=(*times, *inputs),
+        Landed(source, time=time, event_time=event_time, late=late or Late(), inputs=(*times, *inputs)),
     )
 
 
 def write(path: Path, rows: Rows, declared: Collection) -> SourceFile:
     """Write rows, as Python values, in the collection's format."""
     columns = source_columns(declared)
-    match declared.source.format:
+    match declared.landed.source.format:
         case Format.PARQUET:
             arrays = [pa.array([row.get(c.name) for row in rows], ARROW_TYPES[c.type]) for c in columns]
             pq.write_table(pa.table(arrays, [c.name for c in columns]), path, row_group_size=3)

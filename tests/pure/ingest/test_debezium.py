@@ -18,7 +18,7 @@ from tests.pure.ingest.landed import decoded, listed
 from tidemark.arrow import jsonlfile, parquetfile
 from tidemark.arrow.decode import BadFile, decode, fetch
 from tidemark.arrow.envelope import Frame, judge
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
 
 pytestmark = pytest.mark.pure
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -44,10 +44,12 @@ def collection(
         "customers",
         tuple(key),
         tuple(value),
-        source,
-        time=time.name if time else None,
-        event_time=event_time.name if event_time else None,
-        inputs=tuple(column for column in (time, event_time, order_by) if column),
+        Landed(
+            source,
+            time=time.name if time else None,
+            event_time=event_time.name if event_time else None,
+            inputs=tuple(column for column in (time, event_time, order_by) if column),
+        ),
     )
 
 
@@ -381,9 +383,11 @@ def test_a_feed_says_what_the_same_feed_says_as_upserts(
         "customers",
         (Column("id", INT),),
         (Column("name", TEXT), Column("n", INT)),
-        Source("/landing/*", Format.JSONL, Envelope.UPSERT, "lsn", delete_when="gone = TRUE"),
-        event_time="at",
-        inputs=(Column("at", INT), Column("lsn", INT), Column("gone", ColumnType.BOOL)),
+        Landed(
+            Source("/landing/*", Format.JSONL, Envelope.UPSERT, "lsn", delete_when="gone = TRUE"),
+            event_time="at",
+            inputs=(Column("at", INT), Column("lsn", INT), Column("gone", ColumnType.BOOL)),
+        ),
     )
     declared = collection(file_format)
     if not {told["op"] for told in feed if told} - {"d"}:

@@ -34,21 +34,21 @@ ROWS = st.lists(
 
 def oracle(row: dict[str, Any], c: Collection, seal: int, since: int) -> tuple[str, int, int, int]:
     """(fate, time, event_time, lateness) of one row."""
-    time = row["t"] if c.time else ARRIVAL
-    coordinate = row["e"] if c.event_time else time
+    time = row["t"] if c.landed.time else ARRIVAL
+    coordinate = row["e"] if c.landed.event_time else time
     if coordinate >= seal:
         learned = max(time, seal)
-        return "on time", learned, row["e"] if c.event_time else learned, 0
+        return "on time", learned, row["e"] if c.landed.event_time else learned, 0
     lateness, fate = seal - coordinate, "applied"
-    if c.late.policy == "next_window":
+    if c.landed.late.policy == "next_window":
         return "moved to the seal", seal, seal, lateness
-    if c.late.policy == "discard":
+    if c.landed.late.policy == "discard":
         fate = "below the seal"
-    elif c.late.max_lateness is not None and lateness > c.late.max_lateness:
+    elif c.landed.late.max_lateness is not None and lateness > c.landed.late.max_lateness:
         fate = "beyond max_lateness"
     elif coordinate < since:
         fate = "below since"
-    return fate, seal, row["e"] if c.event_time else seal, lateness
+    return fate, seal, row["e"] if c.landed.event_time else seal, lateness
 
 
 COLLECTIONS = st.builds(
@@ -103,7 +103,7 @@ def test_rows_are_judged_as_the_oracle_judges(c: Collection, rows: list[dict[str
     assert judged.late_applied == judged.late_moved + sum(fate == "applied" for fate, *_ in verdicts)
     assert judged.late_discarded == len(late) - judged.late_applied
     coordinates = [
-        row["e"] if c.event_time else row["t"] if c.time else ARRIVAL
+        row["e"] if c.landed.event_time else row["t"] if c.landed.time else ARRIVAL
         for row, verdict in zip(rows, verdicts, strict=True)
         if verdict[0] == "on time"
     ]
@@ -113,12 +113,14 @@ def test_rows_are_judged_as_the_oracle_judges(c: Collection, rows: list[dict[str
 def expected(row: dict[str, Any], c: Collection, time: int, event_time: int) -> dict[str, Any]:
     """A row of the unsealed batch."""
     times = {"_time": time, "_event_time": event_time}
-    if not c.keyed:
-        diff = row["diff"] if c.source.envelope is Envelope.UPDATES else 1
+    if not c.kind.facts:
+        diff = row["diff"] if c.landed.source.envelope is Envelope.UPDATES else 1
         return {"k": row["k"], "v": row["v"]} | times | {"_diff": diff}
-    deleted = {"v = 'gone'": row["v"] == "gone", "NOT v = 'x'": row["v"] == "gone", None: False}[c.source.delete_when]
+    deleted = {"v = 'gone'": row["v"] == "gone", "NOT v = 'x'": row["v"] == "gone", None: False}[
+        c.landed.source.delete_when
+    ]
     fact = {"k": row["k"], "v": None if deleted else row["v"], "_deleted": deleted}
-    return fact | times | {"_order": row["t"] if c.source.order_by else None, "_file": "p", "_row": row["_row"]}
+    return fact | times | {"_order": row["t"] if c.landed.source.order_by else None, "_file": "p", "_row": row["_row"]}
 
 
 def test_lateness_is_exact_at_the_ends_of_the_range() -> None:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Late, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Late, Source
 from tidemark.model.dump import differences
+from tidemark.model.kind import FULL_SNAPSHOT
 from tidemark.model.update import Update, as_of
 
 pytestmark = pytest.mark.pure
@@ -49,7 +50,7 @@ def test_an_unchanged_dump_says_nothing_and_an_empty_one_that_all_is_gone():
 
 def dumped(**changes):
     source = Source("*", Format.CSV, Envelope.SNAPSHOT, **changes.pop("source", {}))
-    return Collection("stock", (Column("k", ColumnType.INT),), (), source, **changes)
+    return Collection("stock", (Column("k", ColumnType.INT),), (), Landed(source, **changes))
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,6 @@ def dumped(**changes):
     ],
 )
 def test_what_dumps_cannot_have_is_refused(changes, said):
-    assert dumped().dumped
+    assert dumped().kind is FULL_SNAPSHOT
     with pytest.raises(InvalidUsage, match=said):
         dumped(**changes)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import datadriven
+from support.relanded import relanded
 from support.world import collection
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
@@ -52,15 +53,14 @@ class Columns:
         words = dict(case.words)
         envelope = Envelope(words.pop("envelope", "upsert"))
         order_by = words.pop("order_by", None)
-        source = Source("*", collection().source.format, envelope, order_by=order_by)
+        source = Source("*", collection().landed.source.format, envelope, order_by=order_by)
         key = words.pop("key", "k:int").split(":")
         declared = replace(
             collection(envelope, **{name: int(word) if name == "start" else word for name, word in words.items()}),
             key=(Column(key[0], ColumnType(key[1])),),
             value=tuple(Column(name, ColumnType(of)) for name, of, *_ in told),
-            source=source,
-            inputs=(),
         )
+        declared = relanded(declared, source=source, inputs=())
         return replace(declared, renames=tuple((line[3], line[0]) for line in told if len(line) > 2))
 
 
@@ -92,8 +92,8 @@ def test_a_widening_keeps_values_apart_and_in_order(held: ColumnType, wide: Colu
 
 
 HELD = evolved(
-    replace(collection(), value=(Column("a", ColumnType.INT), Column("b", ColumnType.INT)), inputs=()),
-    replace(collection(), value=(Column("b", ColumnType.INT),), inputs=()),
+    collection(value=(Column("a", ColumnType.INT), Column("b", ColumnType.INT)), inputs=()),
+    collection(value=(Column("b", ColumnType.INT),), inputs=()),
 )
 """`a`, number 2, was dropped."""
 
@@ -123,7 +123,7 @@ def test_a_redefinition_that_rows_cannot_follow_is_not_applied(
 def test_a_declaration_from_before_columns_had_numbers_gets_them():
     declared = collection(Envelope.UPSERT)
     told = json.loads(encode(declared))
-    for column in (*told["key"], *told["value"], *told["inputs"]):
+    for column in (*told["key"], *told["value"], *told["origin"]["inputs"]):
         del column["id"]
     del told["dropped"], told["schema"], told["renames"]
     assert decode(json.dumps(told).encode(), Collection, name="declaration") == declared
@@ -138,7 +138,7 @@ VALUE = st.lists(st.sampled_from("abcd"), unique=True).flatmap(
 @given(st.lists(VALUE, min_size=1, max_size=6))
 def test_a_number_is_of_one_column_for_ever(declared: list[tuple[Column, ...]]):
     """Whatever files follow each other: a number never comes to be of another column, nor a column to be narrower."""
-    held, seen = replace(collection(), value=declared[0], inputs=()), {}
+    held, seen = collection(value=declared[0], inputs=()), {}
     for value in declared:
         try:
             new = evolved(held, replace(held, value=value, dropped=()))
@@ -158,7 +158,7 @@ def test_a_number_is_of_one_column_for_ever(declared: list[tuple[Column, ...]]):
 def test_names_from_before_they_were_reserved_stay_and_may_be_left():
     """Such a collection is read and redefined as ever; a rename frees it."""
     columns = (Column("diff", ColumnType.INT), Column("K", ColumnType.INT))
-    old = replace(collection(), value=columns, inputs=())
+    old = collection(value=columns, inputs=())
     assert evolved(decode(encode(old), Collection, name="declaration"), replace(old, live_batches=5)).value == old.value
     renamed = (Column("diff_value", ColumnType.INT), Column("K", ColumnType.INT))
     freed = evolved(old, replace(old, value=renamed, renames=(("diff", "diff_value"),)))

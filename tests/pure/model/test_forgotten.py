@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from support.relanded import relanded
 from support.world import collection, interval
 from tidemark.model.arrangement import Arrangement, Fence
 from tidemark.model.batch import Description, ObjectRef, TraceBatch, UnsealedBatch
@@ -33,7 +34,7 @@ def after_a_drain(declared=KEYED) -> Arrangement:
 def test_what_is_forgotten_stays_so_when_more_lateness_is_allowed():
     state = after_a_drain()
     assert (state.unsealed, state.horizon) == ((), 7)
-    redefined = apply(state, Redefined(replace(KEYED, late=Late("reemit"))))
+    redefined = apply(state, Redefined(relanded(KEYED, late=Late("reemit"))))
     assert isinstance(redefined, Applied)
     assert redefined.state.horizon == 7
     request = plan_ingest(redefined.state, interval(1), (), {})

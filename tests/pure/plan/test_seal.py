@@ -8,7 +8,7 @@ import pytest
 
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Sealed
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
 from tidemark.model.interval import Interval, IntervalSet
 from tidemark.plan.seal import plan_seal
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.pure
 
 START = 100
 COLLECTION = Collection(
-    "c", (Column("id", ColumnType.INT),), (), Source("*", Format.CSV, Envelope.APPEND), start=START, grace=5
+    "c", (Column("id", ColumnType.INT),), (), Landed(Source("*", Format.CSV, Envelope.APPEND), start=START, grace=5)
 )
 
 

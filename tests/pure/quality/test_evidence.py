@@ -9,7 +9,7 @@ import pytest
 
 from tidemark.model.arrangement import Arrangement, Certificate
 from tidemark.model.batch import Description, ObjectRef, Part, TraceBatch, UnsealedBatch
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Landed, Source
 from tidemark.model.interval import Interval, IntervalSet
 from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.plan.gate import GateRequest, plan_gate
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.pure
 
 COLUMNS = ("id", "_time", "_event_time", "_diff")
 COLLECTION = Collection(
-    "orders", (Column("id", ColumnType.INT),), (), Source("*.parquet", Format.PARQUET, Envelope.APPEND)
+    "orders", (Column("id", ColumnType.INT),), (), Landed(Source("*.parquet", Format.PARQUET, Envelope.APPEND))
 )
 
 

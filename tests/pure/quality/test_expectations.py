@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Landed, Source
 from tidemark.quality.expectations import check_owner_expectations, owner_expectations
 
 pytestmark = pytest.mark.pure
@@ -25,7 +25,7 @@ def orders(*quality: Any) -> Collection:
             Column("at", ColumnType.TIMESTAMP),
             Column("day", ColumnType.DATE),
         ),
-        Source("*.parquet", Format.PARQUET, Envelope.APPEND),
+        Landed(Source("*.parquet", Format.PARQUET, Envelope.APPEND)),
         quality=tuple(json.dumps(entry) for entry in quality),
     )
 

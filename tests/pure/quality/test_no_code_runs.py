@@ -12,7 +12,7 @@ import pytest
 
 from tidemark.config.collection_file import load
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
 from tidemark.quality.conditions import pandas_mask, parse_condition
 from tidemark.quality.expectations import CATALOGUE, COMMON, check_owner_expectations, owner_expectations
 from tidemark.quality.regexes import pandas_matches
@@ -29,7 +29,7 @@ EXPRESSION = {"$PARAMETER": "9^9^9^9"}
 def orders(*quality: Any) -> Collection:
     columns = tuple(Column(name, kind) for name, kind in COLUMNS.items())
     source = Source("*.parquet", Format.PARQUET, Envelope.APPEND)
-    return Collection("orders", columns[:1], columns[1:], source, quality=tuple(map(json.dumps, quality)))
+    return Collection("orders", columns[:1], columns[1:], Landed(source), quality=tuple(map(json.dumps, quality)))
 
 
 def refusal(name: str, **arguments: Any) -> str:

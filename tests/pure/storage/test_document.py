@@ -14,13 +14,14 @@ import pytest
 
 from support.world import collection, interval
 from tidemark.errors import Corruption, TidemarkError, UpgradeRequired
+from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.change import Created, Sealed
 from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.plan.collect import Garbage, GarbagePlan, Why
 from tidemark.plan.retain import ReadAsked
 from tidemark.storage import document, ledger, parts_table, plans, reads, sidecar
-from tidemark.storage.codec import reference, with_checksum
+from tidemark.storage.codec import VersionRecord, reference, with_checksum
 from tidemark.storage.log import StateLog
 from tidemark.storage.memory import MemoryStore
 from tidemark.storage.store import ObjectStore
@@ -235,6 +236,22 @@ def test_tables_and_ledgers_of_format_1_had_no_number():
         for wrong in (b"null", b"3", b'"x"', b"{}", b"[[]]", b"[", b""):
             with pytest.raises(Corruption):
                 document.read(wrong, kind, shape, name="w")
+
+
+def test_a_declaration_of_format_1_was_of_landed_files_and_had_no_origin():
+    """In a change and in a checkpoint; a number that its fields do not have then is refused as ever."""
+    declared = collection(start=20)
+    record = VersionRecord(1, "", "a", 0, "host:1", Created(declared), Arrangement(declared))
+    told = json.loads(document.write(record))
+    for place in (told["change"], told["checkpoint"]):
+        origin = place["collection"].pop("origin")
+        del origin["kind"]
+        place["collection"] |= origin
+    older = json.dumps(told | {"format": 1}).encode()
+    found = document.read(older, Kind.VERSION, VersionRecord, name="v")
+    assert (found.change.collection, found.checkpoint.collection) == (declared, declared)
+    with pytest.raises(UpgradeRequired):
+        document.read(json.dumps(told).encode(), Kind.VERSION, VersionRecord, name="v")
 
 
 def test_the_hash_by_which_a_version_is_named_is_of_its_bytes():

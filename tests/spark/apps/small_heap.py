@@ -19,7 +19,7 @@ from tidemark.jobs.write import trace_batch
 from tidemark.model.arrangement import Fence
 from tidemark.model.batch import Description
 from tidemark.model.change import Attempted, Certified, Change, CompactionAllowed, Created, Drained, Sealed
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Landed, Source
 from tidemark.model.interval import Interval
 from tidemark.spark.runner import SparkRunner
 from tidemark.spark.session import session
@@ -31,7 +31,7 @@ BATCHES, ROUND = 3, 4_000
 
 def declared() -> Collection:
     columns = (Column("k", ColumnType.INT),), (Column("v", ColumnType.STRING),)
-    return Collection("wide", *columns, Source("*", Format.PARQUET, Envelope.APPEND), live_batches=2)
+    return Collection("wide", *columns, Landed(Source("*", Format.PARQUET, Envelope.APPEND)), live_batches=2)
 
 
 def drained(job: Job, number: int, rows: int, wide: int) -> int:

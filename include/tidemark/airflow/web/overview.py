@@ -42,8 +42,8 @@ def _described(job: Job) -> dict[str, Any] | None:
         return None
     return {
         **status(head).as_dict(),
-        "start": head.state.collection.start,
-        "end": head.state.collection.end,
+        "start": head.state.collection.landed.start,
+        "end": head.state.collection.landed.end,
         "batches": _batches(head.state),
         "changes": [entry.as_dict() for entry in islice(_changes(job), CHANGES)],
     }

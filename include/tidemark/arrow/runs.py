@@ -1,0 +1,80 @@
+"""The runs of a read: its parts and what unsealed rows come to, each in order and filtered to what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.columns import Bools, integers
+from tidemark.arrow.consolidate import forwarded
+from tidemark.arrow.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of
+from tidemark.arrow.schema import EVENT_TIME, TIME, some_of, updates_schema
+from tidemark.arrow.updates import updates_of
+from tidemark.model.batch import Part
+from tidemark.plan.tasks import ReadTask
+from tidemark.storage.store import ObjectStore
+
+
+def runs_of(store: ObjectStore, task: ReadTask, names: Sequence[str], together: Sequence[str]) -> list[Run]:
+    """The updates of a task, in the columns `names`, as runs in order of the columns `together`.
+
+    Parts that follow one another by key are one run, so there are about as many as batches, and each has an equal share
+    of BUFFERED_ROWS in memory.
+    """
+    chains = [(chain, some.after) for some in task.at_rest for chain in chained(some.parts)]
+    capacity = BUFFERED_ROWS // max(1, len(chains) + (task.unsealed is not None))
+    asked = _Asked(store, task, names)
+    pieces = [asked.of_parts(chain, after, capacity) for chain, after in chains]
+    if task.unsealed is not None:
+        pieces.append(asked.of_unsealed())
+    return [Run(each, together, capacity) for each in pieces]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a task asks of the rows it meets."""
+
+    store: ObjectStore
+    task: ReadTask
+    names: Sequence[str]
+
+    def of_parts(self, parts: Sequence[Part], after: int, capacity: int) -> Iterator[Piece]:
+        """The updates of a chain of parts learned after `after`. A time column is read only where it can matter."""
+        task, schema = self.task, updates_schema(self.task.collection)
+        bounds = {TIME: (after, task.upto), EVENT_TIME: (-1, task.event_upto)}
+
+        def tested(part: Part) -> list[str]:
+            by_time = part.first_time <= after or part.last_time > task.upto
+            return [*([TIME] if by_time else []), *([EVENT_TIME] if part.last_event_time > task.event_upto else [])]
+
+        return pieces_of(
+            self.store,
+            parts,
+            task.keys,
+            capacity,
+            schema=lambda part: some_of(schema, [*self.names, *tested(part)]),
+            prepare=lambda part, rows: self._answered(rows, {name: bounds[name] for name in tested(part)}),
+            key_columns=[column.name for column in task.collection.key],
+        )
+
+    def of_unsealed(self) -> Iterator[Piece]:
+        """What unsealed rows come to, by the law the drain will apply."""
+        task = self.task
+        assert task.unsealed is not None
+        bounds = {TIME: (task.after, task.upto), EVENT_TIME: (-1, task.event_upto)}
+        for rows in updates_of(self.store, task.unsealed):
+            yield self._answered(rows, bounds), True
+
+    def _answered(self, rows: pa.RecordBatch, bounds: dict[str, tuple[int, int]]) -> pa.RecordBatch:
+        """The rows within bounds `(after, upto]`, times told as a compaction would leave them: it may or may not have
+        come by yet."""
+        inside: Bools = np.ones(rows.num_rows, bool)
+        for name, (after, upto) in bounds.items():
+            times = integers(rows, name)
+            inside &= (times > after) & (times <= upto)
+        rows = rows.select(list(self.names))
+        rows = rows if inside.all() else rows.filter(pa.array(inside))
+        return forwarded(rows, self.task.function, [name for name in (TIME, EVENT_TIME) if name in self.names])

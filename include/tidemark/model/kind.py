@@ -1,0 +1,105 @@
+"""The kinds of collections: what their unsealed rows are, and how these become updates. One strategy object each.
+
+    kind            an unsealed row is                     it becomes updates
+    additive        an update already                      as it is; consolidation adds up
+    keyed           a fact: what a key's value became      placed among the facts of its key (model/fact.py)
+    full snapshot   one of all rows there are at a time    by what differs from before (model/dump.py)
+
+After the drain all kinds are alike: updates in the trace, which compaction, reads, retention and gates treat the same.
+So whatever differs is asked of the kind, in the room where it is done, by the name it has here:
+
+    model/kind.py   laws of states: what is remembered, what is forgotten, what counts together
+    plan/kinds.py   what a drain and a read open, into which tasks they are cut, how answers are checked
+    arrow/kinds.py  the rows: columns as ingested, and the updates a task stands for
+
+A new kind is one class in each of the three, and nobody else asks which kinds there are.
+
+An example. At seal 30, with a lateness of 10, an update that happened at 5 and was drained needs no batch any more: an
+additive collection evicts it. A fact that happened at 5 may still be the predecessor of one that is to come: no, since
+those happen at 20 or later (the horizon), and the trace tells what was held there. One that happened at 22 is
+remembered with its batch; without it a late fact of 25 could not be placed before the one of 26.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemark.model.batch import TraceBatch, UnsealedBatch
+from tidemark.model.dump import Dump
+from tidemark.model.frontier import EMPTY
+from tidemark.model.interval import Interval
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What differs between collections in the laws of their states; as it is here for one that has nothing special.
+
+    `facts`: unsealed rows are facts, in the columns and order of facts; else updates. `one_value`: a key holds one
+    value at most, so that one value that replaces one other can be told. `tells_times`: rows may say when they
+    happened, and so may be late. `whole_intervals`: the files of an interval count together or not at all.
+    """
+
+    name: str
+    facts: bool = False
+    one_value: bool = False
+    tells_times: bool = True
+    whole_intervals: bool = False
+
+    def remembered_from(self, horizon: int) -> int:
+        """Unsealed rows that happened from here on are kept though they were drained, as later ones are placed among
+        them; EMPTY: none are. `horizon` is the state's: nothing to come happened below it."""
+        return EMPTY
+
+    def forgotten_below(self, horizon: int) -> int:
+        """What happened below here can be told no more once batches are evicted or trimmed by the horizon; 0: all can.
+        It is recorded, since rows that happened there must not be taken any more."""
+        return 0
+
+    def facts_in(self, batch: UnsealedBatch | TraceBatch) -> bool:
+        """Whether a batch holds facts; else it holds updates."""
+        return self.facts and isinstance(batch, UnsealedBatch)
+
+    def said_by(self, batch: str, interval: Interval, rows: int) -> Dump | None:
+        """What the files of an interval, ingested as `batch`, say together, beyond what each row says."""
+        return None
+
+
+@dataclass(frozen=True)
+class Additive(Kind):
+    """Rows are updates already: envelopes `append` and `updates`."""
+
+    name: str = "additive"
+
+
+@dataclass(frozen=True)
+class Keyed(Kind):
+    """Rows are facts about a key: envelopes `upsert` and `debezium`. They are remembered down to the horizon, and the
+    trace is forwarded to it at most, so that facts to come find what the key held there."""
+
+    name: str = "keyed"
+    facts: bool = True
+    one_value: bool = True
+
+    def remembered_from(self, horizon: int) -> int:
+        return horizon
+
+    def forgotten_below(self, horizon: int) -> int:
+        return horizon
+
+
+@dataclass(frozen=True)
+class FullSnapshot(Kind):
+    """Rows are all there are at the end of their interval: envelope `snapshot`. An empty one says that there are none,
+    so what was said is recorded apart from the batch that holds the rows."""
+
+    name: str = "full snapshot"
+    tells_times: bool = False
+    whole_intervals: bool = True
+
+    def said_by(self, batch: str, interval: Interval, rows: int) -> Dump | None:
+        return Dump(batch, interval, rows)
+
+
+ADDITIVE = Additive()
+KEYED = Keyed()
+FULL_SNAPSHOT = FullSnapshot()

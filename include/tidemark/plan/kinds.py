@@ -1,0 +1,221 @@
+"""How the unsealed rows of each kind become updates: what must be opened, into which tasks it is cut, and what the
+answers must add up to. One strategy per kind (model/kind.py), the same for the drain and for all readers.
+
+    request   (state, lower, upper)           -> the batches that hold rows of the interval, and what these build upon
+    task      (request, parts, a key range)   -> one task, for one executor
+    check     (request, parts, answers)       -> Corruption if what was written is not what was read
+
+Key ranges are cut by the parts that `cut_by` names, each of about a million rows: seconds of work, far above a task's
+fixed cost, far below an executor's memory. An example: 3 million facts over 2 batches, of which 1.2 million are sealed,
+are cut into 2 ranges by the sparse indexes of the parts that hold sealed ones. Each task names those parts, the parts
+with remembered facts, and the parts of the trace, that overlap its range; it reads of these what its keys touch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from tidemark.errors import Corruption, InvalidUsage
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import DIGEST_MODULUS, Description, Part, TraceBatch, UnsealedBatch
+from tidemark.model.collection import Collection
+from tidemark.model.frontier import IDENTITY
+from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval
+from tidemark.model.kind import ADDITIVE, FULL_SNAPSHOT, KEYED, Kind
+from tidemark.model.ledger import SourceFile
+from tidemark.plan.answers import check_rows, check_sums
+from tidemark.plan.ranges import TASK_ROWS, split_keys, within
+from tidemark.plan.tasks import DifferenceTask, DumpRows, KeyRange, MergeTask, ResolveTask, UnsealedTask, WriteAnswer
+from tidemark.plan.unsealed import PartsOf, UnsealedRequest
+
+
+class KindPlan(ABC):
+    """The decisions that differ between kinds.
+
+    `resolves`: unsealed rows are no updates yet, so that a read needs a task for them. `correction` says how an owner
+    corrects a file that was ingested.
+    """
+
+    resolves = True
+    correction = "put the correction in a new file"
+
+    def check_files(
+        self, state: Arrangement, interval: Interval, new: Sequence[SourceFile], counted: Sequence[SourceFile]
+    ) -> None:
+        """Raise InvalidUsage where `new` files of an interval cannot be ingested beside the `counted` ones."""
+        return  # each file says what it says, whatever comes beside it
+
+    def request(self, state: Arrangement, lower: int, upper: int) -> UnsealedRequest:
+        """What the unsealed rows with times in `[lower, upper)` need; `lower` is the trace upper."""
+        batches = tuple(batch for batch in state.pending if batch.first_time < upper)
+        return UnsealedRequest(lower, upper, batches)
+
+    def at_rest(self, request: UnsealedRequest, parts: PartsOf) -> list[Part]:
+        """The parts whose rows are updates as they are, so that a read merges them as those of the trace."""
+        return []
+
+    def cut_by(self, request: UnsealedRequest, parts: PartsOf) -> list[Part]:
+        """The parts that say how much work there is, and where; none if there is none."""
+        return request.new(parts)
+
+    @abstractmethod
+    def task(
+        self, collection: Collection, request: UnsealedRequest, parts: PartsOf, keys: KeyRange, prefix: str = ""
+    ) -> UnsealedTask:
+        """The task for a range of keys."""
+
+    @abstractmethod
+    def check(
+        self, collection: Collection, request: UnsealedRequest, parts: PartsOf, answers: Sequence[WriteAnswer]
+    ) -> None:
+        """Raise Corruption unless the answers to all tasks of a request read all it asked for and kept its sums."""
+
+
+def plan_of(kind: Kind) -> KindPlan:
+    """The strategy of a kind."""
+    return _PLANS[kind]
+
+
+def tasks_of(
+    collection: Collection, request: UnsealedRequest, parts: PartsOf, *, target_rows: int = TASK_ROWS, prefix: str = ""
+) -> list[UnsealedTask]:
+    """The tasks of a request, by key range, in order; none where nothing is new, so that no runner is started."""
+    plan = plan_of(collection.kind)
+    if not (work := plan.cut_by(request, parts)):
+        return []
+    ranges = split_keys(work, target_rows=target_rows)
+    return [plan.task(collection, request, parts, keys, prefix) for keys in ranges]
+
+
+class _AdditivePlan(KindPlan):
+    """Updates already: merged as they are."""
+
+    resolves = False
+
+    def at_rest(self, request: UnsealedRequest, parts: PartsOf) -> list[Part]:
+        return request.new(parts)
+
+    def task(
+        self, collection: Collection, request: UnsealedRequest, parts: PartsOf, keys: KeyRange, prefix: str = ""
+    ) -> MergeTask:
+        new = within(request.new(parts), keys)
+        return MergeTask(collection, new, keys, request.lower, request.upper, IDENTITY, prefix)
+
+    def check(
+        self, collection: Collection, request: UnsealedRequest, parts: PartsOf, answers: Sequence[WriteAnswer]
+    ) -> None:
+        _check_read(request, answers)
+        check_sums(answers)
+
+
+class _KeyedPlan(KindPlan):
+    """Facts: resolved among those that are remembered, against what the trace held before these."""
+
+    def request(self, state: Arrangement, lower: int, upper: int) -> UnsealedRequest:
+        request = super().request(state, lower, upper)
+        if request.is_empty:
+            return request
+        horizon = state.horizon
+        near = (batch for batch in state.unsealed if batch in request.batches or batch.last_event_time >= horizon)
+        return UnsealedRequest(lower, upper, request.batches, tuple(near), _with_rows(state), horizon)
+
+    def task(
+        self, collection: Collection, request: UnsealedRequest, parts: PartsOf, keys: KeyRange, prefix: str = ""
+    ) -> ResolveTask:
+        facts = within(_parts(request.remembered, parts), keys)
+        trace = within(_parts(request.trace, parts), keys)
+        return ResolveTask(collection, facts, trace, keys, request.lower, request.upper, request.horizon, prefix)
+
+    def check(
+        self, collection: Collection, request: UnsealedRequest, parts: PartsOf, answers: Sequence[WriteAnswer]
+    ) -> None:
+        # What facts come to has another sum than the facts.
+        _check_read(request, answers)
+
+
+class _FullSnapshotPlan(KindPlan):
+    """All rows there are, again and again: compared with one another and with what the trace holds."""
+
+    correction = "wait for the next dump"
+
+    def check_files(
+        self, state: Arrangement, interval: Interval, new: Sequence[SourceFile], counted: Sequence[SourceFile]
+    ) -> None:
+        """All files of an interval are one dump: a file more, or one less, would be another collection."""
+        time = interval.upper - 1
+        held = next((dump for dump in state.pending_dumps if dump.time == time), None)
+        if held and new:
+            raise InvalidUsage(
+                f"the dump of {interval} was read already, as batch {held.batch}, without {new[0].identity}; "
+                "quarantine that batch before it is drained, then all files of the interval are read together"
+            )
+        if new and time < state.seal:
+            raise InvalidUsage(
+                f"{new[0].identity} is a dump of {format_instant(time)}, which the seal {format_instant(state.seal)} "
+                "has passed; the dump of an interval to come will say what there is"
+            )
+        if counted:
+            raise InvalidUsage(
+                f"{counted[0].identity} of {interval} was counted with another interval; the files of a dump count "
+                "once, so let the source's path tell intervals apart"
+            )
+
+    def request(self, state: Arrangement, lower: int, upper: int) -> UnsealedRequest:
+        request = super().request(state, lower, upper)
+        dumps = tuple(dump for dump in state.pending_dumps if dump.time < upper)
+        trace = _with_rows(state) if dumps else ()
+        return UnsealedRequest(lower, upper, request.batches, trace=trace, dumps=dumps)
+
+    def cut_by(self, request: UnsealedRequest, parts: PartsOf) -> list[Part]:
+        return [*_parts(request.trace, parts), *_parts(request.batches, parts)]
+
+    def task(
+        self, collection: Collection, request: UnsealedRequest, parts: PartsOf, keys: KeyRange, prefix: str = ""
+    ) -> DifferenceTask:
+        dumps = tuple(DumpRows(dump.time, within(parts.get(dump.batch, ()), keys)) for dump in request.dumps)
+        return DifferenceTask(collection, within(_parts(request.trace, parts), keys), dumps, keys, prefix)
+
+    def check(
+        self, collection: Collection, request: UnsealedRequest, parts: PartsOf, answers: Sequence[WriteAnswer]
+    ) -> None:
+        """Also that what was held, with what was written, is what the last dump said, by the sums recorded when it was
+        ingested (where columns changed since, those do not compare)."""
+        _check_read(request, answers, compared=sum(batch.rows for batch in request.trace))
+        check_sums(answers)
+        if not request.dumps:
+            return
+        last = request.dumps[-1].batch
+        rows = parts.get(last, ())
+        said = sum(part.digest for part in rows) % DIGEST_MODULUS
+        held = sum(answer.digest_held for answer in answers) % DIGEST_MODULUS
+        if held != said and all(part.schema == collection.schema for part in rows):
+            raise Corruption(
+                f"after the drain of {_described(request)} the collection holds a sum of {held:016x}, "
+                f"dump {last} has {said:016x}; refused"
+            )
+
+
+_PLANS: dict[Kind, KindPlan] = {ADDITIVE: _AdditivePlan(), KEYED: _KeyedPlan(), FULL_SNAPSHOT: _FullSnapshotPlan()}
+
+
+def _check_read(request: UnsealedRequest, answers: Sequence[WriteAnswer], *, compared: int = 0) -> None:
+    """Every row of batches that lie wholly in the interval was read, and no more than the others can hold; beside them
+    the rows `compared` with, all."""
+    inside = [b for b in request.batches if b.first_time >= request.lower and b.last_time < request.upper]
+    least = compared + sum(batch.rows for batch in inside)
+    most = compared + sum(batch.rows for batch in request.batches)
+    check_rows(f"the drain of {_described(request)}", answers, least=least, most=most)
+
+
+def _described(request: UnsealedRequest) -> Description:
+    return Description(request.lower, request.upper)
+
+
+def _with_rows(state: Arrangement) -> tuple[TraceBatch, ...]:
+    return tuple(batch for batch in state.trace if batch.rows)
+
+
+def _parts(batches: Sequence[UnsealedBatch | TraceBatch], parts: PartsOf) -> list[Part]:
+    return [part for batch in batches for part in parts[batch.id]]

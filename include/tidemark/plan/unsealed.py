@@ -1,0 +1,59 @@
+"""Which batches must be opened to learn by which updates unsealed rows change the collection: the same for a drain,
+which writes them, and for a read beyond the trace, which answers with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
+from tidemark.model.dump import Dump
+
+PartsOf = Mapping[str, tuple[Part, ...]]
+"""The parts of batches that were opened, by the batch's id; in a batch's own order."""
+
+
+@dataclass(frozen=True)
+class UnsealedRequest:
+    """The unsealed rows with times in `[lower, upper)`.
+
+    `batches` hold them; none means that there are none. Where rows are facts, `remembered` are the batches whose facts
+    the new ones are placed among (they include `batches`), `horizon` is below all of those facts, and `trace` says what
+    was held before. Where they are full dumps, `dumps` are those of the interval, `trace` is what the first of them is
+    compared with; a dump without rows has no batch.
+    """
+
+    lower: int
+    upper: int
+    batches: tuple[UnsealedBatch, ...] = ()
+    remembered: tuple[UnsealedBatch, ...] = ()
+    trace: tuple[TraceBatch, ...] = ()
+    horizon: int = 0
+    dumps: tuple[Dump, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was said in the interval."""
+        return not self.batches and not self.dumps
+
+    @property
+    def others(self) -> tuple[UnsealedBatch | TraceBatch, ...]:
+        """The batches to open beside `batches`, by what those turned out to hold."""
+        return (*(batch for batch in self.remembered if batch not in self.batches), *self.trace)
+
+    def new(self, parts: PartsOf) -> list[Part]:
+        """The parts that can hold rows of the interval."""
+        held = (part for batch in self.batches for part in parts[batch.id])
+        return [part for part in held if part.first_time < self.upper and part.last_time >= self.lower]
+
+    def among(self, parts: PartsOf) -> UnsealedRequest:
+        """The request with the horizon that facts of the new parts need: none of them happened below it.
+
+        The state's horizon is for all facts that are not drained. One that is learned in a hundred years holds it back;
+        what is asked for today need not be placed among all facts since. The law is the same at any horizon that no new
+        fact is below, and above which all facts are remembered (docs/decisions/0008).
+        """
+        horizon = max(self.horizon, min((part.first_event_time for part in self.new(parts)), default=self.horizon))
+        near = (batch for batch in self.remembered if batch in self.batches or batch.last_event_time >= horizon)
+        return replace(self, horizon=horizon, remembered=tuple(near))
