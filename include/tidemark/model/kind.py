@@ -8,16 +8,17 @@
 After the drain all kinds are alike: updates in the trace, which compaction, reads, retention and gates treat the same.
 So whatever differs is asked of the kind, in the room where it is done, by the name it has here:
 
-    model/kind.py   laws of states: what is remembered, what is forgotten, what counts together
-    plan/kinds.py   what a drain and a read open, into which tasks they are cut, how answers are checked
-    arrow/kinds.py  the rows: columns as ingested, and the updates a task stands for
+    model/kind.py      laws of states: what is remembered, what is forgotten, what counts together
+    plan/kinds.py      what a drain and a read open, into which tasks they are cut, how answers are checked
+    arrow/updates.py   the updates that a task stands for
 
-A new kind is one class in each of the three, and nobody else asks which kinds there are.
+A new kind is one class in each of the first two, and a kernel in the third where its rows are neither updates nor facts
+nor whole contents. Nobody else asks which kinds there are; the flags of a kind say what is true of its rows.
 
-An example. At seal 30, with a lateness of 10, an update that happened at 5 and was drained needs no batch any more: an
-additive collection evicts it. A fact that happened at 5 may still be the predecessor of one that is to come: no, since
-those happen at 20 or later (the horizon), and the trace tells what was held there. One that happened at 22 is
-remembered with its batch; without it a late fact of 25 could not be placed before the one of 26.
+An example. At seal 30, with a lateness of 10, nothing to come happened below 20: that is the horizon. What was drained
+of an additive collection needs no unsealed batch any more, and is evicted. Of a keyed one a batch with a fact of 22
+stays: without it a late fact of 21 could not end where that one begins. A batch whose facts all happened below 20 goes;
+the trace tells what they came to.
 """
 
 from __future__ import annotations
