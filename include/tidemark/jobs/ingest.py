@@ -16,8 +16,8 @@ from tidemark.model.interval import Interval
 from tidemark.model.kind import Kind
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
 from tidemark.model.transition import Stale
-from tidemark.plan.ingest import IngestRequest, group_files, plan_ingest
-from tidemark.plan.tasks import IngestAnswer, IngestTask
+from tidemark.plan.ingest import IngestRequest, ingest_tasks, plan_ingest
+from tidemark.plan.tasks import IngestAnswer
 from tidemark.storage import landing, ledger, parts_table
 from tidemark.storage.log import Head
 
@@ -91,12 +91,8 @@ def _execute(job: Job, state: Arrangement, request: IngestRequest, batch: str) -
     if not readable:
         return refused
     runner = job.runner()
-    groups = group_files(readable, runner.parallelism)
-    job.note(f"reading {len(readable)} files in {len(groups)} tasks")
-    tasks = [
-        IngestTask(state.collection, request.interval, group, request.seal, request.since, batch, f"data/{batch}")
-        for group in groups
-    ]
+    tasks = ingest_tasks(state.collection, request, readable, batch=batch, parallelism=runner.parallelism)
+    job.note(f"reading {len(readable)} files in {len(tasks)} tasks")
     answers: list[IngestAnswer] = runner.run("ingest", tasks)
     written = sum(part.rows for answer in answers for part in answer.parts)
     counted = sum(entry.rows for answer in answers for entry in answer.entries if entry.status is Status.INGESTED)

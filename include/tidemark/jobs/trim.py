@@ -11,8 +11,8 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import DIGEST_MODULUS, Part, UnsealedBatch
 from tidemark.model.change import Trimmed
 from tidemark.model.interval import Interval
-from tidemark.plan.tasks import TrimTask, WriteAnswer
-from tidemark.plan.trim import Trimming, TrimRequest, plan_trim, trimming
+from tidemark.plan.tasks import WriteAnswer
+from tidemark.plan.trim import Trimming, TrimRequest, plan_trim, trim_tasks, trimming
 from tidemark.storage import parts_table
 from tidemark.storage.log import Head
 from tidemark.storage.several import several
@@ -51,11 +51,7 @@ def execute(
     """Write what stays of the request's batch, whose parts are given, not yet committed. Corruption where a part is not
     as recorded."""
     held = request.batch
-    facts, prefix = state.collection.kind.facts_in(held), f"data/{held.id}"
-    tasks = [
-        TrimTask(state.collection, part, facts, request.lower, request.horizon, prefix, request.width)
-        for part in wanted.cut
-    ]
+    tasks = trim_tasks(state.collection, request, wanted)
     answers: list[WriteAnswer] = job.runner().run("trim", tasks) if tasks else []
     _check_read(wanted.cut, answers, state.collection.schema)
     written = {part.file.key: answer.parts for part, answer in zip(wanted.cut, answers, strict=True)}

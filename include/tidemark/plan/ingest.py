@@ -13,6 +13,7 @@ from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, stands
 from tidemark.plan.kinds import plan_of
+from tidemark.plan.tasks import IngestTask
 
 TASK_BYTES = 256 * 2**20
 """Files are grouped into tasks of about this size: large enough to hide a task's fixed cost, small enough to spread."""
@@ -78,6 +79,16 @@ def _is_new(file: SourceFile, entry: LedgerEntry | None, collection: Collection)
         f"is {file.bytes} bytes sha256 {(file.sha256 or '?')[:12]}; {plan_of(collection.kind).correction}, "
         f"or quarantine batch {entry.batch} before it is drained"
     )
+
+
+def ingest_tasks(
+    collection: Collection, request: IngestRequest, files: Sequence[SourceFile], *, batch: str, parallelism: int
+) -> list[IngestTask]:
+    """The tasks that read those `files` of a request that can be read, into parts of `batch`."""
+    return [
+        IngestTask(collection, request.interval, group, request.seal, request.since, batch, f"data/{batch}")
+        for group in group_files(files, parallelism)
+    ]
 
 
 def group_files(files: Sequence[_Sized], tasks: int) -> list[tuple[_Sized, ...]]:

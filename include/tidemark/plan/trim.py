@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, UnsealedBatch
+from tidemark.model.collection import Collection
 from tidemark.plan.ahead import OPEN_ROWS, SPARE_ROWS, pays
+from tidemark.plan.tasks import TrimTask
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,15 @@ def trimming(request: TrimRequest, parts: Sequence[Part], *, least_share: float 
     if reaching or 0 < gone >= least_share * request.batch.rows:
         return Trimming(dropped, tuple(cut)) if dropped or cut else None
     return Trimming(dropped, ()) if dropped and _rests(request, partly) else None
+
+
+def trim_tasks(collection: Collection, request: TrimRequest, wanted: Trimming) -> list[TrimTask]:
+    """One task for each part that is cut, in their order."""
+    batch, facts = request.batch, collection.kind.facts_in(request.batch)
+    return [
+        TrimTask(collection, part, facts, request.lower, request.horizon, f"data/{batch.id}", request.width)
+        for part in wanted.cut
+    ]
 
 
 def _is_worth_cutting(request: TrimRequest, part: Part) -> bool:

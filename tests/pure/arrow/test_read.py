@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.relanded import relanded
@@ -29,7 +29,7 @@ from tests.pure.arrow.samples import (
 )
 from tests.pure.arrow.test_resolve import by_the_model
 from tidemark.arrow import merge, runs
-from tidemark.arrow.read import as_of, as_of_batches, changes, changes_batches, held_by
+from tidemark.arrow.read import as_of, as_of_batches, changes, changes_batches, held_by, told_of
 from tidemark.errors import InvalidUsage
 from tidemark.model import update as model
 from tidemark.model.arrangement import Arrangement
@@ -39,7 +39,7 @@ from tidemark.model.evolution import evolved
 from tidemark.model.fact import Fact
 from tidemark.model.interval import Interval
 from tidemark.model.update import Row, Update
-from tidemark.plan.read import plan_as_of, read_tasks
+from tidemark.plan.read import plan_as_of, plan_changes, read_tasks
 from tidemark.plan.tasks import KeyRange
 from tidemark.storage import parts_table
 from tidemark.storage.memory import MemoryStore
@@ -89,13 +89,6 @@ def arranged(store: MemoryStore, of: Collection, some: list[Update], at: Sequenc
     return Arrangement(of, seal=seal, since=since, trace=tuple(held), unsealed=tuple(batches))
 
 
-def in_ranges(store: MemoryStore, state: Arrangement) -> pa.Table:
-    """What a collection holds, each range of keys read on its own."""
-    tasks = read_tasks(*opened_read(store, plan_as_of(state)), target_rows=3)
-    schema = as_of(store, state).schema
-    return pa.Table.from_batches([rows for task in tasks for rows in held_by(store, task)], schema=schema)
-
-
 def held_rows(table: pa.Table, of: Collection) -> list[tuple[Row, Row, int]]:
     width = len(of.key)
     return [(row[:width], row[width:-1], row[-1]) for row in rows(table)]  # type: ignore[misc]
@@ -128,7 +121,6 @@ def test_reads_agree_with_the_model(of: Collection) -> None:
         best = 2**63 - 1
         assert held_rows(as_of(store, state, time=time), of) == model.as_of(some, time=time, event_time=best)
         assert held_rows(as_of(store, state), of) == model.as_of(some, time=seal - 1, event_time=best)
-        assert in_ranges(store, state) == as_of(store, state)
         found = as_of(store, state, time=time, event_time=event_time)
         assert held_rows(found, of) == model.as_of(some, time=time, event_time=event_time)
         after, upto = sorted((after, time))
@@ -299,11 +291,24 @@ def test_facts_beyond_the_trace_are_read_by_the_law_of_the_drain(
     state = Arrangement(of, seal=seal, since=since, trace=held, unsealed=tuple(batches))
     found = held_rows(as_of(store, state, time=time, event_time=event_time), of)
     assert found == model.as_of(everything, time=time, event_time=event_time)
-    assert in_ranges(store, state) == as_of(store, state)
     if since <= upper:
         learned = model.changes(model.advance(everything, state.function), after=since, upto=seal - 1)
         table = changes(store, state, after=since)
         check_images(table, learned)
+
+
+@settings(laws, max_examples=10)
+@given(updates(SMALL, most=20), frontiers)
+def test_a_read_cut_into_ranges_of_keys_answers_as_one(some: list[Update], at: list[int]) -> None:
+    store = MemoryStore()
+    state = arranged(store, SMALL, some, at)
+    tasks = read_tasks(*opened_read(store, plan_as_of(state)), target_rows=8)
+    whole = as_of(store, state)
+    assert whole == pa.Table.from_batches([r for task in tasks for r in held_by(store, task)], schema=whole.schema)
+    request = opened_read(store, plan_changes(state, at[0]))
+    told = [r for task in read_tasks(*request, target_rows=8) for r in told_of(store, task, net=False)]
+    whole = changes(store, state, after=at[0])
+    assert whole == pa.Table.from_batches(told, schema=whole.schema)
 
 
 def check_images(table: pa.Table, learned: list[Update]) -> None:
