@@ -188,7 +188,7 @@ def test_a_dump_below_the_seal_is_refused_and_the_next_one_says_it_all(made: Wor
 
 
 def test_a_file_of_two_intervals_is_refused(tmp_path: Path) -> None:
-    source = replace(collection(Envelope.SNAPSHOT).source, path="{{ landing }}/0/*.jsonl")
+    source = replace(collection(Envelope.SNAPSHOT).landed.source, path="{{ landing }}/0/*.jsonl")
     made = World(tmp_path, collection(Envelope.SNAPSHOT, source=source))
     read_in(made, 0, [A])
     for more in ([], [B]):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from model.script import row
+from support.relanded import relanded
 from support.world import DAY, World, collection, interval
 from tidemark.arrow.read import as_of
 from tidemark.errors import InvalidUsage
@@ -71,7 +72,7 @@ def test_a_float_holds_every_int_within_the_bounds(tmp_path: Path):
 def test_what_a_tombstone_is_ordered_by_is_looked_at_too(tmp_path: Path):
     """Its value is null; the order that was copied from it is not."""
     narrow = valued(Envelope.UPSERT, Column("v", ColumnType.INT))
-    narrow = replace(narrow, source=replace(narrow.source, order_by="v"))
+    narrow = relanded(narrow, source=replace(narrow.landed.source, order_by="v"))
     world = World(tmp_path, narrow)
     world.land(0, "a", [row(1, LARGE, 1, gone=True)])
     moved(world, 0, ingest)
