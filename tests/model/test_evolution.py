@@ -17,7 +17,7 @@ from model.oracle import Oracle, Row
 from support.world import DAY, World, collection, interval
 from tidemark.arrow.inspect import inspect_part
 from tidemark.arrow.read import as_of, changes
-from tidemark.arrow.schema import plain, unsealed_schema, updates_schema
+from tidemark.arrow.schema import plain_scalars, unsealed_schema, updates_schema
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.compact import compact
 from tidemark.jobs.drain import drain
@@ -243,7 +243,7 @@ class Evolving:
 
 
 def _rows(table: Any) -> list[tuple[Any, ...]]:
-    return list(zip(*(plain(column).to_pylist() for column in table.columns), strict=True))
+    return list(zip(*(plain_scalars(column) for column in table.columns), strict=True))
 
 
 ENVELOPES = [Envelope.UPSERT, Envelope.UPSERT, Envelope.APPEND, Envelope.UPDATES, Envelope.SNAPSHOT]

@@ -69,6 +69,20 @@ def values(array: pa.Array) -> npt.NDArray[Any]:
     return np.frombuffer(array.buffers()[1], width, count=len(array), offset=array.offset * width.itemsize)
 
 
+def words(array: pa.Array) -> npt.NDArray[np.uint64]:
+    """The two 64-bit words of each decimal's units, the low one first; anything where null."""
+    if len(array) == 0:
+        return np.empty((0, 2), np.uint64)
+    held = np.frombuffer(array.buffers()[1], "<u8", count=2 * len(array), offset=array.offset * 16)
+    return held.reshape(-1, 2)
+
+
+def in_units(array: pa.Array) -> pa.Array:
+    """Decimals as the whole numbers, of 38 digits at most, that they are in units of their last digit."""
+    buffers = [array.buffers()[0], array.buffers()[1]]
+    return pa.Array.from_buffers(pa.decimal128(38, 0), len(array), buffers, array.null_count, array.offset)
+
+
 def valid(array: pa.Array) -> Bools | None:
     """Where the array is not null; None if nowhere null."""
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False)) if array.null_count else None
@@ -89,7 +103,7 @@ def row_bytes(rows: pa.Table | pa.RecordBatch) -> Ints:
     """What each row takes in memory, its share of offsets included."""
     sizes = np.zeros(rows.num_rows, np.int64)
     for column in rows.columns:
-        if pa.types.is_string(column.type):
+        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
             sizes += 4 + values(contiguous(pc.binary_length(column).fill_null(0)))
         else:
             sizes += (column.type.bit_width + 7) // 8

@@ -25,7 +25,7 @@ from tidemark.arrow.content import BadFile, Content, NumberAsTime
 from tidemark.arrow.messages import OP, TOMBSTONE
 from tidemark.arrow.schema import ROW
 from tidemark.arrow.typed import check_values, epoch_unit, place, refusal, typed
-from tidemark.model.collection import Collection, Column, ColumnType
+from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Format
 
 UNAVAILABLE = "__debezium_unavailable_value"
 """What Debezium writes for a large value that the database did not log, as it did not change."""
@@ -43,6 +43,7 @@ def decode(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file in order: the columns, `_deleted`, and `_row`, the message's position. Raises BadFile."""
     facts = _Facts(content, collection, columns, schema)
+    _check_scales(content, collection)
     first = 0
     try:
         for block in messages.read_blocks(content, collection.landed.source.format, facts.fields):
@@ -53,6 +54,18 @@ def decode(
     except NumberAsTime as bad:
         advice = "if it counts since the epoch, write source: units: {NAME: ms}"
         raise BadFile(bad.path, f"{bad.reason}; {advice}") from None
+
+
+def _check_scales(content: Content, collection: Collection) -> None:
+    """Raise BadFile where the messages' own schema counts another digit of a decimal than is declared."""
+    if collection.landed.source.decimals != "precise" or collection.landed.source.format is not Format.JSONL:
+        return
+    scales = messages.scales_of(content)
+    for column in collection.columns:
+        scale = scales.get(column.name)
+        if isinstance(column.type, DecimalType) and scale is not None and scale != column.type.scale:
+            said = f"is declared {column.type}, the messages' schema has scale {scale}"
+            raise BadFile(content.path, f"column {column.name} {said}; declare the scale of the source's column")
 
 
 class _Facts:
@@ -71,7 +84,8 @@ class _Facts:
 
         def raw(column: Column, prefix: str) -> Column:
             of = ColumnType.INT if epoch_unit(self._collection, column) else column.type
-            return Column(prefix + column.name, of)
+            in_base64 = isinstance(of, DecimalType) and self._collection.landed.source.decimals == "precise"
+            return Column(prefix + column.name, ColumnType.BYTES if in_base64 else of)
 
         return [
             Column(OP, ColumnType.STRING),
@@ -132,9 +146,10 @@ class _Facts:
         if (at := pc.index(nothing, True).as_py()) >= 0:
             raise self._refusal(f"an insert or update has an after-image with the key ({self._names})", at_rows[at])
         for column in self._values:
-            if column.type is not ColumnType.STRING:
+            if column.type not in (ColumnType.STRING, ColumnType.BYTES):
                 continue
-            if (at := pc.index(after[column.name].filter(told), UNAVAILABLE).as_py()) >= 0:
+            unavailable = pa.scalar(UNAVAILABLE.encode(), pa.binary()).cast(after[column.name].type)
+            if (at := pc.index(after[column.name].filter(told), unavailable).as_py()) >= 0:
                 problem = f"holds {UNAVAILABLE}: the after-image is not whole; set REPLICA IDENTITY FULL at the source"
                 row = int(at_rows[at])
                 raise refusal(self._content, self._collection.landed.source.format, column.name, problem, row)

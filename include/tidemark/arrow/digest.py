@@ -17,6 +17,10 @@ shifts in zeros, byte strings are read little-endian.
         string              its UTF-8 bytes, L of them, are filled up with zero bytes to a multiple of 8
                             and cut into words w(1), w(2), … of 8 bytes (none if L is 0); the code is
                             mix(L ^ (mix(w(1) ^ mix(1)) + mix(w(2) ^ mix(2)) + …))
+        json                that of its canonical text, as a string
+        bytes               as a string's, with its bytes in place of the UTF-8
+        decimal(p, s)       n = the number times 10^s, two's complement in 16 bytes, little-endian: as a string's of
+                            these 16 bytes. So it is another one once s has changed, and the same if only p has
 
     hash of a row:  h = 0x9E3779B97F4A7C15, then for each of its columns but `_diff`, in the order of
                     the schema (schema.py): h = mix(h ^ code)
@@ -39,7 +43,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidemark.arrow.columns import Ints, contiguous, rows_within, valid, values
+from tidemark.arrow.columns import Ints, contiguous, rows_within, valid, values, words
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME
 
 Words = npt.NDArray[np.uint64]
@@ -102,7 +106,10 @@ def _mix(x: Words) -> Words:
 
 
 def _codes(array: pa.Array) -> Words:
-    codes = _string_codes(array) if pa.types.is_string(array.type) else _fixed_codes(array)
+    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+        codes = _string_codes(array)
+    else:
+        codes = _decimal_codes(array) if pa.types.is_decimal(array.type) else _fixed_codes(array)
     held = valid(array)
     return codes if held is None else np.where(held, codes, NULL)
 
@@ -113,6 +120,12 @@ def _fixed_codes(array: pa.Array) -> Words:
         cells = np.where(np.isnan(cells), np.nan, cells + 0.0)  # -0.0 + 0.0 is 0.0, np.nan the quiet NaN
         return cells.view(np.uint64)
     return cells.astype(np.int64, copy=False).view(np.uint64)
+
+
+def _decimal_codes(array: pa.Array) -> Words:
+    held = words(array) ^ _positions(2)
+    codes = _mix(held[:, 0].copy()) + _mix(held[:, 1].copy())
+    return _mix(codes ^ np.uint64(16))
 
 
 def _string_codes(array: pa.Array) -> Words:

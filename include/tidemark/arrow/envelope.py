@@ -17,7 +17,7 @@ from tidemark.arrow import predicate
 from tidemark.arrow.columns import Bools, Ints, values
 from tidemark.arrow.schema import DELETED, DIFF, EVENT_TIME, FILE, ORDER, ROW, TIME, unsealed_schema
 from tidemark.model.collection import Collection, Envelope
-from tidemark.model.predicate import parse
+from tidemark.model.predicate import bound, parse
 
 APPLIED = "_applied"
 ORIGINAL = "_original_event_time"
@@ -155,7 +155,8 @@ def _fact_columns(rows: pa.RecordBatch, collection: Collection, path: str) -> di
     if source.envelope is Envelope.DEBEZIUM:
         deleted = rows.column(DELETED)
     elif source.delete_when:
-        deleted = predicate.holds(parse(source.delete_when), rows)
+        condition = bound(parse(source.delete_when), collection.type_of)
+        deleted = predicate.holds(condition, rows)
         if pc.any(deleted).as_py():
             for column in collection.value:
                 array = rows.column(column.name)

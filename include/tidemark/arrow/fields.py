@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from tidemark.arrow.schema import ARROW_TYPES, FIELD_ID
-from tidemark.model.collection import Collection
-from tidemark.model.evolution import WIDENINGS
+from tidemark.model.collection import Collection, DecimalType, ValueType
+from tidemark.model.evolution import INT_DIGITS, widens
 
-_WIDENINGS = frozenset((ARROW_TYPES[held], ARROW_TYPES[wanted]) for held, wanted in WIDENINGS)
+_TYPES = {arrow: of for of, arrow in ARROW_TYPES.items()}
 
 Found = Sequence[tuple[pa.Field, pa.Field | None]]
 """The fields wanted, each with the file's field that gives it, or None if it is null throughout."""
@@ -32,7 +32,7 @@ def found(held: pa.Schema, wanted: pa.Schema) -> Found:
         source = named.get(field.name) if number is None else numbered.get(number, bare.get(field.name))
         if source is None and not field.nullable:
             raise KeyError(f"there is no column {field.name}")
-        if source is not None and source.type != field.type and (source.type, field.type) not in _WIDENINGS:
+        if source is not None and source.type != field.type and not _is_narrower(source.type, field.type):
             raise KeyError(f"column {source.name} is of type {source.type}, which is not {field.type} nor narrower")
         pairs.append((field, source))
     return pairs
@@ -55,8 +55,31 @@ def as_wanted(rows: pa.RecordBatch, pairs: Found, count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
+def _is_narrower(held: pa.DataType, wanted: pa.DataType) -> bool:
+    old, new = _value_type(held), _value_type(wanted)
+    return old is not None and new is not None and widens(old, new)
+
+
+def _value_type(of: pa.DataType) -> ValueType | None:
+    return DecimalType(of.precision, of.scale) if pa.types.is_decimal128(of) else _TYPES.get(of)
+
+
 def _widened(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    return array if array.type == wanted else array.cast(wanted)
+    if array.type == wanted:
+        return array
+    if pa.types.is_boolean(array.type) and pa.types.is_decimal(wanted):
+        array = array.cast(pa.int64())
+    return as_decimals(array, wanted) if pa.types.is_decimal(wanted) else array.cast(wanted)
+
+
+def as_decimals(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Integers or decimals as decimals of another type, exactly. Raises ArrowInvalid for what has more digits."""
+    if pa.types.is_integer(array.type):
+        # Arrow casts integers only where every one of their type would fit.
+        array = array.cast(pa.decimal256(INT_DIGITS + 1 + wanted.scale, wanted.scale))
+    cast = array.cast(wanted)
+    cast.validate(full=True)
+    return cast
 
 
 def todays_names(table: pa.Table, collection: Collection) -> pa.Table:

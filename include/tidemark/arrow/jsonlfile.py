@@ -4,6 +4,8 @@ Arrow parses blocks of lines. It is laxer than this format (it takes `null` for 
 looks at no byte of a field it ignores, and takes `Inf` for a number), so a block it might misread, and one it refuses,
 is parsed by Python, line by line: slow, exact, and with a line number.
 A column's name may be a path, `source.ts_ms`: the field of an object within the row.
+Numbers of decimal columns are taken as they are written, and so are those within json: no double is on the way. Rows
+with json columns are parsed by Python: Arrow makes no text of a value.
 """
 
 from __future__ import annotations
@@ -21,10 +23,13 @@ import pyarrow.json
 
 from tidemark.arrow.columns import leaves, nested
 from tidemark.arrow.content import MAX_ROW_BYTES, BadFile, Content, NumberAsTime, memory_is_no_verdict
-from tidemark.arrow.schema import ARROW_TYPES, TIMES
-from tidemark.arrow.strict import shown
+from tidemark.arrow.jsontexts import or_null
+from tidemark.arrow.schema import TIMES, arrow_type
+from tidemark.arrow.strict import shorter, shown
 from tidemark.errors import listed
-from tidemark.model.collection import Column, ColumnType
+from tidemark.model import canonical_json, decimals
+from tidemark.model.canonical_json import Literal, NotJson, Pairs
+from tidemark.model.collection import Column, ColumnType, DecimalType, ValueType
 
 BLOCK_BYTES = 8 * 2**20
 MAX_LINE_BYTES = MAX_ROW_BYTES
@@ -35,27 +40,34 @@ _BOM = b"\xef\xbb\xbf"
 # along its first literal byte, and one with `|` would not.
 _DOUBTFUL = tuple(re.compile(p) for p in (rb"\A\s*[^{\s]", rb"\n[ \t\r]*[^{\s]", rb"\}[ \t\r]*[n{]"))
 _NULL_LINE = re.compile(rb"^null[ \t\r]*$", re.MULTILINE)
-_TEXTS = (ColumnType.STRING, ColumnType.DATE, ColumnType.TIMESTAMP)
+_TEXTS = (ColumnType.STRING, ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.BYTES)
 
 
 def read_blocks(
-    content: Content, columns: Sequence[Column], *, optional: bool = False, null_line: bytes | None = None
+    content: Content,
+    columns: Sequence[Column],
+    *,
+    optional: bool = False,
+    null_line: bytes | None = None,
+    json_in_texts: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The columns block by block: bools, ints and floats typed, all else as texts; an absent field is null.
+    """The columns block by block: bools, numbers and json (canonical) as they shall be, all else as texts; an absent
+    field is null. With `json_in_texts` a text in a json column is not a text, but JSON.
 
     Raises BadFile for what is not JSON lines, for a value of another type, and, unless columns are `optional`, for one
     in no line of the file. A line that is `null` is read as if it was `null_line`, where one is given.
     """
     schema = pa.schema([(column.name, raw_type(column.type)) for column in columns])
+    of_json = any(column.type is ColumnType.JSON for column in columns)
     unseen = set() if optional else {column.name for column in columns}
     line, rows = 1, 0
     for block in _blocks(content, most_lines=max(1, MAX_CELLS // max(1, len(columns)))):
         with memory_is_no_verdict(content.path):
             if null_line is not None and (block.startswith(b"null") or b"\nnull" in block):
                 block = _NULL_LINE.sub(null_line, block)
-            batch = _fast(block, schema)
+            batch = None if of_json else _fast(block, schema)
             if batch is None:
-                batch = _exact(content, block, line, columns, schema)
+                batch = _exact(content, block, line, columns, schema, json_in_texts)
         unseen -= {name for name in unseen if batch.column(name).null_count < batch.num_rows}
         line += block.count(b"\n")
         rows += batch.num_rows
@@ -65,9 +77,9 @@ def read_blocks(
         raise BadFile(content.path, f"column {missing[0]} is missing from every line; the first line has {has}")
 
 
-def raw_type(declared: ColumnType) -> pa.DataType:
-    """What a field is before dates and timestamps are parsed."""
-    return pa.string() if declared in _TEXTS else ARROW_TYPES[declared]
+def raw_type(declared: ValueType) -> pa.DataType:
+    """What a field is before dates, timestamps and bytes are parsed."""
+    return pa.string() if declared in _TEXTS else arrow_type(declared)
 
 
 def line_of(content: Content, row: int) -> int:
@@ -160,27 +172,40 @@ def _fast(block: bytes, schema: pa.Schema) -> pa.RecordBatch | None:
     if table.num_rows != lines and table.num_rows != sum(1 for _ in _numbered(block, 1)):
         return None
     read = leaves(table, schema.names)
+    try:
+        for column in read.columns:
+            if pa.types.is_decimal(column.type):
+                column.validate(full=True)  # Arrow takes 1234.5 for a decimal(5, 2), of six digits then
+    except pa.ArrowInvalid:
+        return None
     if any(pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py() for column in read.columns):
         return None  # Infinity, or an integer of hundreds of digits.
     return read
 
 
-def _exact(content: Content, block: bytes, first: int, columns: Sequence[Column], schema: pa.Schema) -> pa.RecordBatch:
+def _exact(
+    content: Content, block: bytes, first: int, columns: Sequence[Column], schema: pa.Schema, json_in_texts: bool
+) -> pa.RecordBatch:
     """The rows of a block, line by line. Raises BadFile at the first line that is wrong."""
     values: list[list[Any]] = [[] for _ in columns]
     for line, text in _numbered(block, first):
         if not _is_text(text):
             raise BadFile(content.path, f"line {line}: {_not_text(text, columns)}")
-        pairs = _loaded(content, line, text, object_pairs_hook=_Pairs, parse_float=_double)
+        pairs = _loaded(content, line, text, object_pairs_hook=_Pairs, parse_float=Literal)
         if not isinstance(pairs, _Pairs):
             raise BadFile(content.path, f"line {line}: not a JSON object: {shown(pairs)}")
         for held, column in zip(values, columns, strict=True):
             value, twice = pairs.at(column.name)
-            if problem := twice or _problem(value, column.type):
-                counts = not twice and column.type in TIMES and type(value) is int
-                refused = NumberAsTime if counts else BadFile
-                raise refused(content.path, f"line {line}: column {column.name} {problem}")
-            held.append(float(value) if isinstance(value, int) and column.type is ColumnType.FLOAT else value)
+            problem = twice or _problem(value, column.type)
+            if not problem:
+                try:
+                    held.append(_cell(value, column.type, json_in_texts))
+                    continue
+                except ValueError as error:
+                    problem = _complaint(value, column.type, error)
+            counts = not twice and column.type in TIMES and type(value) is int
+            refused = NumberAsTime if counts else BadFile
+            raise refused(content.path, f"line {line}: column {column.name} {problem}")
     arrays = [pa.array(held, field.type) for held, field in zip(values, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -206,11 +231,39 @@ def _not_text(text: bytes, columns: Sequence[Column]) -> str:
     return "not UTF-8"
 
 
-def _problem(value: Any, declared: ColumnType) -> str | None:
-    """Why a JSON value is not of a declared type, or None."""
+def _cell(value: Any, declared: ValueType, json_in_texts: bool) -> Any:
+    """A JSON value that may be of the declared type as Arrow takes it. Raises NotJson and NoDecimal."""
     if value is None:
         return None
+    if declared is ColumnType.FLOAT:
+        return float(value)
+    if isinstance(declared, DecimalType):
+        number = value.text if isinstance(value, Literal) else value
+        return decimals.from_units(decimals.units(number, declared), declared.scale)
+    if declared is not ColumnType.JSON:
+        return value
+    if json_in_texts and isinstance(value, str):
+        return or_null(canonical_json.canonical(value))
+    return or_null(canonical_json.written(value))
+
+
+def _complaint(value: Any, declared: ValueType, error: Exception) -> str:
+    if isinstance(error, NotJson):
+        return f"is declared json and holds {error}"
+    return f"is declared {declared} and holds {_as_written(value)}, {error}"
+
+
+def _as_written(value: Any) -> str:
+    return shorter(value.text) if isinstance(value, Literal) else shown(value)
+
+
+def _problem(value: Any, declared: ValueType) -> str | None:
+    """Why a JSON value cannot be of a declared type, or None."""
+    if value is None or declared is ColumnType.JSON:
+        return None
     complaint = f"is declared {declared} and holds {shown(value)}"
+    if isinstance(declared, DecimalType):
+        return None if isinstance(value, int | Literal | str) and not isinstance(value, bool) else complaint
     if declared is ColumnType.BOOL:
         return None if isinstance(value, bool) else complaint
     if declared in _TEXTS:
@@ -222,8 +275,8 @@ def _problem(value: Any, declared: ColumnType) -> str | None:
     if declared is ColumnType.FLOAT:
         return (
             None
-            if isinstance(value, float) or abs(value) <= sys.float_info.max
-            else f"{complaint}, which is beyond a double"
+            if abs(value) <= sys.float_info.max or not isinstance(value, int | Literal)
+            else f"is declared float and holds {_as_written(value)}, which is beyond a double"
         )
     if isinstance(value, float):
         return complaint
@@ -232,13 +285,6 @@ def _problem(value: Any, declared: ColumnType) -> str | None:
 
 def _broken(text: str) -> bool:
     return any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def _double(text: str) -> float:
-    value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise ValueError(f"{text} is beyond a double")
-    return value
 
 
 def _present(content: Content, names: set[str]) -> set[str]:
@@ -254,8 +300,8 @@ def _present(content: Content, names: set[str]) -> set[str]:
     return present
 
 
-class _Pairs(list[Any]):
-    """A JSON object as its pairs, in order, so that a name written twice is noticed."""
+class _Pairs(Pairs):
+    """The object that a row is, and those within it."""
 
     @cached_property
     def last(self) -> dict[str, Any]:

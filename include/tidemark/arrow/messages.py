@@ -26,6 +26,7 @@ TOMBSTONE = "tombstone"
 OP = "op"
 _BODIES = ("", "payload", "value", "value.payload")
 _KEYS = ("key.payload", "key")
+_CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _NO_OP = (
     "has no op, as a change message of Debezium has; for rows that were flattened (ExtractNewRecordState) use the "
     "upsert envelope"
@@ -64,7 +65,9 @@ def _jsonl_blocks(content: Content, fields: Sequence[Column]) -> Iterator[pa.Rec
     columns = [replace(field, name=form.path(field.name)) for field in fields]
     tombstones: frozenset[int] | None = None
     unseen, first = {name for name in names if not _optional(name)}, 0
-    for block in jsonlfile.read_blocks(content, columns, optional=True, null_line=_null_message(form)):
+    for block in jsonlfile.read_blocks(
+        content, columns, optional=True, null_line=_null_message(form), json_in_texts=True
+    ):
         read = block.rename_columns(names)
         unseen -= {name for name in unseen if read.column(name).null_count < read.num_rows}
         if read.column(OP).null_count:
@@ -91,6 +94,30 @@ def _parquet_blocks(content: Content, fields: Sequence[Column]) -> Iterator[pa.R
             read = dict(zip(names, block.columns, strict=True))
             nothing = pa.nulls(block.num_rows)
             yield _with_tombstones(pa.record_batch({field.name: read.get(field.name, nothing) for field in fields}))
+
+
+def scales_of(content: Content) -> dict[str, int]:
+    """The digits behind the point of the decimals in after-images, as the schema of the first message of a file of JSON
+    lines has them; empty where messages come without."""
+    for _, row in jsonlfile.parsed_lines(content):
+        for place in ("schema", "value.schema"):
+            if isinstance(schema := _at(row, place), dict):
+                after = next(_fields_of(schema, "after"), {})
+                return {
+                    str(field.get("field")): int(field["parameters"]["scale"])
+                    for field in _fields_of(after)
+                    if field.get("name") == _CONNECT_DECIMAL and str(_at(field, "parameters.scale")).isdecimal()
+                }
+        if row is not None:
+            break
+    return {}
+
+
+def _fields_of(schema: dict[str, Any], named: str | None = None) -> Iterator[dict[str, Any]]:
+    fields = schema.get("fields")
+    for field in fields if isinstance(fields, list) else ():
+        if isinstance(field, dict) and named in (None, field.get("field")):
+            yield field
 
 
 def _optional(name: str) -> bool:

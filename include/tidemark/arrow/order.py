@@ -1,4 +1,5 @@
-"""One total order of rows: column by column, null first, NaN next, then ascending; strings by code point.
+"""One total order of rows: column by column, null first, NaN next, then ascending; strings by code point, bytes as
+unsigned numbers, decimals as numbers.
 
 Arrow's `sort_indices` with nulls at the start orders so (stable, NaN between null and the least number, -0.0
 equal to 0.0), and Python compares str by code point as Arrow compares UTF-8 bytes, so all layers agree.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.columns import Bools, Ints, contiguous, one_batch, valid, values
+from tidemark.model import decimals
 from tidemark.model.update import Row, Scalar
 
 Place = tuple[tuple[int, Any], ...]
@@ -107,15 +110,18 @@ def _places(batch: pa.RecordBatch, columns: Sequence[str]) -> Callable[[int], Pl
 
 
 def _cell(cell: pa.Scalar) -> Scalar:
-    # `value` is the plain integer of a timestamp or a date; `as_py` would make an object of it.
-    plain: Scalar = cell.value if isinstance(cell, pa.TimestampScalar | pa.Date32Scalar) else cell.as_py()
-    return plain
+    # As plain_scalars; `value` is the plain integer of a timestamp or a date, where `as_py` makes an object of it.
+    plain: Any = cell.value if isinstance(cell, pa.TimestampScalar | pa.Date32Scalar) else cell.as_py()
+    if isinstance(plain, Decimal):
+        plain = decimals.count(plain, cell.type.scale)
+    scalar: Scalar = plain.hex() if isinstance(plain, bytes) else plain
+    return scalar
 
 
 def _differs(array: pa.Array) -> Bools:
     """Whether each element but the first differs from the one before."""
     before, after = array.slice(0, len(array) - 1), array.slice(1)
-    if pa.types.is_string(array.type):
+    if _compared_by_arrow(array.type):
         differs = _bools(pc.not_equal(before, after))
     else:
         left, right = values(before), values(after)
@@ -131,7 +137,7 @@ def _differs(array: pa.Array) -> Bools:
 def _descends(array: pa.Array) -> Bools:
     """Whether each element but the first is below the one before; of use only where the two differ."""
     before, after = array.slice(0, len(array) - 1), array.slice(1)
-    if pa.types.is_string(array.type):
+    if _compared_by_arrow(array.type):
         descends = _bools(pc.greater(before, after))
     else:
         left, right = values(before), values(after)
@@ -142,6 +148,11 @@ def _descends(array: pa.Array) -> Bools:
     if held is not None:
         descends = np.where(held[:-1] & held[1:], descends, held[:-1])
     return np.asarray(descends)
+
+
+def _compared_by_arrow(of: pa.DataType) -> bool:
+    """Whether values are no numbers that NumPy has."""
+    return bool(pa.types.is_string(of) or pa.types.is_binary(of) or pa.types.is_decimal(of))
 
 
 def _bools(array: pa.Array) -> Bools:

@@ -90,9 +90,11 @@ class Opened:
         """The columns as Parquet gives them, texts as dictionaries as far as possible."""
         metadata = self.footer.metadata
         schema = [metadata.schema.column(at) for at in range(metadata.num_columns)]
-        places = [at for at, column in enumerate(schema) if column.path in set(paths)]
+        places = [at for at, column in enumerate(schema) if _is_below(column.path, paths)]
         chunks = [_chunks(self.footer, group, paths, places) for group in range(metadata.num_row_groups)]
-        texts = [schema[at].path for at in places if _has_dictionary(chunks, schema[at])]
+        texts = [
+            schema[at].path for at in places if schema[at].path in set(paths) and _has_dictionary(chunks, schema[at])
+        ]
         file = _parquet(self.content, self.source, metadata=metadata, read_dictionary=texts)
         if set(paths) <= set(self.schema.names):
             rows = min((_rows_at_once(group, texts) for group in chunks), default=BATCH_ROWS)
@@ -120,6 +122,11 @@ class Opened:
             for batch in self.footer.iter_batches(_rows_at_once(group, []), **options):
                 yield batch.slice(min(done, batch.num_rows))
                 done -= min(done, batch.num_rows)
+
+
+def _is_below(leaf: str, paths: Sequence[str]) -> bool:
+    """Whether a leaf of the file is at one of the paths, or within a nested column that is."""
+    return any(leaf == path or leaf.startswith(f"{path}.") for path in paths)
 
 
 @contextmanager
@@ -190,7 +197,26 @@ def _sizes(column: pa.Array) -> Ints | int:
         return lengths[indices] if here is None else np.where(here, lengths[np.where(here, indices, 0)], 8)
     if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
         return 8 + np.asarray(values(pc.binary_length(column).fill_null(0)), np.int64)
-    return 8
+    return _nested_sizes(column) if pa.types.is_nested(column.type) else 8
+
+
+def _nested_sizes(column: pa.Array) -> Ints | int:
+    """Bytes of what each value holds: the fields of a struct, the items of a list or of a map."""
+    if pa.types.is_struct(column.type):
+        sizes = np.full(len(column), 8, np.int64)
+        for field in column.flatten():
+            sizes += _sizes(field)
+        return sizes
+    of = column.type
+    if not (pa.types.is_list(of) or pa.types.is_large_list(of) or pa.types.is_map(of)):
+        return 8 + (of.list_size * 8 if pa.types.is_fixed_size_list(of) else 0)
+    held = [column.keys, column.items] if pa.types.is_map(of) else [column.values]
+    ends = np.zeros(len(held[0]) + 1, np.int64)
+    for items in held:
+        ends[1:] += _sizes(items)
+    np.cumsum(ends, out=ends)
+    offsets = np.asarray(column.offsets)
+    return 8 + np.asarray(ends[offsets[1:]] - ends[offsets[:-1]])
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidemark.model import decimals, encoded_bytes
 from tidemark.model.instant import format_instant
 
 Plain = tuple[Any, ...]
@@ -16,7 +17,8 @@ _EPOCH_DAY = date(1970, 1, 1)
 
 def plain_rows(table: pa.Table | pa.RecordBatch) -> list[Plain]:
     """The rows as JSON has them: timestamps and dates in ISO 8601 (beyond the years 1 to 9999 as the microseconds and
-    days since the epoch that they are), undefined and infinite floats as text."""
+    days since the epoch that they are), undefined and infinite floats as text, decimals as text in all their digits (a
+    number would be read as a double), bytes as base64, json as its canonical text."""
     columns = [plain_values(table.column(at)) for at in range(table.num_columns)]
     return list(zip(*columns, strict=True))
 
@@ -29,6 +31,10 @@ def plain_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         return [None if days is None else format_day(days) for days in column.cast(pa.int32()).to_pylist()]
     if pa.types.is_floating(column.type):
         return [x if x is None or math.isfinite(x) else str(x) for x in column.to_pylist()]
+    if pa.types.is_decimal(column.type):
+        return [None if x is None else decimals.text(x) for x in column.to_pylist()]
+    if pa.types.is_binary(column.type):
+        return [None if x is None else encoded_bytes.encoded(x) for x in column.to_pylist()]
     return list(column.to_pylist())
 
 

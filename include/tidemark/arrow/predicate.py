@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.arrow.columns import in_units
+from tidemark.model import encoded_bytes
+from tidemark.model.collection import MAX_PRECISION
 from tidemark.model.predicate import And, Compare, In, IsNull, Literal, Not, Or, Predicate
 
 _OPERATORS = {
@@ -17,6 +22,8 @@ _OPERATORS = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
+_EXACT = Context(prec=1_000, Emin=MIN_EMIN, Emax=MAX_EMAX)
+"""More digits than a literal has, before its point and behind it."""
 
 
 def holds(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray:
@@ -35,27 +42,48 @@ def _evaluated(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray:
         case IsNull(column):
             return pc.is_null(batch.column(column))
         case In(column, literals):
-            return _any_equal(batch.column(column), literals)
+            return reduce(pc.or_kleene, (_compared(batch.column(column), "=", literal) for literal in literals))
         case Compare(column, op, literal):
-            return _OPERATORS[op](*_comparable(batch.column(column), literal))
+            return _compared(batch.column(column), op, literal)
 
 
-def _any_equal(array: pa.Array, literals: tuple[Literal, ...]) -> pa.BooleanArray:
-    result = pc.equal(*_comparable(array, literals[0]))
-    for literal in literals[1:]:
-        result = pc.or_kleene(result, pc.equal(*_comparable(array, literal)))
-    return result
+def _compared(array: pa.Array, op: str, literal: Literal) -> pa.BooleanArray:
+    of = array.type
+    if (pa.types.is_integer(of) or pa.types.is_decimal(of)) and isinstance(literal, int | Decimal):
+        return _among_units(array, op, literal)
+    return _OPERATORS[op](array, _scalar(of, literal))
 
 
-def _comparable(array: pa.Array, literal: Literal) -> tuple[pa.Array, pa.Scalar]:
-    """A column and a literal in one type. Integers are compared with other numbers as exactly as decimals can."""
-    if pa.types.is_timestamp(array.type):
+def _among_units(array: pa.Array, op: str, literal: int | Decimal) -> pa.BooleanArray:
+    """Integers and decimals beside a number, exactly: beside one between two of their values, or beyond all of them."""
+    of_decimals = pa.types.is_decimal(array.type)
+    units, scale = (in_units(array), array.type.scale) if of_decimals else (array, 0)
+    with localcontext(_EXACT):
+        exact = Decimal(literal).scaleb(scale)
+        below, above = exact.to_integral_value(ROUND_FLOOR), exact.to_integral_value(ROUND_CEILING)
+    if below != above and op in ("=", "!="):
+        return _always(array, op == "!=")
+    bound = int(above if op in ("<", ">=") else below)
+    most = 10**MAX_PRECISION if of_decimals else 2**63
+    if not -most < bound < most:
+        if not of_decimals and bound == -most:
+            return _OPERATORS[op](units, pa.scalar(bound, units.type))
+        return _always(array, op == "!=" or (op != "=" and (bound > 0) == (op in ("<", "<="))))
+    return _OPERATORS[op](units, pa.scalar(Decimal(bound) if of_decimals else bound, units.type))
+
+
+def _always(array: pa.Array, answer: bool) -> pa.BooleanArray:
+    """The answer for all but nulls."""
+    return pc.if_else(array.is_valid(), answer, pa.scalar(None, pa.bool_()))
+
+
+def _scalar(of: pa.DataType, literal: Literal) -> pa.Scalar:
+    """A literal in the type of the column beside it."""
+    if pa.types.is_timestamp(of):
         moment = datetime.fromisoformat(str(literal))
-        return array, pa.scalar(moment if moment.tzinfo else moment.replace(tzinfo=UTC), array.type)
-    if pa.types.is_date(array.type):
-        return array, pa.scalar(date.fromisoformat(str(literal)), array.type)
-    if pa.types.is_integer(array.type) and isinstance(literal, int) and -(2**63) <= literal < 2**63:
-        return array, pa.scalar(literal, array.type)
-    if pa.types.is_integer(array.type):
-        return array.cast(pa.float64(), safe=False), pa.scalar(float(literal), pa.float64())
-    return array, pa.scalar(literal, array.type)
+        return pa.scalar(moment if moment.tzinfo else moment.replace(tzinfo=UTC), of)
+    if pa.types.is_date(of):
+        return pa.scalar(date.fromisoformat(str(literal)), of)
+    if pa.types.is_binary(of):
+        return pa.scalar(encoded_bytes.decoded(str(literal)), of)
+    return pa.scalar(float(literal) if pa.types.is_floating(of) else literal, of)

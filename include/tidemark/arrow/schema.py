@@ -15,8 +15,9 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from tidemark.model.collection import Collection, Column, ColumnType
-from tidemark.model.update import Row
+from tidemark.model import decimals
+from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, ValueType
+from tidemark.model.update import Row, Scalar
 
 TIME = "_time"
 EVENT_TIME = "_event_time"
@@ -36,9 +37,17 @@ ARROW_TYPES: dict[ColumnType, pa.DataType] = {
     ColumnType.STRING: pa.string(),
     ColumnType.DATE: pa.date32(),
     ColumnType.TIMESTAMP: pa.timestamp("us", "UTC"),
+    ColumnType.BYTES: pa.binary(),
+    ColumnType.JSON: pa.string(),
 }
+"""Of the types without parameters."""
 TIMES = (ColumnType.TIMESTAMP, ColumnType.DATE)
 """What may stand in a source as a number that counts since the epoch."""
+
+
+def arrow_type(of: ValueType) -> pa.DataType:
+    """The Arrow type of a column."""
+    return pa.decimal128(of.precision, of.scale) if isinstance(of, DecimalType) else ARROW_TYPES[of]
 
 
 def updates_schema(collection: Collection) -> pa.Schema:
@@ -71,7 +80,7 @@ def unsealed_schema(collection: Collection) -> pa.Schema:
 def source_schema(columns: Iterable[Column]) -> pa.Schema:
     """The columns of decoded source rows: those declared, a user's with its id, and `_row`."""
     fields = [
-        pa.field(column.name, ARROW_TYPES[column.type], metadata={FIELD_ID: str(column.id)} if column.id else None)
+        pa.field(column.name, arrow_type(column.type), metadata={FIELD_ID: str(column.id)} if column.id else None)
         for column in columns
     ]
     return pa.schema([*fields, pa.field(ROW, pa.int64())])
@@ -80,7 +89,7 @@ def source_schema(columns: Iterable[Column]) -> pa.Schema:
 def order_type(collection: Collection) -> pa.DataType:
     """The type of `_order`: that of the column it copies. Without an `order_by` it is a null int64."""
     order_by = collection.landed.source.order_by
-    return ARROW_TYPES[collection.type_of(order_by)] if order_by else pa.int64()
+    return arrow_type(collection.type_of(order_by)) if order_by else pa.int64()
 
 
 def live_schema(collection: Collection, *, facts: bool) -> pa.Schema:
@@ -121,27 +130,34 @@ def sort_columns(collection: Collection, *, facts: bool) -> tuple[str, ...]:
 def keys_of(table: pa.Table | pa.RecordBatch, rows: Sequence[int], key_width: int) -> list[Row]:
     """The keys (the first `key_width` columns) of some rows as metadata holds them: tuples of plain scalars.
 
-    Timestamps are int microseconds, dates int days.
+    Timestamps are int microseconds, dates int days, decimals int units of their last digit, bytes hex text: so plain
+    scalars compare as the columns do.
     """
     at = pa.array(rows, pa.int64())
-    columns = [plain(table.column(index).take(at)).to_pylist() for index in range(key_width)]
+    columns = [plain_scalars(table.column(index).take(at)) for index in range(key_width)]
     return list(zip(*columns, strict=True))
 
 
-def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Timestamps as int64 microseconds, dates as int32 days, all else as it is."""
-    if pa.types.is_timestamp(array.type):
-        return array.cast(pa.int64())
-    if pa.types.is_date32(array.type):
-        return array.cast(pa.int32())
-    return array
+def plain_scalars(array: pa.Array | pa.ChunkedArray) -> list[Scalar]:
+    """The values of a column as plain scalars, in the column's order."""
+    of = array.type
+    if pa.types.is_timestamp(of):
+        array = array.cast(pa.int64())
+    elif pa.types.is_date32(of):
+        array = array.cast(pa.int32())
+    scalars: list[Scalar] = array.to_pylist()
+    if pa.types.is_decimal128(of):
+        return [None if x is None else decimals.count(x, of.scale) for x in array.to_pylist()]
+    if pa.types.is_binary(of):
+        return [None if x is None else x.hex() for x in array.to_pylist()]
+    return scalars
 
 
 def _declared(collection: Collection) -> list[pa.Field]:
     return [
         pa.field(
             _name_at_rest(collection, column),
-            ARROW_TYPES[column.type],
+            arrow_type(column.type),
             nullable=column not in collection.key,
             metadata={FIELD_ID: str(column.id)},
         )

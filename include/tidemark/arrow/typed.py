@@ -10,12 +10,15 @@ import pyarrow.compute as pc
 from tidemark.arrow import csvfile, jsonlfile
 from tidemark.arrow.content import BadFile, Content, NumberAsTime
 from tidemark.arrow.schema import TIMES
-from tidemark.arrow.strict import Misfit, fitted, parsed, shown, since_epoch
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format
+from tidemark.arrow.strict import Misfit, fitted, from_unscaled, parsed, shown, since_epoch
+from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, Format
 from tidemark.model.epoch import unit_of
 
 MOST_KEY_BYTES = 2**16
-"""Bytes of a text in a key. The first key of every row group is kept in the table of parts, and travels with tasks."""
+"""Bytes of a text, or of bytes, in a key. The first key of every row group is kept in the table of parts, and travels
+with tasks."""
+
+_LONG = (ColumnType.STRING, ColumnType.BYTES, ColumnType.JSON)
 
 
 def typed(content: Content, collection: Collection, column: Column, array: pa.Array, first: int) -> pa.Array:
@@ -23,6 +26,10 @@ def typed(content: Content, collection: Collection, column: Column, array: pa.Ar
     file_format = collection.landed.source.format
     unit = epoch_unit(collection, column)
     try:
+        if column.type is ColumnType.JSON and file_format is Format.JSONL:
+            return array
+        if isinstance(column.type, DecimalType) and collection.landed.source.decimals == "precise":
+            return from_unscaled(array, column.type)
         if unit is not None and pa.types.is_integer(array.type):
             return since_epoch(array, column.type, unit)
         if file_format is Format.CSV or (pa.types.is_string(array.type) and file_format is Format.JSONL):
@@ -40,12 +47,12 @@ def check_values(content: Content, collection: Collection, column: Column, array
     """Raise BadFile for a null where none may be, a key that is too long, and a time before the epoch; `rows` are the
     values' places."""
     file_format = collection.landed.source.format
-    if column.type is ColumnType.STRING and column.name in (key.name for key in collection.key):
+    if column.type in _LONG and column.name in (key.name for key in collection.key):
         lengths = pc.binary_length(array)
         if (at := pc.index(pc.greater(lengths, MOST_KEY_BYTES), True).as_py()) >= 0:
-            problem = (
-                f"holds {lengths[at].as_py():,} bytes; a key's text has at most {MOST_KEY_BYTES:,}: let it be a value"
-            )
+            what = "text" if column.type is ColumnType.STRING else column.type
+            most = f"a key's {what} has at most {MOST_KEY_BYTES:,}"
+            problem = f"holds {lengths[at].as_py():,} bytes; {most}: let it be a value"
             raise refusal(content, file_format, column.name, problem, rows[at].as_py())
     for role in _never_null(collection, column.name):
         if array.null_count:

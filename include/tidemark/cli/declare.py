@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tidemark.cli.command import Call
     from tidemark.config.collection_file import CollectionFile
     from tidemark.jobs.job import Job
-    from tidemark.model.collection import Collection, ColumnType
+    from tidemark.model.collection import Collection, ValueType
 
 
 def declared(call: Call, job: Job, file: CollectionFile, sample: str | None) -> tuple[Collection, dict[str, str]]:
@@ -20,7 +20,7 @@ def declared(call: Call, job: Job, file: CollectionFile, sample: str | None) -> 
     frozen = _frozen(job)
     frozen |= {new: frozen[old] for new, old in file.declaration.renames.items() if old in frozen and new not in frozen}
     types = {name: frozen[name] for name in file.undeclared if name in frozen}
-    inferred: dict[str, ColumnType] = {}
+    inferred: dict[str, ValueType] = {}
     if len(types) < len(file.undeclared):
         from tidemark.config.collection_file import infer_types
 
@@ -28,7 +28,7 @@ def declared(call: Call, job: Job, file: CollectionFile, sample: str | None) -> 
     return file.collection({**inferred, **types}), {name: str(of) for name, of in inferred.items() if name not in types}
 
 
-def _frozen(job: Job) -> dict[str, ColumnType]:
+def _frozen(job: Job) -> dict[str, ValueType]:
     held = job.log.load().arrangement
     if held is None:
         return {}

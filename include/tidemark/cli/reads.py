@@ -39,6 +39,7 @@ class _Asked:
     """Which rows, how many of them, and how they are printed."""
 
     conditions: dict[str, str]
+    json: frozenset[str]
     limit: int | None
     shape: Shape
 
@@ -82,7 +83,7 @@ def as_of(
 
     job = call.job(collection)
     head = job.log.load()
-    asked = _Asked(_conditions(head.state, where), limit, shape)
+    asked = _asked(head.state, where, limit, shape)
     keys = keys_within(head.state.collection, asked.conditions)
     batches = read.as_of_batches(job.store, head.state, time=time, event_time=event_time, keys=keys)
     upto = head.state.seal - 1 if time is None else time
@@ -123,7 +124,7 @@ def changes(
 
     job = call.job(collection)
     head = job.log.load()
-    asked = _Asked(_conditions(head.state, where), limit, shape)
+    asked = _asked(head.state, where, limit, shape)
     start = -1 if after is None else after
     end = head.state.seal - 1 if upto is None else upto
     batches = read.changes_batches(job.store, head.state, after=start, upto=upto, net=net)
@@ -140,6 +141,12 @@ def changes(
     said = f"learned after {since} up to {format_instant(end)}, version {head.version}"
     columns = [column.name for column in head.state.collection.columns]
     _show(call, asked, batches, [*columns, *(NET_COLUMNS if net else CHANGE_COLUMNS)], about, said)
+
+
+def _asked(state: Arrangement, where: Sequence[str] | None, limit: int | None, shape: Shape) -> _Asked:
+    from tidemark.jobs.rows import json_columns
+
+    return _Asked(_conditions(state, where), json_columns(state.collection), limit, shape)
 
 
 def _conditions(state: Arrangement, where: Sequence[str] | None) -> dict[str, str]:
@@ -164,7 +171,7 @@ def _show(
     as_json = call.settings.as_json or asked.shape is Shape.JSON
     as_csv = asked.shape is Shape.CSV and not as_json
     most = asked.limit if asked.limit is not None else 0 if as_json or as_csv else SHOWN_ROWS
-    found = Matching(batches, asked.conditions, most)
+    found = Matching(batches, asked.conditions, most, asked.json)
     if as_csv:
         rows = islice(found, most or None)
         first = list(islice(rows, 1))  # what is refused is refused before anything is printed

@@ -13,7 +13,7 @@ from tidemark.config import messages
 from tidemark.config.schedule import Schedule, check_bounds
 from tidemark.errors import InvalidUsage
 from tidemark.model import predicate
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Landed, Late, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Landed, Late, Source, ValueType
 from tidemark.quality.constants import number
 from tidemark.quality.expectations import WrongExpectation, check_owner_expectations
 from tidemark.quality.refusal import shown
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Builder:
     """Builds the Collection field by field, so that what a field breaks is refused at that field's line."""
 
-    def __init__(self, file: CollectionFile, types: Mapping[str, ColumnType]) -> None:
+    def __init__(self, file: CollectionFile, types: Mapping[str, ValueType]) -> None:
         self._file, self._declared, self._types = file, file.declaration, types
 
     def build(self) -> Collection:
@@ -46,6 +46,7 @@ class Builder:
             collection = replace(collection, origin=landed)
             self._check_coordinates(collection)
             messages.check_units(collection)
+            messages.check_decimals(collection)
         with self._at("source", "delete_when"):
             if source.delete_when:
                 predicate.check_types(predicate.parse(source.delete_when), collection.type_of)
@@ -91,6 +92,7 @@ class Builder:
             declared.ready.marker,
             declared.bad_files,
             tuple(declared.units.items()),
+            "string" if declared.decimals == "double" else declared.decimals or "",
         )
 
     def _quality(self) -> tuple[str, ...]:

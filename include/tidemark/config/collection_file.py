@@ -24,7 +24,7 @@ from tidemark.config.document import Document, Loc
 from tidemark.config.refusal import refused
 from tidemark.errors import InvalidUsage, shortened
 from tidemark.model import predicate
-from tidemark.model.collection import Collection, ColumnType
+from tidemark.model.collection import Collection, ValueType
 
 NOT_YET = {
     "windows": "windows are",
@@ -77,12 +77,12 @@ class CollectionFile:
         text = self.declaration.source.delete_when
         return predicate.columns(predicate.parse(text)) if text else ()
 
-    def collection(self, types: Mapping[str, ColumnType] | None = None) -> Collection:
+    def collection(self, types: Mapping[str, ValueType] | None = None) -> Collection:
         """The collection declared, with `types` for columns the file leaves open. InvalidUsage if any stays open."""
         with _one_line_of(self.path):
             return self._collection(types)
 
-    def _collection(self, types: Mapping[str, ColumnType] | None) -> Collection:
+    def _collection(self, types: Mapping[str, ValueType] | None) -> Collection:
         declared = self.declaration
         known = {**(types or {}), **declared.types}
         if missing := [name for name in self.undeclared if name not in known]:
@@ -124,7 +124,7 @@ def _parsed(path: str | Path) -> CollectionFile:
     return file
 
 
-def load(path: str | Path, *, types: Mapping[str, ColumnType] | None = None) -> Collection:
+def load(path: str | Path, *, types: Mapping[str, ValueType] | None = None) -> Collection:
     """The collection a file declares; `types` are those inferred at `init`, for columns the file leaves open.
 
     Raises InvalidUsage in one line for a wrong file.
@@ -152,7 +152,7 @@ def load_all(folder: str | Path) -> dict[str, Collection | InvalidUsage]:
     return found
 
 
-def infer_types(path: str | Path, first_source_file: str) -> dict[str, ColumnType]:
+def infer_types(path: str | Path, first_source_file: str) -> dict[str, ValueType]:
     """Types for the columns a collection file leaves open, as the first source file has them.
 
     Raises InvalidUsage for a file that cannot be read, a column it lacks, or one whose type it does not show.

@@ -17,6 +17,7 @@ from tidemark.config.values import (
     Instant,
     PathTemplate,
     Schedule,
+    Type,
     checked,
     column_section,
     late_section,
@@ -24,7 +25,7 @@ from tidemark.config.values import (
     time_section,
 )
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import ColumnType, Format
+from tidemark.model.collection import Format, ValueType
 from tidemark.model.retention import KEEP_ALL
 
 
@@ -71,7 +72,7 @@ class LatePolicy(_Section):
 class ColumnSection(_Section):
     """A column's type (`note: string` for short), and what a value column was called before: `{was: remark}`."""
 
-    type: Literal["bool", "int", "float", "string", "date", "timestamp"] | None = None
+    type: Type | None = None
     was: ColumnName | None = None
 
 
@@ -87,6 +88,7 @@ class SourceSection(_Section):
     ready: Annotated[Marker, checked(ready_section)] = Marker(marker="exists")
     bad_files: Literal["stop", "quarantine"] = "stop"
     units: dict[FieldName, Literal["days", "s", "ms", "us", "ns"]] = {}
+    decimals: Literal["precise", "string", "double"] | None = None
 
     @model_validator(mode="after")
     def _diff_belongs_to_updates(self) -> SourceSection:
@@ -122,9 +124,9 @@ class Declaration(_Section):
     retention: Annotated[Any, checked(retention_of)] = KEEP_ALL
 
     @cached_property
-    def types(self) -> dict[str, ColumnType]:
+    def types(self) -> dict[str, ValueType]:
         """The types declared, by column."""
-        return {name: ColumnType(column.type) for name, column in self.columns.items() if column.type}
+        return {name: column.type for name, column in self.columns.items() if column.type}
 
     @cached_property
     def renames(self) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 
@@ -10,8 +11,10 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
+from tidemark.arrow.columns import nested as nested_schema
+from tidemark.arrow.jsontexts import is_nested
 from tidemark.errors import InvalidUsage, listed, out_of_memory
-from tidemark.model.collection import ColumnType, Format
+from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, Format, ValueType
 from tidemark.storage.landing import open_source
 
 SAMPLE_BYTES = 16 * 2**20
@@ -22,7 +25,7 @@ _NULL_LINE = re.compile(rb"^null[ \t\r]*\n", re.MULTILINE)
 """A message that is null (a tombstone), of which Arrow dies."""
 
 
-def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]]) -> dict[str, ColumnType]:
+def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]]) -> dict[str, ValueType]:
     """The types of `columns` in a file, each given with the paths where it may stand in a row.
 
     Raises InvalidUsage if the file cannot be read, lacks a column, or shows no type for one (it is null throughout, or
@@ -30,7 +33,7 @@ def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]
     """
     try:
         with open_source(path) as source:
-            schema = _schema(source, file_format)
+            schema = _schema(source, file_format, columns)
     except MemoryError as error:
         raise out_of_memory(path, error) from error
     except (pa.ArrowException, OSError) as error:
@@ -58,7 +61,7 @@ def _field(schema: pa.Schema, place: str) -> pa.Field | None:
     return field
 
 
-def _schema(source: pa.NativeFile, file_format: Format) -> pa.Schema:
+def _schema(source: pa.NativeFile, file_format: Format, columns: Mapping[str, Sequence[str]]) -> pa.Schema:
     if file_format is Format.PARQUET:
         return pq.ParquetFile(source).schema_arrow
     sample = source.read(SAMPLE_BYTES)
@@ -73,11 +76,48 @@ def _schema(source: pa.NativeFile, file_format: Format) -> pa.Schema:
     sample = _NULL_LINE.sub(b"", sample)
     if not sample.lstrip().startswith(b"{"):
         raise pa.ArrowInvalid("its first line is not a JSON object")
+    try:
+        return _json_schema(sample)
+    except pa.ArrowInvalid:
+        return _without_nested(sample, columns)
+
+
+def _json_schema(sample: bytes) -> pa.Schema:
     whole = pa.BufferReader(sample)
     return pa.json.read_json(whole, pa.json.ReadOptions(block_size=len(sample) + 1, use_threads=False)).schema
 
 
-def _column_type(path: str, field: pa.Field) -> ColumnType:
+def _without_nested(sample: bytes, columns: Mapping[str, Sequence[str]]) -> pa.Schema:
+    """The schema of the columns alone, where they stand in their rows: objects and arrays may hold what has no type of
+    Arrow. Those that hold some are maps in it. Raises ArrowInvalid for what is no JSON, or of several types."""
+    nested, flat = set(), []
+    for line in sample.splitlines():
+        try:
+            row = json.loads(line) if line.strip() else {}
+        except (ValueError, RecursionError) as error:
+            raise pa.ArrowInvalid(f"a line is not JSON: {error}") from None
+        cells: dict[str, object] = {}
+        for name, places in columns.items():
+            value = next((value for value in (_at(row, place) for place in places) if value is not None), None)
+            if isinstance(value, dict | list):
+                nested.add(name)
+            elif value is not None:
+                cells[name] = value
+        flat.append(json.dumps(cells))
+    schema = _json_schema("\n".join(flat).encode())
+    schema = pa.schema([field for field in schema if field.name not in nested])
+    for name in nested:
+        schema = schema.append(pa.field(name, pa.map_(pa.string(), pa.string())))
+    return nested_schema(pa.schema([(columns[field.name][0], field.type) for field in schema]))
+
+
+def _at(row: object, place: str) -> object:
+    for step in place.split("."):
+        row = row.get(step) if isinstance(row, dict) else None
+    return row
+
+
+def _column_type(path: str, field: pa.Field) -> ValueType:
     of = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     tests = (
         (pa.types.is_boolean, ColumnType.BOOL),
@@ -88,7 +128,15 @@ def _column_type(path: str, field: pa.Field) -> ColumnType:
         (pa.types.is_string_view, ColumnType.STRING),
         (pa.types.is_date, ColumnType.DATE),
         (pa.types.is_timestamp, ColumnType.TIMESTAMP),
+        (pa.types.is_binary, ColumnType.BYTES),
+        (pa.types.is_large_binary, ColumnType.BYTES),
+        (pa.types.is_binary_view, ColumnType.BYTES),
+        (pa.types.is_fixed_size_binary, ColumnType.BYTES),
+        (is_nested, ColumnType.JSON),
     )
+    # A fixed-size binary is what Arrow takes a decimal for, too.
+    if pa.types.is_decimal(of) and of.precision <= MAX_PRECISION and 0 <= of.scale <= of.precision:
+        return DecimalType(of.precision, of.scale)
     for is_of, column_type in tests:
         if is_of(of):
             return column_type

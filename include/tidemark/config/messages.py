@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.config.document import Loc
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import COLUMN_NAME, Collection, ColumnType
+from tidemark.model.collection import COLUMN_NAME, Collection, ColumnType, DecimalType, ValueType
 from tidemark.model.epoch import unit_of
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ def problem(declared: Declaration) -> tuple[Loc, str] | None:
         ("source", "order_by"): source.order_by,
     }
     if source.envelope != DEBEZIUM:
-        if source.units:
-            return ("source", "units"), f"units belong to the debezium envelope, not to {source.envelope}"
+        for field, used in (("units", source.units), ("decimals", source.decimals)):
+            if used:
+                return ("source", field), f"{field} belong to the debezium envelope, not to {source.envelope}"
         for loc, name in [*coordinates.items(), *((("columns", name), name) for name in declared.columns)]:
             if name and not COLUMN_NAME.fullmatch(name):
                 return loc, f"column {name} is a field within a message, which only the debezium envelope has"
@@ -47,7 +48,7 @@ def problem(declared: Declaration) -> tuple[Loc, str] | None:
     return None
 
 
-def implied(declared: Declaration, name: str) -> ColumnType:
+def implied(declared: Declaration, name: str) -> ValueType:
     """The type of a column that is read and not kept, where the file says none: a timestamp, but for what orders."""
     order_by = declared.source.order_by
     if declared.source.envelope != DEBEZIUM or name != order_by or unit_of(name, declared.source.units.items()):
@@ -68,7 +69,22 @@ def check_units(collection: Collection) -> None:
             raise InvalidUsage(f"column {name} is a {collection.type_of(name)}, and its unit is {unit}: make it a {of}")
 
 
-def inferred_types(declared: Declaration, types: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
+def check_decimals(collection: Collection) -> None:
+    """Raise InvalidUsage where decimals stand in messages, and nothing says how: a text such as `1234` may be the
+    number, or the base64 of another one."""
+    names = [
+        column.name
+        for column in (*collection.columns, *collection.landed.inputs)
+        if isinstance(column.type, DecimalType)
+    ]
+    if collection.landed.source.envelope == DEBEZIUM and names and not collection.landed.source.decimals:
+        raise InvalidUsage(
+            f"column {names[0]} is a decimal; say how the connector writes them, its decimal.handling.mode: "
+            "source: {decimals: precise} (base64), or string, or double"
+        )
+
+
+def inferred_types(declared: Declaration, types: Mapping[str, ValueType]) -> dict[str, ValueType]:
     """Types found in a file, those with a declared unit as what they count."""
     counted = {
         name: ColumnType.DATE if unit == "days" else ColumnType.TIMESTAMP

@@ -10,11 +10,13 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BeforeValidator
 
 from tidemark.config import template
+from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import COLUMN_NAME, FIELD_NAME, NAME
+from tidemark.model.collection import COLUMN_NAME, FIELD_NAME, NAME, ColumnType, DecimalType, parse_type
 from tidemark.model.instant import from_datetime, parse_duration, parse_instant
 
 PRESETS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@quarterly", "@yearly", "@annually")
+_TYPES = (*ColumnType, "decimal(12, 2)")
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,#?-]+")
 
 MAX_SCHEDULE = 1000
@@ -124,7 +126,19 @@ def column_section(value: Any) -> Any:
     return {"type": value} if isinstance(value, str) else _choose(value, ["a type", "{type: string, was: NAME}"])
 
 
+def _type(value: Any) -> Any:
+    if not isinstance(value, str):
+        return _choose(value, ["a type"])
+    try:
+        return parse_type(value)
+    except InvalidUsage:
+        if value.startswith("decimal"):
+            raise
+        raise InvalidUsage(f"{value!r} is not valid{nearest(value, list(map(str, _TYPES)))}") from None
+
+
 ColumnName = Annotated[str, checked(_column)]
+Type = Annotated[ColumnType | DecimalType, checked(_type)]
 FieldName = Annotated[str, checked(_field)]
 """A column, or a field within a message: `source.ts_ms`."""
 Instant = Annotated[int, checked(_instant)]

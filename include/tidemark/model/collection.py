@@ -28,7 +28,8 @@ SUITES_VERSION = 1
 
 
 class ColumnType(StrEnum):
-    """Column types. `int` is int64, `float` IEEE double, `timestamp` UTC microseconds, `date` days since the epoch."""
+    """Column types without parameters. `int` is int64, `float` IEEE double, `timestamp` UTC microseconds, `date` days
+    since the epoch, `json` a JSON value as its canonical text (model/canonical_json.py)."""
 
     BOOL = "bool"
     INT = "int"
@@ -36,6 +37,56 @@ class ColumnType(StrEnum):
     STRING = "string"
     DATE = "date"
     TIMESTAMP = "timestamp"
+    BYTES = "bytes"
+    JSON = "json"
+
+
+MAX_PRECISION = 38
+"""Digits of a decimal: as many as 128 bits hold, whatever the digits are."""
+
+
+@dataclass(frozen=True)
+class DecimalType:
+    """Exact decimals: at most `precision` digits, `scale` of them behind the point. What has more is refused, never
+    rounded."""
+
+    precision: int
+    scale: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.precision <= MAX_PRECISION:
+            raise InvalidUsage(f"{self} has {self.precision} digits; a decimal has 1 to {MAX_PRECISION}")
+        if not 0 <= self.scale <= self.precision:
+            raise InvalidUsage(
+                f"{self} has {self.scale} digits behind the point; it may have 0 to {self.precision}, as many as in all"
+            )
+
+    @property
+    def whole_digits(self) -> int:
+        """Digits before the point."""
+        return self.precision - self.scale
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision}, {self.scale})"
+
+
+ValueType = ColumnType | DecimalType
+"""What a column holds."""
+_DECIMAL = re.compile(r"decimal\(\s*(-?[0-9]{1,4})\s*,\s*(-?[0-9]{1,4})\s*\)")
+
+
+def parse_type(text: str) -> ValueType:
+    """The type of that name: `int`, `decimal(12, 2)`. Raises InvalidUsage for any other text."""
+    if match := _DECIMAL.fullmatch(text):
+        return DecimalType(int(match[1]), int(match[2]))
+    if text.startswith(("decimal", "numeric")):
+        raise InvalidUsage(
+            f"{text[:40]!r} is no type; write 'decimal(12, 2)': digits in all, digits behind the point "
+            "(in quotes where it stands within braces)"
+        )
+    if text not in set(ColumnType):
+        raise InvalidUsage(f"{text[:40]!r} is no type; the types are {', '.join(ColumnType)} and decimal(12, 2)")
+    return ColumnType(text)
 
 
 class Envelope(StrEnum):
@@ -84,7 +135,7 @@ class Column:
     """
 
     name: str
-    type: ColumnType
+    type: ValueType
     id: int = 0
 
     def __post_init__(self) -> None:
@@ -98,7 +149,8 @@ class Source:
 
     `path` is a glob with `{{ ds }}` and the like; `ready` is `exists`, `always` or the name of a marker file;
     `bad_files` says whether an unreadable or wrong file stops its interval or is quarantined while the rest goes on.
-    `units` says what the numbers of some columns count since the epoch (debezium; one of UNITS each).
+    `units` says what the numbers of some columns count since the epoch (debezium; one of UNITS each), `decimals` what
+    the texts in its decimal columns are: `string`, or `precise` (base64); empty if there are none.
     """
 
     path: str
@@ -110,8 +162,13 @@ class Source:
     ready: str = "exists"
     bad_files: str = "stop"
     units: tuple[tuple[str, str], ...] = ()
+    decimals: str = ""
 
     def __post_init__(self) -> None:
+        if self.decimals not in ("", "string", "precise"):
+            raise InvalidUsage(f"decimals is {self.decimals!r}; it must be string or precise")
+        if self.decimals and self.envelope is not Envelope.DEBEZIUM:
+            raise InvalidUsage(f"decimals belong to the debezium envelope, not to {self.envelope}")
         if self.bad_files not in ("stop", "quarantine"):
             raise InvalidUsage(f"bad_files is {self.bad_files!r}; it must be stop or quarantine")
         if self.order_by and self.envelope not in (Envelope.UPSERT, Envelope.DEBEZIUM):
@@ -216,7 +273,7 @@ class Collection:
             raise InvalidUsage(f"collection {self.name} numbers columns twice: {ids}")
         if floats := [column.name for column in self.key if column.type is ColumnType.FLOAT]:
             raise InvalidUsage(
-                f"key column {floats[0]} is a float; equality of floats identifies nothing, use int or string"
+                f"key column {floats[0]} is a float; equality of floats identifies nothing, use int, string or decimal"
             )
         if self.live_batches < 2:
             raise InvalidUsage(f"live_batches is {self.live_batches}; it must be 2 or more")
@@ -228,6 +285,9 @@ class Collection:
             self._check_landed(self.origin)
 
     def _check_landed(self, landed: Landed) -> None:
+        order_by = landed.source.order_by
+        if order_by and self.type_of(order_by) is ColumnType.JSON:
+            raise InvalidUsage(f"order_by column {order_by} is json, whose values are in no order")
         if landed.end is not None and landed.end <= landed.start:
             raise InvalidUsage(f"collection {self.name} ends at {landed.end} before it starts at {landed.start}")
         if not self.kind.tells_times and (landed.time or landed.event_time):
@@ -273,12 +333,12 @@ class Collection:
             case Landed():
                 return self.origin.late.reach
 
-    def type_of(self, name: str) -> ColumnType:
+    def type_of(self, name: str) -> ValueType:
         """The type of a source column: as declared, else int for the diff, else timestamp."""
         return self._types.get(name, ColumnType.INT if name == self.landed.source.diff else ColumnType.TIMESTAMP)
 
     @cached_property
-    def _types(self) -> dict[str, ColumnType]:
+    def _types(self) -> dict[str, ValueType]:
         return {column.name: column.type for column in (*self.landed.inputs, *self.columns)}
 
     def suite(self, gate: Gate) -> str:

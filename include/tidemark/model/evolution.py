@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from tidemark.errors import InvalidUsage
 from tidemark.model import column_names
-from tidemark.model.collection import Collection, Column, ColumnType
+from tidemark.model.collection import MAX_PRECISION, Collection, Column, ColumnType, DecimalType, ValueType
 from tidemark.model.instant import format_instant
 
-WIDENINGS = frozenset(
+_WIDENINGS = frozenset(
     {
         (ColumnType.BOOL, ColumnType.INT),
         (ColumnType.BOOL, ColumnType.FLOAT),
@@ -24,15 +24,30 @@ WIDENINGS = frozenset(
         (ColumnType.DATE, ColumnType.TIMESTAMP),
     }
 )
-"""Changes of type that keep distinct values distinct and in order; of ints and dates those within `bounds_of`."""
+INT_DIGITS = 19
+"""Digits of the longest int."""
 EXACT_IN_FLOAT = 2**53
 """Up to here, and down to its negative, a float holds every int."""
 DAY = 86_400_000_000
 _ANEW = "declare a collection of another name and ingest the files again to have it so"
 
 
-def bounds_of(held: ColumnType, asked: ColumnType) -> tuple[int, int] | None:
+def widens(held: ValueType, asked: ValueType) -> bool:
+    """Whether a change of type keeps distinct values distinct and in order; of ints and dates those within `bounds_of`.
+
+    A decimal gets wider by digits before the point, behind it, or both; by none fewer on either side.
+    """
+    if isinstance(asked, DecimalType):
+        if isinstance(held, DecimalType):
+            return held != asked and asked.whole_digits >= held.whole_digits and asked.scale >= held.scale
+        return held is ColumnType.INT or (held is ColumnType.BOOL and asked.whole_digits > 0)
+    return (held, asked) in _WIDENINGS
+
+
+def bounds_of(held: ValueType, asked: ValueType) -> tuple[int, int] | None:
     """The least and greatest value (int, or days of a date) that a widening keeps exact; None if it keeps all."""
+    if held is ColumnType.INT and isinstance(asked, DecimalType) and asked.whole_digits < INT_DIGITS:
+        return -(10**asked.whole_digits) + 1, 10**asked.whole_digits - 1
     if (held, asked) == (ColumnType.INT, ColumnType.FLOAT):
         return -EXACT_IN_FLOAT, EXACT_IN_FLOAT
     if (held, asked) == (ColumnType.DATE, ColumnType.TIMESTAMP):
@@ -104,18 +119,26 @@ def check_successor(held: Collection, new: Collection) -> None:
         column = kept.pop(old.id, None)
         if column is None or (old in held.dropped and old not in new.dropped):
             raise InvalidUsage(f"column {old.name} of {held.name}, number {old.id}, is neither kept nor dropped")
-        if column.type != old.type and (old.type, column.type) not in WIDENINGS:
+        if column.type != old.type and not widens(old.type, column.type):
             raise _refused(
                 held,
                 f"value column {old.name}",
                 str(old.type),
                 str(column.type),
-                f"add a column of another name, or {_ANEW}",
+                f"{_nearest_wider(old.type, column.type)}add a column of another name, or {_ANEW}",
             )
     last = max(column.id for column in (*held.key, *held.stored_value))
     if early := [column.name for column in kept.values() if column.id <= last]:
         raise InvalidUsage(f"column {early[0]} of {held.name} is new, and must be numbered above {last}")
     _check_coordinates(held, new)
+
+
+def _nearest_wider(held: ValueType, asked: ValueType) -> str:
+    """The decimal that holds the values of both, if there is one, as the first half of an advice."""
+    if not (isinstance(held, DecimalType) and isinstance(asked, DecimalType)):
+        return ""
+    whole, scale = max(held.whole_digits, asked.whole_digits), max(held.scale, asked.scale)
+    return f"{DecimalType(whole + scale, scale)} would hold both; or " if whole + scale <= MAX_PRECISION else ""
 
 
 def _check_frozen(held: Collection, asked: Collection) -> None:
@@ -146,7 +169,7 @@ def _check_coordinates(held: Collection, new: Collection) -> None:
             raise _refused(held, what, shown, asked or "nothing", _ANEW)
     if order_by[0] and order_by[1]:
         types = held.type_of(order_by[0]), new.type_of(order_by[1])
-        if types[0] != types[1] and types not in WIDENINGS:
+        if types[0] != types[1] and not widens(*types):
             raise _refused(held, f"order_by column {order_by[0]}", str(types[0]), str(types[1]), _ANEW)
 
 

@@ -6,23 +6,27 @@
     op         := =  ==  !=  <>  <  <=  >  >=
     literal    := 'text' ('' is a quote) | 12 | -1.5 | 2e3 | TRUE | FALSE
 
-Column names are written plainly or in double quotes; keywords in any case. Dates and timestamps are compared with
-texts in ISO 8601. The logic is SQL's, three-valued: a comparison with null is unknown, and only what is true deletes.
+Column names are written plainly or in double quotes; keywords in any case. Dates and timestamps are compared with texts
+in ISO 8601, bytes with texts in base64, json with texts that are JSON (`doc = '{"a": 1}'`): equal or not. Numbers are
+exact: 0.1 beside a decimal is a tenth; beside a float it is the double nearest to it. The logic is SQL's, three-valued:
+a comparison with null is unknown, and only what is true deletes.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
+from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple, NoReturn
 
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import ColumnType
+from tidemark.model import canonical_json, decimals, encoded_bytes
+from tidemark.model.collection import ColumnType, DecimalType, ValueType
 
-Literal = bool | int | float | str
+Literal = bool | int | Decimal | str
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -103,7 +107,7 @@ def columns(predicate: Predicate) -> tuple[str, ...]:
     return tuple(dict.fromkeys(leaf.column for leaf in _leaves(predicate)))
 
 
-def check_types(predicate: Predicate, type_of: Callable[[str], ColumnType]) -> None:
+def check_types(predicate: Predicate, type_of: Callable[[str], ValueType]) -> None:
     """Raise InvalidUsage if a column is compared with a literal its type does not know."""
     for leaf in _leaves(predicate):
         if isinstance(leaf, IsNull):
@@ -111,12 +115,37 @@ def check_types(predicate: Predicate, type_of: Callable[[str], ColumnType]) -> N
         column_type = type_of(leaf.column)
         for literal in (leaf.literal,) if isinstance(leaf, Compare) else leaf.literals:
             if not _fits(literal, column_type):
+                hint = "a number" if isinstance(column_type, DecimalType) else _HINTS[column_type]
+                told = str(literal) if isinstance(literal, Decimal) else repr(literal)
                 raise InvalidUsage(
-                    f"delete_when compares column {leaf.column}, a {column_type}, with {literal!r}; "
-                    f"write {_HINTS[column_type]}"
+                    f"delete_when compares column {leaf.column}, a {column_type}, with {told}; write {hint}"
                 )
+        if column_type is ColumnType.JSON and isinstance(leaf, Compare) and leaf.op not in ("=", "!="):
+            raise InvalidUsage(
+                f"delete_when orders column {leaf.column}, which is json and in no order; write = or !=, or IN"
+            )
         if column_type is ColumnType.BOOL and isinstance(leaf, Compare) and leaf.op not in ("=", "!="):
             raise InvalidUsage(f"delete_when orders column {leaf.column}, a bool; write {leaf.column} = TRUE or FALSE")
+
+
+def bound(predicate: Predicate, type_of: Callable[[str], ValueType]) -> Predicate:
+    """The condition with its literals as the columns hold them: JSON as its canonical text."""
+
+    def held(leaf: Compare | In, literal: Literal) -> Literal:
+        of_json = type_of(leaf.column) is ColumnType.JSON
+        return canonical_json.canonical(literal) if of_json and isinstance(literal, str) else literal
+
+    match predicate:
+        case Not(inner):
+            return Not(bound(inner, type_of))
+        case And(left, right) | Or(left, right):
+            return type(predicate)(bound(left, type_of), bound(right, type_of))
+        case Compare():
+            return replace(predicate, literal=held(predicate, predicate.literal))
+        case In():
+            return replace(predicate, literals=tuple(held(predicate, one) for one in predicate.literals))
+        case IsNull():
+            return predicate
 
 
 _HINTS = {
@@ -126,17 +155,25 @@ _HINTS = {
     ColumnType.STRING: "a text in single quotes",
     ColumnType.DATE: "'2013-01-02'",
     ColumnType.TIMESTAMP: "'2013-01-02T03:04:05Z'",
+    ColumnType.BYTES: "the base64 of bytes in single quotes, such as '/wA='",
+    ColumnType.JSON: """JSON in single quotes, such as '{"a": 1}'""",
 }
 
 
-def _fits(literal: Literal, column_type: ColumnType) -> bool:
+def _fits(literal: Literal, column_type: ValueType) -> bool:
     match column_type:
         case ColumnType.BOOL:
             return isinstance(literal, bool)
-        case ColumnType.INT | ColumnType.FLOAT:
-            return isinstance(literal, int | float) and not isinstance(literal, bool)
+        case ColumnType.INT | ColumnType.FLOAT | DecimalType():
+            return isinstance(literal, int | Decimal) and not isinstance(literal, bool)
         case ColumnType.STRING:
             return isinstance(literal, str)
+        case ColumnType.BYTES | ColumnType.JSON:
+            read = canonical_json.canonical if column_type is ColumnType.JSON else encoded_bytes.decoded
+            try:
+                return isinstance(literal, str) and read(literal) is not None
+            except ValueError:
+                return False
         case ColumnType.DATE | ColumnType.TIMESTAMP:
             parse_text = date.fromisoformat if column_type is ColumnType.DATE else datetime.fromisoformat
             try:
@@ -233,10 +270,10 @@ class _Parser:
             self._next()
             return text[1:-1].replace("''", "'")
         if kind == "number":
-            if len(text) > _MAX_DIGITS or abs(float(text)) == float("inf"):
+            if len(text) > _MAX_DIGITS or not decimals.NUMBER.fullmatch(text) or abs(float(text)) == float("inf"):
                 self._fail("a number that fits a double")
             self._next()
-            return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+            return int(text) if re.fullmatch(r"-?\d+", text) else Decimal(text)
         if self._take("TRUE"):
             return True
         if self._take("FALSE"):

@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection, ColumnType
+from tidemark.model.collection import Collection, ColumnType, DecimalType, ValueType
 from tidemark.quality.conditions import parse_condition
-from tidemark.quality.constants import constant_of, number
+from tidemark.quality.constants import constant_of, number, scaled
 from tidemark.quality.refusal import nearest, shown
 from tidemark.quality.regexes import check_regex
 
@@ -24,8 +24,20 @@ _LIKE_THE_COLUMN = tuple(f"expect_column_{of}_to_be_between" for of in ("values"
 """Expectations whose bounds are values of the column; those of the others are counts, shares and other numbers."""
 _BETWEEN_TIMES = (*_LIKE_THE_COLUMN, *(f"expect_column_{of}_to_be_between" for of in ("mean", "median")))
 """Those of which it is true where the column holds times."""
+_FIGURES = tuple(f"expect_column_{of}_to_be_between" for of in ("mean", "median", "stdev", "sum"))
+"""Expectations about a figure in the column's unit, which of decimals is one of their last digit."""
+_ORDERED = (*_LIKE_THE_COLUMN, "expect_column_pair_values_a_to_be_greater_than_b")
+_ACROSS = (
+    "expect_column_pair_values_a_to_be_greater_than_b",
+    "expect_column_pair_values_to_be_equal",
+    "expect_multicolumn_sum_to_equal",
+    "expect_select_column_values_to_be_unique_within_record",
+)
+"""Expectations that set values of one column beside those of another."""
 _ABOUT_TEXT = ("lengths", "regex", "strftime", "json")
 _TIMES = (ColumnType.DATE, ColumnType.TIMESTAMP)
+_NO_TEXTS = (*_TIMES, ColumnType.BYTES)
+_UNORDERED = (ColumnType.BYTES, ColumnType.JSON)
 _CHOICES = {
     "severity": SEVERITIES,
     "match_on": ("any", "all"),
@@ -42,7 +54,7 @@ class About:
     expectation: str
     arguments: Mapping[str, Any]
 
-    def type_of(self, column: str) -> ColumnType:
+    def type_of(self, column: str) -> ValueType:
         return next(held.type for held in self.collection.columns if held.name == column)
 
     @property
@@ -51,14 +63,25 @@ class About:
         column = self.arguments.get("column")
         if column is None:
             return None
-        kinds = _BETWEEN_TIMES if self.type_of(column) in _TIMES else _LIKE_THE_COLUMN
+        of = self.type_of(column)
+        kinds = _BETWEEN_TIMES if of in _TIMES else _LIKE_THE_COLUMN
+        if isinstance(of, DecimalType):
+            kinds = (*_LIKE_THE_COLUMN, *_FIGURES)
         return str(column) if self.expectation in kinds else None
 
     @property
-    def about_times(self) -> bool:
-        """Whether its one column holds times, and what it observes is one."""
+    def observes_values(self) -> bool:
+        """Whether what it observes is a time, or a decimal, as its one column holds them."""
         column = self.bounds_like
-        return column is not None and self.type_of(column) in _TIMES
+        if column is None:
+            return False
+        return self.type_of(column) in _TIMES or isinstance(self.type_of(column), DecimalType)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it is about."""
+        named = [self.arguments[name] for name in ("column", "column_A", "column_B") if name in self.arguments]
+        return (*named, *self.arguments.get("column_list", ()))
 
 
 def checked(about: About, argument: str, value: Any) -> Any:
@@ -67,10 +90,19 @@ def checked(about: About, argument: str, value: Any) -> Any:
 
 
 def check_columns(about: About) -> None:
-    """Raise InvalidUsage where the expectation is about text, and its column holds none."""
+    """Raise InvalidUsage where the expectation is about what its columns do not hold: text, an order, one unit."""
+    types = {column: about.type_of(column) for column in about.columns}
+    for column, held in types.items():
+        if about.expectation in _ORDERED and held in _UNORDERED:
+            raise InvalidUsage(f"column {column} is {held}, whose values are in no order here")
+    if about.expectation in _ACROSS and any(isinstance(held, DecimalType) for held in types.values()):
+        scales = {held.scale if isinstance(held, DecimalType) else None for held in types.values()}
+        if len(scales) > 1:
+            told = ", ".join(f"{column} {held}" for column, held in types.items())
+            raise InvalidUsage(f"columns {told} differ in their digits behind the point; here they must have as many")
     if any(word in about.expectation for word in _ABOUT_TEXT):
         held = about.type_of(about.arguments["column"])
-        if held in _TIMES:
+        if held in _NO_TEXTS or isinstance(held, DecimalType):
             raise InvalidUsage(f"column {about.arguments['column']} is a {held}; this expectation is about text")
 
 
@@ -97,9 +129,19 @@ def _list(argument: str, value: Any) -> list[Any]:
 
 def _bound(about: About, argument: str, value: Any) -> Any:
     column = about.bounds_like
+    of = about.type_of(column) if column else None
+    if isinstance(of, DecimalType) and about.expectation in _FIGURES:
+        return _scaled(argument, value, of)
     if not (number(value) or (column and isinstance(value, str))):
         raise InvalidUsage(f"{argument} is {shown(value)}; it must be {'a number or a time' if column else 'a number'}")
     return _constant(about, argument, value, column) if column else value
+
+
+def _scaled(argument: str, value: Any, of: DecimalType) -> int | float:
+    try:
+        return scaled(value, of)
+    except InvalidUsage as error:
+        raise InvalidUsage(f"{argument}: {error}") from None
 
 
 def _constant(about: About, argument: str, value: Any, column: str) -> Any:
@@ -142,6 +184,9 @@ def _count(about: About, argument: str, value: Any) -> int:
 
 
 def _number(about: About, argument: str, value: Any) -> float:
+    of = about.type_of(about.columns[0])
+    if isinstance(of, DecimalType):
+        return _scaled(argument, value, of)
     if not number(value):
         raise InvalidUsage(f"{argument} is {shown(value)}; it must be a number")
     return value  # type: ignore[no-any-return]

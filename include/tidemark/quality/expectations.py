@@ -89,7 +89,7 @@ class OwnerExpectation:
     arguments: dict[str, Any]
     judged: dict[str, Any]
     condition: Condition | None = None
-    observes_times: bool = False
+    observes_values: bool = False
 
     @property
     def severity(self) -> str:
@@ -165,4 +165,4 @@ def _checked(about: About, where: str, loc: tuple[str | int, ...]) -> OwnerExpec
     except InvalidUsage as error:
         raise WrongExpectation(f"{where}: {error}", loc) from None
     condition = judged.pop("row_condition", None)
-    return OwnerExpectation(about.expectation, dict(about.arguments), judged, condition, about.about_times)
+    return OwnerExpectation(about.expectation, dict(about.arguments), judged, condition, about.observes_values)

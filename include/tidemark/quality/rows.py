@@ -9,7 +9,7 @@ from operator import and_, or_
 from typing import TYPE_CHECKING, Any
 
 from tidemark.model.batch import Part
-from tidemark.model.collection import Collection, ColumnType
+from tidemark.model.collection import Collection, ColumnType, DecimalType, ValueType
 from tidemark.model.instant import format_instant
 from tidemark.quality.suites import Clause, Term
 from tidemark.storage import ObjectStore, open_store
@@ -32,8 +32,10 @@ _SPARK_TYPES = {
     ColumnType.STRING: "string",
     ColumnType.DATE: "bigint",
     ColumnType.TIMESTAMP: "bigint",
+    ColumnType.BYTES: "string",
+    ColumnType.JSON: "string",
 }
-"""As the owner's expectations see the columns: times are numbers (tidemark.quality.constants), which every time is."""
+"""As the owner's expectations see the columns: times and decimals are whole numbers (tidemark.quality.constants)."""
 
 
 def held(collection: Collection) -> pc.Expression:
@@ -45,14 +47,19 @@ def held(collection: Collection) -> pc.Expression:
 
 
 def pandas_rows(store: ObjectStore, parts: Sequence[Part], collection: Collection) -> pd.DataFrame:
-    """The declared columns of a small batch's held rows. Integers stay exact beside nulls; dates are days and
-    timestamps microseconds since the epoch."""
+    """The declared columns of a small batch's held rows. Integers stay exact beside nulls; dates are days, timestamps
+    microseconds since the epoch, decimals units of their last digit."""
     import pandas as pd
     import pyarrow as pa
 
     table = pa.concat_tables(held for part in parts for held in _held_tables(store, part, collection))
     exact = {"int64": pd.Int64Dtype(), "bool": pd.BooleanDtype()}
     frame: pd.DataFrame = table.to_pandas(types_mapper=lambda kind: exact.get(str(kind)))
+    for field in table.schema:
+        if pa.types.is_decimal(field.type):
+            # Python's integers: sums of 64 bits would wrap.
+            units = [None if x is None else int(x) for x in table.column(field.name).to_pylist()]
+            frame[field.name] = pd.Series(units, dtype="object")
     return frame
 
 
@@ -67,8 +74,12 @@ def spark_rows(spark: Any, url: str, parts: Sequence[Part], collection: Collecti
                 for table in _held_tables(store, parts[at], collection):
                     yield from table.to_batches()
 
-    schema = ", ".join(f"`{column.name}` {_SPARK_TYPES[column.type]}" for column in collection.columns)
+    schema = ", ".join(f"`{column.name}` {_spark_type(column.type)}" for column in collection.columns)
     return spark.range(0, len(parts), 1, len(parts)).mapInArrow(read, schema)
+
+
+def _spark_type(of: ValueType) -> str:
+    return "decimal(38, 0)" if isinstance(of, DecimalType) else _SPARK_TYPES[of]
 
 
 def matching_rows(
@@ -156,14 +167,21 @@ def _held_tables(store: ObjectStore, part: Part, collection: Collection) -> Iter
 
 
 def _in_numbers(table: pa.Table) -> pa.Table:
-    """Dates and timestamps as the integers that they are."""
+    """Dates, timestamps and decimals as the whole numbers that they are; bytes as base64."""
     import pyarrow as pa
+
+    from tidemark.arrow.columns import contiguous, in_units
+    from tidemark.arrow.plain import plain_values
 
     for at, field in enumerate(table.schema):
         if pa.types.is_date32(field.type):
             table = table.set_column(at, field.name, table.column(at).cast(pa.int32()).cast(pa.int64()))
         elif pa.types.is_timestamp(field.type):
             table = table.set_column(at, field.name, table.column(at).cast(pa.int64()))
+        elif pa.types.is_decimal(field.type):
+            table = table.set_column(at, field.name, in_units(contiguous(table.column(at))))
+        elif pa.types.is_binary(field.type):
+            table = table.set_column(at, field.name, pa.array(plain_values(table.column(at)), pa.string()))
     return table
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidemark.model.collection import ColumnType
+from tidemark.model import decimals
+from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.instant import format_instant
 from tidemark.quality.expectations import OwnerExpectation
 from tidemark.quality.rows import shortened
@@ -23,7 +24,7 @@ class Wording:
 
     owner: OwnerExpectation
     verdict: Verdict
-    types: Mapping[str, ColumnType]
+    types: Mapping[str, ValueType]
 
     def observed(self) -> str:
         """What there was to see, whether it passed or not."""
@@ -53,7 +54,7 @@ class Wording:
         if isinstance(observed, list | tuple):
             column = self.owner.columns[0] if self.owner.columns else ""
             return "(" + ", ".join(self._of_column(column, value) for value in observed[:LONGEST_VALUE]) + ")"
-        if self.owner.observes_times:
+        if self.owner.observes_values:
             return self._of_column(self.owner.columns[0], observed)
         return plain_text(observed)
 
@@ -70,6 +71,10 @@ class Wording:
         held = python(value)
         if held is None or isinstance(held, str):
             return plain_text(held)
+        of = self.types.get(column)
+        if isinstance(of, DecimalType):
+            whole = isinstance(held, int) or held == int(held)
+            return decimals.text(decimals.from_units(int(held), of.scale)) if whole else str(held / 10**of.scale)
         if self.types.get(column) is ColumnType.TIMESTAMP:
             return format_instant(int(held))
         if self.types.get(column) is ColumnType.DATE:

@@ -12,9 +12,20 @@ from hypothesis import strategies as st
 
 from tidemark.arrow.order import sort
 from tidemark.arrow.parts import PartWriter, read_groups
-from tidemark.arrow.schema import facts_schema, plain, sort_columns, updates_schema
+from tidemark.arrow.schema import facts_schema, plain_scalars, sort_columns, updates_schema
 from tidemark.model.batch import Part
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
+from tidemark.model.collection import (
+    Collection,
+    Column,
+    ColumnType,
+    DecimalType,
+    Envelope,
+    Format,
+    Landed,
+    Source,
+    ValueType,
+)
+from tidemark.model.decimals import from_units
 from tidemark.model.fact import Fact
 from tidemark.model.update import Row, Scalar, Update
 from tidemark.storage.memory import MemoryStore
@@ -26,7 +37,8 @@ laws = settings(deadline=None, max_examples=50)
 """For properties: the first example of a run pays for imports, so no deadline for one example."""
 
 KEY = (Column("number", ColumnType.INT), Column("name", ColumnType.STRING))
-VALUE = tuple(Column(f"a_{type_}", type_) for type_ in ColumnType)
+MONEY = DecimalType(12, 2)
+VALUE = (*(Column(f"a_{type_}", type_) for type_ in ColumnType), Column("a_decimal", MONEY))
 
 
 def collection(envelope: Envelope, *, key: Sequence[Column] = KEY, value: Sequence[Column] = VALUE) -> Collection:
@@ -37,25 +49,35 @@ def collection(envelope: Envelope, *, key: Sequence[Column] = KEY, value: Sequen
 
 
 APPEND = collection(Envelope.APPEND)
+EXACT = (Column("price", MONEY), Column("data", ColumnType.BYTES), Column("doc", ColumnType.JSON))
+"""Types of which equality is exact, for keys: in metadata they are other scalars than in columns."""
+KEYED_BY_ALL = collection(Envelope.UPDATES, key=EXACT, value=(Column("word", ColumnType.STRING),))
 SMALL = collection(Envelope.UPDATES, key=KEY[:1], value=(Column("word", ColumnType.STRING),))
 KEYED = collection(
     Envelope.UPSERT, key=KEY[:1], value=(Column("word", ColumnType.STRING), Column("x", ColumnType.FLOAT))
 )
 
-CELLS: dict[ColumnType, st.SearchStrategy[Scalar]] = {
+CELLS: dict[ValueType, st.SearchStrategy[Scalar]] = {
     ColumnType.BOOL: st.sampled_from([None, False, True]),
     ColumnType.INT: st.sampled_from([None, -(2**63), -1, 0, 2**63 - 1]),
     ColumnType.FLOAT: st.sampled_from([None, NAN, float("-inf"), -1.5, 0.0, 2.0**60]),
     ColumnType.STRING: st.sampled_from([None, "", "a", "a\0", "é", "\U0001f30a", "eight by", "nine byte", "z" * 40]),
     ColumnType.DATE: st.sampled_from([None, -1, 0, 20000]),
     ColumnType.TIMESTAMP: st.sampled_from([None, -1, 0, 1_700_000_000_000_001]),
+    ColumnType.BYTES: st.sampled_from([None, "", "00", "7f", "80", "ff", "ff00", "c3a9" * 5]),
+    ColumnType.JSON: st.sampled_from([None, "1", '"1"', "[]", '{"a":1}', '{"a":1,"b":null}', "true"]),
+    MONEY: st.sampled_from([None, -(10**12) + 1, -100, -1, 0, 5, 10**12 - 1]),
 }
+"""As metadata holds them: bytes as hex, decimals in units of their last digit."""
 
 
 def keys(of: Collection, most: int = 3) -> st.SearchStrategy[Row]:
-    kinds: dict[ColumnType, st.SearchStrategy[Scalar]] = {
+    kinds: dict[ValueType, st.SearchStrategy[Scalar]] = {
         ColumnType.INT: st.integers(0, most),
         ColumnType.STRING: st.sampled_from(["", "k", "ké"]),
+        ColumnType.BYTES: st.sampled_from(["", "7f", "ff", "ff00"]),
+        ColumnType.JSON: st.sampled_from(["1", '"1"', '{"a":1}']),
+        MONEY: st.sampled_from([-100, -1, 0, 5, 10**12 - 1]),
     }
     return st.tuples(*(kinds[column.type] for column in of.key))
 
@@ -71,11 +93,15 @@ def updates(of: Collection, *, most: int = 16, times: int = 12) -> st.SearchStra
 
 
 def array(cells: Iterable[Any], type_: pa.DataType) -> pa.Array:
-    """An array of plain scalars; timestamps and dates are given as integers."""
+    """An array of plain scalars, as schema.plain_scalars gives them back."""
     if pa.types.is_timestamp(type_):
         return pa.array(cells, pa.int64()).cast(type_)
     if pa.types.is_date32(type_):
         return pa.array(cells, pa.int32()).cast(type_)
+    if pa.types.is_decimal(type_):
+        return pa.array([None if x is None else from_units(x, type_.scale) for x in cells], type_)
+    if pa.types.is_binary(type_):
+        return pa.array([None if x is None else bytes.fromhex(x) for x in cells], type_)
     return pa.array(cells, type_)
 
 
@@ -87,7 +113,7 @@ def batch(schema: pa.Schema, rows: Sequence[Row]) -> pa.RecordBatch:
 
 def rows(of: pa.Table | pa.RecordBatch) -> list[Row]:
     """The rows as plain scalars, every NaN the one of the tests."""
-    columns = [[NAN if x is not None and x != x else x for x in plain(column).to_pylist()] for column in of.columns]
+    columns = [[NAN if x is not None and x != x else x for x in plain_scalars(column)] for column in of.columns]
     return list(zip(*columns, strict=True))
 
 

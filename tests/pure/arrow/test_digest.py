@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import struct
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import APPEND, KEYED, SMALL, batch, laws, of_facts, of_updates, rows, updates
+from tests.pure.arrow.samples import (
+    APPEND,
+    KEYED,
+    SMALL,
+    VALUE,
+    batch,
+    collection,
+    laws,
+    of_facts,
+    of_updates,
+    rows,
+    updates,
+)
 from tidemark.arrow.consolidate import consolidated, forwarded
 from tidemark.arrow.digest import BLOCK_ROWS, digest, row_hashes
 from tidemark.arrow.order import sort
 from tidemark.arrow.schema import sort_columns
+from tidemark.model.collection import Envelope
 from tidemark.model.fact import Fact
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.update import Scalar, Update
@@ -30,30 +44,35 @@ def mix(x: int) -> int:
     return x ^ (x >> 31)
 
 
-def code(cell: Scalar) -> int:
+def code(cell: Scalar, of: pa.DataType) -> int:
     if cell is None:
         return 0x9FB21C651E98DF25
+    if pa.types.is_decimal(of):
+        return code_of_bytes(int(cell).to_bytes(16, "little", signed=True))
     if isinstance(cell, float):
         bits: int = struct.unpack("<Q", struct.pack("<d", cell + 0.0))[0]
         return 0x7FF8000000000000 if cell != cell else bits
     if isinstance(cell, str):
-        data = cell.encode()
-        padded = data + b"\0" * (-len(data) % 8)
-        words = [int.from_bytes(padded[at : at + 8], "little") for at in range(0, len(padded), 8)]
-        return mix(len(data) ^ sum(mix(w ^ mix(n)) for n, w in enumerate(words, 1)) & U64)
+        return code_of_bytes(bytes.fromhex(cell) if pa.types.is_binary(of) else cell.encode())
     return int(cell) & U64
+
+
+def code_of_bytes(data: bytes) -> int:
+    padded = data + b"\0" * (-len(data) % 8)
+    words = [int.from_bytes(padded[at : at + 8], "little") for at in range(0, len(padded), 8)]
+    return mix(len(data) ^ sum(mix(w ^ mix(n)) for n, w in enumerate(words, 1)) & U64)
 
 
 def expected(table: pa.RecordBatch, forward: int = 0) -> int:
     total = 0
     for row in rows(table):
         h = 0x9E3779B97F4A7C15
-        for name, cell in zip(table.schema.names, row, strict=True):
-            if name in ("_time", "_event_time"):
+        for field, cell in zip(table.schema, row, strict=True):
+            if field.name in ("_time", "_event_time"):
                 assert isinstance(cell, int)
-                h = mix(h ^ code(max(cell, forward)))
-            elif name != "_diff":
-                h = mix(h ^ code(cell))
+                h = mix(h ^ code(max(cell, forward), field.type))
+            elif field.name != "_diff":
+                h = mix(h ^ code(cell, field.type))
         diff = row[table.schema.names.index("_diff")] if "_diff" in table.schema.names else 1
         assert isinstance(diff, int)
         total += h * diff
@@ -124,8 +143,23 @@ def test_rows_beyond_a_block_count_too() -> None:
 
 def test_the_format_does_not_drift() -> None:
     """A value of the first release: if it changes, no older part verifies any more."""
+    first = collection(Envelope.APPEND, value=VALUE[:6])
     table = batch(
-        of_updates(APPEND, []).schema,
+        of_updates(first, []).schema,
         [(1, "ké", True, -1, 0.1, "eight by and more", 20000, 1_700_000_000_000_001, 5, 6, -2)],
     )
     assert f"{digest(table):016x}" == f"{expected(table):016x}" == "04849cdc1e046f02"
+
+
+def test_the_types_of_format_2_do_not_drift() -> None:
+    table = batch(
+        of_updates(collection(Envelope.APPEND, value=VALUE[6:]), []).schema,
+        [(1, "ké", "ff00", '{"a":1}', -1250, 5, 6, -2), (1, "ké", "", "[]", 10**12 - 1, 5, 6, 1)],
+    )
+    assert f"{digest(table):016x}" == f"{expected(table):016x}" == "c88e75d3188c642c"
+
+
+def test_a_decimal_of_more_digits_before_the_point_hashes_alike() -> None:
+    held = pa.record_batch({"d": pa.array([Decimal("-12.50"), None, Decimal("0.01")], pa.decimal128(12, 2))})
+    wider = pa.record_batch({"d": held.column("d").cast(pa.decimal128(38, 2))})
+    assert digest(held) == digest(wider) == expected(wider)

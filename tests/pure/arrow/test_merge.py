@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import APPEND, SMALL, as_updates, keys, laws, of_updates, read, updates, write
+from tests.pure.arrow.samples import (
+    APPEND,
+    KEYED_BY_ALL,
+    SMALL,
+    as_updates,
+    keys,
+    laws,
+    of_updates,
+    read,
+    updates,
+    write,
+)
 from tidemark.arrow.consolidate import consolidated
 from tidemark.arrow.digest import digest
 from tidemark.arrow.merge import Run, Tally, chained, merge_range, merged, rounds
@@ -83,15 +94,29 @@ def test_all_types_nulls_and_nan_merge(inputs: list[list[Update]], since: int) -
 
 
 @laws
+@given(
+    st.lists(updates(KEYED_BY_ALL), max_size=3),
+    st.lists(keys(KEYED_BY_ALL), max_size=3, unique=True),
+    st.integers(0, 6),
+)
+def test_ranges_of_keys_of_exact_types_merge_apart(inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
+    merged_apart(KEYED_BY_ALL, inputs, cuts, since)
+
+
+@laws
 @given(dense, st.lists(keys(SMALL), max_size=3, unique=True), st.integers(0, 6))
 def test_key_ranges_merge_apart(inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
+    merged_apart(SMALL, inputs, cuts, since)
+
+
+def merged_apart(of: Collection, inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
     store = MemoryStore()
-    parts = written(SMALL, store, inputs)
+    parts = written(of, store, inputs)
     bounds = [None, *sorted(cuts), None]  # type: ignore[type-var]
     found: list[Update] = []
     total = 0
     for lower, upper in pairwise(bounds):
-        some, tally = streamed(store, task_of(SMALL, parts, keys=KeyRange(lower, upper), since=since), 6)
+        some, tally = streamed(store, task_of(of, parts, keys=KeyRange(lower, upper), since=since), 6)
         found += some
         total += tally.rows
     everything = [u for some in inputs for u in some]

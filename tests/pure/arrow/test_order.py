@@ -61,7 +61,7 @@ def test_bounds_are_found_where_the_order_puts_them(some: list[Update], key: Row
 
 
 def test_a_slice_is_compared_by_its_own_rows() -> None:
-    table = of_updates(APPEND, [Update((n, "k"), (None,) * 6, 0, 0, 1) for n in (3, 1, 2)])
+    table = of_updates(APPEND, [Update((n, "k"), (None,) * len(APPEND.value), 0, 0, 1) for n in (3, 1, 2)])
     part = table.slice(1)
     assert place(part, 0, ["number"]) == place_of((2,))
     assert starts(part, ["number"]).tolist() == [True, True]

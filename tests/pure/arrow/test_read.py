@@ -17,6 +17,7 @@ from tests.pure.arrow.samples import (
     APPEND,
     KEY,
     KEYED,
+    KEYED_BY_ALL,
     SMALL,
     collection,
     laws,
@@ -105,7 +106,7 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge, "PIECE_BYTES", 200)
 
 
-@pytest.mark.parametrize("of", [SMALL, APPEND], ids=["small", "all types"])
+@pytest.mark.parametrize("of", [SMALL, APPEND, KEYED_BY_ALL], ids=["small", "all types", "keys of exact types"])
 def test_reads_agree_with_the_model(of: Collection) -> None:
     @laws
     @given(updates(of, most=20), frontiers, st.integers(0, 12), st.integers(0, 12), st.integers(0, 12))

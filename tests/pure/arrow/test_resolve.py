@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from support.relanded import relanded
 from tests.pure.arrow.samples import (
+    EXACT,
     KEYED,
     as_updates,
+    collection,
     keys,
     laws,
     of_facts,
@@ -31,6 +33,7 @@ from tidemark.arrow.resolve import resolve_range, resolved, updates_from
 from tidemark.errors import Corruption
 from tidemark.model import fact as model
 from tidemark.model.batch import Part
+from tidemark.model.collection import Envelope
 from tidemark.model.fact import Fact
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.update import Row, Update, advance, consolidate, sort_key
@@ -39,7 +42,9 @@ from tidemark.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 
-ORDERED = relanded(KEYED, source=replace(KEYED.landed.source, order_by="x"))
+ORDERED = relanded(
+    collection(Envelope.UPSERT, key=EXACT[1:], value=KEYED.value), source=replace(KEYED.landed.source, order_by="x")
+)
 LAST = 9
 EVERYTHING = KeyRange()
 

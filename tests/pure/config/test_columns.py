@@ -9,7 +9,7 @@ import pytest
 
 from tidemark.config.collection_file import load, parse
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Column, ColumnType
+from tidemark.model.collection import Column, ColumnType, DecimalType
 
 FILE = """\
 name: notes
@@ -41,6 +41,33 @@ def test_what_a_column_was_called_is_asked_for(path: Path):
     assert load(path, types={"day": ColumnType.DATE}).renames == (("remark", "note"), ("made", "day"))
 
 
+def test_decimals_bytes_and_json_are_types_of_keys_and_values(path: Path):
+    path.write_text(FILE % "\n  id: decimal(38,0)\n  note: {type: 'decimal( 12, 2 )'}\n  day: json")
+    declared = load(path)
+    assert declared.key == (Column("id", DecimalType(38, 0), 1),)
+    assert declared.value == (Column("note", DecimalType(12, 2), 2), Column("day", ColumnType.JSON, 3))
+
+
+def test_json_is_in_no_order_to_tell_facts_by(path: Path):
+    text = FILE.replace("envelope: append", "envelope: upsert, order_by: note")
+    path.write_text(text % "{id: int, note: json, day: bytes}")
+    with pytest.raises(InvalidUsage, match="order_by column note is json, whose values are in no order"):
+        load(path)
+
+
+def test_messages_say_how_their_decimals_are_written(path: Path):
+    text = FILE.replace("envelope: append", "envelope: debezium%s").replace("{column: at}", "{column: source.ts_ms}")
+    path.write_text(text % ("{id: int, note: 'decimal(12, 2)', day: int}", ""))
+    with pytest.raises(InvalidUsage, match=r"column note is a decimal; say how .* source: \{decimals: precise\}"):
+        load(path)
+    for written, held in (("precise", "precise"), ("string", "string"), ("double", "string")):
+        path.write_text(text % ("{id: int, note: 'decimal(12, 2)', day: int}", f", decimals: {written}"))
+        assert load(path).landed.source.decimals == held
+    path.write_text(FILE.replace("append", "append, decimals: precise") % "{id: int, note: int, day: int}")
+    with pytest.raises(InvalidUsage, match="decimals belong to the debezium envelope, not to append"):
+        load(path)
+
+
 def test_an_old_name_declares_no_type(path: Path):
     """So the time is still inferred with the others, not taken for a timestamp."""
     path.write_text(FILE % "{note: {was: remark}}")
@@ -57,6 +84,33 @@ def test_an_old_name_declares_no_type(path: Path):
         ("{id: int, note: {wass: a}}", "unknown field 'columns.note.wass'; did you mean 'was'?"),
         ("{id: int, note: {was: _a}}", "columns.note.was: column name '_a' must match [A-Za-z][A-Za-z0-9_]{0,126}"),
         ("{id: int, note: {type: text}}", "columns.note: 'text' is not valid; did you mean 'date'?"),
+        (
+            "{id: 'decimal(39, 2)', note: int}",
+            "columns.id: decimal(39, 2) has 39 digits; a decimal has 1 to 38",
+        ),
+        (
+            "{id: 'decimal(2, 3)', note: int}",
+            "columns.id: decimal(2, 3) has 3 digits behind the point; it may have 0 to 2, as many as in all",
+        ),
+        (
+            "{id: 'decimal(2, -1)', note: int}",
+            "columns.id: decimal(2, -1) has -1 digits behind the point; it may have 0 to 2, as many as in all",
+        ),
+        (
+            "{id: decimal(12, note: int}",
+            (
+                "columns.id: 'decimal(12' is no type; write 'decimal(12, 2)': digits in all, digits behind the point "
+                "(in quotes where it stands within braces)"
+            ),
+        ),
+        (
+            "{id: decimal, note: int}",
+            (
+                "columns.id: 'decimal' is no type; write 'decimal(12, 2)': digits in all, digits behind the point "
+                "(in quotes where it stands within braces)"
+            ),
+        ),
+        ("{id: byte, note: int}", "columns.id: 'byte' is not valid; did you mean 'bytes'?"),
         ("{id: int, note: 5}", "columns.note: 5 is not one of a type, {type: string, was: NAME}"),
     ],
 )

@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from base64 import b64encode
 from collections.abc import Sequence
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemark.arrow.decode import Content, decode, fetch, source_columns
-from tidemark.arrow.schema import ARROW_TYPES
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Late, Source
+from tidemark.arrow.schema import arrow_type
+from tidemark.model.collection import (
+    Collection,
+    Column,
+    ColumnType,
+    DecimalType,
+    Envelope,
+    Format,
+    Landed,
+    Late,
+    Source,
+)
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import SourceFile
 from tidemark.plan.tasks import IngestTask
@@ -23,7 +36,8 @@ from tidemark.storage.landing import list_sources
 
 Rows = Sequence[dict[str, Any]]
 FORMATS = list(Format)
-ALL_TYPES = tuple(Column(f"a_{column_type}", column_type) for column_type in ColumnType)
+MONEY = DecimalType(12, 2)
+ALL_TYPES = (*(Column(f"a_{of}", of) for of in ColumnType), Column("a_decimal", MONEY))
 
 
 def collection(
@@ -53,15 +67,16 @@ def write(path: Path, rows: Rows, declared: Collection) -> SourceFile:
     columns = source_columns(declared)
     match declared.landed.source.format:
         case Format.PARQUET:
-            arrays = [pa.array([row.get(c.name) for row in rows], ARROW_TYPES[c.type]) for c in columns]
+            arrays = [pa.array([_stored(row.get(c.name), c) for row in rows], arrow_type(c.type)) for c in columns]
             pq.write_table(pa.table(arrays, [c.name for c in columns]), path, row_group_size=3)
         case Format.JSONL:
-            path.write_text("".join(json.dumps(row, default=_text) + "\n" for row in rows))
+            lines = (json.dumps(row, default=_json) + "\n" for row in rows)
+            path.write_text("".join(_NUMBER.sub(r"\1", line) for line in lines))
         case Format.CSV:
             text = io.StringIO()
             writer = csv.writer(text)
             writer.writerow([c.name for c in columns])
-            writer.writerows([[_text(row.get(c.name)) for c in columns] for row in rows])
+            writer.writerows([[_text(_stored(row.get(c.name), c)) for c in columns] for row in rows])
             path.write_text(text.getvalue(), newline="")
     return listed(path)
 
@@ -87,7 +102,24 @@ def task(
     return IngestTask(declared, Interval(0, upper), tuple(files), seal, since, "b1", "data/b1")
 
 
+def _stored(value: Any, column: Column) -> Any:
+    """A JSON value as text, written otherwise than canonical; all else as it is."""
+    return json.dumps(value, indent=1) if column.type is ColumnType.JSON and value is not None else value
+
+
+_NUMBER = re.compile(r'"number:([^"]*)"')
+
+
+def _json(value: Any) -> Any:
+    """A decimal as a text, or as a number with all its digits."""
+    if isinstance(value, Decimal):
+        return f"number:{value:f}" if value % 2 else str(value)
+    return _text(value)
+
+
 def _text(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
     if isinstance(value, bool):
         return str(value).lower()
     return value.isoformat() if isinstance(value, date | datetime) else value

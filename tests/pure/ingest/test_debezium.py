@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.relanded import relanded
 from tests.pure.ingest.landed import decoded, listed
 from tidemark.arrow import jsonlfile, parquetfile
 from tidemark.arrow.decode import BadFile, decode, fetch
 from tidemark.arrow.envelope import Frame, judge
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
+from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, Format, Landed, Source
 
 pytestmark = pytest.mark.pure
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -400,3 +404,87 @@ def applied(path: Path, declared: Collection) -> list[tuple[Any, ...]]:
     table = pa.table(judge(decoded(path, declared).to_batches()[0], declared, Frame(0, 0, 7), path="p").applied)
     rows = sorted(table.to_pylist(), key=lambda one: (one["_row"], not one["_deleted"]))
     return [tuple(value for name, value in one.items() if name != "_row") for one in rows]
+
+
+MONEY = DecimalType(12, 2)
+EXACT = (Column("price", MONEY), Column("data", ColumnType.BYTES), Column("doc", ColumnType.JSON))
+
+
+def exact_values(tmp_path: Path, told: Any, decimals: str, file_format: Format = Format.JSONL) -> list[dict[str, Any]]:
+    """What the after-images, of decimals, bytes and json by an id, are taken for."""
+    declared = collection(file_format, value=EXACT)
+    declared = relanded(declared, source=replace(declared.landed.source, decimals=decimals))
+    images = [message("c", None, {"id": 1} | image) for image in told]
+    found = decoded(write(tmp_path / "file", images, file_format), declared)
+    return found.select(["price", "data", "doc"]).to_pylist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("file_format", [Format.JSONL, Format.PARQUET])
+def test_decimals_bytes_and_json_come_as_connectors_write_them(tmp_path: Path, file_format: Format) -> None:
+    """`1234` is a number, and the base64 of another: which one is said by the collection file."""
+    told = [{"price": "1234", "data": "/wA=", "doc": '{"b": 1.0, "a": []}'}, {"price": None, "data": None, "doc": None}]
+    nothing = {"price": None, "data": None, "doc": None}
+    if file_format is Format.PARQUET:
+        told = [each | {"data": each["data"] and b"\xff\x00"} for each in told]
+    exact = {"data": b"\xff\x00", "doc": '{"a":[],"b":1}'}
+    assert exact_values(tmp_path, told, "string", file_format) == [{"price": Decimal("1234.00"), **exact}, nothing]
+    in_units = int.from_bytes(b64decode("1234"), "big", signed=True)
+    in_units = Decimal(in_units).scaleb(-2)
+    assert exact_values(tmp_path, told, "precise", file_format) == [{"price": in_units, **exact}, nothing]
+
+
+def test_precise_decimals_are_signed_and_bounded(tmp_path: Path) -> None:
+    def price(count: int, width: int = 6) -> Any:
+        told = b64encode(count.to_bytes(width, "big", signed=True)).decode()
+        return exact_values(tmp_path, [{"price": told, "data": None, "doc": None}], "precise")[0]["price"]
+
+    assert [price(n) for n in (0, -1, 10**12 - 1, -(10**12) + 1)] == [
+        Decimal(n).scaleb(-2) for n in (0, -1, 10**12 - 1, -(10**12) + 1)
+    ]
+    assert price(-5, 16) == Decimal("-0.05")
+    with pytest.raises(BadFile, match=r"line 1: column price .* 1,000,000,000,000 units of its last digit"):
+        price(10**12)
+    for told in ("12.5", "1", 12.5):
+        with pytest.raises(BadFile, match=r"line 1: column (after.)?price is declared (bytes|decimal.*) and holds"):
+            exact_values(tmp_path, [{"price": told, "data": None, "doc": None}], "precise")
+
+
+def test_numbers_of_messages_are_taken_as_written_and_nested_values_as_they_stand(tmp_path: Path) -> None:
+    told = [{"price": 0.1, "data": None, "doc": {"b": 1, "a": [1.5]}}, {"price": 12, "data": None, "doc": [1]}]
+    assert exact_values(tmp_path, told, "string") == [
+        {"price": Decimal("0.10"), "data": None, "doc": '{"a":[1.5],"b":1}'},
+        {"price": Decimal("12.00"), "data": None, "doc": "[1]"},
+    ]
+
+
+@pytest.mark.parametrize("of", ["data", "doc"])
+def test_what_the_database_did_not_log_is_no_value_of_any_type(tmp_path: Path, of: str) -> None:
+    told = {"price": None, "data": None, "doc": None}
+    unavailable = "__debezium_unavailable_value"
+    told[of] = b64encode(unavailable.encode()).decode() if of == "data" else unavailable
+    with pytest.raises(
+        BadFile, match=rf"column (after\.)?{of} (holds {unavailable}|is declared json and holds no JSON)"
+    ):
+        exact_values(tmp_path, [told], "string")
+
+
+def test_the_scale_of_a_message_s_schema_is_the_declared_one(tmp_path: Path) -> None:
+    """Units of another digit would be numbers a hundred times as large."""
+
+    def told(scale: int) -> dict[str, Any]:
+        of_decimal = {
+            "field": "price",
+            "type": "bytes",
+            "name": "org.apache.kafka.connect.data.Decimal",
+            "parameters": {"scale": str(scale)},
+        }
+        after = {"field": "after", "type": "struct", "fields": [{"field": "id", "type": "int64"}, of_decimal]}
+        payload = message("c", None, {"id": 1, "price": "ATk=", "data": None, "doc": None})
+        return {"schema": {"type": "struct", "fields": [after]}, "payload": payload}
+
+    declared = collection(value=EXACT)
+    declared = relanded(declared, source=replace(declared.landed.source, decimals="precise"))
+    (row,) = decoded(write(tmp_path / "file", [told(2)], Format.JSONL), declared).to_pylist()
+    assert row["price"] == Decimal("3.13")
+    with pytest.raises(BadFile, match=r"column price is declared decimal\(12, 2\), the messages' schema has scale 4"):
+        decoded(write(tmp_path / "file", [told(4)], Format.JSONL), declared)

@@ -16,8 +16,18 @@ from support.world import collection
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Redefined
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Source
-from tidemark.model.evolution import WIDENINGS, bounds_of, differences, evolved, started
+from tidemark.model.collection import (
+    Collection,
+    Column,
+    ColumnType,
+    DecimalType,
+    Envelope,
+    Source,
+    ValueType,
+    parse_type,
+)
+from tidemark.model.decimals import NoDecimal, units
+from tidemark.model.evolution import bounds_of, differences, evolved, started, widens
 from tidemark.model.transition import Applied, apply
 from tidemark.storage.codec import decode, encode
 
@@ -58,7 +68,7 @@ class Columns:
         declared = replace(
             collection(envelope, **{name: int(word) if name == "start" else word for name, word in words.items()}),
             key=(Column(key[0], ColumnType(key[1])),),
-            value=tuple(Column(name, ColumnType(of)) for name, of, *_ in told),
+            value=tuple(Column(name, parse_type(of)) for name, of, *_ in told),
         )
         declared = relanded(declared, source=source, inputs=())
         return replace(declared, renames=tuple((line[3], line[0]) for line in told if len(line) > 2))
@@ -74,15 +84,56 @@ def test_text():
     datadriven.run(Path(__file__).parent / "evolution.txt", Columns())
 
 
-@pytest.mark.parametrize(("held", "wide"), sorted(WIDENINGS))
-def test_a_widening_keeps_values_apart_and_in_order(held: ColumnType, wide: ColumnType):
+TYPES = (*ColumnType, *(DecimalType(p, s) for p, s in ((1, 1), (5, 0), (5, 2), (7, 2), (21, 2), (38, 0), (38, 19))))
+WIDENINGS = [(held, wide) for held in TYPES for wide in TYPES if widens(held, wide)]
+
+
+def test_types_get_wider_in_these_ways_only():
+    assert [f"{held} {wide}" for held, wide in WIDENINGS] == [
+        "bool int",
+        "bool float",
+        *(f"bool {of}" for of in TYPES[9:]),
+        "int float",
+        *(f"int {of}" for of in TYPES[8:]),
+        "date timestamp",
+        "decimal(1, 1) decimal(5, 2)",
+        "decimal(1, 1) decimal(7, 2)",
+        "decimal(1, 1) decimal(21, 2)",
+        "decimal(1, 1) decimal(38, 19)",
+        "decimal(5, 0) decimal(7, 2)",
+        "decimal(5, 0) decimal(21, 2)",
+        "decimal(5, 0) decimal(38, 0)",
+        "decimal(5, 0) decimal(38, 19)",
+        "decimal(5, 2) decimal(7, 2)",
+        "decimal(5, 2) decimal(21, 2)",
+        "decimal(5, 2) decimal(38, 19)",
+        "decimal(7, 2) decimal(21, 2)",
+        "decimal(7, 2) decimal(38, 19)",
+        "decimal(21, 2) decimal(38, 19)",
+    ]
+
+
+@given(*[st.sampled_from(TYPES)] * 3)
+def test_what_got_wider_twice_could_have_done_so_at_once(one: ValueType, other: ValueType, last: ValueType):
+    """A part may be as old as the first of several declarations."""
+    if widens(one, other) and widens(other, last):
+        assert widens(one, last)
+
+
+@pytest.mark.parametrize(("held", "wide"), WIDENINGS, ids=str)
+def test_a_widening_keeps_values_apart_and_in_order(held: ValueType, wide: ValueType):
     """At the bounds it is exact still, beyond them it is not."""
     bounds = bounds_of(held, wide)
     if bounds is None:
-        assert held is ColumnType.BOOL
+        assert held is not ColumnType.INT or (isinstance(wide, DecimalType) and wide.whole_digits >= len(str(2**63)))
         return
     low, high = bounds
-    if wide is ColumnType.FLOAT:
+    if isinstance(wide, DecimalType):
+        assert units(high, wide) == -units(low, wide)
+        for beyond in (high + 1, low - 1):
+            with pytest.raises(NoDecimal):
+                units(beyond, wide)
+    elif wide is ColumnType.FLOAT:
         assert all(float(x - 1) < float(x) for x in (high, low + 1)), "each value has a float of its own"
         assert (float(high), float(low)) == (float(high + 1), float(low - 1))
     else:
@@ -131,7 +182,7 @@ def test_a_declaration_from_before_columns_had_numbers_gets_them():
 
 
 VALUE = st.lists(st.sampled_from("abcd"), unique=True).flatmap(
-    lambda names: st.tuples(*(st.builds(Column, st.just(name), st.sampled_from(ColumnType)) for name in names))
+    lambda names: st.tuples(*(st.builds(Column, st.just(name), st.sampled_from(TYPES)) for name in names))
 )
 
 
@@ -148,7 +199,7 @@ def test_a_number_is_of_one_column_for_ever(declared: list[tuple[Column, ...]]):
         for column in new.stored_value:
             name, of = seen.setdefault(column.id, (column.name, column.type))
             assert column.name == name
-            assert of == column.type or (of, column.type) in WIDENINGS
+            assert of == column.type or widens(of, column.type)
             seen[column.id] = (name, column.type)
         assert {column.id for column in held.stored_value} <= {column.id for column in new.stored_value}
         assert new.schema == held.schema + (new.stored_value != held.stored_value or new.dropped != held.dropped)

@@ -1,0 +1,270 @@
+"""Decimals, bytes and JSON from every format: exactly what the file says, or refused with the place and the reason."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.pure.ingest.landed import collection, decoded
+from tidemark.arrow.decode import BadFile
+from tidemark.model.collection import Column, ColumnType, DecimalType, Format, ValueType
+
+pytestmark = pytest.mark.pure
+
+MONEY, BYTES, JSON = DecimalType(12, 2), ColumnType.BYTES, ColumnType.JSON
+PARQUET, JSONL, CSV = Format.PARQUET, Format.JSONL, Format.CSV
+Read = Callable[..., list[Any]]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """What the column `v` of a type holds in a file of a format, given the cells as the format has them."""
+
+    def of(declared: ValueType, file_format: Format, *cells: Any, key: bool = False) -> list[Any]:
+        column, path = Column("v", declared), tmp_path / "file"
+        if file_format is PARQUET:
+            values = cells[0] if isinstance(cells[0], pa.Array) else pa.array(cells)
+            pq.write_table(pa.table({"k": [1] * len(values), "t": [1] * len(values), "v": values}), path)
+        elif file_format is JSONL:
+            path.write_text("".join(f'{{"k":1,"t":1,"v":{cell}}}\n' for cell in cells))
+        else:
+            quoted = ('"' + cell.replace('"', '""') + '"' if cell else "" for cell in cells)
+            path.write_text("k,t,v\n" + "".join(f"1,1,{cell}\n" for cell in quoted), newline="")
+        of = collection(*([] if key else [column]), file_format=file_format)
+        return decoded(path, replace(of, key=(column,)) if key else of).column("v").to_pylist()
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("text", "exact"),
+    [
+        ("0.1", "0.10"),
+        ("-12.50", "-12.50"),
+        ("1e2", "100.00"),
+        ("1.2E-1", "0.12"),
+        ("-0", "0.00"),
+        ("-0.000", "0.00"),
+        ("1.5000000000000000000000000000000000000000000000000", "1.50"),
+        ("9999999999.99", "9999999999.99"),
+        ("0.10000e1", "1.00"),
+        ("0e999999999", "0.00"),
+    ],
+)
+def test_a_decimal_is_what_is_written(read: Read, text: str, exact: str) -> None:
+    expected = [Decimal(exact)]
+    assert read(MONEY, CSV, text) == expected
+    assert read(MONEY, JSONL, text) == expected
+    assert read(MONEY, JSONL, f'"{text}"') == expected
+    assert read(MONEY, PARQUET, text) == expected
+    assert [f"{x:f}" for x in read(MONEY, CSV, text)] == [exact.replace("-0.00", "0.00")]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("0.005", "which has 3 digits behind the point; decimal(12, 2) has 2"),
+        ("0.10000000000000000001", "which has 20 digits behind the point; decimal(12, 2) has 2"),
+        ("12345678901.5", "which has 11 digits before the point; decimal(12, 2) has 10"),
+        ("10000000000", "which has 11 digits before the point; decimal(12, 2) has 10"),
+        ("1e400", "which has 401 digits before the point; decimal(12, 2) has 10"),
+        ("1e-400", "which has 400 digits behind the point; decimal(12, 2) has 2"),
+        ("1e999999999", "which has 1000000000 digits before the point; decimal(12, 2) has 10"),
+    ],
+)
+def test_a_decimal_is_never_rounded(read: Read, text: str, says: str) -> None:
+    for file_format, cell, line, shown in (
+        (CSV, text, "line 3", f"'{text}'"),
+        (JSONL, text, "line 2", text),
+        (JSONL, f'"{text}"', "line 2", f"'{text}'"),
+        (PARQUET, text, "row 1", f"'{text}'"),
+    ):
+        with pytest.raises(BadFile) as error:
+            read(MONEY, file_format, "1", cell)
+        assert error.value.reason == f"{line}: column v is declared decimal(12, 2) and holds {shown}, {says}"
+
+
+@pytest.mark.parametrize(
+    "text", ["1,000.00", "NaN", "Infinity", "-inf", "0x1F", " 1", "1 ", "1_000", "١", "1e", ".", "$5"]
+)
+def test_what_is_no_number_is_no_decimal(read: Read, text: str) -> None:
+    says = f"column v is declared decimal(12, 2) and holds '{text}', which is no decimal number"
+    for file_format, cell in ((CSV, text), (JSONL, json.dumps(text)), (PARQUET, text)):
+        with pytest.raises(BadFile) as error:
+            read(MONEY, file_format, cell)
+        assert error.value.reason.partition(": ")[2] == says
+
+
+def test_a_decimal_is_null_where_csv_holds_nothing_and_json_null(read: Read) -> None:
+    assert read(MONEY, CSV, "", "1") == [None, Decimal("1.00")]
+    assert read(MONEY, JSONL, "null", "1") == [None, Decimal("1.00")]
+    with pytest.raises(BadFile, match=r"line 1: column v is declared .* holds '', which is no decimal number$"):
+        read(MONEY, JSONL, '""')
+    for other in ("true", "[1]", '{"a":1}', "NaN", "Infinity"):
+        with pytest.raises(BadFile, match=r"line 1: (column v is declared decimal|not JSON)"):
+            read(MONEY, JSONL, other)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pa.array([Decimal("1.50"), None], pa.decimal128(38, 10)),
+        pa.array([Decimal("1.5"), None], pa.decimal256(60, 3)),
+        pa.array([1.5, None], pa.float64()),
+        pa.array([1.5, None], pa.float32()),
+    ],
+    ids=lambda held: str(held.type),
+)
+def test_other_numbers_of_parquet_are_taken_where_they_are_equal(read: Read, held: pa.Array) -> None:
+    assert read(MONEY, PARQUET, held) == [Decimal("1.50"), None]
+
+
+def test_integers_of_parquet_are_taken_where_they_fit(read: Read) -> None:
+    assert read(MONEY, PARQUET, 7, -9_999_999_999) == [Decimal(7), Decimal(-9_999_999_999)]
+    assert read(DecimalType(38, 18), PARQUET, pa.array([2**64 - 1], pa.uint64())) == [Decimal(2**64 - 1)]
+    with pytest.raises(BadFile, match=r"row 1: .* holds 10000000000, which has 11 digits before the point"):
+        read(MONEY, PARQUET, 1, 10_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("held", "says"),
+    [
+        (pa.array([Decimal("0.005")], pa.decimal128(5, 3)), "holds 0.005, which has 3 digits behind"),
+        (pa.array([Decimal("123456789012")], pa.decimal256(50, 0)), "holds 123456789012, which has 12 digits before"),
+        (pa.array([0.1]), r"the float 0.1, which is 0.1000000000000000055\d+.* exactly: write decimals or texts"),
+        (pa.array([1e300]), "holds 1e\\+300, which has 301 digits before|the float 1e\\+300, which is 1000"),
+        (pa.array([float("nan")]), "holds nan, which is no decimal number"),
+        (pa.array([float("-inf")]), "holds -inf, which is no decimal number"),
+        (pa.array([True]), "is declared decimal\\(12, 2\\), the file has bool"),
+        (pa.array([b"1"]), "is declared decimal\\(12, 2\\), the file has binary"),
+    ],
+    ids=lambda case: str(case)[:40] if isinstance(case, str) else str(case.type),
+)
+def test_other_numbers_of_parquet_are_refused_where_they_are_not_equal(read: Read, held: pa.Array, says: str) -> None:
+    with pytest.raises(BadFile, match=says):
+        read(MONEY, PARQUET, held)
+
+
+def test_thirty_eight_digits_stay(read: Read) -> None:
+    most = "9" * 38
+    for file_format in (CSV, JSONL, PARQUET):
+        assert read(DecimalType(38, 0), file_format, most, f"-{most}") == [Decimal(most), Decimal(f"-{most}")]
+        with pytest.raises(BadFile, match="39 digits before the point"):
+            read(DecimalType(38, 0), file_format, f"1{'0' * 38}")
+        assert read(DecimalType(38, 38), file_format, f"0.{most}") == [Decimal(f"0.{most}")]
+
+
+def test_bytes_are_base64_in_texts_and_themselves_in_parquet(read: Read) -> None:
+    data = [b"\xff\x00", b"\x00", bytes(range(256))]
+    texts = [b64encode(each).decode() for each in data]
+    assert read(BYTES, CSV, *texts) == data
+    assert read(BYTES, JSONL, *map(json.dumps, texts)) == data
+    for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
+        assert read(BYTES, PARQUET, pa.array(data, kind)) == data
+    assert read(BYTES, PARQUET, pa.array([b"ab"], pa.binary(2))) == [b"ab"]
+
+
+def test_no_bytes_are_not_null_but_in_csv(read: Read) -> None:
+    assert read(BYTES, CSV, "", "AA==") == [None, b"\0"]
+    assert read(BYTES, JSONL, '""', "null", '"AA=="') == [b"", None, b"\0"]
+    assert read(BYTES, PARQUET, b"", None) == [b"", None]
+
+
+@pytest.mark.parametrize("text", ["AA", "AA=", "AB==", "_-8=", "A A==", "AA==\n", "ff", "é", "A", "===="])
+def test_what_is_no_base64_is_refused(read: Read, text: str) -> None:
+    for file_format, cell in ((CSV, text), (JSONL, json.dumps(text))):
+        with pytest.raises(BadFile, match=r"column v is declared bytes and holds .*, which is (no )?base64"):
+            read(BYTES, file_format, cell)
+
+
+def test_texts_of_parquet_are_no_bytes(read: Read) -> None:
+    with pytest.raises(BadFile, match="is declared bytes, the file has string"):
+        read(BYTES, PARQUET, "AA==")
+
+
+def test_json_is_any_value_of_a_line(read: Read) -> None:
+    cells = ('{"b": 1.0, "a": [1e2, null]}', '"{}"', "0.10", "true", "null", "12345678901234567890", '"\\u00e9"')
+    canonical = ['{"a":[100,null],"b":1}', '"{}"', "0.1", "true", None, "12345678901234567890", '"é"']
+    assert read(JSON, JSONL, *cells) == canonical
+    assert read(JSON, CSV, *cells) == canonical
+    assert read(JSON, PARQUET, *cells) == canonical
+    assert read(JSON, CSV, "", "[]") == [None, "[]"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        ('{"a":1,"a":2}', "holds the name 'a' twice in one object$"),
+        ('["\\ud800"]', "holds half a surrogate pair, which is not Unicode text$"),
+        ("[NaN]", "(holds NaN, which is no number of JSON|holds nan, which is no number of JSON)$"),
+        ("[" * 101 + "]" * 101, "holds more than 100 levels of arrays and objects$"),
+    ],
+    ids=lambda case: case[:20],
+)
+def test_what_is_no_json_is_refused_with_its_place(read: Read, cell: str, says: str) -> None:
+    for file_format, line in ((JSONL, "line 2"), (CSV, "line 3"), (PARQUET, "row 1")):
+        with pytest.raises(BadFile, match=f"^.*{line}: column v is declared json and {says}"):
+            read(JSON, file_format, "1", cell)
+    for file_format in (CSV, PARQUET):
+        with pytest.raises(BadFile, match="column v is declared json and holds no JSON"):
+            read(JSON, file_format, "plain text")
+
+
+def test_nested_columns_of_parquet_become_json(read: Read) -> None:
+    moment = datetime(2013, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+    values = {
+        "t": moment,
+        "d": date(2013, 1, 2),
+        "n": Decimal("1.50"),
+        "x": b"\xff",
+        "f": 0.1,
+        "i": 2**63 - 1,
+        "z": None,
+    }
+    text = (
+        '{"d":"2013-01-02","f":0.1,"i":9223372036854775807,"n":1.5,'
+        '"t":"2013-01-02T03:04:05.000006Z","x":"/w==","z":null}'
+    )
+    assert read(JSON, PARQUET, pa.array([values, None])) == [text, None]
+    assert read(JSON, PARQUET, pa.array([[1, None], [], None])) == ["[1,null]", "[]", None]
+    pairs = pa.array([[("b", [1]), ("a", None)], [], None], pa.map_(pa.string(), pa.list_(pa.int32())))
+    assert read(JSON, PARQUET, pairs) == ['{"a":null,"b":[1]}', "{}", None]
+    floats = pa.array([[0.1, 1e22, -0.0]], pa.list_(pa.float32()))
+    assert read(JSON, PARQUET, floats) == ["[0.1,1e+22,0]"]
+
+
+@pytest.mark.parametrize(
+    ("held", "says"),
+    [
+        (pa.array([[("a", 1)], [("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int8())), "row 1: .* the name 'a' twice"),
+        (pa.array([[1.0], [float("nan")]]), "row 1: .* holds nan, which is no number of JSON"),
+        (pa.array([[0], [1]], pa.list_(pa.timestamp("ns"))), "row 1: .* holds Casting .* would lose data: 1"),
+        (pa.array([[0], [2**62]], pa.list_(pa.timestamp("us"))), "row 1: .* holds a time beyond the years 1 to 9999"),
+        (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.duration("s"))), "is declared json, the file has map<"),
+        (pa.array([[(1, 1)]], pa.map_(pa.int8(), pa.int8())), "is declared json, the file has map<int8"),
+        (pa.array([1, 2]), "is declared json, the file has int64"),
+    ],
+    ids=lambda case: str(case)[:40] if isinstance(case, str) else str(case.type),
+)
+def test_nested_values_without_json_are_refused(read: Read, held: pa.Array, says: str) -> None:
+    with pytest.raises(BadFile, match=says):
+        read(JSON, PARQUET, held)
+
+
+@pytest.mark.parametrize("declared", [BYTES, JSON])
+def test_long_keys_of_any_type_are_refused(read: Read, declared: ValueType) -> None:
+    data, what = (b"x" * 65_537, "bytes") if declared is BYTES else ("1" * 65_537, "json")
+    with pytest.raises(BadFile, match=f"holds 6.,... bytes; a key's {what} has at most 65,536: let it be a value"):
+        read(declared, PARQUET, data, key=True)
+    with pytest.raises(BadFile, match="column v is null; a key never is"):
+        read(declared, JSONL, "null", key=True)
