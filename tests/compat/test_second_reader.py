@@ -23,7 +23,7 @@ from tidemark.jobs.init import declare_collection
 from tidemark.jobs.quarantine import quarantine, release
 from tidemark.jobs.seal import seal
 from tidemark.model.change import CompactionAllowed
-from tidemark.model.collection import Column, ColumnType, Envelope, Late
+from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, Late, ValueType
 from tidemark.model.frontier import Rung
 from tidemark.storage.local import LocalStore
 
@@ -48,13 +48,20 @@ def test_it_imports_nothing_of_ours():
     assert imported == {"__future__", "json", "collections", "functools", "pathlib", "re", "typing", "pyarrow"}
 
 
-TEXT, NUMBER = ColumnType.STRING, ColumnType.INT
+TEXT, NUMBER, MONEY = ColumnType.STRING, ColumnType.INT, DecimalType(12, 2)
 DECLARED = {
     2: ((Column("v", TEXT), Column("w", NUMBER)), ()),
-    3: ((Column("u", TEXT), Column("w", NUMBER)), (("v", "u"),)),
-    4: ((Column("u", TEXT), Column("x", NUMBER)), ()),
+    3: ((Column("u", TEXT), Column("w", MONEY)), (("v", "u"),)),
+    4: ((Column("u", TEXT), Column("x", ColumnType.JSON), Column("y", ColumnType.BYTES)), ()),
 }
-"""A column is added, another renamed, the first dropped as one more comes, on these days."""
+"""A column is added, another renamed and it made wider, then dropped as more come, on these days."""
+CELLS: dict[ValueType, list[Any]] = {
+    TEXT: ["a", "b", "é", None],
+    NUMBER: [None, 1, 2],
+    MONEY: [None, 1, 1.5, "0.01"],
+    ColumnType.JSON: [None, {"b": 1, "a": [1.0]}, [], "text"],
+    ColumnType.BYTES: [None, "", "/w=="],
+}
 
 
 class Small:
@@ -86,7 +93,7 @@ class Small:
         return [{name: cell for name, cell in row.items() if name not in times} for row in rows]
 
     def cell(self, column: Column) -> Any:
-        return self.dice.choice(["a", "b", "é", None] if column.type is ColumnType.STRING else [None, 1, 2])
+        return self.dice.choice(CELLS[column.type])
 
     def redefine(self, value: tuple[Column, ...], renames: tuple[tuple[str, str], ...]) -> None:
         asked = replace(self.world.collection, value=value, renames=renames)

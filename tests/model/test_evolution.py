@@ -3,13 +3,17 @@ if all rows had come under today's declaration. The oracle replays them; it know
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -25,20 +29,25 @@ from tidemark.jobs.ingest import ingest
 from tidemark.jobs.init import declare_collection
 from tidemark.jobs.seal import seal
 from tidemark.jobs.verify import verify
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope
+from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, ValueType
 from tidemark.plan.tasks import InspectTask
 from tidemark.storage import parts_table
 
-BOOL, INT, FLOAT, STRING, DATE, TIMESTAMP = ColumnType
-CELLS: dict[ColumnType, list[Any]] = {
+BOOL, INT, FLOAT, STRING, DATE, TIMESTAMP, BYTES, JSON = ColumnType
+MONEY, MORE = DecimalType(12, 2), DecimalType(38, 4)
+CELLS: dict[ValueType, list[Any]] = {
     BOOL: [None, False, True],
     INT: [None, 0, 1, -5, 2**53 + 1],
     FLOAT: [None, 0.5, 1.0, -5.0],
     STRING: [None, "a", "b"],
     DATE: [None, 0, 15_000],
     TIMESTAMP: [None, 0, 86_400_000_000 * 15_000, 1],
+    BYTES: [None, "", "ff"],
+    JSON: [None, "[]", '{"a":1}'],
+    MONEY: [None, Decimal("0.10"), Decimal(-5)],
+    MORE: [None, Decimal("0.0001")],
 }
-WIDER = {BOOL: [INT, FLOAT], INT: [FLOAT], DATE: [TIMESTAMP]}
+WIDER = {BOOL: [INT, FLOAT, MONEY], INT: [FLOAT, MONEY, MORE], DATE: [TIMESTAMP], MONEY: [MORE]}
 NAMES = ["a", "b", "c", "f"]
 
 
@@ -48,7 +57,7 @@ class Known:
 
     number: int
     name: str
-    type: ColumnType
+    type: ValueType
     dropped: bool = False
 
 
@@ -57,7 +66,7 @@ class Told:
     """The columns there ever were, and of each row the cells it came with, each with the type it had then."""
 
     columns: list[Known] = field(default_factory=list)
-    cells: list[dict[int, tuple[ColumnType, Any]]] = field(default_factory=list)
+    cells: list[dict[int, tuple[ValueType, Any]]] = field(default_factory=list)
 
     @property
     def live(self) -> list[Known]:
@@ -69,11 +78,13 @@ class Told:
         return tuple(_wide(*cells.get(column.number, (column.type, None)), column.type) for column in self.live)
 
 
-def _wide(held: ColumnType, cell: Any, wanted: ColumnType) -> Any:
+def _wide(held: ValueType, cell: Any, wanted: ValueType) -> Any:
     return cell * 86_400_000_000 if (held, wanted) == (DATE, TIMESTAMP) and cell is not None else cell
 
 
-def _json(of: ColumnType, cell: Any) -> Any:
+def _json(of: ValueType, cell: Any) -> Any:
+    if cell is not None and of in (BYTES, JSON, MONEY, MORE):
+        return b64encode(bytes.fromhex(cell)).decode() if of is BYTES else json.loads(cell) if of is JSON else str(cell)
     if cell is None or of not in (DATE, TIMESTAMP):
         return cell
     day, micros = divmod(cell, 86_400_000_000) if of is TIMESTAMP else (cell, 0)
@@ -170,10 +181,10 @@ class Evolving:
         )
         held, new = self.told.columns, [c for c in listed if c not in self.told.columns and c.number > self.last]
         if refused := self.refused(asked):
-            narrow = [c for c, w in zip(held, columns, strict=False) if c.type is INT and w.type is FLOAT]
+            narrow = [c for c, w in zip(held, columns, strict=False) if c.type is INT and w.type in (FLOAT, MONEY)]
             large = [cells for cells in self.told.cells for c in narrow if cells.get(c.number) == (INT, 2**53 + 1)]
             assert large, refused
-            event("refused: an int that no float is")
+            event("refused: an int that the wider type does not hold")
             return
         # New columns come behind all others, in the order listed.
         self.told.columns = [c for c in columns if c not in new] + new
@@ -243,7 +254,12 @@ class Evolving:
 
 
 def _rows(table: Any) -> list[tuple[Any, ...]]:
-    return list(zip(*(plain_scalars(column) for column in table.columns), strict=True))
+    return list(zip(*(_plain(column) for column in table.columns), strict=True))
+
+
+def _plain(column: Any) -> list[Any]:
+    """Decimals as numbers: whatever their digits are."""
+    return column.to_pylist() if pa.types.is_decimal(column.type) else plain_scalars(column)
 
 
 ENVELOPES = [Envelope.UPSERT, Envelope.UPSERT, Envelope.APPEND, Envelope.UPDATES, Envelope.SNAPSHOT]

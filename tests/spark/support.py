@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,10 @@ source: {path: "{{ landing }}/events/{{ ds }}/*.parquet", format: parquet, envel
 """
 UPDATES = """\
 name: stock
-key: [id]
-value: [kind, seen]
-columns: {id: int, kind: string, seen: date, at: timestamp}
+key: [id, code, size]
+value: [kind, seen, price, doc]
+columns: {id: int, code: bytes, size: "decimal(3, 1)", kind: string, seen: date, price: "decimal(38, 4)", doc: json,
+          at: timestamp}
 start: 2024-01-01
 live_batches: 2
 time: {column: at}
@@ -153,6 +155,13 @@ def _rows(name: str, chance: random.Random, day: int, rows: int, keys: int) -> p
     if name == "stock":
         columns["seen"] = pa.array([chance.choice([19000, -1, None]) for _ in range(rows)], pa.int32()).cast(
             pa.date32()
+        )
+        columns["code"] = pa.array([chance.choice([b"", b"\x7f", b"\xff", b"\xff\0"]) for _ in range(rows)])
+        columns["size"] = pa.array([chance.choice([Decimal("10.5"), Decimal("-9.5")]) for _ in range(rows)])
+        prices = [chance.choice([Decimal(10) ** 33 + 1, Decimal("-0.0001"), Decimal(2), None]) for _ in range(rows)]
+        columns["price"] = pa.array(prices, pa.decimal128(38, 4))
+        columns["doc"] = pa.array(
+            [chance.choice([{"b": 1, "a": [0.1]}, {"b": None, "a": None}, None]) for _ in range(rows)]
         )
         columns["change"] = pa.array([chance.choice([1, 1, 2, -1]) for _ in range(rows)], pa.int64())
     else:
