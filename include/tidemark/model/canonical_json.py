@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 MAX_LEVELS = 100
 _NUMBER = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?")
 _MAX_EXPONENT_DIGITS = 9
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 _PLAIN_DIGITS = 21
 """Up to so many digits before the point a number is written without an exponent, as ECMAScript does."""
 _LEADING_ZEROS = 6
@@ -55,10 +56,10 @@ def canonical(text: str) -> str:
 
 
 def parsed(text: str) -> Any:
-    """A JSON text as Python has it: objects as Pairs, numbers as Literal. Raises NotJson."""
+    """A JSON text as Python has it: objects as Pairs, numbers as int or Literal. Raises NotJson."""
     try:
         return json.loads(
-            text, object_pairs_hook=Pairs, parse_float=Literal, parse_int=Literal, parse_constant=_no_number
+            text, object_pairs_hook=Pairs, parse_float=Literal, parse_int=_integer, parse_constant=_no_number
         )
     except RecursionError:
         raise NotJson(f"more than {MAX_LEVELS} levels of arrays and objects") from None
@@ -66,6 +67,10 @@ def parsed(text: str) -> Any:
         raise
     except ValueError as error:
         raise NotJson(f"no JSON ({error})") from None
+
+
+def _integer(text: str) -> int | Literal:
+    return int(text) if len(text) <= _PLAIN_DIGITS else Literal(text)
 
 
 def _no_number(text: str) -> NoReturn:
@@ -87,7 +92,7 @@ def written(value: Any, level: int = 0) -> str:
     if isinstance(value, Literal):
         return number(value.text)
     if isinstance(value, int):
-        return number(str(value))
+        return str(value) if abs(value) < 10**_PLAIN_DIGITS else number(str(value))
     raise NotJson(f"{value!r}, which is no number of JSON")
 
 
@@ -103,7 +108,8 @@ def members(pairs: Iterable[tuple[str, str]]) -> str:
 
 def in_order(names: Iterable[str]) -> list[str]:
     """The names of an object's members in order of their UTF-16 code units."""
-    return sorted(names, key=_utf16)
+    some = list(names)
+    return sorted(some, key=None if "".join(some).isascii() else _utf16)
 
 
 def _utf16(name: str) -> bytes:
@@ -112,9 +118,12 @@ def _utf16(name: str) -> bytes:
 
 def text(value: str) -> str:
     """A text in quotes."""
-    if any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise NotJson("half a surrogate pair, which is not Unicode text")
-    return json.dumps(value, ensure_ascii=False)
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise NotJson("half a surrogate pair, which is not Unicode text") from None
+    return _quoted(value)
 
 
 def number(literal: str) -> str:

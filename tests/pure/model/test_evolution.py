@@ -94,7 +94,7 @@ def test_types_get_wider_in_these_ways_only():
         "bool float",
         *(f"bool {of}" for of in TYPES[9:]),
         "int float",
-        *(f"int {of}" for of in TYPES[8:]),
+        *(f"int {of}" for of in TYPES[9:]),
         "date timestamp",
         "decimal(1, 1) decimal(5, 2)",
         "decimal(1, 1) decimal(7, 2)",
@@ -113,11 +113,11 @@ def test_types_get_wider_in_these_ways_only():
     ]
 
 
-@given(*[st.sampled_from(TYPES)] * 3)
-def test_what_got_wider_twice_could_have_done_so_at_once(one: ValueType, other: ValueType, last: ValueType):
+def test_what_got_wider_twice_could_have_done_so_at_once():
     """A part may be as old as the first of several declarations."""
-    if widens(one, other) and widens(other, last):
-        assert widens(one, last)
+    twice = [(one, last) for one, other in WIDENINGS for last in TYPES if widens(other, last)]
+    assert len(twice) == 40
+    assert set(twice) <= set(WIDENINGS)
 
 
 @pytest.mark.parametrize(("held", "wide"), WIDENINGS, ids=str)
