@@ -201,9 +201,10 @@ def _sizes(column: pa.Array) -> Ints | int:
 
 
 def _nested_sizes(column: pa.Array) -> Ints | int:
-    """Bytes of what each value holds: the fields of a struct, the items of a list or of a map."""
+    """Bytes of what each value holds: the fields of a struct (their names too, as JSON repeats them), the items of a
+    list or of a map."""
     if pa.types.is_struct(column.type):
-        sizes = np.full(len(column), 8, np.int64)
+        sizes = np.full(len(column), 8 + sum(4 + len(field.name.encode()) for field in column.type), np.int64)
         for field in column.flatten():
             sizes += _sizes(field)
         return sizes

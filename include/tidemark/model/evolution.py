@@ -35,8 +35,8 @@ _ANEW = "declare a collection of another name and ingest the files again to have
 def widens(held: ValueType, asked: ValueType) -> bool:
     """Whether a change of type keeps distinct values distinct and in order; of ints and dates those within `bounds_of`.
 
-    A decimal gets wider by digits before the point, behind it, or both; by none fewer on either side. What may get wider
-    in two steps may do so in one, as a part may be as old as the first of several declarations.
+    A decimal gets wider by digits before the point, behind it, or both; by none fewer on either side. What may get
+    wider in two steps may do so in one, as a part may be as old as the first of several declarations.
     """
     if isinstance(asked, DecimalType):
         if isinstance(held, DecimalType):

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.pure.ingest.landed import collection, decoded
+from tidemark.arrow import parquetfile
 from tidemark.arrow.decode import BadFile
 from tidemark.model.collection import Column, ColumnType, DecimalType, Format, ValueType
 
@@ -259,6 +260,26 @@ def test_nested_columns_of_parquet_become_json(read: Read) -> None:
 def test_nested_values_without_json_are_refused(read: Read, held: pa.Array, says: str) -> None:
     with pytest.raises(BadFile, match=says):
         read(JSON, PARQUET, held)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"a": {"b": "x" * 400}},
+        {"a": [["x" * 100] * 2, None, ["x" * 200]]},
+        {"a": [{"n" * 100: 1}] * 4},
+        {"a": [1] * 60},
+    ],
+    ids=lambda row: str(row)[:20],
+)
+def test_rows_are_bounded_by_what_their_nested_values_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
+) -> None:
+    """Also by the names of fields, which each item of a list repeats as JSON."""
+    monkeypatch.setattr(parquetfile, "MAX_ROW_BYTES", 400)
+    pq.write_table(pa.table({"k": [1, 1], "t": [1, 1], "v": [None, row]}), tmp_path / "file")
+    with pytest.raises(BadFile, match=r"^.*row 1: has \d+ bytes; a row may have 400$"):
+        decoded(tmp_path / "file", collection(Column("v", JSON), file_format=PARQUET))
 
 
 @pytest.mark.parametrize("declared", [BYTES, JSON])
