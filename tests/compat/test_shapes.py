@@ -24,7 +24,7 @@ from tests.compat.make_v1 import V1
 from tidemark.arrow.decode import decoded_schema
 from tidemark.arrow.envelope import late_schema
 from tidemark.arrow.schema import unsealed_schema, updates_schema
-from tidemark.model.collection import Column, ColumnType, Envelope, Format
+from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, Format
 from tidemark.plan.collect import GarbagePlan
 from tidemark.plan.retain import ReadAsked
 from tidemark.storage.codec import VersionRecord
@@ -62,7 +62,7 @@ def _bare(schema: Any, *, of_fields: bool = False) -> Any:
 
 def _columns() -> Iterator[tuple[str, list[str]]]:
     """The columns of every kind of Parquet file, of each declared type."""
-    value = tuple(Column(f"a_{each}", each) for each in ColumnType)
+    value = (*(Column(f"a_{each}", each) for each in ColumnType), Column("a_decimal", DecimalType(12, 2)))
     for envelope in (Envelope.APPEND, Envelope.UPSERT, Envelope.SNAPSHOT):
         declared = collection(envelope, format=Format.PARQUET, value=value)
         yield f"unsealed, {envelope}", _told(unsealed_schema(declared))
