@@ -156,8 +156,9 @@ def _rows(name: str, chance: random.Random, day: int, rows: int, keys: int) -> p
         columns["seen"] = pa.array([chance.choice([19000, -1, None]) for _ in range(rows)], pa.int32()).cast(
             pa.date32()
         )
-        columns["code"] = pa.array([chance.choice([b"", b"\x7f", b"\xff", b"\xff\0"]) for _ in range(rows)])
-        columns["size"] = pa.array([chance.choice([Decimal("10.5"), Decimal("-9.5")]) for _ in range(rows)])
+        ids = columns["id"].to_pylist()
+        columns["code"] = pa.array([[b"", b"\x7f", b"\xff", b"\xff\0"][key % 4] for key in ids])
+        columns["size"] = pa.array([[Decimal("10.5"), Decimal("-9.5")][key % 2] for key in ids])
         prices = [chance.choice([Decimal(10) ** 33 + 1, Decimal("-0.0001"), Decimal(2), None]) for _ in range(rows)]
         columns["price"] = pa.array(prices, pa.decimal128(38, 4))
         columns["doc"] = pa.array(
