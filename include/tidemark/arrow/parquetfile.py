@@ -194,6 +194,9 @@ def _sizes(column: pa.Array) -> Ints | int:
             return 8
         indices = np.asarray(values(column.indices), np.int64)
         here = valid(column)
+        named = indices if here is None else indices[here]
+        if len(named) and not 0 <= named.min() <= named.max() < len(lengths):
+            raise pa.ArrowInvalid(f"a value that its dictionary of {len(lengths)} does not have")
         return lengths[indices] if here is None else np.where(here, lengths[np.where(here, indices, 0)], 8)
     if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
         return 8 + np.asarray(values(pc.binary_length(column).fill_null(0)), np.int64)

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.pure.ingest.landed import ALL_TYPES, FORMATS, MONEY, collection, decoded, write
+from tidemark.arrow import parquetfile
 from tidemark.arrow.decode import BadFile
 from tidemark.model.canonical_json import canonical
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, ValueType
@@ -501,6 +502,14 @@ def test_a_damaged_parquet_file_is_read_or_refused_never_worse(tmp_path: Path, d
     path.write_bytes(bytes(whole[:cut]) if data.draw(st.booleans()) else bytes(whole))
     with contextlib.suppress(BadFile):
         assert decoded(path, collection(TEXT)).num_rows == 50
+
+
+@pytest.mark.parametrize("number", [1, -1])
+def test_an_index_that_a_dictionary_does_not_have_is_damage(number: int) -> None:
+    """As a flipped bit makes it, which Arrow reads without a word."""
+    held = pa.DictionaryArray.from_arrays(pa.array([0, None, number], pa.int32()), pa.array(["text"]), safe=False)
+    with pytest.raises(pa.ArrowInvalid, match="a value that its dictionary of 1 does not have"):
+        parquetfile._row_sizes(pa.record_batch({"s": held}))
 
 
 def test_a_file_that_ends_early_for_a_flipped_bit_is_refused(tmp_path: Path) -> None:
