@@ -40,6 +40,10 @@ PART_BYTES = 256 * 2**20
 """Most bytes of one part's rows in memory, encoded they are fewer: wide rows make parts of fewer rows."""
 
 
+DICTIONARY_BYTES = 32 * 2**10
+"""Most bytes of what a row group's column holds in a dictionary: four thousand distinct numbers."""
+
+
 def fresh_name() -> str:
     """A name no other attempt uses."""
     return uuid4().hex
@@ -237,13 +241,15 @@ class HashingSink:
 
 
 def _parquet_options(schema: pa.Schema, key_width: int) -> dict[str, Any]:
-    """Delta encoding suits sorted keys and times, and is quick; strings of a key seldom repeat."""
+    """Delta encoding suits sorted keys and times, and is quick; a dictionary suits what repeats, and is given up where
+    it gets long: it would cost more than it spares."""
     sorted_by = [*schema.names[:key_width], EVENT_TIME] if DIFF not in schema.names else schema.names[:-1]
     deltas = [field.name for field in schema if _is_integer(field.type) and field.name != DIFF]
     return {
         "compression": "zstd",
         "compression_level": 1,
-        "use_dictionary": [n for n in schema.names if n not in deltas and n not in schema.names[:key_width]],
+        "use_dictionary": [name for name in schema.names if name not in deltas],
+        "dictionary_pagesize_limit": DICTIONARY_BYTES,
         "column_encoding": dict.fromkeys(deltas, "DELTA_BINARY_PACKED"),
         "sorting_columns": [pq.SortingColumn(schema.get_field_index(n), nulls_first=True) for n in sorted_by],
         "write_statistics": True,
@@ -291,10 +297,13 @@ def read_groups(
 class OpenedPart:
     """A part's file, open for reading, its footer checked against the record (Corruption if they differ).
 
-    `schema` are the columns it has, as they were when it was written; `metadata` is Parquet's, with statistics.
+    `schema` are the columns it has, as they were when it was written; `metadata` is Parquet's, with statistics. With
+    `dictionaries`, texts that the file has in dictionaries come so out of `encoded`.
     """
 
-    def __init__(self, store: ObjectStore, part: Part, fetched: Fetched | None = None) -> None:
+    def __init__(
+        self, store: ObjectStore, part: Part, fetched: Fetched | None = None, *, dictionaries: bool = False
+    ) -> None:
         self.part = part
         with readable(part), ExitStack() as stack:
             native = stack.enter_context(store.open_input(part.file.key))
@@ -305,6 +314,8 @@ class OpenedPart:
             self.schema: pa.Schema = self._file.schema_arrow
             self.metadata: pq.FileMetaData = self._file.metadata
             self._check_footer()
+            if dictionaries and (texts := _in_dictionaries(self.metadata)):
+                self._file = pq.ParquetFile(source, metadata=self.metadata, read_dictionary=texts, pre_buffer=True)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> OpenedPart:
@@ -327,6 +338,17 @@ class OpenedPart:
             rows = self._whole(groups, names)
             return as_wanted(rows, pairs, sum(self.part.groups[group][1] for group in groups))
 
+    def encoded(self, groups: Sequence[int], schema: pa.Schema) -> pa.RecordBatch:
+        """The rows of some row groups in those columns of the file that `schema` asks for, at least one of which it
+        has, as the file has them: some rows of it are what `decoded` takes."""
+        with readable(self.part):
+            return self._whole(groups, [source.name for _, source in found(self.schema, schema) if source is not None])
+
+    def decoded(self, rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+        """Rows that `encoded` gave for `schema`, in its columns."""
+        with readable(self.part):
+            return as_wanted(rows, found(self.schema, schema), rows.num_rows)
+
     def _whole(self, groups: Sequence[int], names: list[str] | None) -> pa.RecordBatch:
         """All rows of the groups: damage in a page's header can make the reader end early and say nothing."""
         rows = one_batch(self._file.read_row_groups(list(groups), columns=names, use_threads=False))
@@ -342,6 +364,18 @@ class OpenedPart:
                 f"{self.part.file.key} has {sum(held)} rows in {len(held)} row groups, "
                 f"recorded were {self.part.rows} in {len(self.part.groups)}"
             )
+
+
+def _in_dictionaries(metadata: pq.FileMetaData) -> list[str]:
+    """The columns of texts that the first row group has in dictionaries: most likely all of them do."""
+    if not metadata.num_row_groups:
+        return []
+    columns = (metadata.row_group(0).column(at) for at in range(metadata.num_columns))
+    return [column.path_in_schema for column in columns if _is_text_in_dictionary(column)]
+
+
+def _is_text_in_dictionary(column: pq.ColumnChunkMetaData) -> bool:
+    return bool(column.physical_type == "BYTE_ARRAY" and column.has_dictionary_page)
 
 
 @contextmanager
