@@ -188,10 +188,16 @@ class SecondReader:
     def _item(self, row: Row, columns: Iterable[dict[str, Any]]) -> Item:
         return tuple((column["name"], row[column["id"]]) for column in columns)
 
+    def _table(self, parts: Any) -> list[dict[str, Any]]:
+        """The parts of a batch: listed there, or in an object that is named there."""
+        if isinstance(parts, dict):
+            parts = document(self.folder / parts["key"])["parts"]
+        return parts or []
+
     def _rows(self, batches: Iterable[State]) -> Iterator[Row]:
         """The rows of batches: a user's column by its id, Tidemark's by name."""
         for batch in batches:
-            for part in document(self.folder / batch["parts"]["key"])["parts"] if batch["parts"] else ():
+            for part in self._table(batch["parts"]):
                 held = pq.read_table(self.folder / part["file"]["key"])
                 ids = [(field.metadata or {}).get(b"PARQUET:field_id") for field in held.schema]
                 absent = {column["id"]: None for column in (*self.key, *self.value)}

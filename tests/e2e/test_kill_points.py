@@ -29,6 +29,7 @@ from tests.support.killing import Killing
 from tidemark.arrow.read import as_of, changes
 from tidemark.jobs.verify import verify
 from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import ObjectRef
 from tidemark.model.instant import format_instant
 from tidemark.resident.client import Resident
 from tidemark.resident.place import Settings
@@ -130,7 +131,7 @@ def objects(made: Made) -> set[str]:
 def named(made: Made) -> set[str]:
     """The objects the newest state names, and all versions."""
     state = made.log.load().state
-    tables = {batch.parts.key for batch in state.batches if batch.parts}
+    tables = {batch.parts.key for batch in state.batches if isinstance(batch.parts, ObjectRef)}
     parts = {part.file.key for part in parts_table.parts_of(made.store, state.batches)}
     runs = {run.object.key for run in state.ledger}
     late = {entry.late.key for entry in _entries(made, state) if entry.late}

@@ -33,6 +33,7 @@ def take(world: World):
     return step
 
 
+@pytest.mark.usefixtures("nothing_is_small")
 def test_a_refusal_that_comes_after_the_mended_file_was_counted_changes_nothing(tmp_path, stores):
     world = World(tmp_path, collection(), stores())
     world.land(0, "a", [{"k": "not a number", "v": "a", "t": 3, "e": 3}])

@@ -44,6 +44,7 @@ def held_batches(world: World) -> int:
     return len(world.state.unsealed)
 
 
+@pytest.mark.usefixtures("nothing_is_small")
 def test_an_attempt_whose_objects_were_removed_meanwhile_writes_them_again(world: World, tmp_path: Path):
     """Whoever removed them: a collector misled by its clock, a rule of the bucket, a person."""
 

@@ -22,6 +22,7 @@ from tidemark.jobs.ingest import ingest
 from tidemark.jobs.job import Job
 from tidemark.jobs.seal import seal
 from tidemark.model.arrangement import Fence
+from tidemark.model.batch import ObjectRef
 from tidemark.model.change import Attempted
 from tidemark.model.collection import Envelope, Gate
 from tidemark.plan.collect import Why
@@ -394,11 +395,11 @@ def test_versions_go_oldest_first(world: World):
     assert all(numbers == list(range(numbers[0], numbers[-1] + 1)) for numbers in left)
 
 
+@pytest.mark.usefixtures("nothing_is_small")
 def test_corruption_stops_the_collector(world: World):
     idle(world)
     collected(world, hours=3)
-    state = world.state
-    table = next(batch.parts.key for batch in state.trace if batch.parts)
+    table = next(batch.parts.key for batch in world.state.trace if isinstance(batch.parts, ObjectRef))
     world.truth.objects[table] = b"[]"
     held = dict(world.truth.objects)
     world.clock.now += 30 * HOUR

@@ -28,7 +28,7 @@ from tidemark.storage.memory import MemoryStore
 from tidemark.storage.store import ObjectStore
 from tidemark.storage.verify import verify_history, verify_objects
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.usefixtures("nothing_is_small")]
 WRITERS, INGESTS = 6, 15
 VERSIONS, OBJECTS = 0.3, 0.8
 """Graces, in seconds; writers have half of them, as with the real ones."""

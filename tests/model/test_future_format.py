@@ -40,7 +40,7 @@ from tidemark.storage.store import Missing, ObjectStore
 from tidemark.storage.upgrade import FORMAT
 from tidemark.storage.versions import key_of
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.usefixtures("nothing_is_small")]
 NEXT = FORMAT + 1
 THEIRS = "data/newer/named-by-an-unknown-field.parquet"
 CHECKSUM = re.compile(rb',"sha256":"[0-9a-f]{64}"\}$')

@@ -20,7 +20,7 @@ from tidemark.storage import ledger, parts_table
 from tidemark.storage.codec import with_checksum
 from tidemark.storage.memory import MemoryStore
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.usefixtures("nothing_is_small")]
 
 KINDS = {
     "version": r"versions/",
@@ -37,6 +37,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> World:
     """A few days with late rows, a quarantine, and an unsealed day behind; the ledger's runs are small trees."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "LEAF", 1)
+        patch.setattr(parts_table, "SMALL", 0)
         folder = tmp_path_factory.mktemp("verified")
         made = world(folder, Envelope.UPSERT, MemoryStore())
         for step in steps(folder):

@@ -106,7 +106,7 @@ def _lives(pid: int) -> bool:
 def hit(folder: str, plan: dict[str, str]) -> None:
     """Let every store of the run, here and in its executors, be a HittingStore."""
     from tidemark.jobs import compact, drain, job
-    from tidemark.storage import open_store
+    from tidemark.storage import open_store, parts_table
 
     driver = os.getpid()
 
@@ -115,6 +115,7 @@ def hit(folder: str, plan: dict[str, str]) -> None:
 
     job.open_store = opened
     drain.TASK_ROWS = compact.TASK_ROWS = SMALL_TASK
+    parts_table.SMALL = 0  # or there was no moment between the files and the commit
     if plan["point"] == "first file":
         from tidemark.spark import runner
 

@@ -11,6 +11,7 @@ from tidemark.model.collection import Collection, Gate
 from tidemark.model.dump import Dump
 from tidemark.model.frontier import CompactionFunction, Rung
 from tidemark.model.interval import Interval, IntervalSet
+from tidemark.model.ledger import LedgerEntry
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,19 @@ class Fence:
 
 
 @dataclass(frozen=True)
+class SmallLeaf:
+    """A leaf of the ledger so small that it is kept here and not in an object of its own. Nothing else is called `key`,
+    and nothing lies there."""
+
+    key: str
+    held: tuple[LedgerEntry, ...]
+
+
+@dataclass(frozen=True)
 class LedgerRun:
     """A sorted run of the ledger of source files: an immutable object, the paths it spans, how often it was merged."""
 
-    object: ObjectRef
+    object: ObjectRef | SmallLeaf
     entries: int
     first_path: str
     last_path: str
@@ -193,11 +203,14 @@ class Arrangement:
         return self.unsealed + self.trace + self.quarantined
 
     def objects(self) -> Iterator[ObjectRef]:
-        """The sidecar objects the state names itself; parts tables name the data files in turn."""
+        """The objects the state names itself: parts tables, which name data files in turn, and the files of those that
+        are kept here; roots of the ledger."""
         for batch in self.batches:
-            if batch.parts is not None:
+            if isinstance(batch.parts, ObjectRef):
                 yield batch.parts
-        yield from (run.object for run in self.ledger)
+            else:
+                yield from (part.file for part in batch.parts or ())
+        yield from (run.object for run in self.ledger if isinstance(run.object, ObjectRef))
 
 
 def evicted(state: Arrangement) -> Arrangement:

@@ -47,6 +47,10 @@ class Part:
         return self.groups[0][0]
 
 
+PartsTable = ObjectRef | tuple[Part, ...]
+"""Where a batch's parts are told: in an object of their own, or, where that would be a small one, here."""
+
+
 @dataclass(frozen=True)
 class Description:
     """What a trace batch promises: `[lower, upper)`, and the compaction function f of `since` and `rungs`.
@@ -91,13 +95,13 @@ class Description:
 class UnsealedBatch:
     """What one ingest committed, as it arrived. Bounds are closed and present in the data.
 
-    `id` identifies the batch for ever; the sequence interval orders batches and may be reused. `parts` refers to the
-    table of the batch's parts. A `trimmed` batch has lost rows that were drained.
+    `id` identifies the batch for ever; the sequence interval orders batches and may be reused. `parts` is the table of
+    the batch's parts, or where it is. A `trimmed` batch has lost rows that were drained.
     """
 
     id: str
     interval: Interval
-    parts: ObjectRef
+    parts: PartsTable
     part_count: int
     rows: int
     bytes: int
@@ -123,7 +127,7 @@ class TraceBatch:
     rows: int
     bytes: int
     digest: int
-    parts: ObjectRef | None = None
+    parts: PartsTable | None = None
     part_count: int = 0
     retractions: int = 0
 

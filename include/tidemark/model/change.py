@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tidemark.model.arrangement import Fence, Hold, LedgerRun
-from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
+from tidemark.model.batch import PartsTable, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Gate
 from tidemark.model.dump import Dump
 from tidemark.model.frontier import Rung
@@ -179,7 +179,7 @@ class Trimmed:
 
     fence: Fence
     batch: UnsealedBatch
-    source: ObjectRef
+    source: PartsTable
     horizon: int = 0
     kind: Literal["trimmed"] = "trimmed"
 

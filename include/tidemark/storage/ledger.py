@@ -17,10 +17,11 @@ from typing import Annotated, Literal
 from pydantic import Discriminator
 
 from tidemark.errors import Corruption
-from tidemark.model.arrangement import LedgerRun
+from tidemark.model.arrangement import LedgerRun, SmallLeaf
 from tidemark.model.batch import ObjectRef
 from tidemark.model.ledger import LedgerEntry
-from tidemark.storage import sidecar
+from tidemark.storage import parts_table, sidecar
+from tidemark.storage.codec import encode
 from tidemark.storage.store import ObjectStore
 from tidemark.storage.upgrade import Kind
 
@@ -67,8 +68,13 @@ Span = LedgerRun | LedgerBlock
 
 
 def save_run(store: ObjectStore, key: str, entries: Iterable[LedgerEntry], *, level: int = 0) -> LedgerRun:
-    """Write entries, in whatever order, as one run under a fresh key. `entries` must not be empty."""
-    return write_run(store, key, iter(sorted(entries, key=lambda entry: entry.path)), level=level)
+    """Entries, in whatever order, as one run; one that is not small is written under a fresh key. `entries` must not be
+    empty."""
+    ordered = tuple(sorted(entries, key=lambda entry: entry.path))
+    leaf = LedgerLeaf(ordered)
+    if len(ordered) <= LEAF and len(encode(leaf)) <= parts_table.SMALL:
+        return LedgerRun(SmallLeaf(key, ordered), len(ordered), ordered[0].path, ordered[-1].path, level)
+    return write_run(store, key, iter(ordered), level=level)
 
 
 def merge_runs(store: ObjectStore, key: str, runs: Sequence[LedgerRun]) -> LedgerRun:
@@ -131,7 +137,8 @@ def entries(store: ObjectStore, runs: Sequence[LedgerRun]) -> Iterator[LedgerEnt
 
 def named_objects(store: ObjectStore, run: Span) -> Iterator[ObjectRef]:
     """Every object a run names: those it consists of, and those of late rows. Opens nodes, and leaves that name one."""
-    yield run.object
+    if isinstance(run.object, ObjectRef):
+        yield run.object
     block = open_block(store, run)
     if isinstance(block, LedgerNode):
         for child in block.blocks:
@@ -197,7 +204,10 @@ def _node(store: ObjectStore, key: str, height: int, held: Sequence[LedgerBlock]
 
 def open_block(store: ObjectStore, span: Span) -> Block:
     """The object of a run or of a block; Corruption if it is not what was recorded of it."""
-    block: Block = sidecar.read(store, span.object, Kind.LEDGER, SHAPE)
+    if isinstance(span.object, SmallLeaf):
+        block: Block = LedgerLeaf(span.object.held)
+    else:
+        block = sidecar.read(store, span.object, Kind.LEDGER, SHAPE)
     if isinstance(block, LedgerNode):
         held, paths = block.blocks, [path for child in block.blocks for path in (child.first_path, child.last_path)]
         count = sum(child.entries for child in held)

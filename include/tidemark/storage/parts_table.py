@@ -1,16 +1,24 @@
-"""A batch's table of parts: one immutable object, so that a state stays small whatever a batch holds."""
+"""A batch's table of parts: in the state while it is small, as an object more costs more than it; else one immutable
+object, so that a state stays small whatever a batch holds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from tidemark.model import batch
 from tidemark.model.batch import ObjectRef, Part, TraceBatch, UnsealedBatch
 from tidemark.plan.read import ReadRequest
 from tidemark.plan.unsealed import PartsOf, UnsealedRequest
 from tidemark.storage import sidecar
+from tidemark.storage.codec import encode
 from tidemark.storage.store import ObjectStore
 from tidemark.storage.upgrade import Kind
+
+
+SMALL = 2_048
+"""Bytes of JSON up to which a table, and a leaf of the ledger, is kept in the state: a part of few row groups is 500,
+an entry of the ledger 400. At most so many a state has for each live batch."""
 
 
 @dataclass(frozen=True)
@@ -20,14 +28,17 @@ class PartsTable:
     parts: tuple[Part, ...]
 
 
-def save(store: ObjectStore, key: str, parts: Sequence[Part]) -> ObjectRef:
-    """Write a parts table under a fresh key."""
-    return sidecar.write(store, key, PartsTable(tuple(parts)))
+def save(store: ObjectStore, key: str, parts: Sequence[Part]) -> batch.PartsTable:
+    """A parts table as a batch has it; one that is not small is written under a fresh key."""
+    table = PartsTable(tuple(parts))
+    return table.parts if len(encode(table)) <= SMALL else sidecar.write(store, key, table)
 
 
-def load(store: ObjectStore, ref: ObjectRef) -> tuple[Part, ...]:
-    """The parts a table names; Corruption if the table is not what was recorded."""
-    table: PartsTable = sidecar.read(store, ref, Kind.PARTS, PartsTable)
+def load(store: ObjectStore, held: batch.PartsTable) -> tuple[Part, ...]:
+    """The parts a batch's table names; Corruption if the table is not what was recorded."""
+    if not isinstance(held, ObjectRef):
+        return held
+    table: PartsTable = sidecar.read(store, held, Kind.PARTS, PartsTable)
     return table.parts
 
 

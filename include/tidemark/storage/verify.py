@@ -93,10 +93,11 @@ def _read_tables(store: ObjectStore, state: Arrangement, found: Contents, each: 
         return parts_table.load(store, batch.parts)
 
     batches = [batch for batch in state.batches if batch.parts]
-    found.objects += len(batches)
+    found.objects += sum(isinstance(batch.parts, ObjectRef) for batch in batches)
     for batch, parts in each("reading parts tables", load, batches):
         if isinstance(parts, Corruption):
-            found.findings.append(Finding("parts table", str(parts), batch.id, batch.parts.key if batch.parts else ""))
+            key = batch.parts.key if isinstance(batch.parts, ObjectRef) else ""
+            found.findings.append(Finding("parts table", str(parts), batch.id, key))
             continue
         found.parts += [(batch, part) for part in parts]
         found.findings += _of_batch(batch, parts)
@@ -116,7 +117,7 @@ def _read_ledger(
     late: dict[str, LedgerEntry] = {}
     while spans:
         below: list[ledger.Span] = []
-        found.objects += len(spans)
+        found.objects += sum(isinstance(span.object, ObjectRef) for span in spans)
         for span, block in each("reading the ledger", lambda span: ledger.open_block(store, span), spans):
             if isinstance(block, Corruption):
                 found.findings.append(Finding("ledger run", str(block), "", span.object.key))

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import Arrangement, LedgerRun
+from tidemark.model.batch import ObjectRef
 from tidemark.model.change import Attempted, Change, LedgerMerged
 from tidemark.plan.collect import COLLECT, Graces, due, plan_of
 from tidemark.storage import ledger, parts_table, plans
@@ -73,18 +74,20 @@ class Written:
 
     def _named(self, root: Root) -> Iterator[str]:
         """What a reference leads to. What is opened on the way is there."""
-        yield key_of(root)
         if isinstance(root, LedgerRun):
             # What a merge says of late rows the runs said that it replaces.
             yield from self._of_ledger(root, late=not isinstance(self.change, LedgerMerged))
-        elif parts_table.is_one(root):
+            return
+        yield root.key
+        if parts_table.is_one(root):
             table = self._opened(root.key, lambda: parts_table.load(self.store, root))
             yield from (part.file.key for part in table)
 
     def _of_ledger(self, span: ledger.Span, *, late: bool) -> Iterator[str]:
-        if span.entries <= ledger.LEAF and not late:
+        if isinstance(span.object, ObjectRef):
             yield span.object.key
-            return
+            if span.entries <= ledger.LEAF and not late:
+                return
         block = self._opened(span.object.key, lambda: ledger.open_block(self.store, span))
         if isinstance(block, ledger.LedgerNode):
             for child in block.blocks:

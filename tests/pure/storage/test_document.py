@@ -71,6 +71,14 @@ STORED = [
         lambda s, data: sidecar.read(s, reference("ledger/1.json", data), Kind.LEDGER, ledger.SHAPE),
     ),
 ]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables and leaves are documents of their own, however little they hold."""
+    monkeypatch.setattr(parts_table, "SMALL", 0)
+
+
 EACH = pytest.mark.parametrize("stored", STORED, ids=lambda stored: stored.kind.name)
 CHECKSUM = re.compile(rb',"sha256":"[0-9a-f]{64}"\}$')
 

@@ -122,11 +122,29 @@ def test_a_commit_adds_one_object_however_many_files_were_counted_before():
     held = Ledger(MemoryStore())
     held.add(*numbered(range(20_000)))
     before = dict(held.store.objects)
-    held.add(entry("2014/a.csv"))
+    held.add(*numbered(range(20_000, 20_030)))
     added = {key: len(data) for key, data in held.store.objects.items() if key not in before}
     assert len(added) == 1
-    assert sum(added.values()) < 400
+    assert sum(added.values()) < 400 * 30
     assert len(held.runs) == 2
+
+
+def test_a_run_of_few_files_is_no_object_and_is_looked_up_merged_and_scanned_like_others():
+    held = Ledger(MemoryStore())
+    held.add(*numbered(range(100)))
+    before = dict(held.store.objects)
+    few = [entry("2014/b.csv"), entry("2014/a.csv")]
+    held.add(*few)
+    assert dict(held.store.objects) == before
+    assert ledger.known(held.store, held.runs, ["2014/a.csv", "2014/c.csv"]) == {"2014/a.csv": few[1]}
+    assert ledger.load_run(held.store, held.runs[-1]) == (few[1], few[0])
+    assert list(ledger.named_objects(held.store, held.runs[-1])) == []
+    late = replace(entry("2014/d.csv"), late=ObjectRef("data/b/late-1.parquet", 1, "0"))
+    held.add(late)
+    assert list(ledger.named_objects(held.store, held.runs[-1])) == [late.late]
+    merged = ledger.merge_runs(held.store, "ledger/merged.json", held.runs)
+    assert merged.object.key in held.store.objects
+    assert [one.path for one in ledger.load_run(held.store, merged)][-3:] == ["2014/a.csv", "2014/b.csv", "2014/d.csv"]
 
 
 def test_a_merge_holds_one_leaf_of_each_run_in_memory(monkeypatch: pytest.MonkeyPatch):
