@@ -151,7 +151,9 @@ def arguments(made: Made, undisturbed: Undisturbed, task: str) -> list[str]:
     return words if is_step(task) else [*words, "--gate", task]
 
 
-def run(made: Made, undisturbed: Undisturbed, task: str, *, launcher: str, ordinary: bool = True) -> dict[str, Any]:
+def run(
+    made: Made, undisturbed: Undisturbed, task: str, *, launcher: str, ordinary: bool = True, number: int = 2
+) -> dict[str, Any]:
     """One try of a task, as Airflow would make it. `ordinary` takes the project's app, else the one that can be hit."""
     from tidemark.airflow.app_operator import AppOperator
 
@@ -159,7 +161,7 @@ def run(made: Made, undisturbed: Undisturbed, task: str, *, launcher: str, ordin
     application = str(PROJECT / "spark_apps" / f"{app}.py") if ordinary else None
     words = arguments(made, undisturbed, task)
     operator = AppOperator(task_id=task, app=app, application=application, app_args=words, launcher=launcher)
-    result: dict[str, Any] = operator.execute(context())
+    result: dict[str, Any] = operator.execute(context(number))
     return result
 
 

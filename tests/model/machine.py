@@ -373,7 +373,7 @@ class Machine(Keeping):
             if pending:
                 self.take_out(pending[0])
         elif meanwhile == "newer attempt":
-            newer = self.start_work(step, held.day, [])
+            newer = self.start_work(step, held.day, [], first=False)
             self.finish(held)
             if newer is not None:
                 self.finish(newer)
@@ -409,7 +409,7 @@ class Machine(Keeping):
         first = next(day for day in range(10**6) if not ingested.covers(interval(day)))
         return max(0, first + ahead)
 
-    def start_work(self, step: str, day: int, landed: list[list[dict[str, Any]]]) -> Held | None:
+    def start_work(self, step: str, day: int, landed: list[list[dict[str, Any]]], *, first: bool = True) -> Held | None:
         log = HoldingLog(self.world.store, self.world.new_id, monotonic=self.world.clock, pause=self.world.clock.pause)
         self.land(day, reaching_ahead(landed) if step == "trim" else landed)
         if step != "ingest":
@@ -429,7 +429,7 @@ class Machine(Keeping):
         fault = self.world.store.fault
         self.world.store.arm(None)
         try:
-            self.world.run(called, log=log)
+            self.world.run(called, log=log, first=first)
             return None
         except Held as held:
             held.day = day

@@ -397,9 +397,11 @@ def test_versions_go_oldest_first(world: World):
 
 @pytest.mark.usefixtures("nothing_is_small")
 def test_corruption_stops_the_collector(world: World):
+    world.land(4, "more", [{"k": 1, "v": "a", "t": 45, "e": 45}])
+    world.run(lambda job: ingest(job, interval(4), landing_root=str(world.landing)))
     idle(world)
     collected(world, hours=3)
-    table = next(batch.parts.key for batch in world.state.trace if isinstance(batch.parts, ObjectRef))
+    table = next(batch.parts.key for batch in world.state.unsealed if isinstance(batch.parts, ObjectRef))
     world.truth.objects[table] = b"[]"
     held = dict(world.truth.objects)
     world.clock.now += 30 * HOUR

@@ -2,7 +2,7 @@
 
 TIDEMARK_KILLING names a folder. If it holds `plan.json`, {"step", "point", "action"}, the run of that step is hit at:
 
-    planned       the plan is made, the attempt's fence is committed
+    planned       the plan is made, the attempt's fence is committed (a first try has none: so these are second ones)
     first file    the first data file of the step is there, no other is
     last file     every data file is there, their table is not
     uncommitted   everything is written, the commit's create is next

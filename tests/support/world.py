@@ -112,10 +112,10 @@ class World:
     def log(self, store: ObjectStore | None = None) -> StateLog:
         return StateLog(store or self.truth, self.new_id, wall=self.wall, monotonic=self.clock, pause=self.clock.pause)
 
-    def job(self, attempt: str | None = None, log: StateLog | None = None) -> Job:
+    def job(self, attempt: str | None = None, log: StateLog | None = None, *, first: bool = False) -> Job:
         assert self.store is not None
-        runner = InProcessRunner(self.store)
-        return Job(self.store, log or self.log(self.store), lambda: runner, attempt or self.new_id(), self.new_id)
+        runner, log, name = InProcessRunner(self.store), log or self.log(self.store), attempt or self.new_id()
+        return Job(self.store, log, lambda: runner, name, self.new_id, first=first)
 
     def forget(self) -> None:
         """The store was changed behind the log's back."""
@@ -142,10 +142,10 @@ class World:
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         return f"{day * DAY}/{name}.jsonl"
 
-    def run(self, step: Callable[[Job], T], *, attempts: int = 8, log: StateLog | None = None) -> T:
+    def run(self, step: Callable[[Job], T], *, attempts: int = 8, log: StateLog | None = None, first: bool = True) -> T:
         """A step as a DAG runs it: gated before, and tried again by a new attempt after all that a retry may help."""
         for left in reversed(range(attempts)):
-            job = self.job(log=log)
+            job = self.job(log=log, first=first and left == attempts - 1)
             try:
                 return gated(job, step)
             except (Died, Unavailable, Indeterminate, AlreadyExists):

@@ -15,6 +15,7 @@ from tidemark.jobs.job import Job, Runner, collection_store, fresh_id, writer_na
 from tidemark.model.collection import Gate
 from tidemark.model.instant import parse_duration, parse_instant
 from tidemark.model.interval import Interval
+from tidemark.quality.results import ran
 from tidemark.storage.log import StateLog
 
 STEPS = ("ingest", "seal", "drain", "compact", "gate", "replay", "collect", "audit")
@@ -136,7 +137,8 @@ def open_job(root: str, collection: str, runner: Callable[[], Runner], *, attemp
     def note(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    return Job(store, log, runner, attempt or fresh_id(), note=note)
+    token = attempt or fresh_id()
+    return Job(store, log, runner, token, note=note, first=ran(token).is_first)
 
 
 def spark_runner(step: str, args: argparse.Namespace) -> Runner:

@@ -90,7 +90,7 @@ class Job:
     """One attempt at one step of one collection.
 
     `runner` is called only when data must be read, so that a step without such work never starts a JVM; `attempt` is
-    the fencing token; `note` shows progress.
+    the fencing token, and `first` says that none before it of the same run can be alive; `note` shows progress.
     """
 
     store: ObjectStore
@@ -99,19 +99,25 @@ class Job:
     attempt: str
     new_id: Callable[[], str] = fresh_id
     note: Callable[[str], None] = field(default=lambda text: None)
+    first: bool = False
     _held: set[Fence] = field(default_factory=set)
 
     def fenced(self, head: Head, step: str, interval: Interval) -> tuple[Head, Fence]:
         """Make this attempt the one that may commit `step` of `interval`, and return the head that says so.
 
         An attempt takes over once, when it starts: planning again after that it must still hold the fence, else it was
-        overtaken (Fenced).
+        overtaken (Fenced). A first attempt that finds no fence has none to take over, and writes no version: there it
+        must find none later.
         """
-        fence = Fence(step, interval, self.attempt)
-        if fence in self._held and head.state.fence(step, interval) != self.attempt:
+        fence, quiet = (Fence(step, interval, self.attempt, unannounced) for unannounced in (False, True))
+        holder = head.state.fence(step, interval)
+        if (fence in self._held and holder != self.attempt) or (quiet in self._held and holder is not None):
             raise Fenced(
                 f"{step} of {interval}: attempt {self.attempt} was overtaken; a newer one runs or has finished"
             )
+        if self.first and holder is None:
+            self._held.add(quiet)
+            return head, quiet
         committed = self.log.commit(head, Attempted(fence))
         if isinstance(committed, Stale):
             raise Contention(committed.reason)

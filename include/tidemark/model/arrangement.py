@@ -32,11 +32,16 @@ class FrontierCertificate:
 
 @dataclass(frozen=True)
 class Fence:
-    """Of the attempts at one step of one interval only the newest, `token`, may commit."""
+    """Of the attempts at one step of one interval only the newest, `token`, may commit.
+
+    The first attempt of a run has nobody to fence off: its change carries its token `unannounced`, no state holds it,
+    and it gives way to any that is announced.
+    """
 
     step: str
     interval: Interval
     token: str
+    unannounced: bool = False
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,11 @@ class Ran:
     try_number: int = 0
 
     @property
+    def is_first(self) -> bool:
+        """Whether it is known that no try of the same run was before."""
+        return self.try_number == 1
+
+    @property
     def digest(self) -> str:
         """The same for every gate that one try of one task ran, and for no other's."""
         told = [self.run_id, self.task_id, self.map_index, self.try_number] if self.run_id else [self.attempt]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage
 from tidemark.model.change import Change
-from tidemark.model.transition import AlreadyApplied, Applied, FencedOff, Stale, apply, conflict
+from tidemark.model.transition import AlreadyApplied, Applied, FencedOff, Stale, apply, conflict, overtaken
 from tidemark.storage import document, plans
 from tidemark.storage.codec import VersionRecord, with_checksum
 from tidemark.storage.head import COLLECTION_GRACE as COLLECTION_GRACE
@@ -159,8 +159,10 @@ class StateLog:
             head = _folded(head, version, seen_at)
             mine = mine or version.record.id == identity
             written.follows(version.record.change)
-            if not mine and (overtaken := conflict(written.change, version.record.change)):
-                return overtaken
+            if not mine and (newer := overtaken(written.change, version.record.change)):
+                raise Fenced(newer.reason)
+            if not mine and (stale := conflict(written.change, version.record.change)):
+                return stale
         return Committed(head, True) if mine else head
 
     def history(self, upto: int | None = None) -> Iterator[VersionRecord]:

@@ -15,7 +15,6 @@ from tidemark.storage.codec import encode
 from tidemark.storage.store import ObjectStore
 from tidemark.storage.upgrade import Kind
 
-
 SMALL = 2_048
 """Bytes of JSON up to which a table, and a leaf of the ledger, is kept in the state: a part of few row groups is 500,
 an entry of the ledger 400. At most so many a state has for each live batch."""

@@ -28,6 +28,7 @@ from tidemark.model.change import (
 )
 from tidemark.model.transition.declarations import created, redefined
 from tidemark.model.transition.fences import attempted
+from tidemark.model.transition.fences import overtaken as overtaken
 from tidemark.model.transition.frontiers import certified, compaction_allowed, hold_dropped, hold_placed, sealed
 from tidemark.model.transition.outcome import AlreadyApplied as AlreadyApplied
 from tidemark.model.transition.outcome import Applied as Applied

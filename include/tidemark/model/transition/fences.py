@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemark.model.arrangement import Arrangement, Fence
-from tidemark.model.change import (
-    Attempted,
-)
+from tidemark.model.change import Attempted, Change
 from tidemark.model.transition.outcome import AlreadyApplied, Applied, FencedOff, Outcome
 
 
@@ -25,10 +23,22 @@ def unfenced(state: Arrangement, fence: Fence) -> tuple[Fence, ...]:
 
 
 def fenced_off(state: Arrangement, fence: Fence) -> FencedOff | None:
-    """Why an attempt must stop, or None."""
+    """Why an attempt must stop, or None. What the state does not hold any more is told by `overtaken`."""
     holder = state.fence(fence.step, fence.interval)
-    if holder == fence.token:
+    if holder == fence.token or (holder is None and fence.unannounced):
         return None
-    return FencedOff(
-        f"{fence.step} of {fence.interval}: attempt {fence.token} was overtaken by {holder or 'a finished one'}"
-    )
+    return _by(fence, holder or "a finished one")
+
+
+def overtaken(mine: Change, theirs: Change) -> FencedOff | None:
+    """Why an attempt that is announced by nothing must stop after `theirs`, committed since it planned: a newer one has
+    begun, which may have finished since and left no fence. None if it need not."""
+    fence = getattr(mine, "fence", None)
+    if not isinstance(fence, Fence) or not fence.unannounced or not isinstance(theirs, Attempted):
+        return None
+    same = (fence.step, fence.interval) == (theirs.fence.step, theirs.fence.interval)
+    return _by(fence, theirs.fence.token) if same and fence.token != theirs.fence.token else None
+
+
+def _by(fence: Fence, other: str) -> FencedOff:
+    return FencedOff(f"{fence.step} of {fence.interval}: attempt {fence.token} was overtaken by {other}")
