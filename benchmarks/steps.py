@@ -29,6 +29,9 @@ from tidemark.plan.gate import plan_gate
 from tidemark.storage import ObjectStore
 from tidemark.storage.codec import decode, encode
 
+FIRST_TRY = "bench/step/-1/1/0"
+"""The token of a task's first try in Airflow, as nearly all are."""
+
 
 @dataclass
 class InProcess:
@@ -64,7 +67,7 @@ class Bench:
                 runner.append(self.runner_for(self.job.store))
             return runner[0]
 
-        self.job: Job = open_job(str(self.root), self.collection.name, one_runner)
+        self.job: Job = open_job(str(self.root), self.collection.name, one_runner, attempt=FIRST_TRY)
         self.job.note = self.note
         declare_collection(self.job, self.collection)
 

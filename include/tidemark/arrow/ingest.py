@@ -152,6 +152,7 @@ class SortedParts:
             self._schema,
             key_width=len(collection.key),
             facts=collection.kind.facts,
+            tell_consolidated=not collection.kind.facts,
         )
 
     def _cut(self, held: Sequence[pa.RecordBatch]) -> Cut:

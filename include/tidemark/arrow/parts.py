@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from tidemark.arrow.columns import integers, one_batch, rows_within
 from tidemark.arrow.digest import digest
 from tidemark.arrow.fields import as_wanted, found
-from tidemark.arrow.order import unsorted
+from tidemark.arrow.order import starts, unsorted
 from tidemark.arrow.schema import DIFF, EVENT_TIME, SCHEMA, TIME, keys_of
 from tidemark.errors import Corruption, InvalidUsage, out_of_memory
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
@@ -59,7 +59,8 @@ class PartWriter:
     Rows must be sorted, within a table and from table to table (InvalidUsage if their keys are not). They are cut into
     row groups and parts by rows, and by what they take in memory.
     A part is reported only after its file is whole and durable; leaving the block without `close` abandons
-    the open file.
+    the open file. With `tell_consolidated` the record of a part of updates, which are then in order throughout, says
+    whether they are consolidated.
     """
 
     def __init__(
@@ -74,12 +75,14 @@ class PartWriter:
         part_bytes: int = PART_BYTES,
         group_rows: int = ROW_GROUP_ROWS,
         group_bytes: int = ROW_GROUP_BYTES,
+        tell_consolidated: bool = False,
         name: Callable[[], str] = fresh_name,
     ) -> None:
         if facts == (DIFF in schema.names):
             raise InvalidUsage(f"columns {schema.names} are not those of {'facts' if facts else 'updates'}")
         self._store, self._prefix, self._name = store, prefix.rstrip("/"), name
         self._schema, self._key_width = schema, key_width
+        self._tell_consolidated = tell_consolidated
         self._group_rows, self._group_bytes = group_rows, group_bytes
         self._part_rows, self._part_bytes = max(1, part_rows // group_rows) * group_rows, part_bytes
         self._waiting: list[pa.Table] = []
@@ -157,14 +160,18 @@ class PartWriter:
 
     def _start(self) -> _OpenPart:
         key = f"{self._prefix}/{self._name()}.parquet"
-        return _OpenPart(self._store, key, self._schema, self._key_width)
+        return _OpenPart(self._store, key, self._schema, self._key_width, self._tell_consolidated)
 
 
 class _OpenPart:
     """A part being written, and its record so far."""
 
-    def __init__(self, store: ObjectStore, key: str, schema: pa.Schema, key_width: int) -> None:
+    def __init__(
+        self, store: ObjectStore, key: str, schema: pa.Schema, key_width: int, tell_consolidated: bool
+    ) -> None:
         self._key = key
+        self._consolidated = tell_consolidated
+        self._last_row: pa.RecordBatch = None
         self._groups: list[tuple[Row, int]] = []
         self._last_key: Row = ()
         self._digest = self._retractions = 0
@@ -182,6 +189,10 @@ class _OpenPart:
         self._groups.append((first_key, batch.num_rows))
         self._last_key = last_key
         self._digest = (self._digest + digest(batch)) % DIGEST_MODULUS
+        if self._consolidated:
+            both = batch if self._last_row is None else pa.concat_batches([self._last_row, batch])
+            self._consolidated = is_consolidated(both)
+            self._last_row = batch.slice(batch.num_rows - 1)
         if DIFF in batch.schema.names:
             self._retractions += int(np.count_nonzero(integers(batch, DIFF) < 0))
         for name, bounds in ((TIME, self._times), (EVENT_TIME, self._event_times)):
@@ -209,12 +220,19 @@ class _OpenPart:
             last_event_time=max(self._event_times),
             retractions=self._retractions,
             schema=self._schema_number,
+            consolidated=self._consolidated,
         )
 
     def abandon(self, error: BaseException | None) -> None:
         """Leave the output on an error, so that no object appears."""
         cause = error or InvalidUsage(f"{self._key} was abandoned: the writer was left without close")
         self._stack.__exit__(type(cause), cause, cause.__traceback__)
+
+
+def is_consolidated(updates: pa.RecordBatch) -> bool:
+    """Whether no two updates, in order, are equal but for their diffs, and no diff is 0."""
+    names = [name for name in updates.schema.names if name != DIFF]
+    return bool(np.all(integers(updates, DIFF) != 0)) and bool(starts(updates, names).all())
 
 
 class HashingSink:

@@ -8,6 +8,7 @@ from tidemark.jobs.job import Job, Proposal
 from tidemark.jobs.trim import trim
 from tidemark.jobs.write import trace_batch
 from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import DIGEST_MODULUS
 from tidemark.model.change import Drained
 from tidemark.model.interval import Interval
 from tidemark.plan.drain import DrainRequest, plan_drain
@@ -32,7 +33,8 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
         batch = job.new_id()
         read = execute(job, head.state, request, batch)
         parts = [part for answer in read for part in answer.parts]
-        return Proposal(Drained(fence, trace_batch(job, batch, request.description, 0, parts)), read)
+        taken_over = any(answer.taken_over for answer in read)
+        return Proposal(Drained(fence, trace_batch(job, batch, request.description, 0, parts), taken_over), read)
 
     done = job.settle(propose)
     trimmed = trim(job, interval)
@@ -48,7 +50,7 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
             "rows": change.batch.rows,
             "rows_read": sum(answer.rows_read for answer in read),
             "bytes_read": sum(answer.bytes_read for answer in read),
-            "bytes_written": change.batch.bytes,
+            "bytes_written": 0 if change.taken_over else change.batch.bytes,
         }
     if trimmed:
         result |= {"trimmed": trimmed, "version": job.log.load().version}
@@ -56,13 +58,19 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
 
 
 def execute(job: Job, state: Arrangement, request: DrainRequest, batch: str) -> list[WriteAnswer]:
-    """Write what a request asks for as parts of `batch`, not yet committed. Corruption where sums do not agree."""
+    """Write what a request asks for as parts of `batch`, not yet committed. Corruption where sums do not agree. Where
+    parts of ingests are what it would write, these are taken over."""
     if request.unsealed.is_empty:
         return []
     collection = state.collection
     unsealed, parts = parts_table.opened(job.store, request.unsealed)
-    tasks = tasks_of(collection, unsealed, parts, target_rows=TASK_ROWS, prefix=f"data/{batch}")
-    job.note(f"draining {sum(held.rows for held in unsealed.batches)} rows in {len(tasks)} tasks")
-    answers: list[WriteAnswer] = job.runner().run(tasks[0].kernel, tasks) if tasks else []
-    plan_of(collection.kind).check(collection, unsealed, parts, answers)
+    plan = plan_of(collection.kind)
+    if taken := plan.taken_over(collection, unsealed, parts):
+        rows, digest = sum(part.rows for part in taken), sum(part.digest for part in taken) % DIGEST_MODULUS
+        answers = [WriteAnswer(taken, rows, digest, 0, taken_over=True)]
+    else:
+        tasks = tasks_of(collection, unsealed, parts, target_rows=TASK_ROWS, prefix=f"data/{batch}")
+        job.note(f"draining {sum(held.rows for held in unsealed.batches)} rows in {len(tasks)} tasks")
+        answers = job.runner().run(tasks[0].kernel, tasks) if tasks else []
+    plan.check(collection, unsealed, parts, answers)
     return answers

@@ -27,7 +27,8 @@ class Part:
 
     `groups` holds (first key, rows) of each row group, in order: the sparse index by which readers skip. `digest` is
     the sum of the row hashes times diff, modulo 2^64 (docs/format.md). `retractions` counts rows with a negative diff.
-    `schema` is the collection's when it was written: by it one knows whether the columns are today's.
+    `schema` is the collection's when it was written: by it one knows whether the columns are today's. `consolidated` is
+    known of parts that an ingest wrote: of its updates no two are equal but for their diffs, and no diff is 0.
     """
 
     file: ObjectRef
@@ -41,6 +42,7 @@ class Part:
     last_event_time: int
     retractions: int = 0
     schema: int = 0
+    consolidated: bool = False
 
     @property
     def first_key(self) -> Row:

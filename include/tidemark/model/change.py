@@ -99,10 +99,11 @@ class Sealed:
 
 @dataclass(frozen=True)
 class Drained:
-    """`[batch.lower, batch.upper)` moved into the trace."""
+    """`[batch.lower, batch.upper)` moved into the trace. The parts of a batch `taken_over` were written by ingests."""
 
     fence: Fence
     batch: TraceBatch
+    taken_over: bool = False
     kind: Literal["drained"] = "drained"
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.arrangement import Arrangement
@@ -29,6 +30,9 @@ from tidemark.plan.answers import check_rows, check_sums
 from tidemark.plan.ranges import TASK_ROWS, split_keys, within
 from tidemark.plan.tasks import DifferenceTask, DumpRows, KeyRange, MergeTask, ResolveTask, UnsealedTask, WriteAnswer
 from tidemark.plan.unsealed import PartsOf, UnsealedRequest
+
+LEAST_ROWS = 65_536
+"""Rows that parts must have on average, but for a single one, not to be made fewer."""
 
 
 class KindPlan(ABC):
@@ -59,6 +63,10 @@ class KindPlan(ABC):
     def cut_by(self, request: UnsealedRequest, parts: PartsOf) -> list[Part]:
         """The parts that say how much work there is, and where; none if there is none."""
         return request.new(parts)
+
+    def taken_over(self, collection: Collection, request: UnsealedRequest, parts: PartsOf) -> tuple[Part, ...]:
+        """The parts in order, if they are what a drain would write from them; else none, and it must write."""
+        return ()
 
     @abstractmethod
     def task(
@@ -96,6 +104,18 @@ class _AdditivePlan(KindPlan):
 
     def at_rest(self, request: UnsealedRequest, parts: PartsOf) -> list[Part]:
         return request.new(parts)
+
+    def taken_over(self, collection: Collection, request: UnsealedRequest, parts: PartsOf) -> tuple[Part, ...]:
+        """They are if they hold rows of the interval only, in the columns of today, share no key, and each is
+        consolidated. Many small ones are not: one part is worth writing then."""
+        ordered = sorted(request.new(parts), key=lambda part: part.first_key)
+        if len(ordered) > 1 + sum(part.rows for part in ordered) // LEAST_ROWS:
+            return ()
+        if any(older.last_key >= newer.first_key for older, newer in pairwise(ordered)):
+            return ()
+        inside = (request.lower <= part.first_time and part.last_time < request.upper for part in ordered)
+        whole = all(part.consolidated and part.schema == collection.schema for part in ordered) and all(inside)
+        return tuple(ordered) if whole else ()
 
     def task(
         self, collection: Collection, request: UnsealedRequest, parts: PartsOf, keys: KeyRange, prefix: str = ""

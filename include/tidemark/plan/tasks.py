@@ -203,7 +203,7 @@ class WriteAnswer:
     `rows_read` and `digest_read` count the input rows within the time bounds, hashed under the output's forwarding;
     for a merge the written parts' digests must add up to `digest_read`. `bytes_read` is what was fetched from storage.
     `digest_held` is, for differences, that of what was held with what was written, every row as of the last dump: it
-    must be that dump's.
+    must be that dump's. Parts `taken_over` were there: nothing was read, nothing written.
     """
 
     parts: tuple[Part, ...]
@@ -211,6 +211,7 @@ class WriteAnswer:
     digest_read: int
     bytes_read: int
     digest_held: int = 0
+    taken_over: bool = False
 
 
 @dataclass(frozen=True)

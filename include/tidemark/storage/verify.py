@@ -101,11 +101,12 @@ def _read_tables(store: ObjectStore, state: Arrangement, found: Contents, each: 
             continue
         found.parts += [(batch, part) for part in parts]
         found.findings += _of_batch(batch, parts)
-    times = Counter(part.file.key for _, part in found.parts)
+    # A drain may have taken over a part from an unsealed batch that has other parts still to come.
+    times = Counter((type(batch), part.file.key) for batch, part in found.parts)
     found.findings += [
-        Finding("parts named once", f"named {times[part.file.key]} times", batch.id, part.file.key)
+        Finding("parts named once", f"named {times[type(batch), part.file.key]} times", batch.id, part.file.key)
         for batch, part in found.parts
-        if times[part.file.key] > 1
+        if times[type(batch), part.file.key] > 1
     ]
 
 

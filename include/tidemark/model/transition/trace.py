@@ -31,7 +31,7 @@ def drained(state: Arrangement, change: Drained) -> Outcome:
         state.totals,
         drains=state.totals.drains + 1,
         rows_drained=state.totals.rows_drained + batch.rows,
-        bytes_drained=state.totals.bytes_drained + batch.bytes,
+        bytes_drained=state.totals.bytes_drained + (0 if change.taken_over else batch.bytes),
     )
     fences = unfenced(state, change.fence)
     return Applied(evicted(replace(state, trace=(*state.trace, batch), fences=fences, totals=totals)))
