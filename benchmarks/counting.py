@@ -20,6 +20,13 @@ class Traffic:
     bytes_read: int = 0
     bytes_written: int = 0
     listed: int = 0
+    created: Counter[str] = field(default_factory=Counter)
+
+    def created_by_kind(self) -> dict[str, int]:
+        """Objects written since the last call, by what they are."""
+        counts = dict(sorted(self.created.items()))
+        self.created.clear()
+        return counts
 
     def taken(self) -> dict[str, Any]:
         """The counts as a JSON object; counting starts anew."""
@@ -35,6 +42,14 @@ class Traffic:
         return counts
 
 
+def kind_of(key: str) -> str:
+    """What an object is, by its key (docs/format.md)."""
+    folder, name = key.partition("/")[0], key.rpartition("/")[2]
+    if folder != "data":
+        return {"versions": "version"}.get(folder, folder)
+    return "table" if name.startswith("parts-") else "late rows" if name.startswith("late-") else "part"
+
+
 class CountingStore:
     """Passes every call on to `inner`: an `ObjectStore` with the same promises."""
 
@@ -47,6 +62,7 @@ class CountingStore:
         self.traffic.calls["create"] += 1
         self.traffic.bytes_written += len(data)
         self.inner.create(key, data)
+        self.traffic.created[kind_of(key)] += 1
 
     def read(self, key: str) -> bytes:
         self.traffic.calls["read"] += 1
@@ -91,6 +107,7 @@ class CountingStore:
         self.traffic.calls["open_output"] += 1
         with self.inner.open_output(key) as sink:
             yield _CountedOutput(sink, self.traffic)  # type: ignore[misc]
+        self.traffic.created[kind_of(key)] += 1
 
 
 class _CountedInput:

@@ -7,6 +7,8 @@ merged into one batch. *Changes*: the bytes of the batches that a read of the la
 ingest, for w and for 2w, in the first and in the last half of the history; and what such reads fetch and cost, at some
 places. The worst place is right after a large merge, where the last ingests lie in a large batch.
 
+Besides, by age: the CPU of a batch, the bytes its jobs read, and the objects they leave, by kind.
+
 Jobs and kernels run in this process, so CPU seconds are the kernels' and the jobs' own. The gates' certificates are
 committed without looking: what gates cost is in the throughput tables. Every answer is held against one calculated
 apart (benchmarks/workload.py).
@@ -78,6 +80,7 @@ def _longevity(workload: Workload) -> dict[str, Any]:
         "base_seconds": old.base_seconds,
         **answer,
         "rounds": old.rounds,
+        "days": old.days[1:],
         "changes": old.looking_back(),
     }
 
@@ -91,6 +94,7 @@ class _Old:
     live_batches: list[int] = field(default_factory=list)
     rounds: list[dict[str, Any]] = field(default_factory=list)
     changes: list[dict[str, Any]] = field(default_factory=list)
+    days: list[dict[str, Any]] = field(default_factory=list)
     planned: dict[int, list[int]] = field(default_factory=lambda: {width: [] for width in WIDTHS})
     base_rows: int = 0
     base_bytes: int = 0
@@ -111,7 +115,7 @@ class _Old:
         """All days one after the other; reads where they are due."""
         looks = windows(self.workload.ingests, READ_WIDTHS, PLACES, self.workload.seed)
         for day in range(self.workload.ingests + 1):
-            self.bench.vouched_day(self.feed.interval(day))
+            self._one_day(day)
             if day == 0:
                 self._base_done()
                 continue
@@ -122,6 +126,19 @@ class _Old:
                     self._look_back(day, width, minus(expected[day], expected[day - width]))
             if day % max(1, self.workload.ingests // ROUNDS) == 0:
                 self.rounds.append({"ingests": day, **self._as_of(self.state, expected[day])})
+
+    def _one_day(self, day: int) -> None:
+        """Ingest to compaction, and what that was."""
+        self.traffic.taken(), self.traffic.created_by_kind()
+        before = self._spent()
+        self.bench.vouched_day(self.feed.interval(day))
+        asked = self.traffic.taken()
+        read = {name: asked[name] for name in ("bytes_read", "bytes_written")}
+        spent = {step: round(cost - before.get(step, 0), 4) for step, cost in self._spent().items()}
+        self.days.append({"cpu_seconds": spent, **read, "created": self.traffic.created_by_kind()})
+
+    def _spent(self) -> dict[str, float]:
+        return {step: cost.cpu_total for step, cost in self.bench.costs.items()}
 
     def _base_done(self) -> None:
         """What the base cost is told apart."""
@@ -194,15 +211,14 @@ class _Old:
         least = curve(self.workload.ingests, most, base=self.base_rows / unit)
         written, best = (sum(drained) + sum(merged)) / sum(drained), least[-1] / self.workload.ingests
         totals = self.state.totals
-        data = sum(result["bytes_written"] for step in ("drain", "compact") for result in self.bench.results[step])
+        moved = sum(result["bytes"] for result in self.bench.results["drain"])
+        data = moved + sum(result["bytes_written"] for result in self.bench.results["compact"])
         return {
             "base_rows": self.base_rows,
             "rows_drained": sum(drained),
             "rows_merged": sum(merged),
             "write_amplification": round(written, 3),
-            "write_amplification_bytes": round(
-                data / sum(result["bytes_written"] for result in self.bench.results["drain"]), 3
-            ),
+            "write_amplification_bytes": round(data / moved, 3),
             "optimum": round(best, 3),
             "of_optimum": round(written / best, 3),
             "live_batches_most": most,
@@ -215,7 +231,7 @@ class _Old:
 
     def looking_back(self) -> list[dict[str, Any]]:
         """By width: bytes opened, of the whole history and its halves, beside those the ingests' drains wrote."""
-        drained = mean(result["bytes_written"] for result in self.bench.results["drain"])
+        drained = mean(result["bytes"] for result in self.bench.results["drain"])
         return [self._by_width(width, planned, drained) for width, planned in self.planned.items() if planned]
 
     def _by_width(self, width: int, planned: list[int], drained: float) -> dict[str, Any]:

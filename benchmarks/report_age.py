@@ -64,6 +64,8 @@ def longevity(results: Sequence[Result]) -> Iterator[Figures]:
         tuple(_aged(result) for result in results),
     )  # fmt: skip
     for result in results:
+        if result.get("days"):
+            yield _by_age(result)
         yield _looking_back(result)
         yield _rounds(result)
 
@@ -93,6 +95,41 @@ def _aged(result: Result) -> tuple[str, ...]:
         f"{1000 * spent / result['ingests']:.0f}",
         f"{result['peak_rss'] / MIB:,.0f}",
         f"{result['objects']:,}",
+    )
+
+
+AGES = (1, 91, 291, 991)
+"""Where ten batches are looked at, besides the last ten."""
+KINDS = ("version", "part", "table", "ledger", "late rows")
+
+
+def _by_age(result: Result) -> Figures:
+    days = result["days"]
+    starts = [start for start in AGES if start + 9 <= len(days)]
+    starts += [len(days) - 9] if len(days) > 9 and len(days) - 9 not in starts else []
+    steps = list(days[0]["cpu_seconds"])
+
+    def row(start: int) -> tuple[str, ...]:
+        ten = days[start - 1 : start + 9]
+        spent = [1000 * sum(day["cpu_seconds"][step] for day in ten) / len(ten) for step in steps]
+        left = [sum(day["created"].get(kind, 0) for day in ten) / len(ten) for kind in KINDS]
+        read = sum(day["bytes_read"] for day in ten) / len(ten) / MIB
+        told = (*(f"{each:.0f}" for each in spent), f"**{sum(spent):.0f}**", f"{read:.1f}")
+        return (f"{start}-{start + 9}", *told, *(f"{each:.1f}" for each in left), f"**{sum(left):.1f}**")
+
+    return Figures(
+        f"Batches by age: {name_of(result)}",
+        "Means of ten batches: CPU ms by step and in all, MiB read, and the objects they left, by kind. Targets: as "
+        "much CPU at any age; few objects. Six versions are those of ingest, seal, drain and their gates (0033).",
+        (
+            "batches",
+            *steps,
+            "CPU ms",
+            "MiB read",
+            *(f"{kind}s" if kind != "late rows" else kind for kind in KINDS),
+            "objects",
+        ),
+        tuple(row(start) for start in starts),
     )
 
 

@@ -28,6 +28,11 @@ def test_a_short_life_has_right_answers_and_writes_little(envelope: Envelope, mo
     life = longevity._longevity(workload)
     assert life["writing"]["of_optimum"] <= 1.3
     assert len(life["rounds"]) == longevity.ROUNDS
+    assert len(life["days"]) == workload.ingests
+    for day in life["days"]:
+        assert day["created"]["version"] >= 6
+        assert day["created"]["part"] >= 1
+        assert "table" not in day["created"], "a table of one part is an object of its own"
 
 
 def test_what_is_held_is_what_an_engine_holds(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
             "rows": change.batch.rows,
             "rows_read": sum(answer.rows_read for answer in read),
             "bytes_read": sum(answer.bytes_read for answer in read),
+            "bytes": change.batch.bytes,
             "bytes_written": 0 if change.taken_over else change.batch.bytes,
         }
     if trimmed:
