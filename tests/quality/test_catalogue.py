@@ -156,9 +156,9 @@ def test_small_and_large_batches_are_judged_alike(spark: Any, tmp_path: Path, pa
     world = World(collection(Envelope.UPSERT, quality=quality), LocalStore(str(tmp_path)))
     parts = parts_table.parts_of(world.store, [world.ingest(1, ROWS)])
     owners = owner_expectations(world.collection)
-    small = Validator().judge_rows("small", owners, pandas_rows(world.store, parts, world.collection))
+    small = Validator().judge_rows(owners, pandas_rows(world.store, parts, world.collection))
     frame = spark_rows(spark, world.store.url, parts, world.collection)
-    large = Validator().judge_rows("large", owners, frame)
+    large = Validator().judge_rows(owners, frame)
     told = {
         str(owner): (of_small.passed, of_small.error, of_large.passed, of_large.error)
         for owner, of_small, of_large in zip(owners, small, large, strict=True)

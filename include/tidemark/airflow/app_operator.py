@@ -22,7 +22,7 @@ SUBMIT_ONLY = (
     *("driver_memory", "executor_memory", "executor_cores", "num_executors", "total_executor_cores"),
     *("jars", "packages", "files", "archives", "properties_file", "proxy_user"),
 )
-NEEDS: Mapping[str, tuple[str, ...]] = {"gate": ("great_expectations",)}
+NEEDS: Mapping[str, tuple[str, ...]] = {"gate": ("tidemark.quality.warm",)}
 """Slow modules an app needs: the resident server imports them once, beside its first runs."""
 
 

@@ -30,7 +30,7 @@ def judge_invariants(
 ) -> list[RuleResult]:
     """Each rule of the gate's suite for each row of the evidence. `find` fetches rows of a batch by query."""
     rules = SUITES[evidence.gate]
-    verdicts = validator.judge_evidence(f"{collection.name} {evidence.gate}", rules, evidence)
+    verdicts = validator.judge_evidence(rules, evidence)
     return [
         _invariant(rule, verdict, at, row, collection, find)
         for rule, verdict in zip(rules, verdicts, strict=True)
@@ -47,14 +47,14 @@ def _invariant(
     find: Callable[[str, Sequence[Clause]], tuple[dict[str, Any], ...]],
 ) -> RuleResult:
     batch = str(row["batch"])
-    figures = [name for name in rule.arguments.values() if isinstance(name, str) and name in row]
     result = RuleResult(
         rule.name,
         rule.severity,
         batch,
-        passed=not verdict.error and at not in verdict.positions,
+        # Of a rule that failed without saying where, no row has passed.
+        passed=verdict.passed or (not verdict.error and verdict.positions != () and at not in verdict.positions),
         asked=f"{rule.expectation}: {written(rule.arguments)}",
-        observed=", ".join(f"{name} {plain_text(row[name])}" for name in figures),
+        observed=", ".join(f"{name} {plain_text(row[name])}" for name in rule.figures),
     )
     if verdict.error:
         return replace(result, message=f"could not be evaluated: {verdict.error}")
@@ -77,7 +77,7 @@ def judge_owners(
 ) -> list[RuleResult]:
     """Each of the owner's expectations for one batch, whose rows are `frame`; failing rows are read from the
     parts."""
-    verdicts = validator.judge_rows(f"{collection.name} quality {batch}", owners, frame)
+    verdicts = validator.judge_rows(owners, frame)
     types = {column.name: column.type for column in collection.columns}
     results = []
     for owner, verdict in zip(owners, verdicts, strict=True):

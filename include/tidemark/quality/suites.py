@@ -48,9 +48,19 @@ class Rule:
     count: str | None = None
     offending: Offending = _nothing
 
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The columns of the evidence that it is about."""
+        return tuple(self.arguments[name] for name in ("column", "column_A", "column_B") if name in self.arguments)
+
+
+def _both(first: str, second: str) -> dict[str, Any]:
+    """Two figures that are always known: beside one that is not, a rule fails."""
+    return {"column_A": first, "column_B": second, "ignore_row_if": "neither"}
+
 
 def _equal(name: str, column: str, message: str) -> Rule:
-    arguments = {"column_A": column, "column_B": f"{column}_recorded"}
+    arguments = _both(column, f"{column}_recorded")
     return Rule(name, "expect_column_pair_values_to_be_equal", arguments, message)
 
 
@@ -60,7 +70,7 @@ def _none(name: str, column: str, message: str, offending: Offending = _nothing)
 
 
 def _at_least(name: str, high: str, low: str, message: str, offending: Offending = _nothing) -> Rule:
-    arguments = {"column_A": high, "column_B": low, "or_equal": True}
+    arguments = _both(high, low) | {"or_equal": True}
     expectation = "expect_column_pair_values_a_to_be_greater_than_b"
     return Rule(name, expectation, arguments, message, offending=offending)
 
@@ -186,7 +196,7 @@ _TRACE = (
     Rule(
         "neighbours touch",
         "expect_column_pair_values_to_be_equal",
-        {"column_A": "lower", "column_B": "upper_of_older"},
+        _both("lower", "upper_of_older"),
         "{description} starts at {lower}, the batch before it ends at {upper_of_older}",
     ),
     _at_least("levels do not rise", "level_of_older", "level", "is of level {level} after one of {level_of_older}"),

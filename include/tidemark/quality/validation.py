@@ -1,31 +1,23 @@
-"""Running suites with Great Expectations. Importing it takes seconds, so it is imported inside the functions
-only."""
+"""What Great Expectations makes of rules over evidence and of the owner's expectations over rows."""
 
 from __future__ import annotations
 
-import logging
-import os
-import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import InvalidUsage
-from tidemark.quality import regexes
 from tidemark.quality.conditions import Condition, pandas_mask, spark_column
 from tidemark.quality.evidence import Evidence, Row
-from tidemark.quality.expectations import OwnerExpectation
-from tidemark.quality.suites import Rule
+from tidemark.quality.expectations import CATALOGUE, OwnerExpectation
+from tidemark.quality.prepared import Asked, evaluate, is_pandas, make_ready
+from tidemark.quality.suites import SUITES, Rule
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ERROR_LENGTH = 300
 """Characters kept of why an expectation could not be evaluated: Spark's reasons include whole stack traces."""
-_ONE_AT_A_TIME = threading.Lock()
-"""Great Expectations keeps its current context in a global of the process."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +35,24 @@ class Verdict:
     """How many values it was asked of, where it is asked of each."""
 
 
-@dataclass
 class Validator:
-    """One gate run's Great Expectations context."""
+    """Asks Great Expectations. It holds nothing: what is kept of expectations is the process's (prepared.py)."""
 
-    _context: Any = field(default=None, repr=False)
+    def prepare(self) -> None:
+        """Ask every built-in rule once and have every expectation of the catalogue ready, so that this process and its
+        forks judge without delay."""
+        for name in CATALOGUE:
+            make_ready(name)
+        for gate, rules in SUITES.items():
+            figures = dict.fromkeys((name for rule in rules for name in rule.figures), 0)
+            self.judge_evidence(rules, Evidence(gate, (figures,)))
 
-    def judge_evidence(self, name: str, rules: Sequence[Rule], evidence: Evidence) -> list[Verdict]:
+    def judge_evidence(self, rules: Sequence[Rule], evidence: Evidence) -> list[Verdict]:
         """Each rule over the evidence, in order; `positions` are rows of the evidence."""
-        expectations = [
-            _expectation(rule.expectation, rule.arguments | {"severity": rule.severity}, rule.name) for rule in rules
-        ]
-        return self._judge(name, expectations, evidence_frame(evidence.rows))
+        asked = [Asked(rule.expectation, rule.arguments | {"severity": rule.severity}, rule.name) for rule in rules]
+        return _judged(asked, evidence_frame(evidence.rows, rules))
 
-    def judge_rows(self, name: str, owners: Sequence[OwnerExpectation], rows: Any) -> list[Verdict]:
+    def judge_rows(self, owners: Sequence[OwnerExpectation], rows: Any) -> list[Verdict]:
         """Each of the owner's expectations over a pandas or Spark DataFrame of rows, in order; those with a condition
         over the rows it selects.
 
@@ -66,42 +62,32 @@ class Validator:
         for at, owner in enumerate(owners):
             groups.setdefault(owner.condition, []).append(at)
         verdicts: dict[int, Verdict] = {}
-        for number, (condition, places) in enumerate(groups.items()):
-            expectations = [_expectation(owners[at].name, owners[at].judged, str(owners[at])) for at in places]
+        for condition, places in groups.items():
+            asked = [Asked(owners[at].name, owners[at].judged, str(owners[at])) for at in places]
             selected = rows if condition is None else _selected(rows, condition)
-            verdicts |= zip(places, self._judge(f"{name} {number}", expectations, selected), strict=True)
+            verdicts |= zip(places, _judged(asked, selected), strict=True)
         return [verdicts[at] for at in range(len(owners))]
 
-    def _judge(self, name: str, expectations: list[Any], frame: Any) -> list[Verdict]:
-        gx = _great_expectations()
-        with _ONE_AT_A_TIME:
-            if self._context is None:
-                self._context = gx.get_context(mode="ephemeral")
-                self._context.variables.progress_bars = {"globally": False}
-            suite = self._context.suites.add(gx.ExpectationSuite(name=name, expectations=expectations))
-            definition = self._context.validation_definitions.add(
-                gx.ValidationDefinition(name=name, data=self._batches(name, frame), suite=suite)
-            )
-            done = definition.run(
-                batch_parameters={"dataframe": frame},
-                result_format={"result_format": "COMPLETE" if _is_pandas(frame) else "SUMMARY"},
-            )
-        # Results come in an order of their own, and those that could not be evaluated first: match them by id.
-        by_id = {result.expectation_config.id: result for result in done.results}
-        return [_verdict(by_id[expectation.id]) for expectation in suite.expectations]
 
-    def _batches(self, name: str, frame: Any) -> Any:
-        sources = self._context.data_sources
-        source = sources.add_pandas(name) if _is_pandas(frame) else sources.add_spark(name)
-        return source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("whole")
+def _judged(asked: Sequence[Asked], frame: Any) -> list[Verdict]:
+    """One evaluation of all; where rows of a pandas frame fail, a second one of what failed says which."""
+    verdicts = [_verdict(result) for result in evaluate(asked, frame, "BASIC")]
+    failed = [at for at, verdict in enumerate(verdicts) if not verdict.passed and verdict.failing]
+    if failed and is_pandas(frame):
+        again = evaluate([asked[at] for at in failed], frame, "COMPLETE")
+        for at, result in zip(failed, again, strict=True):
+            verdicts[at] = _verdict(result)
+    return verdicts
 
 
-def evidence_frame(rows: Sequence[Row]) -> pd.DataFrame:
-    """Evidence as a frame: integers as int64, figures that may be unknown as float64, the rest as objects."""
+def evidence_frame(rows: Sequence[Row], rules: Sequence[Rule]) -> pd.DataFrame:
+    """The evidence that rules are about as a frame: integers as int64, figures that may be unknown as float64, the rest
+    as objects."""
     import pandas as pd
 
+    asked = dict.fromkeys(name for rule in rules for name in rule.figures)
     columns = {}
-    for name in rows[0]:
+    for name in asked:
         values = [row[name] for row in rows]
         known = [value for value in values if value is not None]
         numeric = all(isinstance(value, int | float) for value in known)
@@ -114,31 +100,8 @@ _TEXTS = ("hole", "unvouched", "altered")
 """Evidence that is text or nothing: a column of nothing but nulls does not tell."""
 
 
-@cache
-def _great_expectations() -> Any:
-    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    log = logging.getLogger("great_expectations")
-    log.setLevel(logging.ERROR)  # it warns of whatever stands in for something of its own
-    import great_expectations
-
-    regexes.register()
-    log.setLevel(logging.WARNING)
-    return great_expectations
-
-
-def _expectation(name: str, arguments: Mapping[str, Any], rule: str) -> Any:
-    _great_expectations()
-    from great_expectations.expectations.registry import get_expectation_impl
-
-    try:
-        return get_expectation_impl(name)(**arguments, meta={"rule": rule})
-    except (TypeError, ValueError) as error:
-        said = " ".join(str(error).split())
-        raise InvalidUsage(f"{rule} is refused by Great Expectations: {said}") from None
-
-
 def _selected(rows: Any, condition: Condition) -> Any:
-    if _is_pandas(rows):
+    if is_pandas(rows):
         return rows[pandas_mask(condition, rows)]
     return rows.filter(spark_column(condition, rows))
 
@@ -161,9 +124,3 @@ def _error(info: Mapping[str, Any]) -> str | None:
     each: Iterable[Any] = [info] if "raised_exception" in info else info.values()
     raised = (one["exception_message"] for one in each if isinstance(one, Mapping) and one["raised_exception"])
     return next((shorten(" ".join(str(message).split()), ERROR_LENGTH) for message in raised), None)
-
-
-def _is_pandas(frame: Any) -> bool:
-    import pandas as pd
-
-    return isinstance(frame, pd.DataFrame)

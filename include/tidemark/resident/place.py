@@ -31,7 +31,8 @@ FIRST = (
     ),
 )
 """What the apps import anyway."""
-LATER = ("great_expectations", "tidemark.quality.judge", "tidemark.quality.rows", "tidemark.quality.validation")
+LATER = ("tidemark.quality.warm",)
+"""What gates import and prepare."""
 
 DEFAULT_CONF = {
     "spark.ui.enabled": "false",

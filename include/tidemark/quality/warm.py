@@ -1,0 +1,13 @@
+"""Imported by a process whose forks run gates: what each of them would do for the first time is done here, once."""
+
+from __future__ import annotations
+
+import pyarrow.acero
+
+from tidemark.arrow import inspect
+from tidemark.quality import judge, rows
+from tidemark.quality.validation import Validator
+
+__all__ = ("inspect", "judge", "pyarrow", "rows")
+
+Validator().prepare()

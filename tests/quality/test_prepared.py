@@ -1,0 +1,228 @@
+"""Expectations are prepared once in a process: they must answer as Great Expectations' own runs do, whatever was asked
+before, in threads and in forks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.quality.support import DAY, World, collection, fact, update
+from tests.quality.test_catalogue import EXAMPLES, ROWS
+from tests.quality.test_suites import SOUND, failed
+from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.jobs.gate import gate
+from tidemark.model.change import Redefined
+from tidemark.model.collection import Envelope, Gate
+from tidemark.model.evolution import evolved
+from tidemark.quality import prepared
+from tidemark.quality.evidence import Evidence
+from tidemark.quality.expectations import OwnerExpectation, owner_expectations
+from tidemark.quality.judge import judge_invariants
+from tidemark.quality.rows import pandas_rows
+from tidemark.quality.suites import SUITES
+from tidemark.quality.validation import Validator, Verdict
+from tidemark.storage import parts_table
+
+pytestmark = pytest.mark.quality
+
+
+@pytest.fixture(autouse=True)
+def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_DOCS", str(tmp_path))
+
+
+def statuses(*allowed: str) -> dict[str, Any]:
+    return {"expect_column_values_to_be_in_set": {"column": "status", "value_set": list(allowed)}}
+
+
+def frame_of(held: Sequence[dict[str, Any]]) -> tuple[tuple[OwnerExpectation, ...], pd.DataFrame]:
+    """Every example of the catalogue without a condition (which is ours to evaluate), and a frame of rows."""
+    quality = [{name: example} for name, examples in EXAMPLES.items() for example in examples]
+    world = World(collection(Envelope.UPSERT, quality=quality))
+    parts = parts_table.parts_of(world.store, [world.ingest(1, held)])
+    owners = owner_expectations(world.collection)
+    return tuple(owner for owner in owners if not owner.condition), pandas_rows(world.store, parts, world.collection)
+
+
+def told(verdicts: Sequence[Verdict]) -> list[tuple[Any, ...]]:
+    return [(v.passed, v.failing, v.judged, v.positions, repr(v.observed), repr(v.values), v.error) for v in verdicts]
+
+
+def by_great_expectations(owners: Sequence[OwnerExpectation], frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """The same, by a validation definition in a context, as Great Expectations' manual has it."""
+    gx = prepared.great_expectations()
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}
+    impl = gx.expectations.registry.get_expectation_impl
+    asked = [impl(owner.name)(**owner.judged, meta={"at": at}) for at, owner in enumerate(owners)]
+    suite = context.suites.add(gx.ExpectationSuite(name="s", expectations=asked))
+    asset = context.data_sources.add_pandas("d").add_dataframe_asset("a")
+    data = asset.add_batch_definition_whole_dataframe("b")
+    definition = context.validation_definitions.add(gx.ValidationDefinition(name="v", data=data, suite=suite))
+    done = definition.run(batch_parameters={"dataframe": frame}, result_format={"result_format": "COMPLETE"})
+    found = {one.expectation_config.meta["at"]: one for one in done.results}
+    results = [(found[at].success, found[at].result) for at in range(len(owners))]
+    return [
+        (
+            success,
+            result.get("unexpected_count"),
+            result.get("element_count"),
+            tuple(() if success else result.get("unexpected_index_list") or ()),
+            repr(result.get("observed_value")),
+            repr(tuple(result.get("partial_unexpected_list") or ())),
+            None,
+        )
+        for success, result in results
+    ]
+
+
+def test_every_expectation_is_judged_as_great_expectations_own_run_judges_it() -> None:
+    more = [fact(key, time=DAY, status=["new", "{}", None][key % 3], amount=[1, None][key % 2]) for key in range(9)]
+    frames = [frame_of(rows) for rows in (ROWS, more, [fact(1, time=DAY, deleted=True)])]
+    ours = [told(Validator().judge_rows(*one)) for one in frames]
+    assert ours == [by_great_expectations(*one) for one in frames]
+    assert ours == [told(Validator().judge_rows(*one)) for one in frames]
+
+
+def test_suites_of_two_collections_do_not_mix() -> None:
+    worlds = {allowed: World(collection(quality=[statuses(allowed)])) for allowed in ("new", "paid")}
+    for day in (1, 2):
+        for allowed, world in worlds.items():
+            good = world.ingest(day, [update(1, time=day * DAY, status=allowed)])
+            assert gate(world.job(), Gate.UNSEALED)["batches"] == [good.id]
+    for allowed, world in worlds.items():
+        world.ingest(3, [update(1, time=3 * DAY, status="paid" if allowed == "new" else "new")])
+        with pytest.raises(GateFailed, match=rf"not value_set \({allowed}\)"):
+            gate(world.job(), Gate.UNSEALED)
+
+
+def test_a_redefined_suite_is_what_is_asked_next() -> None:
+    world = World(collection(quality=[statuses("new")]))
+    batch = world.ingest(1, [update(1, time=DAY, status="paid")])
+    for allowed, passes in (("new", False), ("paid", True), ("new", False)):
+        world.commit(Redefined(evolved(world.state.collection, collection(quality=[statuses(allowed)]))))
+        if passes:
+            assert gate(world.job(), Gate.UNSEALED)["batches"] == [batch.id]
+            batch = world.ingest(2, [update(2, time=2 * DAY, status="paid")])
+        else:
+            with pytest.raises(GateFailed, match="1 row holds paid, not value_set"):
+                gate(world.job(), Gate.UNSEALED)
+
+
+def test_what_failed_before_passes_when_the_data_are_right_and_fails_again() -> None:
+    (owner,) = owner_expectations(collection(quality=[statuses("new")]))
+    found = []
+    for status in ("bogus", "new", "wrong", "new"):
+        (verdict,) = Validator().judge_rows([owner], pd.DataFrame({"status": ["new", status]}))
+        found.append((verdict.passed, verdict.values, verdict.positions))
+    assert found == [(False, ("bogus",), (1,)), (True, (), ()), (False, ("wrong",), (1,)), (True, (), ())]
+
+
+def test_a_refused_expectation_is_refused_every_time_and_spoils_no_other() -> None:
+    frame = pd.DataFrame({"status": ["new"]})
+    right = prepared.Asked("expect_column_values_to_not_be_null", {"column": "status"}, "right")
+    wrong = prepared.Asked("expect_column_values_to_not_be_null", {"column": "status", "mostly": 7}, "wrong")
+    for _ in range(2):
+        with pytest.raises(InvalidUsage, match="wrong is refused by Great Expectations"):
+            prepared.evaluate([right, wrong], frame, "BASIC")
+        assert [one.success for one in prepared.evaluate([right], frame, "BASIC")] == [True]
+
+
+def test_what_cannot_be_evaluated_fails_alone() -> None:
+    owners = owner_expectations(
+        collection(quality=[statuses("new"), {"expect_table_row_count_to_equal": {"value": 1}}])
+    )
+    for _ in range(2):
+        without, whole = Validator().judge_rows(owners, pd.DataFrame({"id": [1]}))
+        assert (without.passed, whole.passed, whole.error) == (False, True, None)
+        assert 'column "status"' in str(without.error)
+        assert all(verdict.passed for verdict in Validator().judge_rows(owners, pd.DataFrame({"status": ["new"]})))
+
+
+def test_few_are_kept_and_all_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared, "MOST_KEPT", 2)
+    monkeypatch.setattr(prepared, "_KEPT", {})
+    frame = pd.DataFrame({"status": ["c"]})
+    for _ in range(2):
+        suites = [owner_expectations(collection(quality=[statuses(allowed)])) for allowed in "abcd"]
+        assert [Validator().judge_rows(suite, frame)[0].passed for suite in suites] == [False, False, True, False]
+    assert len(prepared._KEPT) == 2
+
+
+def test_threads_judge_side_by_side() -> None:
+    owners, frame = frame_of(ROWS)
+    _, other = frame_of([fact(1, time=DAY, amount=None)])
+    frames = [frame, other, frame, other]
+    alone = [told(Validator().judge_rows(owners, one)) for one in frames]
+    prepared._KEPT.clear()
+    found: dict[int, list[Any]] = {at: [] for at in range(len(frames))}
+    together = threading.Barrier(len(frames))
+
+    def judge(at: int) -> None:
+        together.wait()
+        found[at] += [told(Validator().judge_rows(owners, frames[at])) for _ in range(3)]
+
+    threads = [threading.Thread(target=judge, args=(at,)) for at in range(len(frames))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {at: [alone[at]] * 3 for at in range(len(frames))}
+
+
+FORK = """
+import os, signal, threading
+import tidemark.quality.warm
+from tidemark.quality import prepared
+from tests.quality.test_suites import BROKEN, SOUND, failed
+
+print(threading.active_count(), {gate.value: bool(prepared._KEPT) for gate in SOUND})
+held = threading.Event()
+def hold():
+    with prepared._PREPARING:
+        held.set()
+        threading.Event().wait()
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+if not os.fork():
+    signal.alarm(120)  # of a child that waits for a lock that nobody in it will release
+    for gate, rules in BROKEN.items():
+        for name, broken in rules.items():
+            found = failed(gate, SOUND[gate] | {"batch": "b0"}, SOUND[gate] | broken)
+            assert [(one.rule, one.batch) for one in found] == [(name, SOUND[gate]["batch"])], found
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_fork_of_a_warm_process_judges_even_if_a_thread_was_preparing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK], capture_output=True, text=True, check=False
+    )
+    warm = dict.fromkeys(map(str, Gate), True)
+    assert (done.stdout.splitlines(), done.returncode) == ([f"1 {warm}", "0"], 0), done.stderr
+
+
+def test_two_figures_that_are_missing_are_not_two_that_agree() -> None:
+    unknown = {"lower": None, "upper_of_older": None}
+    (result,) = failed(Gate.TRACE, SOUND[Gate.TRACE] | unknown)
+    assert result.rule == "neighbours touch"
+
+
+def test_a_rule_that_failed_nowhere_in_particular_failed_for_every_batch() -> None:
+    class Vague(Validator):
+        def judge_evidence(self, rules: Sequence[Any], evidence: Evidence) -> list[Verdict]:
+            return [Verdict(rule.name != "schema", None, (), (), None, None) for rule in rules]
+
+    rows = tuple(SOUND[Gate.TRACE] | {"batch": batch} for batch in ("b0", "b1"))
+    results = judge_invariants(Vague(), collection(), Evidence(Gate.TRACE, rows), lambda batch, clauses: ())
+    assert [(one.rule, one.batch) for one in results if not one.passed] == [("schema", "b0"), ("schema", "b1")]
+    assert len(results) == 2 * len(SUITES[Gate.TRACE])
