@@ -22,7 +22,17 @@ from benchmarks.report import show, tables
 from benchmarks.workload import old_age, side_by_side
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity", "peers", "contention")
+NAMES = (
+    "throughput",
+    "selectivity",
+    "compaction",
+    "fixed_cost",
+    "commits",
+    "longevity",
+    "peers",
+    "contention",
+    "gates",
+)
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
@@ -87,6 +97,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "longevity": lambda: _longevity(full),
         "peers": lambda: _peers(full),
         "contention": lambda: _contention(full),
+        "gates": _gates,
     }
     for name in chosen:
         report["results"][name] = work[name]()
@@ -130,6 +141,13 @@ def _contention(full: bool) -> list[dict[str, Any]]:
     from benchmarks.contention import contention
 
     return contention(1_000 if full else 100, say)
+
+
+def _gates() -> dict[str, Any]:
+    from benchmarks.gates import gates
+
+    say("gates")
+    return gates(seed=1)
 
 
 def _throughput(cases: list[tuple[int, int]]) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ def targets(results: dict[str, Any]) -> Figures | None:
         *_commits(results.get("commits")),
         *(line for life in results.get("longevity", []) for line in _life(life)),
         *_peers(results.get("peers")),
+        *_gates(results.get("gates")),
     ]
     if not lines:
         return None
@@ -73,3 +74,9 @@ def _peers(result: dict[str, Any] | None) -> Iterator[Line]:
             if allowed and run["base"] == 1_000_000:
                 ratio = run["write_amplification"]
                 yield f"{name}: bytes ÷ batches alone", f"≤ {allowed:g}", f"{ratio:.1f}", ratio <= allowed
+
+
+def _gates(result: dict[str, Any] | None) -> Iterator[Line]:
+    for name, found in (result or {"gates": {}})["gates"].items():
+        worst = max(found["gate"], found["forked"])
+        yield f"{name} gate, warm, CPU", "≤ 0.2 s", f"{worst:.3f} s", worst <= 0.2
