@@ -3,29 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tidemark.jobs import app
+from tidemark.jobs.nearby import ROWS_HERE, InProcess
 from tidemark.plan.gate import GateRequest, plan_gate
-from tidemark.storage import ObjectStore
-
-ROWS_HERE = 200_000
-"""Rows a task may read itself: a second or two, where a spark-submit costs more than ten before it reads the first."""
-
-
-@dataclass(frozen=True)
-class InProcess:
-    """Runs kernels in this process, one after the other."""
-
-    store: ObjectStore
-    parallelism: int = 1
-
-    def run(self, name: str, tasks: Sequence[Any]) -> list[Any]:
-        from tidemark.arrow.kernels import kernel
-
-        function = kernel(name).function
-        return [function(self.store, task) for task in tasks]
 
 
 def gate_here(argv: Sequence[str], *, resident: bool) -> dict[str, Any] | None:

@@ -115,10 +115,14 @@ class Call:
         from argparse import Namespace
 
         from tidemark.jobs.app import spark_runner
+        from tidemark.jobs.nearby import FewInProcess
 
-        os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--master {master} pyspark-shell")
-        output.note(f"starting Spark on {master}")
-        return spark_runner(step, Namespace(root=self.root, collection=self.collection))
+        def on_spark() -> Runner:
+            os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--master {master} pyspark-shell")
+            output.note(f"starting Spark on {master}")
+            return spark_runner(step, Namespace(root=self.root, collection=self.collection))
+
+        return FewInProcess(job.store, on_spark) if step == "gate" else on_spark()
 
     def collections(self) -> list[str]:
         """The collections below the root, by name. InvalidUsage if there are none."""

@@ -68,7 +68,7 @@ def main(step: str, argv: Sequence[str]) -> int:
     try:
         args = parser(step).parse_args(argv)
         print(f"tidemark {__version__} {step} {args.collection}", file=sys.stderr)
-        result = run(step, args, lambda: spark_runner(step, args))
+        result = run(step, args, lambda: app_runner(step, args))
     except TidemarkError as error:
         told = {"step": step, "error": {"kind": error.kind, "message": str(error)}, **getattr(error, "details", {})}
         print(result_line(told), flush=True)
@@ -139,6 +139,15 @@ def open_job(root: str, collection: str, runner: Callable[[], Runner], *, attemp
 
     token = attempt or fresh_id()
     return Job(store, log, runner, token, note=note, first=ran(token).is_first)
+
+
+def app_runner(step: str, args: argparse.Namespace) -> Runner:
+    """What an app's tasks run on: Spark; of a gate only where it must read more than a little."""
+    if step != "gate":
+        return spark_runner(step, args)
+    from tidemark.jobs.nearby import FewInProcess
+
+    return FewInProcess(collection_store(args.root, args.collection), lambda: spark_runner(step, args))
 
 
 def spark_runner(step: str, args: argparse.Namespace) -> Runner:

@@ -184,8 +184,9 @@ def _rows(job: Job, runner: Runner | None, state: Arrangement, batch: UnsealedBa
     """The batch's rows as a frame for the owner's expectations; a runner without a Spark session has only pandas."""
     from tidemark.quality.rows import pandas_rows, spark_rows
 
-    spark = getattr(runner, "spark", None)
-    if spark is None or (batch.rows <= PANDAS_ROWS and _most_bytes(found.parts) <= PANDAS_BYTES):
+    small = batch.rows <= PANDAS_ROWS and _most_bytes(found.parts) <= PANDAS_BYTES
+    spark = None if small else getattr(runner, "spark", None)
+    if spark is None:
         yield pandas_rows(job.store, found.parts, state.collection)
         return
     frame = spark_rows(spark, job.store.url, found.parts, state.collection).persist()

@@ -1,0 +1,46 @@
+"""A gate over few rows reads them in its own process; only for more is another runner asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from tests.quality.support import DAY, InProcess, World, collection, update
+from tidemark.jobs import nearby
+from tidemark.jobs.gate import gate
+from tidemark.jobs.nearby import FewInProcess
+from tidemark.model.collection import Gate
+
+pytestmark = pytest.mark.quality
+
+
+class NoSparkHere(Exception):
+    pass
+
+
+def refuse() -> NoReturn:
+    raise NoSparkHere
+
+
+def ingested(rows: int) -> World:
+    owner = {"expect_column_values_to_not_be_null": {"column": "status"}}
+    world = World(collection(quality=[owner]))
+    world.ingest(1, [update(key, time=DAY) for key in range(rows)])
+    return world
+
+
+def test_few_rows_need_no_other_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_DOCS", str(tmp_path))
+    monkeypatch.setattr(nearby, "ROWS_HERE", 5)
+    few, many = ingested(5), ingested(6)
+    few.runner = FewInProcess(few.store, refuse)
+    assert gate(few.job(), Gate.UNSEALED)["outcome"] == "applied"
+    many.runner = FewInProcess(many.store, refuse)
+    with pytest.raises(NoSparkHere):
+        gate(many.job(), Gate.UNSEALED)
+    other = InProcess(many.store)
+    many.runner = FewInProcess(many.store, lambda: other)
+    assert gate(many.job(), Gate.UNSEALED)["outcome"] == "applied"
+    assert other.tasks == 1
