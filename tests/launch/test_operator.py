@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowTaskTimeout
 
 from tests.launch.support import context, eventually, is_dead, never_commits, started, toy
-from tidemark.airflow.app_operator import AppOperator
+from tidemark.airflow.app_operator import NEEDS, AppOperator
 from tidemark.airflow.submit_hook import AppSubmitHook
 from tidemark.errors import Contention, InvalidUsage
 from tidemark.jobs import app as jobs_app
 from tidemark.resident.client import Resident
+from tidemark.resident.place import FIRST, LATER
 from tidemark.resident.scratch import Scratch
 
 both = pytest.mark.parametrize("launcher", ["submit", "resident"])
@@ -282,3 +284,9 @@ def test_the_hook_keeps_what_the_operator_configured(on_airflow: Path) -> None:
     assert command[:3] == ["spark-submit", "--master", "local[2]"]
     assert {"2g", "tidemark-count"} <= set(command)
     assert "a=b" in Path(command[command.index("--properties-file") + 1]).read_text().splitlines()
+
+
+def test_what_apps_wait_for_is_what_the_server_imports() -> None:
+    assert {module for needed in NEEDS.values() for module in needed} <= set(LATER)
+    ours = [module for module in (*FIRST, *LATER) if module.startswith("tidemark.")]
+    assert [module for module in ours if find_spec(module) is None] == []  # the server passes over what there is not

@@ -26,8 +26,8 @@ from tidemark.quality import regexes
 
 Format = Literal["BASIC", "COMPLETE"]
 """How much a result tells: counts and the first values, or also where in the frame every failing row is."""
-MOST_KEPT = 2_000
-"""Prepared expectations kept, the last used ones: a process that outlives many suites must not grow."""
+MOST_KEPT = 1_000
+"""Prepared expectations kept, the last used ones: a process that outlives many suites must not grow. Each takes 30 kB."""
 _BATCH = "batch"
 """What a frame is called inside its engine. Always the same, as the names of metrics hold it."""
 _KEPT: dict[tuple[Any, ...], _Prepared] = {}
