@@ -27,7 +27,7 @@ from tidemark.quality import regexes
 Format = Literal["BASIC", "COMPLETE"]
 """How much a result tells: counts and the first values, or also where in the frame every failing row is."""
 MOST_KEPT = 1_000
-"""Prepared expectations kept, the last used ones: a process that outlives many suites must not grow. Each takes 30 kB."""
+"""Prepared expectations kept, the last used ones, each of 30 kB: a process that outlives many suites must not grow."""
 _BATCH = "batch"
 """What a frame is called inside its engine. Always the same, as the names of metrics hold it."""
 _KEPT: dict[tuple[Any, ...], _Prepared] = {}
@@ -124,9 +124,13 @@ def _engine(frame: Any) -> Any:
     from great_expectations.execution_engine.pandas_execution_engine import PandasExecutionEngine
     from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
 
+    engine: Any
     if is_pandas(frame):
-        return PandasExecutionEngine(batch_data_dict={_BATCH: frame})
-    return SparkDFExecutionEngine(spark=frame.sparkSession, persist=False, batch_data_dict={_BATCH: frame})
+        engine = PandasExecutionEngine()
+    else:
+        engine = SparkDFExecutionEngine(spark=frame.sparkSession, persist=False)
+    engine.load_batch_data(_BATCH, frame)
+    return engine
 
 
 def _prepared(asked: Asked, engine: Any, result_format: Format) -> _Prepared:
