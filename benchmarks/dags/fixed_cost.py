@@ -7,7 +7,8 @@ from airflow.sdk import DAG, BaseOperator, chain
 
 from tidemark.airflow import tidemark_dag
 from tidemark.airflow.settings import collections_folder
-from tidemark.airflow.steps import GATE_AFTER
+from tidemark.jobs.step import When
+from tidemark.jobs.steps import steps_of
 
 
 class Nothing(BaseOperator):
@@ -22,4 +23,4 @@ for file in sorted(collections_folder().glob("*.yaml")):
     tidemark_dag(file, schedule=None, is_paused_upon_creation=False, default_args={"launcher": launcher})
 
 with DAG("floor", schedule=None, is_paused_upon_creation=False):
-    chain(*(Nothing(task_id=f"nothing_{number}") for number in range(2 * len(GATE_AFTER) + 1)))
+    chain(*(Nothing(task_id=f"nothing_{number}") for number in range(2 * len(steps_of(When.EACH_RUN)) + 1)))

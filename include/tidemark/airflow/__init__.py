@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tidemark.airflow.asset import asset_of
     from tidemark.airflow.collection_files import check_collection_files
     from tidemark.airflow.factory import collection_dags, tidemark_dag
-    from tidemark.airflow.groups import compact_group, drain_group, ingest_group, seal_group
+    from tidemark.airflow.groups import compact_group, drain_group, ingest_group, seal_group, step_group
     from tidemark.airflow.hold import HoldOperator, ReleaseHoldOperator
     from tidemark.airflow.maintenance import MaintenanceOperator, maintenance_dag, maintenance_group
     from tidemark.airflow.publish import PublishOperator
@@ -36,6 +36,7 @@ _HOME = {
     "maintenance_dag": "maintenance",
     "maintenance_group": "maintenance",
     "seal_group": "groups",
+    "step_group": "groups",
     "tidemark_dag": "factory",
     "window_of": "window",
 }
@@ -56,6 +57,7 @@ __all__ = [
     "maintenance_dag",
     "maintenance_group",
     "seal_group",
+    "step_group",
     "tidemark_dag",
     "window_of",
 ]

@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from tidemark.airflow import settings
 from tidemark.airflow.launch import InputNotReady, ResultLine, attempt_token, settle
 from tidemark.errors import REFUSED, InvalidUsage, NotReady, TidemarkError
+from tidemark.jobs.steps import STEPS
 
 LAUNCHERS = ("submit", "resident")
 CONNECTION = "spark_default"
@@ -22,12 +23,13 @@ SUBMIT_ONLY = (
     *("driver_memory", "executor_memory", "executor_cores", "num_executors", "total_executor_cores"),
     *("jars", "packages", "files", "archives", "properties_file", "proxy_user"),
 )
-NEEDS: Mapping[str, tuple[str, ...]] = {"gate": ("tidemark.quality.warm",)}
-"""Slow modules an app needs: the resident server imports them once, beside its first runs."""
+ANY_STEP = "step.py"
+"""The app that takes a step's name before its arguments: for steps without a file of their own."""
 
 
 class AppOperator(SparkSubmitOperator):
     """Runs `spark_apps/<app>.py` of the project with `app_args` and a token of this attempt, and returns its result.
+    A declared step (jobs/steps.py) needs no file of its own: without one `spark_apps/step.py` runs it.
 
     A step with nothing to read is done in the task itself before a Spark is started for it. `launcher` is `submit` (a
     spark-submit, with the project's zip) or `resident` (the machine's warm Spark); None means TIDEMARK_LAUNCHER, and
@@ -89,7 +91,7 @@ class AppOperator(SparkSubmitOperator):
         """The result of a step whose plan is empty or touches metadata only; None if the app has to run."""
         from tidemark.jobs import app
 
-        if self.app not in app.STEPS:
+        if self.app not in STEPS:
             return None
         with _environment(self.env_vars or {}):
             try:
@@ -103,9 +105,9 @@ class AppOperator(SparkSubmitOperator):
         zipped = Path(os.environ.get("TIDEMARK_ZIP") or settings.home() / "build" / "tidemark.zip")
         if not zipped.is_file():
             raise InvalidUsage(f"there is no {zipped}: run `make zip`, or set TIDEMARK_ZIP")
-        self.application = str(self._file())
+        file, self.application_args = self._app(argv)
+        self.application = str(file)
         self.py_files = ",".join(filter(None, [str(zipped), self.py_files]))
-        self.application_args = argv
         self.env_vars = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable, **(self.env_vars or {})}
         self._hook = hook = self._get_hook()
         if self._connection(hook)["deploy_mode"] == "cluster":
@@ -139,23 +141,28 @@ class AppOperator(SparkSubmitOperator):
             seen.see(line)
             self.log.info(line)
 
+        file, words = self._app(argv)
         ended = self._resident.run(
-            self._file(),
-            argv,
+            file,
+            words,
             cwd=settings.home(),
             env={k: str(v) for k, v in (self.env_vars or {}).items()},
             conf={k: str(v) for k, v in (self.conf or {}).items()},
-            needs=NEEDS.get(self.app, ()),
+            needs=STEPS[self.app].imports if self.app in STEPS else (),
             out=out,
             err=self.log.info,
         )
         return settle(self.app, ended.code, ended.signal, seen)
 
-    def _file(self) -> Path:
-        file = Path(self.application or settings.home() / "spark_apps" / f"{self.app}.py")
+    def _app(self, argv: list[str]) -> tuple[Path, list[str]]:
+        """The file to run, and its arguments."""
+        apps = settings.home() / "spark_apps"
+        file = Path(self.application or apps / f"{self.app}.py")
+        if not self.application and not file.is_file() and self.app in STEPS:
+            file, argv = apps / ANY_STEP, [self.app, *argv]
         if not file.is_file():
             raise InvalidUsage(f"there is no app {file}: TIDEMARK_HOME is {settings.home()}")
-        return file
+        return file, argv
 
     def _refuse_if_killed(self) -> None:
         if self._killed:

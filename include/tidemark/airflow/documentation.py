@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from tidemark.jobs.step import Step
 from tidemark.model.collection import Collection, Column, Gate, Landed
 from tidemark.model.instant import MAX_TIME, format_instant
 
 SAFE = "Safe to run again, any time: it is idempotent, and does only what is left to do."
 
-STEP_DOCS: Mapping[str, str] = {
-    "ingest": "Reads the interval's delta files into one unsealed batch, each file once. While they have not landed it "
-    f"is deferred and takes no worker, until `TIDEMARK_READY_WITHIN` (12h) after the interval's end. {SAFE}",
-    "seal": "Promises that no more updates come below the interval's end (less the grace). Where an earlier interval "
-    f"is missing the seal waits, and the run that ingests it passes the waiting ones too. {SAFE}",
-    "drain": f"Moves what is sealed into the trace. {SAFE}",
-    "compact": "Moves `since` by the retention as far as holds allow, and merges neighbouring trace batches where "
-    f"there are more than the budget. {SAFE}",
-    "published": "Emits one event of the collection's asset for what was newly sealed, `[lower, upper)` in its "
+PUBLISHED = (
+    "Emits one event of the collection's asset for what was newly sealed, `[lower, upper)` in its "
     "`extra`; skipped where that is nothing. Fails where the run's interval is not complete, as an earlier one is "
-    "missing that no queued or running run is about to ingest: backfill that, then clear this task.",
-}
+    "missing that no queued or running run is about to ingest: backfill that, then clear this task."
+)
+
+
+def step_doc(step: Step) -> str:
+    """What a step's task in a run does."""
+    return f"{step.docs} {SAFE}"
+
 
 _OPEN = "**Data docs** shows what this run found. If it fails, the failing rows too, and nothing behind it runs."
 

@@ -15,8 +15,10 @@ from tidemark.airflow.documentation import collection_doc
 from tidemark.airflow.owners import refuse_second_maker
 from tidemark.airflow.place import Place, place_of
 from tidemark.airflow.publish import PublishOperator
-from tidemark.airflow.steps import GATE_AFTER, step_and_gate
+from tidemark.airflow.steps import step_and_gate
 from tidemark.airflow.timetable import CollectionTimetable
+from tidemark.jobs.step import When
+from tidemark.jobs.steps import steps_of
 from tidemark.model.collection import Collection
 from tidemark.model.instant import EPOCH
 
@@ -77,7 +79,11 @@ def _dag(
         schedule = CollectionTimetable.of(declared, schedule)
     dag_id = options.pop("dag_id", place.name)
     with DAG(dag_id, schedule=schedule, default_args={"owner": OWNER, **(default_args or {})}, **options) as dag:
-        tasks = [task for step in GATE_AFTER for task in step_and_gate(place, step, ready_within=ready_within)]
+        tasks = [
+            task
+            for step in steps_of(When.EACH_RUN)
+            for task in step_and_gate(place, step.name, ready_within=ready_within)
+        ]
         chain(*tasks, PublishOperator(place=place))
     return dag
 

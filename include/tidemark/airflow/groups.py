@@ -12,32 +12,7 @@ from tidemark.airflow.steps import step_and_gate
 from tidemark.model.collection import Collection
 
 
-def ingest_group(collection: str | Path | Collection, **options: Any) -> TaskGroup:
-    """`ingest >> gate_unsealed`: the interval's files as one unsealed batch.
-
-    Option of this group: `ready_within`, how long after an interval's end its files are waited for (timedelta). Options
-    of all four groups: `group_id`; `root` and `landing` in place of the deployment's; the rest are arguments of both
-    tasks (retries, pool, launcher, …). Groups chain with `>>` in the order ingest, seal, drain, compact.
-    """
-    return _group("ingest", collection, **options)
-
-
-def seal_group(collection: str | Path | Collection, **options: Any) -> TaskGroup:
-    """`seal >> gate_frontier`: no more updates below the interval's end. Options as `ingest_group`."""
-    return _group("seal", collection, **options)
-
-
-def drain_group(collection: str | Path | Collection, **options: Any) -> TaskGroup:
-    """`drain >> gate_trace`: what is sealed moves into the trace. Options as `ingest_group`."""
-    return _group("drain", collection, **options)
-
-
-def compact_group(collection: str | Path | Collection, **options: Any) -> TaskGroup:
-    """`compact >> gate_compaction`: neighbouring trace batches merge. Options as `ingest_group`."""
-    return _group("compact", collection, **options)
-
-
-def _group(
+def step_group(
     step: str,
     collection: str | Path | Collection,
     *,
@@ -46,7 +21,34 @@ def _group(
     landing: str | None = None,
     **arguments: Any,
 ) -> TaskGroup:
+    """Any step of a run, by name, and the gate behind it. Options as `ingest_group`, and the arguments the step
+    declares. InvalidUsage if there is no such step."""
     place = place_of(collection, root=root, landing=landing)
     with TaskGroup(group_id or step) as group:
         step_and_gate(place, step, **arguments)
     return group
+
+
+def ingest_group(collection: str | Path | Collection, **options: Any) -> TaskGroup:
+    """`ingest >> gate_unsealed`: the interval's files as one unsealed batch.
+
+    Option of this group: `ready_within`, how long after an interval's end its files are waited for (timedelta). Options
+    of all four groups: `group_id`; `root` and `landing` in place of the deployment's; the rest are arguments of both
+    tasks (retries, pool, launcher, …). Groups chain with `>>` in the order ingest, seal, drain, compact.
+    """
+    return step_group("ingest", collection, **options)
+
+
+def seal_group(collection: str | Path | Collection, **options: Any) -> TaskGroup:
+    """`seal >> gate_frontier`: no more updates below the interval's end. Options as `ingest_group`."""
+    return step_group("seal", collection, **options)
+
+
+def drain_group(collection: str | Path | Collection, **options: Any) -> TaskGroup:
+    """`drain >> gate_trace`: what is sealed moves into the trace. Options as `ingest_group`."""
+    return step_group("drain", collection, **options)
+
+
+def compact_group(collection: str | Path | Collection, **options: Any) -> TaskGroup:
+    """`compact >> gate_compaction`: neighbouring trace batches merge. Options as `ingest_group`."""
+    return step_group("compact", collection, **options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,23 +9,13 @@ from typing import Any
 from airflow.sdk import DAG, TaskGroup
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.airflow.app_operator import AppOperator
 from tidemark.airflow.collection_files import MAINTENANCE, right_collections
 from tidemark.airflow.factory import OWNER
 from tidemark.airflow.place import Place, place_of
-from tidemark.airflow.steps import with_step_defaults
+from tidemark.airflow.steps import StepOperator, for_each
+from tidemark.jobs.step import When
+from tidemark.jobs.steps import steps_of
 from tidemark.model.collection import Collection
-
-MAINTENANCE_DOCS: Mapping[str, str] = {
-    "collect": "Removes superseded versions, replaced batches and leftovers of killed attempts. Lists them in a plan "
-    "first (`collect/<n>.json` in the collection's folder); a later run removes what has been listed for an hour "
-    "(versions) or a day (objects) and is still named by nothing. Needs no Spark. Safe to run again, any time, also "
-    "beside steps, readers and other collectors.",
-    "audit": "Reads every row of every part and every object of late rows, and fails if anything is not what was "
-    "recorded; the log names each object, batch and rule at fault. Nothing is changed: `tidemark verify COLLECTION "
-    "--data` in a shell says the same. Where an object is lost or damaged, restore it from a copy of the store.",
-}
-"""The tasks of the maintenance DAG for each collection, with what a person finds in the UI beside them."""
 
 _DOC = """\
 # tidemark_maintenance
@@ -43,14 +32,11 @@ Superseded versions can be read for `TIDEMARK_KEEP_VERSIONS` (7d); at least as l
 """
 
 
-class MaintenanceOperator(AppOperator):
-    """One app that works on a collection as a whole, without an interval. Skipped while there is no collection."""
+class MaintenanceOperator(StepOperator):
+    """One step that works on a collection as a whole, without an interval. Skipped while there is no collection."""
 
     def __init__(self, *, place: Place, app: str, **kwargs: Any) -> None:
-        self.place = place
-        super().__init__(
-            app=app, app_args=["--root", place.store_root, "--collection", place.name], **with_step_defaults(kwargs)
-        )
+        super().__init__(place=place, step=app, **kwargs)
 
     def execute(self, context: Any) -> Any:
         """Run the app; AirflowSkipException if the collection was never created."""
@@ -68,11 +54,12 @@ def maintenance_group(
     root: str | None = None,
     **arguments: Any,
 ) -> TaskGroup:
-    """The maintenance tasks of one collection as a group, for a DAG of one's own; `arguments` are the tasks'."""
+    """The maintenance tasks of one collection as a group, for a DAG of one's own; `arguments` are the tasks', and those
+    their steps declare (`keep_versions`)."""
     place = collection if isinstance(collection, Place) else place_of(collection, root=root)
     with TaskGroup(group_id or place.name) as group:
-        for app, doc in MAINTENANCE_DOCS.items():
-            MaintenanceOperator(task_id=app, place=place, app=app, doc_md=doc, **arguments)
+        for step, own in for_each(steps_of(When.MAINTENANCE), arguments):
+            MaintenanceOperator(task_id=step.name, place=place, app=step.name, doc_md=step.docs, **own)
     return group
 
 
@@ -80,7 +67,7 @@ def maintenance_dag(folder: str | Path | None = None, **dag_options: Any) -> dic
     """The DAG `tidemark_maintenance` for every right collection file of a folder (TIDEMARK_COLLECTIONS), by its id, for
     a DAG file's `globals()`; none where there are no collections. `dag_options` go before ours."""
     places = right_collections(folder)
-    rows = "\n".join(f"| **{app}** | {doc} |" for app, doc in MAINTENANCE_DOCS.items())
+    rows = "\n".join(f"| **{step.name}** | {step.docs} |" for step in steps_of(When.MAINTENANCE))
     options: dict[str, Any] = {
         "description": "Housekeeping of every collection",
         "start_date": datetime(2024, 1, 1, tzinfo=UTC),

@@ -9,7 +9,7 @@ from airflow.sdk import BaseOperator, DagRunState
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tidemark.airflow.asset import asset_of, vouched_trace_upper
-from tidemark.airflow.documentation import STEP_DOCS
+from tidemark.airflow.documentation import PUBLISHED
 from tidemark.airflow.place import Place
 from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_defaults
 from tidemark.airflow.timetable import moment
@@ -36,7 +36,7 @@ class PublishOperator(BaseOperator):
 
     def __init__(self, *, place: Place, task_id: str = "published", **kwargs: Any) -> None:
         asset = asset_of(place.name)
-        arguments = with_step_defaults({"doc_md": STEP_DOCS["published"], **kwargs})
+        arguments = with_step_defaults({"doc_md": PUBLISHED, **kwargs})
         super().__init__(task_id=task_id, inlets=[asset], outlets=[asset], **arguments)
         self.place = place
 

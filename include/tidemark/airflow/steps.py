@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,22 +11,21 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from tidemark.airflow import settings
 from tidemark.airflow.app_operator import AppOperator
-from tidemark.airflow.documentation import GATE_DOCS, STEP_DOCS
+from tidemark.airflow.documentation import GATE_DOCS, step_doc
 from tidemark.airflow.landing import landing_of_run
 from tidemark.airflow.launch import InputNotReady
 from tidemark.airflow.links import DataDocsLink
 from tidemark.airflow.place import Place
 from tidemark.airflow.window import intervals_of
 from tidemark.errors import REFUSED, InvalidUsage, TidemarkError
+from tidemark.jobs.step import Argument, Intervals, Step
+from tidemark.jobs.steps import LANDING, step_of
 from tidemark.model.collection import Collection, Gate
-from tidemark.model.instant import format_duration, format_instant
+from tidemark.model.instant import format_duration, format_instant, parse_instant
 from tidemark.model.interval import Interval
 
 if TYPE_CHECKING:
     from tidemark.airflow.ready import LandingTrigger
-
-GATE_AFTER = {"ingest": Gate.UNSEALED, "seal": Gate.FRONTIER, "drain": Gate.TRACE, "compact": Gate.COMPACTION}
-"""The steps in their order, each with the gate behind it."""
 
 STEP_DEFAULTS: Mapping[str, Any] = {
     "retries": 5,
@@ -38,6 +37,9 @@ STEP_DEFAULTS: Mapping[str, Any] = {
 """Five retries, 15 s to 4 min apart: time for a lost race or a store that is away for a while. What a retry cannot help
 is not retried. A step of more than six hours hangs; at 100,000 rows/s it would have read 2 billion."""
 
+
+LOWER = Argument("lower", "Only what came with intervals from here.", parse=parse_instant, metavar="TIME")
+UPPER = Argument("upper", "And below here.", parse=parse_instant, metavar="TIME")
 
 LEAST_WAIT = timedelta(minutes=10)
 """Files of an interval long past are hardly on their way: a backfill waits this long for each, and no longer."""
@@ -55,36 +57,66 @@ def with_step_defaults(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {**ours, **arguments}
 
 
-class StepOperator(AppOperator):
-    """One step of one collection, over the run's intervals of the collection's schedule (`intervals_of`).
+def declared_by(step: Step) -> dict[str, Argument]:
+    """The arguments an operator of a step takes, by name. Its landing is the deployment's or the run's."""
+    bounds = (LOWER, UPPER) if step.intervals is Intervals.CHOICE else ()
+    return {argument.name: argument for argument in (*bounds, *step.arguments) if argument is not LANDING}
 
-    Idempotent: running it again, after whatever end, does what is left to do. Returns the app's result. Skipped where
-    the asset events that triggered the run completed no interval.
+
+class StepOperator(AppOperator):
+    """One step of one collection, over the run's intervals of the collection's schedule if it has any (`intervals_of`).
+
+    Takes the arguments its step declares (jobs/steps.py) by name: values, their text, or templates of it. Idempotent:
+    running it again, after whatever end, does what is left to do. Returns the app's result. Skipped where the asset
+    events that triggered the run completed no interval. InvalidUsage for an argument that is none of its values.
     """
 
     overwrite_rtif_after_execution = True  # shows the interval among the rendered arguments
 
-    def __init__(self, *, place: Place, step: str, more_args: Sequence[str] = (), **kwargs: Any) -> None:
+    def __init__(self, *, place: Place, step: str, **kwargs: Any) -> None:
         self.place = place
-        self.fixed_args = ["--root", place.store_root, "--collection", place.name, *more_args]
+        self.step = step_of(step)
+        takes = declared_by(self.step)
+        given = {name: kwargs.pop(name) for name in takes if name in kwargs}
+        file = ["--file", place.file] if self.step.declares and place.file else []
+        self.fixed_args = ["--root", place.store_root, "--collection", place.name, *file]
         super().__init__(app=step, app_args=self.fixed_args, **with_step_defaults(kwargs))
+        for name, argument in takes.items():
+            value = given.get(name)
+            if not (isinstance(value, str) and "{" in value):
+                argument.value(value)
+            if argument.required and value is None:
+                raise InvalidUsage(f"step {step} of {place.name} needs {name}: {argument.help}")
+            setattr(self, name, value)
+        self.template_fields = (*type(self).template_fields, *takes)
+        self.app_args = [*self.fixed_args, *self.declared_args()]
 
     def execute(self, context: Any) -> Any:
         """Run the app. AirflowFailException (no retry) where the run names no interval."""
         try:
-            self.app_args = [*self.fixed_args, *self.args_of_run(context)]
+            self.app_args = [*self.fixed_args, *self.declared_args(), *self.args_of_run(context)]
         except TidemarkError as error:
             raise task_failure(error) from None
         return super().execute(context)
 
     def args_of_run(self, context: Any) -> list[str]:
-        """The arguments only the run knows."""
+        """The arguments only the run knows. A collection that was declared in Python is created by now."""
+        if self.step.declares and self.place.file is None:
+            self.place.declare()
+        if not self.step.intervals.of_run:
+            return []
         some = intervals_of_run(context, self.place.collection)
         return ["--lower", format_instant(some[0].lower), "--upper", format_instant(some[-1].upper)]
 
+    def declared_args(self) -> list[str]:
+        """The arguments the step declares; of a template what it made, once it is rendered."""
+        takes = declared_by(self.step)
+        return [word for name, argument in takes.items() for word in argument.words(getattr(self, name))]
+
 
 class IngestOperator(StepOperator):
-    """Ingest the files of the run's interval; creates the collection first, or redefines it where its file changed.
+    """A step that reads files which land: the ingest. It creates the collection first, or redefines it where its file
+    changed.
 
     The param `landing` of a run stands in for the landing of the deployment, within what the deployment allows
     (`landing_of_run`). Where files have not landed (the source's `ready`), the task is deferred, which takes no worker,
@@ -92,9 +124,10 @@ class IngestOperator(StepOperator):
     long past ten minutes. Then it fails, without a retry.
     """
 
-    def __init__(self, *, place: Place, ready_within: timedelta | None = None, **kwargs: Any) -> None:
-        file = ("--file", place.file) if place.file else ()
-        super().__init__(place=place, step="ingest", more_args=file, **kwargs)
+    def __init__(
+        self, *, place: Place, step: str = "ingest", ready_within: timedelta | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(place=place, step=step, **kwargs)
         self.ready_within = ready_within
 
     def execute(self, context: Any) -> Any:
@@ -112,8 +145,6 @@ class IngestOperator(StepOperator):
         return self._ingest_or_wait(context, event["since"])
 
     def args_of_run(self, context: Any) -> list[str]:
-        if self.place.file is None:
-            self.place.declare()
         return [*super().args_of_run(context), "--landing", self._landing(context)]
 
     def _landing(self, context: Any) -> str:
@@ -164,8 +195,7 @@ class GateOperator(StepOperator):
     ui_color = "#e8f1ea"
 
     def __init__(self, *, place: Place, gate: Gate, **kwargs: Any) -> None:
-        self.gate = gate
-        super().__init__(place=place, step="gate", more_args=("--gate", str(gate)), **kwargs)
+        super().__init__(place=place, step="gate", gate=gate, **kwargs)
 
     def _without_spark(self, argv: list[str]) -> dict[str, Any] | None:
         from tidemark.airflow.gate_here import gate_here
@@ -198,17 +228,32 @@ def task_failure(error: TidemarkError) -> AirflowException:
     return kind(f"{error.kind}: {error}")
 
 
+def for_each(steps: Sequence[Step], arguments: Mapping[str, Any]) -> Iterator[tuple[Step, dict[str, Any]]]:
+    """The steps, each with what it takes of arguments meant for all: those it declares, and those that none of them
+    does, which are every task's."""
+    declared = {name for step in steps for name in declared_by(step)}
+    for step in steps:
+        own = declared_by(step)
+        yield step, {name: value for name, value in arguments.items() if name in own or name not in declared}
+
+
 def step_and_gate(
     place: Place, step: str, *, ready_within: timedelta | None = None, **overrides: Any
-) -> tuple[StepOperator, GateOperator]:
-    """The app task `<step>` and behind it `gate_<gate>`, in the DAG or group being built. `ready_within` is how long an
-    ingest waits for files; the other arguments are those of both tasks."""
-    gate = GATE_AFTER[step]
-    app: StepOperator
-    if step == "ingest":
-        app = IngestOperator(task_id=step, place=place, ready_within=ready_within, doc_md=STEP_DOCS[step], **overrides)
-    else:
-        app = StepOperator(task_id=step, place=place, step=step, doc_md=STEP_DOCS[step], **overrides)
-    check = GateOperator(task_id=f"gate_{gate}", place=place, gate=gate, doc_md=GATE_DOCS[gate], **overrides)
-    app >> check
-    return app, check
+) -> list[StepOperator]:
+    """The app task `<step>` and behind it, if it has one, `gate_<gate>`, in the DAG or group being built.
+
+    `ready_within` is how long a step that reads what lands waits for it. Of the other arguments those that the step
+    declares are its own, the others those of both tasks.
+    """
+    declared = step_of(step)
+    mine = {name: overrides.pop(name) for name in declared_by(declared) if name in overrides}
+    waits = {"ready_within": ready_within} if LANDING in declared.arguments else {}
+    operator = IngestOperator if waits else StepOperator
+    tasks: list[StepOperator] = [
+        operator(task_id=step, place=place, step=step, doc_md=step_doc(declared), **waits, **mine, **overrides)
+    ]
+    if declared.gate is not None:
+        gate = declared.gate
+        tasks.append(GateOperator(task_id=f"gate_{gate}", place=place, gate=gate, doc_md=GATE_DOCS[gate], **overrides))
+        tasks[0] >> tasks[1]
+    return tasks

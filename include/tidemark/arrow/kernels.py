@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import Any
 
 from tidemark.errors import out_of_memory
@@ -29,52 +30,36 @@ from tidemark.storage.codec import decode, encode
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function of a store and a task, and the types of both ends."""
+    """A function of a store and a task, as `module:name` below tidemark.arrow, and the types of both ends."""
 
-    function: Callable[[ObjectStore, Any], Any]
+    at: str
     task: type
     answer: type
 
+    @property
+    def function(self) -> Callable[[ObjectStore, Any], Any]:
+        """The function; its module is imported only now."""
+        function: Callable[[ObjectStore, Any], Any] = resolve_name(f"tidemark.arrow.{self.at}")
+        return function
+
+
+KERNELS: dict[str, Kernel] = {
+    "ingest": Kernel("ingest:ingest_files", IngestTask, IngestAnswer),
+    "replay": Kernel("replay:replay_dead_letters", ReplayTask, ReplayAnswer),
+    "merge": Kernel("merge:merge_range", MergeTask, WriteAnswer),
+    "resolve": Kernel("resolve:resolve_range", ResolveTask, WriteAnswer),
+    "difference": Kernel("difference:difference_range", DifferenceTask, WriteAnswer),
+    "trim": Kernel("trim:trim_part", TrimTask, WriteAnswer),
+    "audit": Kernel("inspect:audit_part", InspectTask, AuditAnswer),
+    "checksum": Kernel("inspect:checksums", ChecksumTask, ChecksumAnswer),
+    "inspect": Kernel("inspect:inspect_part", InspectTask, InspectAnswer),
+}
+"""The kernels. Each is named by the steps that run it (jobs/steps.py)."""
+
 
 def kernel(name: str) -> Kernel:
-    """The kernel called `name`; its module is imported only then."""
-    if name == "ingest":
-        from tidemark.arrow.ingest import ingest_files
-
-        return Kernel(ingest_files, IngestTask, IngestAnswer)
-    if name == "replay":
-        from tidemark.arrow.replay import replay_dead_letters
-
-        return Kernel(replay_dead_letters, ReplayTask, ReplayAnswer)
-    if name == "merge":
-        from tidemark.arrow.merge import merge_range
-
-        return Kernel(merge_range, MergeTask, WriteAnswer)
-    if name == "resolve":
-        from tidemark.arrow.resolve import resolve_range
-
-        return Kernel(resolve_range, ResolveTask, WriteAnswer)
-    if name == "difference":
-        from tidemark.arrow.difference import difference_range
-
-        return Kernel(difference_range, DifferenceTask, WriteAnswer)
-    if name == "trim":
-        from tidemark.arrow.trim import trim_part
-
-        return Kernel(trim_part, TrimTask, WriteAnswer)
-    if name == "audit":
-        from tidemark.arrow.inspect import audit_part
-
-        return Kernel(audit_part, InspectTask, AuditAnswer)
-    if name == "checksum":
-        from tidemark.arrow.inspect import checksums
-
-        return Kernel(checksums, ChecksumTask, ChecksumAnswer)
-    if name == "inspect":
-        from tidemark.arrow.inspect import inspect_part
-
-        return Kernel(inspect_part, InspectTask, InspectAnswer)
-    raise KeyError(name)
+    """The kernel called `name`; KeyError if there is none."""
+    return KERNELS[name]
 
 
 def run_encoded(store: ObjectStore, name: str, task: bytes) -> bytes:

@@ -10,20 +10,13 @@ import typer
 
 from tidemark.cli import output
 from tidemark.cli.command import Call, CollectionArgument, UsageError, register
+from tidemark.cli.steps import PANEL
+from tidemark.jobs.steps import STEPS
 
 if TYPE_CHECKING:
     from tidemark.jobs.collect import Report
     from tidemark.plan.collect import Garbage
 
-KeepOption = Annotated[
-    str,
-    typer.Option(
-        "--keep-versions",
-        envvar="TIDEMARK_KEEP_VERSIONS",
-        metavar="DURATION",
-        help="How long a superseded version can still be read, as 7d or 12h.",
-    ),
-]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the plan; write and remove nothing.")]
 NowOption = Annotated[
     bool, typer.Option("--now", help="Without waiting for the graces. Needs --nothing-else-runs as well.")
@@ -39,33 +32,28 @@ AloneOption = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     """Make `collect` a command of `app`."""
-    register(app, "collect", panel="Steps by hand")(collect)
+    register(app, "collect", panel=PANEL, step=STEPS["collect"])(collect)
 
 
 def collect(
     call: Call,
     collection: CollectionArgument,
-    keep_versions: KeepOption = "7d",
+    keep_versions: int,
     dry_run: DryRunOption = False,
     now: NowOption = False,
     nothing_else_runs: AloneOption = False,
 ) -> None:
-    """Remove what no version names that is kept. Listed in a plan first, removed by a later run after a grace.
-
-    Superseded versions go an hour after they were listed, objects a day. Example: tidemark collect flights --dry-run
-    """
+    """The step `collect`, and more than a run of it may: a look at what it would do, and doing so at once."""
     from tidemark.jobs.collect import AT_ONCE, GRACES
     from tidemark.jobs.collect import collect as step
-    from tidemark.model.instant import parse_duration
 
     if now and not nothing_else_runs:
         raise UsageError(
             "--now takes objects from under whatever reads or writes them; if nothing does, add --nothing-else-runs"
         )
-    keep = parse_duration(keep_versions)
     job = call.job(collection, step="collect")
     with output.working(f"collecting {collection}") as advance:
-        report = step(job, keep=keep, graces=AT_ONCE if now else GRACES, dry_run=dry_run, progress=advance)
+        report = step(job, keep=keep_versions, graces=AT_ONCE if now else GRACES, dry_run=dry_run, progress=advance)
     entries = [asdict(entry) | {"wait": report.wait(entry)} for entry in report.listed.entries]
     document = {"step": "collect", "collection": collection, "dry_run": dry_run, **report.summary()}
     call.emit({**document, "entries": entries}, *_shown(report, dry_run))

@@ -8,17 +8,19 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from tidemark.cli import output
+from tidemark.cli.declared import parameters, values
 from tidemark.errors import InvalidUsage, TidemarkError, Unavailable, Unvouched, shortened
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from tidemark.jobs.job import Job, Runner
+    from tidemark.jobs.step import Step
     from tidemark.storage import ObjectStore
 
 USAGE = 2
@@ -140,10 +142,13 @@ class Call:
 
 
 def register(
-    app: typer.Typer, name: str, *, landing: bool = False, panel: str | None = None
+    app: typer.Typer, name: str, *, landing: bool = False, panel: str | None = None, step: Step | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make `function(call, …)` the command `name`: it gets the global options besides its own, and its errors become
-    one line on stderr and an exit code."""
+    one line on stderr and an exit code.
+
+    Of a `step` the command has the help, and the arguments as they are declared: the function gets their values.
+    """
 
     def registered(function: Callable[..., None]) -> Callable[..., None]:
         def command(ctx: typer.Context, **options: Any) -> None:
@@ -154,10 +159,13 @@ def register(
                 options.pop("json") or given.as_json,
                 given.runner,
             )
-            raise typer.Exit(run(Call(settings, sys.stdout), lambda call: function(call, **options)))
+            call = Call(settings, sys.stdout)
+            raise typer.Exit(run(call, lambda call: function(call, **values(step, options))))
 
         shared = {"root": RootOption, **({"landing": LandingOption} if landing else {}), "json": JsonOption}
-        _adopt_signature(command, function, shared)
+        _adopt_signature(command, parameters(function, step), shared)
+        command.__doc__ = step.help if step else function.__doc__
+        command.__name__ = function.__name__
         app.command(name, rich_help_panel=panel)(command)
         return function
 
@@ -219,17 +227,13 @@ def _outside(error: Exception) -> Exception:
     return error
 
 
-def _adopt_signature(command: Callable[..., None], function: Callable[..., None], shared: dict[str, Any]) -> None:
-    """Give `command` the options of `function`, less its call, and the shared ones; all by keyword."""
-    hints = get_type_hints(function, include_extras=True)
-    own = list(inspect.signature(function).parameters.values())[1:]
+def _adopt_signature(command: Callable[..., None], own: list[inspect.Parameter], shared: dict[str, Any]) -> None:
+    """Give `command` its own options and the shared ones; all by keyword."""
     keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter("ctx", keyword, annotation=typer.Context)]
-    parameters += [parameter.replace(kind=keyword, annotation=hints[parameter.name]) for parameter in own]
+    adopted = [inspect.Parameter("ctx", keyword, annotation=typer.Context)]
+    adopted += [parameter.replace(kind=keyword) for parameter in own]
     for name, annotation in shared.items():
         default = False if name == "json" else None
-        parameters.append(inspect.Parameter(name, keyword, annotation=annotation, default=default))
-    command.__doc__ = function.__doc__
-    command.__name__ = function.__name__
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        adopted.append(inspect.Parameter(name, keyword, annotation=annotation, default=default))
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in adopted}
+    command.__signature__ = inspect.Signature(adopted)  # type: ignore[attr-defined]

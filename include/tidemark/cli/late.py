@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from tidemark.cli import output
 from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, register
 from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, within
+from tidemark.jobs.steps import STEPS
 from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
     """Make the late commands of `app`."""
     group = typer.Typer(cls=Late, help="Rows that came below the seal (late COLLECTION), and replaying dead letters.")
     register(group, "list")(list_)
-    register(group, "replay")(replay)
+    register(group, "replay", step=STEPS["replay"])(replay)
     app.add_typer(group, name="late", rich_help_panel=PANEL)
 
 
@@ -85,26 +86,20 @@ def replay(
     date: DateOption = None,
     first: FromOption = None,
     last: ToOption = None,
-    file: FileOption = None,
-    batch: BatchOption = None,
-    as_now: Annotated[
-        bool, typer.Option("--as-now", help="What happened too long ago applies as if it happened at the seal.")
-    ] = False,
+    *,
+    path: str | None,
+    batch: str | None,
+    as_now: bool,
     spark: SparkOption = LOCAL_SPARK,
 ) -> None:
-    """Apply dead letters after all, each once, however often this is run: late rows that were discarded.
-
-    They are a batch of their own, learned at the seal, gated like any other.
-
-    Example: tidemark late replay flights --from 2013-01-01 --to 2013-01-07
-    """
+    """The step `replay`, told in letters."""
     from tidemark.jobs.replay import replay as step
     from tidemark.jobs.status import next_step
 
     job = call.job(collection, spark=spark, step="replay")
     some = within(job.log.load().state.collection, lower, upper, date, first, last)
     with output.working(f"replaying dead letters of {collection}"):
-        result = step(job, intervals=some, path=file, batch=batch, as_now=as_now)
+        result = step(job, intervals=some, path=path, batch=batch, as_now=as_now)
     following = next_step(job.log.load().state)
     said = f"{result['outcome']}: {output.counted(result['rows'], 'dead letter')} applied"
     if result["rows"]:

@@ -2,134 +2,93 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidemark.cli import output
 from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, UsageError, register
-from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, chosen
+from tidemark.cli.declared import as_parameter, declared
+from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, chosen, within
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Gate
+from tidemark.jobs.step import Intervals, Step
+from tidemark.jobs.steps import LANDING, STEPS
 from tidemark.model.interval import Interval
 
 if TYPE_CHECKING:
     from tidemark.jobs.job import Job
     from tidemark.model.arrangement import Arrangement
 
-Step = Callable[["Job", Interval], dict[str, Any]]
 BatchArgument = Annotated[str, typer.Argument(metavar="BATCH", help="A batch's id, or the beginning of it.")]
 PANEL = "Steps by hand"
+SHOWN_ELSEWHERE = {"collect": "collect", "replay": "late replay", "audit": "verify"}
+"""Steps whose commands show more than a line of what came of them, with the words of those commands."""
+SPAN = {"lower": LowerOption, "upper": UpperOption, "date": DateOption, "first": FromOption, "last": ToOption}
+"""The options that name intervals, in the order in which `chosen` takes their values."""
+Span = tuple[Any, ...]
 _COUNTS = ("rows", "files", "merges", "rules")
 """What is said even where it is nothing; other counts only where there is something to count."""
 _IDENTITY = re.compile(r"[0-9a-f]{32}")
 
 
 def add_to(app: typer.Typer) -> None:
-    """Make the steps commands of `app`."""
-    register(app, "ingest", landing=True, panel=PANEL)(ingest)
-    register(app, "gate", panel=PANEL)(gate)
-    register(app, "seal", panel=PANEL)(seal)
-    register(app, "drain", panel=PANEL)(drain)
-    register(app, "compact", panel=PANEL)(compact)
+    """Make the steps commands of `app`: each is shown in the same way, but for those in SHOWN_ELSEWHERE."""
+    for step in STEPS.values():
+        if step.name not in SHOWN_ELSEWHERE:
+            register(app, step.name, landing=LANDING in step.arguments, panel=PANEL, step=step)(command_of(step))
     register(app, "quarantine", panel=PANEL)(quarantine)
 
 
-def ingest(
-    call: Call,
-    collection: CollectionArgument,
-    lower: LowerOption = None,
-    upper: UpperOption = None,
-    date: DateOption = None,
-    first: FromOption = None,
-    last: ToOption = None,
-    spark: SparkOption = LOCAL_SPARK,
-) -> None:
-    """Read the delta files of data intervals. Each file is counted once, however often this is run.
+def command_of(step: Step) -> Callable[..., None]:
+    """The command of a step, as a function with its parameters."""
 
-    Example: tidemark ingest flights --from 2013-01-01 --to 2013-01-07
-    """
-    from tidemark.jobs.ingest import ingest as step
+    def command(call: Call, collection: str, **options: Any) -> None:
+        spark = options.pop("spark", LOCAL_SPARK)
+        span = tuple(options.pop(name, None) for name in SPAN)
+        given = {**options, **({LANDING.name: call.landing} if LANDING in step.arguments else {})}
+        job = call.job(collection, spark=spark, step=step.name)
+        perform(call, job, step, span, step.values(given))
 
-    landing = call.landing
-    job = call.job(collection, spark=spark, step="ingest")
-    some = chosen(job.log.load().state.collection, lower, upper, date, first, last)
-    if not some:
-        raise UsageError("which interval? give --date 2013-01-02, --from and --to, or --lower and --upper")
-    _run(call, job, "ingest", some, lambda job, interval: step(job, interval, landing_root=landing))
-
-
-def gate(
-    call: Call,
-    collection: CollectionArgument,
-    gate: Annotated[Gate, typer.Argument(metavar="GATE", help="unsealed, frontier, trace or compaction.")],
-    spark: SparkOption = LOCAL_SPARK,
-) -> None:
-    """Check what a gate has not vouched for yet: unsealed, frontier, trace or compaction."""
-    from tidemark.jobs.gate import gate as step
-
-    job = call.job(collection, spark=spark, step="gate")
-    with output.working(f"{gate} gate of {collection}"):
-        result = step(job, gate)
-    show(call, job, {"step": "gate", "collection": collection, **result}, [result])
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    own = [inspect.Parameter("collection", keyword, annotation=CollectionArgument)]
+    own += [as_parameter(argument) for argument in declared(step).values() if argument.required]
+    if step.intervals not in (Intervals.UNUSED, Intervals.NONE):
+        own += [inspect.Parameter(name, keyword, annotation=of, default=None) for name, of in SPAN.items()]
+    own += [as_parameter(argument) for argument in declared(step).values() if not argument.required]
+    if step.reads_data:
+        own.append(inspect.Parameter("spark", keyword, annotation=SparkOption, default=LOCAL_SPARK))
+    command.__name__ = step.name
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
+    call = inspect.Parameter("call", inspect.Parameter.POSITIONAL_ONLY)
+    command.__signature__ = inspect.Signature([call, *own])  # type: ignore[attr-defined]
+    return command
 
 
-def seal(
-    call: Call,
-    collection: CollectionArgument,
-    lower: LowerOption = None,
-    upper: UpperOption = None,
-    date: DateOption = None,
-    first: FromOption = None,
-    last: ToOption = None,
-) -> None:
-    """Promise that no more comes below a frontier: the interval's end; without one, all ingested without a hole."""
-    from tidemark.jobs.seal import seal as step
-
-    job = call.job(collection, step="seal")
-    state = job.log.load().state
-    some = chosen(state.collection, lower, upper, date, first, last) or [_complete(state)]
-    _run(call, job, "seal", some, step)
+def perform(call: Call, job: Job, step: Step, span: Span, values: Mapping[str, Any]) -> None:
+    """Do a step for the intervals that the options name, and show what came of it."""
+    if step.intervals in (Intervals.EACH, Intervals.SEVERAL, Intervals.NAMES_RUN):
+        state = job.log.load().state
+        some = chosen(state.collection, *span) or _all(step, state)
+        return _run(call, job, step.name, some, lambda job, interval: step.function(job, interval, **values))
+    within_span = {}
+    if step.intervals is Intervals.CHOICE:
+        within_span = {"intervals": within(job.log.load().state.collection, *span)}
+    about = " ".join([*(str(values[a.parameter]) for a in step.arguments if a.required), step.name])
+    with output.working(f"{about} of {call.collection}"):
+        result = step.function(job, **within_span, **values)
+    show(call, job, {"step": step.name, "collection": call.collection, **result}, [result])
 
 
-def drain(
-    call: Call,
-    collection: CollectionArgument,
-    lower: LowerOption = None,
-    upper: UpperOption = None,
-    date: DateOption = None,
-    first: FromOption = None,
-    last: ToOption = None,
-    spark: SparkOption = LOCAL_SPARK,
-) -> None:
-    """Move all that is sealed into the trace. The interval only names the run."""
-    from tidemark.jobs.drain import drain as step
-
-    job = call.job(collection, spark=spark, step="drain")
-    state = job.log.load().state
-    some = chosen(state.collection, lower, upper, date, first, last) or [_everything(state)]
-    _run(call, job, "drain", some, step)
-
-
-def compact(
-    call: Call,
-    collection: CollectionArgument,
-    lower: LowerOption = None,
-    upper: UpperOption = None,
-    date: DateOption = None,
-    first: FromOption = None,
-    last: ToOption = None,
-    spark: SparkOption = LOCAL_SPARK,
-) -> None:
-    """Move `since` by the retention, then run every compaction that is due. The interval only names the run."""
-    from tidemark.jobs.compact import compact as step
-
-    job = call.job(collection, spark=spark, step="compact")
-    state = job.log.load().state
-    some = chosen(state.collection, lower, upper, date, first, last) or [_everything(state)]
-    _run(call, job, "compact", some, step)
+def _all(step: Step, state: Arrangement) -> list[Interval]:
+    """What a step is about where nobody says for which intervals. UsageError where it must be said."""
+    if step.intervals is Intervals.SEVERAL:
+        return [_complete(state)]
+    if step.intervals is Intervals.NAMES_RUN:
+        return [_everything(state)]
+    raise UsageError("which interval? give --date 2013-01-02, --from and --to, or --lower and --upper")
 
 
 def quarantine(call: Call, collection: CollectionArgument, batch: BatchArgument) -> None:
@@ -163,7 +122,13 @@ def _next(state: Arrangement) -> str:
     return next_step(state)
 
 
-def _run(call: Call, job: Job, name: str, intervals: Sequence[Interval], step: Step) -> None:
+def _run(
+    call: Call,
+    job: Job,
+    name: str,
+    intervals: Sequence[Interval],
+    step: Callable[[Job, Interval], dict[str, Any]],
+) -> None:
     """The step for each interval in turn. What was done before one fails is shown, too."""
     failed = True
     try:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
-import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidemark import __version__
 from tidemark.errors import MAX_LINE, RETRY_SAFE, InvalidUsage, TidemarkError, shortened
 from tidemark.jobs.job import Job, Runner, collection_store, fresh_id, writer_name
+from tidemark.jobs.step import Argument, Intervals, Step
+from tidemark.jobs.steps import step_of
 from tidemark.model.collection import Gate
-from tidemark.model.instant import parse_duration, parse_instant
+from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
 from tidemark.quality.results import ran
 from tidemark.storage.log import StateLog
-
-STEPS = ("ingest", "seal", "drain", "compact", "gate", "replay", "collect", "audit")
-WHOLE = ("replay", "collect", "audit")
-"""Steps of the collection as a whole: their runs have no interval."""
 
 
 class NeedsSpark(BaseException):
@@ -28,36 +26,42 @@ class NeedsSpark(BaseException):
 
 
 def parser(step: str) -> argparse.ArgumentParser:
-    """The arguments of one app."""
-    arguments = argparse.ArgumentParser(prog=f"{step}.py", description=__doc__)
+    """The arguments of one app, as its step declares them. InvalidUsage if there is no such step."""
+    declared = step_of(step)
+    arguments = argparse.ArgumentParser(prog=f"{step}.py", description=inspect.cleandoc(declared.help))
     arguments.add_argument("--root", required=True, help="where collections live: a path or s3://bucket/prefix")
     arguments.add_argument("--collection", required=True)
-    if step not in WHOLE:
-        within: dict[str, Any] = {"required": True, "type": parse_instant}
-        arguments.add_argument("--lower", **within, help="start of the data interval (ISO or µs)")
-        arguments.add_argument("--upper", **within, help="end of the data interval, exclusive")
+    if declared.intervals.of_run:
+        arguments.add_argument("--lower", **_TIME, required=True, help="start of the data interval (ISO or µs)")
+        arguments.add_argument("--upper", **_TIME, required=True, help="end of the data interval, exclusive")
+    elif declared.intervals is Intervals.CHOICE:
+        arguments.add_argument("--lower", **_TIME, help="only what came with intervals from here (ISO or µs)")
+        arguments.add_argument("--upper", **_TIME, help="and below here")
     arguments.add_argument("--attempt", default=None, help="fencing token: the newest attempt at a step wins")
-    if step == "ingest":
-        arguments.add_argument("--landing", default=os.environ.get("TIDEMARK_LANDING", ""))
-        arguments.add_argument(
-            "--file", default=None, help="collection file: creates or redefines the collection first"
-        )
-    if step == "gate":
-        arguments.add_argument("--gate", required=True, type=Gate, choices=list(Gate))
-    if step == "replay":
-        within = {"default": None, "type": parse_instant}
-        arguments.add_argument("--lower", **within, help="only what came with intervals from here (ISO or µs)")
-        arguments.add_argument("--upper", **within, help="and below here")
-        arguments.add_argument("--path", default=None, help="only of files whose path holds this")
-        arguments.add_argument("--as-now", action="store_true", help="what happened too long ago applies at the seal")
-    if step == "collect":
-        arguments.add_argument(
-            "--keep-versions",
-            type=parse_duration,
-            default=parse_duration(os.environ.get("TIDEMARK_KEEP_VERSIONS") or "7d"),
-            help="how long superseded versions stay loadable, as 7d or 12h (TIDEMARK_KEEP_VERSIONS)",
-        )
+    if declared.declares:
+        arguments.add_argument("--file", help="collection file: creates or redefines the collection first")
+    for argument in declared.arguments:
+        arguments.add_argument(argument.option, dest=argument.name, **_options(argument))
     return arguments
+
+
+_TIME: dict[str, Any] = {"type": parse_instant, "default": None}
+
+
+def _options(argument: Argument) -> dict[str, Any]:
+    told = {"help": argument.help + (f" ({argument.environ})" if argument.environ else "")}
+    if argument.flag:
+        return {**told, "action": "store_true"}
+    choices = {"choices": list(argument.choices)} if argument.choices else {"metavar": argument.metavar}
+    # What the environment may give is asked for when the step is run: by then its message can say so.
+    required = argument.required and argument.environ is None
+    return {
+        **told,
+        **choices,
+        "type": argument.parse,
+        "default": argument.value(argument.initial()),
+        "required": required,
+    }
 
 
 def main(step: str, argv: Sequence[str]) -> int:
@@ -124,9 +128,40 @@ def without_spark(step: str, argv: Sequence[str]) -> dict[str, Any] | None:
 
 
 def run(step: str, args: argparse.Namespace, runner: Callable[[], Runner]) -> dict[str, Any]:
-    """Call the step's job with parsed arguments."""
+    """Call the step's job with parsed arguments. What no gate has vouched for by then is gated first (`gated`)."""
+    declared = step_of(step)
     job = open_job(args.root, args.collection, runner, attempt=args.attempt)
-    return {"step": step, "collection": args.collection, **_call(step, job, args)}
+    values, interval = declared.values(vars(args)), _interval(declared, args)
+    if declared.declares and args.file:
+        from tidemark.jobs.init import declare
+
+        declare(job, args.file)
+    result = gated(job, lambda: _called(declared, job, interval, values))
+    return {"step": step, "collection": args.collection, **result}
+
+
+def _interval(step: Step, args: argparse.Namespace) -> Interval | None:
+    """What --lower and --upper say. InvalidUsage for one without the other."""
+    if step.intervals is Intervals.NONE or (args.lower is None and args.upper is None):
+        return None
+    if args.lower is None or args.upper is None:
+        raise InvalidUsage("--lower and --upper belong together; give both")
+    return Interval(args.lower, args.upper)
+
+
+def _called(step: Step, job: Job, interval: Interval | None, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The job's answer, called with intervals as the step says."""
+    from tidemark.jobs.intervals import each_interval, scheduled
+
+    if step.intervals is Intervals.CHOICE:
+        return step.function(job, intervals=[interval] if interval else [], **values)
+    if interval is None or step.intervals is Intervals.UNUSED:
+        return step.function(job, **values)
+    if step.intervals is Intervals.EACH:
+        return each_interval(job, interval, lambda job, one: step.function(job, one, **values))
+    if step.intervals is Intervals.SEVERAL:  # but it must end where one of them does
+        scheduled(job.log.load().state.collection, interval)
+    return step.function(job, interval, **values)
 
 
 def open_job(root: str, collection: str, runner: Callable[[], Runner], *, attempt: str | None = None) -> Job:
@@ -156,52 +191,6 @@ def spark_runner(step: str, args: argparse.Namespace) -> Runner:
     from tidemark.spark.session import session
 
     return SparkRunner(session(f"tidemark {step} {args.collection}"), collection_store(args.root, args.collection).url)
-
-
-def _call(step: str, job: Job, args: argparse.Namespace) -> dict[str, Any]:
-    if step == "collect":
-        from tidemark.jobs.collect import collect
-
-        return collect(job, keep=args.keep_versions).summary()
-    if step == "audit":
-        from tidemark.jobs.verify import audit
-
-        return audit(job)
-    if step == "replay":
-        from tidemark.jobs.replay import replay
-
-        if (args.lower is None) != (args.upper is None):
-            raise InvalidUsage("--lower and --upper belong together; give both")
-        some = [] if args.lower is None else [Interval(args.lower, args.upper)]
-        return replay(job, intervals=some, path=args.path, as_now=args.as_now)
-    interval = Interval(args.lower, args.upper)
-    if step == "ingest":
-        from tidemark.jobs.ingest import ingest
-        from tidemark.jobs.init import declare
-        from tidemark.jobs.intervals import each_interval
-
-        if args.file:
-            declare(job, args.file)
-        if not args.landing:
-            raise InvalidUsage("no landing: pass --landing or set TIDEMARK_LANDING")
-        return each_interval(job, interval, lambda job, one: ingest(job, one, landing_root=args.landing))
-    if step == "seal":
-        from tidemark.jobs.intervals import scheduled
-        from tidemark.jobs.seal import seal
-
-        scheduled(job.log.load().state.collection, interval)  # it may be several, but must end where one of them does
-        return gated(job, lambda: seal(job, interval))
-    if step == "drain":
-        from tidemark.jobs.drain import drain
-
-        return gated(job, lambda: drain(job, interval))
-    if step == "compact":
-        from tidemark.jobs.compact import compact
-
-        return gated(job, lambda: compact(job, interval))
-    from tidemark.jobs.gate import gate
-
-    return gate(job, args.gate)
 
 
 def gated(job: Job, step: Callable[[], dict[str, Any]], *, rounds: int = 5) -> dict[str, Any]:

@@ -140,6 +140,11 @@ def collect(
     raise Contention(f"{ROUNDS} other collectors wrote a plan first; run the step again")
 
 
+def collected(job: Job, *, keep: int) -> dict[str, Any]:
+    """As `collect` with its ordinary graces: the report's summary, as a step of a run."""
+    return collect(job, keep=keep).summary()
+
+
 class _Search:
     """One look at what a collection holds and names."""
 

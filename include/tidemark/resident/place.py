@@ -25,10 +25,7 @@ MAX_SOCKET_PATH = 107
 FIRST = (
     *("pyspark.sql.functions", "pyspark.sql.pandas.types", "pyarrow.parquet", "pyarrow.fs", "pandas"),
     *("tidemark.spark.runner", "tidemark.spark.session", "tidemark.arrow.kernels", "tidemark.arrow.schema"),
-    *(
-        f"tidemark.jobs.{name}"
-        for name in ("app", "init", "ingest", "seal", "drain", "compact", "gate", "collect", "verify")
-    ),
+    "tidemark.jobs.warm",
 )
 """What the apps import anyway."""
 LATER = ("tidemark.quality.warm",)

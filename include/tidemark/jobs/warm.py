@@ -1,0 +1,6 @@
+"""Imports what the steps import: a warm server does it once, before its first run (resident/place.py)."""
+
+from tidemark.jobs import app, init
+from tidemark.jobs.steps import STEPS
+
+MODULES = (app, init, *(step.module for step in STEPS.values()))
