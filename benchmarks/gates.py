@@ -36,8 +36,8 @@ from tidemark.plan.gate import plan_gate
 from tidemark.quality import prepared
 from tidemark.quality.evidence import Evidence
 from tidemark.quality.expectations import OwnerExpectation, owner_expectations
+from tidemark.quality.gates import GATES
 from tidemark.quality.rows import pandas_rows
-from tidemark.quality.suites import SUITES
 from tidemark.quality.validation import Validator
 
 DAYS = 12
@@ -99,7 +99,7 @@ def _figures(gate: Gate, spent: dict[str, list[float]]) -> dict[str, Any]:
     """Seconds; `first` is the first day's gate, which prepares its expectations, and is in no median."""
     owners = len(QUALITY) if gate is Gate.UNSEALED else 0
     later = {what: round(median(seconds[1:]), 5) for what, seconds in spent.items()}
-    return {"checks": len(SUITES[gate]) + owners, "first": round(spent["gate"][0], 5), **later}
+    return {"checks": len(GATES[gate].rules) + owners, "first": round(spent["gate"][0], 5), **later}
 
 
 def _steps(bench: Bench, interval: Interval, table: pa.Table) -> Iterator[Gate]:
@@ -141,13 +141,13 @@ def _judged(looked: Looked) -> dict[str, float]:
 
 
 def _by_great_expectations(looked: Looked) -> list[bool]:
-    verdicts = Validator().judge_evidence(SUITES[looked.evidence.gate], looked.evidence)
+    verdicts = Validator().judge_evidence(GATES[looked.evidence.gate].rules, looked.evidence)
     verdicts += Validator().judge_rows(looked.owners, looked.frame) if looked.owners else []
     return [verdict.passed for verdict in verdicts]
 
 
 def _plainly(looked: Looked) -> list[bool]:
-    rules = [(rule.expectation, rule.arguments) for rule in SUITES[looked.evidence.gate]]
+    rules = [(rule.expectation, rule.arguments) for rule in GATES[looked.evidence.gate].rules]
     owners = [(owner.name, owner.judged) for owner in looked.owners]
     told = [all(_holds(name, of, row) for row in looked.evidence.rows) for name, of in rules]
     for name, of in owners:

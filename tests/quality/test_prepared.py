@@ -24,9 +24,9 @@ from tidemark.model.evolution import evolved
 from tidemark.quality import prepared
 from tidemark.quality.evidence import Evidence
 from tidemark.quality.expectations import OwnerExpectation, owner_expectations
+from tidemark.quality.gates import GATES
 from tidemark.quality.judge import judge_invariants
 from tidemark.quality.rows import pandas_rows
-from tidemark.quality.suites import SUITES
 from tidemark.quality.validation import Validator, Verdict
 from tidemark.storage import parts_table
 
@@ -225,4 +225,4 @@ def test_a_rule_that_failed_nowhere_in_particular_failed_for_every_batch() -> No
     rows = tuple(SOUND[Gate.TRACE] | {"batch": batch} for batch in ("b0", "b1"))
     results = judge_invariants(Vague(), collection(), Evidence(Gate.TRACE, rows), lambda batch, clauses: ())
     assert [(one.rule, one.batch) for one in results if not one.passed] == [("schema", "b0"), ("schema", "b1")]
-    assert len(results) == 2 * len(SUITES[Gate.TRACE])
+    assert len(results) == 2 * len(GATES[Gate.TRACE].rules)

@@ -7,9 +7,9 @@ import pytest
 from tests.quality.support import collection
 from tidemark.model.collection import Gate
 from tidemark.quality.evidence import Evidence, Row
+from tidemark.quality.gates import GATES
 from tidemark.quality.judge import judge_invariants
 from tidemark.quality.report import RuleResult
-from tidemark.quality.suites import SUITES
 from tidemark.quality.validation import Validator
 
 pytestmark = pytest.mark.quality
@@ -127,7 +127,7 @@ def failed(gate: Gate, *rows: Row) -> list[RuleResult]:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {gate: [rule.name for rule in rules] for gate, rules in SUITES.items()} == {
+    assert {gate: [rule.name for rule in judgement.rules] for gate, judgement in GATES.items()} == {
         gate: list(rules) for gate, rules in BROKEN.items()
     }
 

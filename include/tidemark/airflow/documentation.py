@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from tidemark.jobs.step import Step
 from tidemark.model.collection import Collection, Column, Gate, Landed
 from tidemark.model.instant import MAX_TIME, format_instant
+from tidemark.quality.gates import GATES
 
 SAFE = "Safe to run again, any time: it is idempotent, and does only what is left to do."
 
@@ -24,13 +25,12 @@ def step_doc(step: Step) -> str:
 
 _OPEN = "**Data docs** shows what this run found. If it fails, the failing rows too, and nothing behind it runs."
 
-GATE_DOCS: Mapping[Gate, str] = {
-    Gate.UNSEALED: f"Schema, nulls, time bounds, late share, volume, and the collection's own expectations. {_OPEN} "
-    "`tidemark quarantine`, mend the file, clear the run.",
-    Gate.FRONTIER: f"The seal only advances, over no hole, and over no batch without a certificate. {_OPEN}",
-    Gate.TRACE: f"The trace is sorted, consolidated and within its bounds, its rows and sums as recorded. {_OPEN}",
-    Gate.COMPACTION: f"The output's sum is its inputs', levels do not rise, the debt is bounded. {_OPEN}",
-}
+
+def gate_doc(gate: Gate) -> str:
+    """What a gate's task checks, and what to do when it fails."""
+    judgement = GATES[gate]
+    return " ".join(filter(None, (judgement.checks, _OPEN, judgement.mend)))
+
 
 _FRONTIERS = (
     "Frontiers: complete below **seal**, in the trace below **trace_upper**, readable from **since** on. "

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from tidemark.airflow import settings
 from tidemark.airflow.app_operator import AppOperator
-from tidemark.airflow.documentation import GATE_DOCS, step_doc
+from tidemark.airflow.documentation import gate_doc, step_doc
 from tidemark.airflow.landing import landing_of_run
 from tidemark.airflow.launch import InputNotReady
 from tidemark.airflow.links import DataDocsLink
@@ -254,6 +254,6 @@ def step_and_gate(
     ]
     if declared.gate is not None:
         gate = declared.gate
-        tasks.append(GateOperator(task_id=f"gate_{gate}", place=place, gate=gate, doc_md=GATE_DOCS[gate], **overrides))
+        tasks.append(GateOperator(task_id=f"gate_{gate}", place=place, gate=gate, doc_md=gate_doc(gate), **overrides))
         tasks[0] >> tasks[1]
     return tasks

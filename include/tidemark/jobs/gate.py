@@ -15,13 +15,13 @@ from tidemark.jobs.job import Job, Proposal, Runner
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.change import Certified
-from tidemark.model.collection import Gate
+from tidemark.model.collection import Covers, Gate
 from tidemark.model.ledger import LedgerEntry
 from tidemark.plan.gate import GateRequest, plan_gate
 from tidemark.plan.tasks import InspectTask
-from tidemark.quality import evidence
-from tidemark.quality.evidence import Evidence, Found
+from tidemark.quality.evidence import Found
 from tidemark.quality.expectations import OwnerExpectation, owner_expectations
+from tidemark.quality.gates import GATES, Seen
 from tidemark.quality.report import GateReport, rendered
 from tidemark.storage import ledger, parts_table
 from tidemark.storage.log import Head
@@ -96,7 +96,7 @@ def _examine(job: Job, head: Head, request: GateRequest) -> GateReport:
     if request.upper is None and not with_data:
         # What metadata can say of a batch without data, the state checked when it was loaded.
         return report
-    owners = owner_expectations(collection) if request.gate is Gate.UNSEALED else ()
+    owners = owner_expectations(collection) if request.gate.covers is Covers.UNSEALED else ()
     runner = job.runner() if with_data else None
     found = _inspected(job, runner, head.state, with_data) if runner else {}
     report = _judged(job, head, request, report, found, owners, runner)
@@ -141,10 +141,11 @@ def _judged(
 
     collection, validator = head.state.collection, Validator()
     facts = {batch.id for batch in request.unsealed if collection.kind.facts_in(batch)}
+    evidence = GATES[request.gate].evidence(Seen(head.state, request, found, lambda: _recent(job, head.state)))
     results = judge_invariants(
         validator,
         collection,
-        _evidence(job, head, request, found),
+        evidence,
         lambda batch, clauses: (
             matching_rows(job.store, found[batch].parts, clauses, collection, facts=batch in facts) if batch else ()
         ),
@@ -154,17 +155,6 @@ def _judged(
         with _rows(job, runner, head.state, batch, found[batch.id]) as frame:
             results += judge_owners(validator, collection, batch.id, owners, frame, store=job.store, parts=parts)
     return replace(report, results=tuple(results))
-
-
-def _evidence(job: Job, head: Head, request: GateRequest, found: dict[str, Found]) -> Evidence:
-    state = head.state
-    if request.gate is Gate.UNSEALED:
-        return evidence.unsealed_evidence(state, request, found, _recent(job, state))
-    if request.gate is Gate.FRONTIER:
-        return evidence.frontier_evidence(state, request)
-    if request.gate is Gate.TRACE:
-        return evidence.trace_evidence(state, request, found)
-    return evidence.compaction_evidence(state, request, found)
 
 
 def _recent(job: Job, state: Arrangement) -> tuple[LedgerEntry, ...]:

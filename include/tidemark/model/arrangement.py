@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tidemark.model import invariants
 from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
-from tidemark.model.collection import Collection, Gate
+from tidemark.model.collection import Collection, Covers, Gate
 from tidemark.model.dump import Dump
 from tidemark.model.frontier import CompactionFunction, Rung
 from tidemark.model.interval import Interval, IntervalSet
@@ -180,18 +180,17 @@ class Arrangement:
 
     def is_vouched(self, batch: UnsealedBatch | TraceBatch) -> bool:
         """Whether a certificate under the current suite covers the batch."""
-        if isinstance(batch, UnsealedBatch):
-            suites = {self.collection.suite(Gate.UNSEALED)}
-        else:
-            suites = {self.collection.suite(Gate.TRACE), self.collection.suite(Gate.COMPACTION)}
+        suites = self._suites(Covers.UNSEALED if isinstance(batch, UnsealedBatch) else Covers.TRACE)
         return any(c.batch == batch.id and c.suite in suites for c in self.certificates)
 
     @property
     def vouched_upper(self) -> int:
         """Up to where the frontier gate has vouched under the current suite."""
-        if self.vouched and self.vouched.suite == self.collection.suite(Gate.FRONTIER):
-            return self.vouched.upper
-        return 0
+        return self.vouched.upper if self.vouched and self.vouched.suite in self._suites(Covers.FRONTIER) else 0
+
+    def _suites(self, kind: Covers) -> set[str]:
+        """The current suites of the gates that cover a kind of thing."""
+        return {self.collection.suite(gate) for gate in Gate if gate.covers is kind}
 
     def fence(self, step: str, interval: Interval) -> str | None:
         """The token of the newest attempt at a step of an interval, or None."""

@@ -118,13 +118,36 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+class Covers(StrEnum):
+    """What a gate certifies: unsealed batches, the frontier, or trace batches."""
+
+    UNSEALED = "unsealed"
+    FRONTIER = "frontier"
+    TRACE = "trace"
+
+
 class Gate(StrEnum):
-    """The checks between the steps; each leaves a certificate the next step needs."""
+    """The checks between the steps; each leaves a certificate the next step needs. What has been certified by one of
+    those that cover its kind needs no other. What each looks at is declared in quality/gates.py."""
 
     UNSEALED = "unsealed"
     FRONTIER = "frontier"
     TRACE = "trace"
     COMPACTION = "compaction"
+
+    @property
+    def covers(self) -> Covers:
+        """What it certifies."""
+        return COVERED[self]
+
+
+COVERED = {
+    Gate.UNSEALED: Covers.UNSEALED,
+    Gate.FRONTIER: Covers.FRONTIER,
+    Gate.TRACE: Covers.TRACE,
+    Gate.COMPACTION: Covers.TRACE,
+}
+"""What each gate certifies."""
 
 
 @dataclass(frozen=True)
@@ -343,6 +366,6 @@ class Collection:
 
     def suite(self, gate: Gate) -> str:
         """The fingerprint of the suite a gate runs: another one when the built-in or the owner's checks change."""
-        owners = self.quality if gate is Gate.UNSEALED else ()
+        owners = self.quality if gate.covers is Covers.UNSEALED else ()
         text = json.dumps([SUITES_VERSION, gate, owners], separators=(",", ":"))
         return f"{gate}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

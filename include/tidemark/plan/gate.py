@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import TraceBatch, UnsealedBatch
-from tidemark.model.collection import Gate
+from tidemark.model.collection import Covers, Gate
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class GateRequest:
 def plan_gate(state: Arrangement, gate: Gate) -> GateRequest | None:
     """The batches or the frontier that the gate has not vouched for yet; None if all is vouched for."""
     suite = state.collection.suite(gate)
-    if gate is Gate.FRONTIER:
+    if gate.covers is Covers.FRONTIER:
         return GateRequest(gate, suite, upper=state.seal) if state.seal > state.vouched_upper else None
-    if gate is Gate.UNSEALED:
+    if gate.covers is Covers.UNSEALED:
         unsealed = tuple(batch for batch in state.pending if not state.is_vouched(batch))
         return GateRequest(gate, suite, unsealed=unsealed) if unsealed else None
     trace = tuple(batch for batch in state.trace if not state.is_vouched(batch))

@@ -11,9 +11,10 @@ from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
 from tidemark.quality.evidence import Evidence, Row
 from tidemark.quality.expectations import OwnerExpectation
+from tidemark.quality.gates import GATES
 from tidemark.quality.report import RuleResult
 from tidemark.quality.rows import MAX_ROWS, held, matching_rows, rows_at, shortened
-from tidemark.quality.suites import SUITES, Clause, Rule
+from tidemark.quality.suites import Clause, Rule
 from tidemark.quality.validation import Validator, Verdict
 from tidemark.quality.wording import Wording, by_column, plain_text, written
 from tidemark.storage.store import ObjectStore
@@ -29,7 +30,7 @@ def judge_invariants(
     find: Callable[[str, Sequence[Clause]], tuple[dict[str, Any], ...]],
 ) -> list[RuleResult]:
     """Each rule of the gate's suite for each row of the evidence. `find` fetches rows of a batch by query."""
-    rules = SUITES[evidence.gate]
+    rules = GATES[evidence.gate].rules
     verdicts = validator.judge_evidence(rules, evidence)
     return [
         _invariant(rule, verdict, at, row, collection, find)

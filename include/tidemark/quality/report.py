@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidemark.model.collection import Gate
+from tidemark.quality.gates import GATES
 from tidemark.quality.suites import CRITICAL
 
 if TYPE_CHECKING:
@@ -14,13 +15,6 @@ if TYPE_CHECKING:
 
 SHORT_ID = 12
 """Characters of a batch's id shown to people; commands take any unambiguous beginning."""
-
-_WAYS_OUT = {
-    Gate.UNSEALED: "`tidemark quarantine {collection} {batch}`, mend the file, run again",
-    Gate.FRONTIER: "ingest what is missing and pass the unsealed gate, run again",
-    Gate.TRACE: "nothing of it was published; look with `tidemark verify {collection} --data`",
-    Gate.COMPACTION: "nothing of it was published; look with `tidemark verify {collection} --data`",
-}
 
 
 @dataclass(frozen=True)
@@ -83,7 +77,7 @@ class GateReport:
         about = f" of batch {first.batch[:SHORT_ID]}" if first.batch else ""
         more = f" (and {len(self.failures) - 1} more)" if len(self.failures) > 1 else ""
         page = f"; see {self.docs}" if self.docs else ""
-        way_out = _WAYS_OUT[self.gate].format(collection=self.collection, batch=first.batch[:SHORT_ID])
+        way_out = GATES[self.gate].out(self.collection, first.batch[:SHORT_ID])
         return f"{self.gate} gate of {self.collection}: {first.rule}{about}: {first.message}{more}{page}; {way_out}"
 
     def with_docs(self, page: str | None) -> GateReport:

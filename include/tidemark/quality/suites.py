@@ -1,5 +1,5 @@
-"""The built-in suites: which expectation over the evidence states which invariant, and how a failure
-reads."""
+"""The built-in rules: which expectation over the evidence states which invariant, and how a failure reads. Which gate
+has which of them is declared in gates.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tidemark.model.collection import Collection, Gate
+from tidemark.model.collection import Collection
 from tidemark.quality.evidence import Row
 
 CRITICAL = "critical"
@@ -104,7 +104,7 @@ _STORED = (
     _none("sorted", "rows_out_of_order", "out of order, {rows_out_of_order} times"),
 )
 
-_UNSEALED = (
+UNSEALED = (
     *_STORED,
     _equal("times as recorded", "times", "holds times {times}, {times_recorded} was recorded"),
     _equal(
@@ -139,7 +139,7 @@ _UNSEALED = (
     ),
 )
 
-_FRONTIER = (
+FRONTIER = (
     _at_least("seal only advances", "seal", "floor", "the seal {seal} is behind {floor}, which was promised before"),
     Rule(
         "no hole below the seal",
@@ -155,7 +155,7 @@ _FRONTIER = (
     ),
 )
 
-_TRACE = (
+TRACE = (
     *_STORED,
     Rule(
         "parts disjoint",
@@ -202,8 +202,8 @@ _TRACE = (
     _at_least("levels do not rise", "level_of_older", "level", "is of level {level} after one of {level_of_older}"),
 )
 
-_COMPACTION = (
-    *_TRACE,
+COMPACTION = (
+    *TRACE,
     Rule(
         "live batches",
         "expect_column_pair_values_a_to_be_greater_than_b",
@@ -223,10 +223,3 @@ _COMPACTION = (
         WARNING,
     ),
 )
-
-SUITES: dict[Gate, tuple[Rule, ...]] = {
-    Gate.UNSEALED: _UNSEALED,
-    Gate.FRONTIER: _FRONTIER,
-    Gate.TRACE: _TRACE,
-    Gate.COMPACTION: _COMPACTION,
-}

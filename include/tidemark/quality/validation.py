@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from tidemark.quality.conditions import Condition, pandas_mask, spark_column
 from tidemark.quality.evidence import Evidence, Row
 from tidemark.quality.expectations import CATALOGUE, OwnerExpectation
+from tidemark.quality.gates import GATES
 from tidemark.quality.prepared import Asked, evaluate, is_pandas, make_ready
-from tidemark.quality.suites import SUITES, Rule
+from tidemark.quality.suites import Rule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,9 +44,9 @@ class Validator:
         forks judge without delay."""
         for name in CATALOGUE:
             make_ready(name)
-        for gate, rules in SUITES.items():
-            figures = dict.fromkeys((name for rule in rules for name in rule.figures), 0)
-            self.judge_evidence(rules, Evidence(gate, (figures,)))
+        for gate, judgement in GATES.items():
+            figures = dict.fromkeys((name for rule in judgement.rules for name in rule.figures), 0)
+            self.judge_evidence(judgement.rules, Evidence(gate, (figures,)))
 
     def judge_evidence(self, rules: Sequence[Rule], evidence: Evidence) -> list[Verdict]:
         """Each rule over the evidence, in order; `positions` are rows of the evidence."""

@@ -19,7 +19,7 @@ from tidemark.model.batch import Description
 from tidemark.model.frontier import EMPTY, CompactionFunction
 from tidemark.model.invariants import Rule, Violation
 from tidemark.model.update import Update, advance, consolidate
-from tidemark.quality.suites import SUITES
+from tidemark.quality.gates import GATES
 
 pytestmark = pytest.mark.pure
 
@@ -183,7 +183,7 @@ def test_states_and_batches_refuse_to_be_wrong(wrong, rule: Rule):
 
 
 def test_gates_call_the_rules_they_judge_by_the_same_names():
-    named = {rule.name for suite in SUITES.values() for rule in suite}
+    named = {rule.name for gate in GATES.values() for rule in gate.rules}
     assert named & set(Rule) == {
         Rule.ABOVE_THE_TRACE,
         Rule.CONSOLIDATED,

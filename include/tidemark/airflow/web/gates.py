@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tidemark.airflow.web.outcome import now_of
-from tidemark.airflow.web.page import Markup, Page, document, joined, table, tag
+from tidemark.airflow.web.page import Markup, Page, document, joined, table, tag, with_commands
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.collection import Gate
 from tidemark.model.instant import format_instant
+from tidemark.quality.gates import way_out
 from tidemark.quality.results import ResultName
 from tidemark.quality.suites import CRITICAL
 
@@ -110,14 +110,11 @@ def _way_out(found: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> l
         return [tag("p", "The way out: mend ", tag("code", "quality"), " in the collection's file, clear the run.")]
     if not critical:
         return []
-    if found.get("gate") == Gate.FRONTIER:
-        return [tag("p", "The way out: ingest what is missing, pass the unsealed gate, clear the run.")]
-    if found.get("gate") != Gate.UNSEALED:
-        look = tag("code", f"tidemark verify {name} --data")
-        return [tag("p", "Nothing of it was published. Look with ", look, ".")]
-    batches = sorted({str(result.get("batch"))[:12] for result in critical})
-    commands = [tag("code", f"tidemark quarantine {name} {batch}") for batch in batches]
-    return [tag("p", "The way out: ", command, ", mend the file, clear the run.") for command in commands]
+    ways = dict.fromkeys(
+        way_out(str(found.get("gate")), name, str(result.get("batch"))[:12], again="clear the run")
+        for result in sorted(critical, key=lambda result: str(result.get("batch")))
+    )
+    return [tag("p", "The way out: ", with_commands(way), ".") for way in ways if way]
 
 
 def _finding(result: Mapping[str, Any]) -> Markup:

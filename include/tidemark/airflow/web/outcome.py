@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.collection import Gate
+from tidemark.model.collection import Covers, Gate
 from tidemark.model.instant import format_instant
 
 SHOWN_BATCHES = 20
@@ -25,7 +25,7 @@ def now_of(found: Mapping[str, Any], state: Arrangement | None) -> list[Line]:
     """Sentences about the batches a kept result names, or about the frontier it was about; those that failed first."""
     if state is None:
         return [Line("the collection's state cannot be read now", "quiet")]
-    if found.get("gate") == Gate.FRONTIER:
+    if found.get("gate") in [gate for gate in Gate if gate.covers is Covers.FRONTIER]:
         return list(_frontier(found, state))
     failed = {str(result.get("batch")) for result in found["results"] if _stops(result)}
     batches = sorted(map(str, found["batches"]), key=lambda batch: (batch not in failed, batch))

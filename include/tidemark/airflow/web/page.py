@@ -62,6 +62,12 @@ def joined(parts: Iterable[str]) -> Markup:
     return Markup("".join(part if isinstance(part, Markup) else escape(part) for part in parts))
 
 
+def with_commands(text: str) -> Markup:
+    """Text in which commands stand between backticks."""
+    pieces = text.split("`")
+    return joined(tag("code", piece) if at % 2 else piece for at, piece in enumerate(pieces))
+
+
 @dataclass(frozen=True)
 class Page:
     """A whole page and the policy it is served under."""

@@ -1,0 +1,92 @@
+"""The gates. What each looks at, judges by and says to people is declared here and nowhere else; which step it stands
+behind is said by the step (jobs/steps.py), what it certifies by the law (`Gate` in model/collection.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.collection import Gate
+from tidemark.model.ledger import LedgerEntry
+from tidemark.plan.gate import GateRequest
+from tidemark.quality import suites
+from tidemark.quality.evidence import (
+    Evidence,
+    Found,
+    compaction_evidence,
+    frontier_evidence,
+    trace_evidence,
+    unsealed_evidence,
+)
+from tidemark.quality.suites import Rule
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What there is to judge by: the state, what the gate was asked to look at, what reading it found, by batch, and
+    `recent()`, the newest entries of the ledger, which are read only if asked for."""
+
+    state: Arrangement
+    request: GateRequest
+    found: Mapping[str, Found]
+    recent: Callable[[], Sequence[LedgerEntry]]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How one gate judges. `evidence` are the figures, `rules` what must hold of each row of them.
+
+    `checks` (Markdown) tells who finds its task in Airflow what it looks at, `mend` what to do there when it fails.
+    `way_out` stands at the end of a failure: `{collection}` and `{batch}` are its own, `{again}` is how the run is
+    repeated; commands stand between backticks.
+    """
+
+    rules: tuple[Rule, ...]
+    evidence: Callable[[Seen], Evidence]
+    checks: str
+    way_out: str
+    mend: str = ""
+
+    def out(self, collection: str, batch: str, *, again: str = "run again") -> str:
+        """The way out of a failure."""
+        return self.way_out.format(collection=collection, batch=batch, again=again)
+
+
+_LOOK = "nothing of it was published; look with `tidemark verify {collection} --data`"
+
+GATES: dict[Gate, Judgement] = {
+    Gate.UNSEALED: Judgement(
+        suites.UNSEALED,
+        lambda seen: unsealed_evidence(seen.state, seen.request, seen.found, seen.recent()),
+        checks="Schema, nulls, time bounds, late share, volume, and the collection's own expectations.",
+        way_out="`tidemark quarantine {collection} {batch}`, mend the file, {again}",
+        mend="`tidemark quarantine`, mend the file, clear the run.",
+    ),
+    Gate.FRONTIER: Judgement(
+        suites.FRONTIER,
+        lambda seen: frontier_evidence(seen.state, seen.request),
+        checks="The seal only advances, over no hole, and over no batch without a certificate.",
+        way_out="ingest what is missing and pass the unsealed gate, {again}",
+    ),
+    Gate.TRACE: Judgement(
+        suites.TRACE,
+        lambda seen: trace_evidence(seen.state, seen.request, seen.found),
+        checks="The trace is sorted, consolidated and within its bounds, its rows and sums as recorded.",
+        way_out=_LOOK,
+    ),
+    Gate.COMPACTION: Judgement(
+        suites.COMPACTION,
+        lambda seen: compaction_evidence(seen.state, seen.request, seen.found),
+        checks="The output's sum is its inputs', levels do not rise, the debt is bounded.",
+        way_out=_LOOK,
+    ),
+}
+"""Every gate's judgement."""
+
+
+def way_out(gate: str, collection: Any, batch: str, *, again: str) -> str:
+    """The way out of a failure of the gate called `gate`; nothing for one that is not known here."""
+    judgement = GATES.get(Gate(gate)) if gate in list(Gate) else None
+    return judgement.out(str(collection), batch, again=again) if judgement else ""

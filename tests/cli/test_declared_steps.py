@@ -1,0 +1,94 @@
+"""Every declared step has its command, and a step that is declared gets one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tests.cli.conftest import InProcess, Shell
+from tests.support import toy_step
+from tidemark.cli import app, steps
+from tidemark.cli.command import Settings, register
+from tidemark.jobs.steps import STEPS
+
+
+def words(group: Any, before: str = "") -> set[str]:
+    """The words of every command."""
+    found = set()
+    for name, command in group.commands.items():
+        found |= words(command, f"{before}{name} ") if hasattr(command, "commands") else {f"{before}{name}"}
+    return found
+
+
+def test_every_step_has_a_command() -> None:
+    commands = words(typer.main.get_command(app))
+    assert {steps.SHOWN_ELSEWHERE.get(name, name) for name in STEPS} <= commands
+    assert steps.SHOWN_ELSEWHERE.keys() <= STEPS.keys()
+
+
+@pytest.fixture
+def tally(events: Shell, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The commands made anew with `tally` declared (tests/support/toy_step.py), over a collection that exists."""
+    toy_step.declared(monkeypatch)
+    made = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]})
+    steps.add_to(made)
+
+    def told(*given: str) -> Any:
+        where = {"TIDEMARK_ROOT": str(events.root), "COLUMNS": "150", "TERM": "dumb"}
+        return CliRunner().invoke(made, list(given), obj=Settings(runner=InProcess), env=where)
+
+    return told
+
+
+def test_a_step_of_ones_own_is_a_command(tally: Any) -> None:
+    day = ("--date", "2024-01-02")
+    said = tally("tally", "events", "--least", "3", "--wait-for", "1h", "--aloud", *day, "--json")
+    assert said.exit_code == 0, said.output
+    told = json.loads(said.stdout)
+    (result,) = told["results"]
+    assert (told["step"], told["collection"], result["outcome"]) == ("tally", "events", "applied")
+    assert (result["at_least"], result["wait_for"], result["aloud"]) == (3, 3_600_000_000, True)
+    assert result["of"] == "[2024-01-02T00:00:00Z, 2024-01-03T00:00:00Z)"
+    plain = tally("tally", "events")
+    assert plain.exit_code == 0
+    assert "applied" in plain.stdout
+    assert "at least 1" in plain.stdout
+    assert "next: tidemark ingest events" in plain.stdout
+
+
+def test_its_help_is_its_declaration(tally: Any) -> None:
+    said = " ".join(tally("tally", "--help").stdout.replace("│", " ").split())
+    assert "Count the batches of a collection." in said
+    assert "--least COUNT Fewer are not counted. [env var: TOY_LEAST] [default: 1]" in said
+    assert "--wait-for DURATION How long to wait." in said
+    assert "--date DAY" in said
+    assert "--spark MASTER" in said
+    assert "tally Count the batches of a collection." in " ".join(tally("--help").stdout.replace("│", " ").split())
+    assert "unsealed|frontier|trace|compaction|counted" in tally("gate", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        (("--least", "many"), 1, "error: not a whole number: 'many'; write 7"),
+        (("--wait-for", "soon"), 1, "error: not a duration: 'soon'"),
+        (("--date", "2024-01-02", "--lower", "2024-01-01"), 2, "both name intervals; give one of them"),
+        (("--loud",), 2, "No such option"),
+    ],
+)
+def test_what_it_does_not_take_is_refused_in_one_line(tally: Any, given: tuple[str, ...], code: int, said: str) -> None:
+    answer = tally("tally", "events", *given)
+    assert (answer.exit_code, answer.stdout) == (code, "")
+    assert said in answer.stderr
+
+
+def test_a_command_that_lacks_an_argument_of_its_step_is_not_made() -> None:
+    def replay(call: Any, collection: str, path: str | None) -> None:
+        raise AssertionError
+
+    with pytest.raises(TypeError, match="replay does not take as_now, batch of step replay"):
+        register(typer.Typer(), "replay", step=STEPS["replay"])(replay)
