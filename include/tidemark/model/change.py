@@ -1,4 +1,8 @@
-"""Changes: what a commit records. The state at version N is the fold of the changes up to N (transition/)."""
+"""Changes: what a commit records. The state at version N is the fold of the changes up to N (transition/).
+
+Each is declared here with its fields, the `kind` it is stored under and its `words`, one line for the log. What it does
+is its transition's. docs/how-to/add-a-change-kind.md goes through one.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,12 @@ from tidemark.model.arrangement import Fence, Hold, LedgerRun
 from tidemark.model.batch import PartsTable, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Gate
 from tidemark.model.dump import Dump
-from tidemark.model.frontier import Rung
+from tidemark.model.frontier import CompactionFunction, Rung
+from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval
 
+SHORT_ID = 12
+"""Characters of a batch's id shown to people; commands take any unambiguous beginning."""
 REPLAY = "replay"
 """The step of an ingest that reads dead letters, not an interval."""
 
@@ -22,6 +30,10 @@ class Created:
     collection: Collection
     kind: Literal["created"] = "created"
 
+    @property
+    def words(self) -> str:
+        return f"created collection {self.collection.name}"
+
 
 @dataclass(frozen=True)
 class Redefined:
@@ -30,6 +42,10 @@ class Redefined:
     collection: Collection
     kind: Literal["redefined"] = "redefined"
 
+    @property
+    def words(self) -> str:
+        return "changed the declaration"
+
 
 @dataclass(frozen=True)
 class Attempted:
@@ -37,6 +53,12 @@ class Attempted:
 
     fence: Fence
     kind: Literal["attempted"] = "attempted"
+
+    @property
+    def words(self) -> str:
+        if self.fence.step == "collect":
+            return "began to remove objects that no version names"
+        return f"started to {self.fence.step} {self.fence.interval}, attempt {self.fence.token[:SHORT_ID]}"
 
 
 @dataclass(frozen=True)
@@ -63,6 +85,25 @@ class Ingested:
     dump: Dump | None = None
     kind: Literal["ingested"] = "ingested"
 
+    @property
+    def words(self) -> str:
+        if self.fence.step == REPLAY:
+            letters = _counted(self.rows_replayed, "dead letter")
+            moved = f", {self.rows_late_moved:,} of them moved to the seal" if self.rows_late_moved else ""
+            return f"replayed {letters} as {self.batch.id[:SHORT_ID] if self.batch else 'nothing'}{moved}"
+        counts = {
+            "late applied": self.rows_late_applied,
+            "late discarded": self.rows_late_discarded,
+            "files set aside": self.bad_files,
+        }
+        more = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
+        if self.batch is None and self.dump:
+            return f"ingested {self.fence.interval}: a dump without rows as {self.dump.batch[:SHORT_ID]}"
+        if self.batch is None:
+            return f"ingested {self.fence.interval}: no rows{more}"
+        rows, files = _counted(self.batch.rows, "row"), _counted(len(self.sources), "file")
+        return f"ingested {self.fence.interval}: {rows} of {files} as {self.batch.id[:SHORT_ID]}{more}"
+
 
 @dataclass(frozen=True)
 class Refused:
@@ -76,6 +117,10 @@ class Refused:
     sources: tuple[int, ...] = ()
     kind: Literal["refused"] = "refused"
 
+    @property
+    def words(self) -> str:
+        return f"refused {_counted(self.run.entries, 'source file')} that cannot be taken"
+
 
 @dataclass(frozen=True)
 class Certified:
@@ -87,6 +132,11 @@ class Certified:
     upper: int | None = None
     kind: Literal["certified"] = "certified"
 
+    @property
+    def words(self) -> str:
+        what = _ids(self.batches) if self.upper is None else f"[0, {format_instant(self.upper)})"
+        return f"{self.gate} gate vouched for {what}"
+
 
 @dataclass(frozen=True)
 class Sealed:
@@ -95,6 +145,11 @@ class Sealed:
     upper: int
     wanted: int
     kind: Literal["sealed"] = "sealed"
+
+    @property
+    def words(self) -> str:
+        waits = f", asked for {format_instant(self.wanted)}" if self.wanted > self.upper else ""
+        return f"sealed to {format_instant(self.upper)}{waits}"
 
 
 @dataclass(frozen=True)
@@ -106,6 +161,10 @@ class Drained:
     taken_over: bool = False
     kind: Literal["drained"] = "drained"
 
+    @property
+    def words(self) -> str:
+        return f"drained {_interval(self.batch)}: {_counted(self.batch.rows, 'row')} as {self.batch.id[:SHORT_ID]}"
+
 
 @dataclass(frozen=True)
 class Compacted:
@@ -116,6 +175,11 @@ class Compacted:
     batch: TraceBatch
     kind: Literal["compacted"] = "compacted"
 
+    @property
+    def words(self) -> str:
+        batch, merged = self.batch, f"{len(self.inputs)} batches of {_interval(self.batch)}"
+        return f"compacted {merged}: {_counted(batch.rows, 'row')} at level {batch.level} as {batch.id[:SHORT_ID]}"
+
 
 @dataclass(frozen=True)
 class LedgerMerged:
@@ -124,6 +188,10 @@ class LedgerMerged:
     inputs: tuple[str, ...]
     run: LedgerRun
     kind: Literal["ledger_merged"] = "ledger_merged"
+
+    @property
+    def words(self) -> str:
+        return f"merged {len(self.inputs)} runs of the ledger: {_counted(self.run.entries, 'source file')}"
 
 
 @dataclass(frozen=True)
@@ -134,6 +202,10 @@ class Quarantined:
     run: LedgerRun
     kind: Literal["quarantined"] = "quarantined"
 
+    @property
+    def words(self) -> str:
+        return f"quarantined {self.batch[:SHORT_ID]}, which frees {_counted(self.run.entries, 'source file')}"
+
 
 @dataclass(frozen=True)
 class Released:
@@ -143,6 +215,10 @@ class Released:
     run: LedgerRun
     sources: tuple[int, ...] = ()
     kind: Literal["released"] = "released"
+
+    @property
+    def words(self) -> str:
+        return f"released {self.batch[:SHORT_ID]} with {_counted(self.run.entries, 'source file')}"
 
 
 @dataclass(frozen=True)
@@ -156,6 +232,10 @@ class CompactionAllowed:
     now: int = 0
     kind: Literal["compaction_allowed"] = "compaction_allowed"
 
+    @property
+    def words(self) -> str:
+        return f"allowed compaction: readable are {CompactionFunction(self.since, self.rungs)}"
+
 
 @dataclass(frozen=True)
 class HoldPlaced:
@@ -164,6 +244,11 @@ class HoldPlaced:
     hold: Hold
     kind: Literal["hold_placed"] = "hold_placed"
 
+    @property
+    def words(self) -> str:
+        until = "" if self.hold.expires is None else f" until {format_instant(self.hold.expires)}"
+        return f"placed hold {self.hold.name} at {format_instant(self.hold.since)}{until}"
+
 
 @dataclass(frozen=True)
 class HoldDropped:
@@ -171,6 +256,10 @@ class HoldDropped:
 
     name: str
     kind: Literal["hold_dropped"] = "hold_dropped"
+
+    @property
+    def words(self) -> str:
+        return f"let hold {self.name} go"
 
 
 @dataclass(frozen=True)
@@ -183,6 +272,10 @@ class Trimmed:
     source: PartsTable
     horizon: int = 0
     kind: Literal["trimmed"] = "trimmed"
+
+    @property
+    def words(self) -> str:
+        return f"trimmed {self.batch.id[:SHORT_ID]} to {_counted(self.batch.rows, 'row')}"
 
 
 Change = (
@@ -203,3 +296,15 @@ Change = (
     | HoldDropped
     | Trimmed
 )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _interval(batch: TraceBatch) -> Interval:
+    return Interval(batch.description.lower, batch.description.upper)
+
+
+def _ids(batches: tuple[str, ...]) -> str:
+    return ", ".join(batch[:SHORT_ID] for batch in batches) or "nothing"

@@ -13,9 +13,9 @@ HOW_TO = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "add-a-step.m
 
 
 def test_its_example_is_declared_and_taken_by_its_job() -> None:
-    shown: dict[str, Any] = {"__name__": "shown"}
+    shown: dict[str, Any] = {"__name__": __name__}
     for block in re.findall(r"```python\n(.*?)```", HOW_TO.read_text(), re.DOTALL):
-        exec(compile(block, str(HOW_TO), "exec"), shown)
+        exec(compile(block, str(HOW_TO), "exec", dont_inherit=True), shown)
     step: Step = shown["TALLY"]
     taken = set(inspect.signature(shown["tally"]).parameters) - {"job", "interval"}
     assert taken == step.values({"least": "1", "aloud": False}).keys()

@@ -1,0 +1,101 @@
+"""Every kind of change is described, says what it did in one line, and comes back as it was stored."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from tests.support.drawn import declared, fence_of, hold_of, ref, run_of, trace_batch, unsealed_batch
+from tidemark.model.change import (
+    Attempted,
+    Certified,
+    Change,
+    Compacted,
+    CompactionAllowed,
+    Created,
+    Drained,
+    HoldDropped,
+    HoldPlaced,
+    Ingested,
+    LedgerMerged,
+    Quarantined,
+    Redefined,
+    Refused,
+    Released,
+    Sealed,
+    Trimmed,
+)
+from tidemark.model.collection import Gate
+from tidemark.storage.codec import decode, encode
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+HOW_TO = DOCS / "how-to" / "add-a-change-kind.md"
+FENCE = fence_of("ingest", "0-10", "token")
+BATCH = unsealed_batch(["b1", "0..9"], 0)
+TRACE = trace_batch(["t1", "[0][10][0]", "1", "0"])
+RUN = run_of("r1")
+SPAN = "[1970-01-01T00:00:00Z, 1970-01-01T00:00:00.000010Z)"
+
+SAID: list[tuple[Any, str]] = [
+    (Created(declared({})), "created collection tides"),
+    (Redefined(declared({})), "changed the declaration"),
+    (Attempted(FENCE), f"started to ingest {SPAN}, attempt token"),
+    (Attempted(fence_of("collect", "0-10", "token")), "began to remove objects that no version names"),
+    (Ingested(FENCE, BATCH, RUN, sources=(1, 2)), f"ingested {SPAN}: 1 row of 2 files as b1"),
+    (Ingested(FENCE, None, None, rows_late_discarded=3), f"ingested {SPAN}: no rows, 3 late discarded"),
+    (
+        Ingested(fence_of("replay", "0-10", "t"), BATCH, RUN, rows_late_moved=1, rows_replayed=2),
+        "replayed 2 dead letters as b1, 1 of them moved to the seal",
+    ),
+    (Refused(RUN, FENCE), "refused 1 source file that cannot be taken"),
+    (Certified(Gate.TRACE, "s", ("b1", "b2")), "trace gate vouched for b1, b2"),
+    (Certified(Gate.FRONTIER, "s", (), 10), "frontier gate vouched for [0, 1970-01-01T00:00:00.000010Z)"),
+    (Sealed(0, 10), "sealed to 1970-01-01T00:00:00Z, asked for 1970-01-01T00:00:00.000010Z"),
+    (Drained(FENCE, TRACE), f"drained {SPAN}: 1 row as t1"),
+    (Compacted(FENCE, ("t0", "t9"), TRACE), f"compacted 2 batches of {SPAN}: 1 row at level 0 as t1"),
+    (LedgerMerged(("r0", "r9"), RUN), "merged 2 runs of the ledger: 1 source file"),
+    (Quarantined("b1", RUN), "quarantined b1, which frees 1 source file"),
+    (Released("b1", RUN), "released b1 with 1 source file"),
+    (CompactionAllowed(10), "allowed compaction: readable are "),
+    (HoldPlaced(hold_of(["report", "0"])), "placed hold report at 1970-01-01T00:00:00Z"),
+    (HoldDropped("report"), "let hold report go"),
+    (Trimmed(FENCE, BATCH, ref("p0")), "trimmed b1 to 1 row"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), SAID, ids=lambda each: getattr(each, "kind", None))
+def test_it_says_what_it_did_and_comes_back_as_it_went(change: Any, said: str) -> None:
+    assert change.words.startswith(said) if said.endswith(" ") else change.words == said
+    assert decode(encode(change, Change), Change, name="change") == change
+
+
+def kinds() -> dict[str, type]:
+    return {field.default: of for of in get_args(Change) for field in fields(of) if field.name == "kind"}
+
+
+def test_every_kind_is_its_own_and_tried_above() -> None:
+    assert len(kinds()) == len(get_args(Change))
+    assert {change.kind for change, _ in SAID} == kinds().keys()
+
+
+def test_every_kind_is_described_in_the_format() -> None:
+    text = (DOCS / "format.md").read_text()
+    table = text[text.index("| kind | effect |") :].partition("\n\n")[0]
+    described = {
+        name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
+    assert described == kinds().keys()
+
+
+def test_the_example_of_the_how_to_is_one() -> None:
+    shown: dict[str, Any] = {"__name__": __name__}
+    for block in re.findall(r"```python\n(.*?)```", HOW_TO.read_text(), re.DOTALL):
+        exec(compile(block, str(HOW_TO), "exec", dont_inherit=True), shown)
+    noted = shown["Noted"]("late again")
+    assert (noted.kind, noted.words) == ("noted", "noted: late again")
+    for name in re.findall(r"`((?:\w+/)+[\w.]+)`", HOW_TO.read_text()):
+        assert any((folder / name).exists() for folder in (DOCS.parent, DOCS.parent / "include/tidemark/model")), name
