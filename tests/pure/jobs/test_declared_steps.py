@@ -19,7 +19,8 @@ from tidemark.jobs.steps import STEPS, steps_of
 from tidemark.model.collection import Covers, Gate
 from tidemark.quality.gates import GATES
 
-APPS = Path(__file__).resolve().parents[3] / "spark_apps"
+PROJECT = Path(__file__).resolve().parents[3]
+APPS, DOCS = PROJECT / "spark_apps", PROJECT / "docs"
 BOUNDS = ["--lower", "2024-01-01", "--upper", "2024-01-02"]
 VALUES = {"gate": "trace", "keep_versions": "3d", "landing": "/l", "path": "a", "batch": "b"}
 
@@ -96,6 +97,8 @@ def test_every_gate_is_declared_whole(gate: Gate) -> None:
     out = judgement.out("orders", "b1", again="clear the run")
     assert "{" not in out
     assert gate.covers in Covers
+    (certified,) = [row for row in (DOCS / "format.md").read_text().splitlines() if row.startswith("| `certified` |")]
+    assert f"`{gate}`" in certified.partition("`gate` is")[2]
 
 
 class TestAStepOfOnesOwn:
