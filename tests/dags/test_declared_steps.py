@@ -122,6 +122,9 @@ def test_steps_outside_of_runs_are_operators_too(orders: place.Place) -> None:
     replay = StepOperator(task_id="t", place=orders, step="replay", as_now="{{ params.now }}")
     replay.render_template_fields(context(now=False))
     assert replay.declared_args() == []
+    replay.as_now = "perhaps"
+    with pytest.raises(InvalidUsage, match="--as-now is given or not: 'perhaps' is neither true nor false"):
+        replay.declared_args()
 
 
 def test_what_a_step_of_maintenance_declares_is_said_to_its_group(collections: Path) -> None:

@@ -57,6 +57,11 @@ def with_step_defaults(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {**ours, **arguments}
 
 
+def _is_template(value: Any) -> bool:
+    """Whether a value is still to be made, by Jinja or by another task."""
+    return any(mark in str(value) for mark in ("{{", "{%"))
+
+
 def declared_by(step: Step) -> dict[str, Argument]:
     """The arguments an operator of a step takes, by name. Its landing is the deployment's or the run's."""
     bounds = (LOWER, UPPER) if step.intervals is Intervals.CHOICE else ()
@@ -83,7 +88,7 @@ class StepOperator(AppOperator):
         super().__init__(app=step, app_args=self.fixed_args, **with_step_defaults(kwargs))
         for name, argument in takes.items():
             value = given.get(name)
-            if not (isinstance(value, str) and "{" in value):
+            if not _is_template(value):
                 argument.value(value)
             if argument.required and value is None:
                 raise InvalidUsage(f"step {step} of {place.name} needs {name}: {argument.help}")
@@ -110,8 +115,10 @@ class StepOperator(AppOperator):
 
     def declared_args(self) -> list[str]:
         """The arguments the step declares; of a template what it made, once it is rendered."""
-        takes = declared_by(self.step)
-        return [word for name, argument in takes.items() for word in argument.words(getattr(self, name))]
+        given = [(argument, getattr(self, name)) for name, argument in declared_by(self.step).items()]
+        # Whether a flag is given is not known of a template.
+        known = [(argument, value) for argument, value in given if not (argument.flag and _is_template(value))]
+        return [word for argument, value in known for word in argument.words(value)]
 
 
 class IngestOperator(StepOperator):

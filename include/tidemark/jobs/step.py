@@ -21,6 +21,8 @@ from tidemark.model.instant import format_duration
 _NAME = re.compile(r"[a-z][a-z_]*")
 COMMON = ("root", "collection", "attempt")
 """Every app takes these options; no step declares them."""
+_SET, _NOT_SET = ("true", "yes", "1"), ("false", "no", "0", "none", "")
+"""What a template may make of a flag."""
 
 
 class Intervals(Enum):
@@ -101,7 +103,9 @@ class Argument:
 
     def value(self, given: Any) -> Any:
         """The value of what was given: text, or a value already. InvalidUsage for text that is none."""
-        if given is None or self.flag or not isinstance(given, str):
+        if self.flag:
+            return self._is_set(given)
+        if not isinstance(given, str):
             return given
         try:
             return self.parse(given)
@@ -113,13 +117,19 @@ class Argument:
     def words(self, given: Any) -> list[str]:
         """What stands on an app's command line for a value, or for its text as a template made it."""
         if self.flag:
-            return [self.option] if str(given).lower() in ("true", "1", "yes") else []
+            return [self.option] if self._is_set(given) else []
         if given is None or given == "":
             return []
         return [
             self.option,
             format_duration(given // timedelta(microseconds=1)) if isinstance(given, timedelta) else str(given),
         ]
+
+    def _is_set(self, given: Any) -> bool:
+        said = str(given).strip().lower()
+        if said not in (*_SET, *_NOT_SET):
+            raise InvalidUsage(f"{self.option} is given or not: {given!r} is neither {_SET[0]} nor {_NOT_SET[0]}")
+        return said in _SET
 
 
 @dataclass(frozen=True)
