@@ -13,6 +13,8 @@ from tests.cli.conftest import InProcess, Shell
 from tests.support import toy_step
 from tidemark.cli import app, steps
 from tidemark.cli.command import Settings, register
+from tidemark.jobs import app as jobs_app
+from tidemark.jobs.job import collection_store
 from tidemark.jobs.steps import STEPS
 
 
@@ -28,6 +30,25 @@ def test_every_step_has_a_command() -> None:
     commands = words(typer.main.get_command(app))
     assert {steps.SHOWN_ELSEWHERE.get(name, name) for name in STEPS} <= commands
     assert steps.SHOWN_ELSEWHERE.keys() <= STEPS.keys()
+
+
+def test_every_app_runs_its_step(events: Shell) -> None:
+    """In the order of a day. What no gate has looked at by then, the step has gated."""
+    events.events(1, "a,1,10:00", "b,2,11:00")
+    common = ["--root", str(events.root), "--collection", "events"]
+    day = ["--lower", "2024-01-01", "--upper", "2024-01-02"]
+    more = {"ingest": ["--landing", str(events.landing)], "gate": ["--gate", "trace"]}
+    told = {}
+    for name, step in STEPS.items():
+        words = [*common, *(day if step.intervals.of_run else []), *more.get(name, [])]
+        args = jobs_app.parser(name).parse_args(words)
+        told[name] = jobs_app.run(name, args, lambda: InProcess(collection_store(str(events.root), "events")))
+        json.dumps(told[name])
+    assert {name: result["outcome"] for name, result in told.items()} == {
+        **{"ingest": "applied", "gate": "nothing to do", "seal": "applied", "drain": "applied"},
+        **{"compact": "nothing to do", "replay": "nothing to do", "collect": "nothing to do", "audit": "sound"},
+    }
+    assert {(result["step"], result["collection"]) for result in told.values()} == {(name, "events") for name in STEPS}
 
 
 @pytest.fixture
