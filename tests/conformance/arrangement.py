@@ -18,7 +18,7 @@ from tests.conformance.stand import Stand, fits
 from tidemark.arrow.consolidate import forwarded
 from tidemark.arrow.merge import between
 from tidemark.errors import Corruption
-from tidemark.model import admission, invariants
+from tidemark.model import admission, batch_rows, invariants
 from tidemark.model.arrangement import Arrangement, evicted
 from tidemark.model.batch import Description, TraceBatch
 from tidemark.model.change import Compacted
@@ -106,7 +106,7 @@ class Subject:
         return {"since": frontier(self._since), "upper": frontier(self._seal)}
 
     def validate(self, step: Step) -> None:
-        invariants.check(invariants.of_state(self.state))
+        invariants.check(self.state.violations())
 
     def read_unsealed(self, step: Step) -> list[Any]:
         lower, upper = frontier_of(step["lower"]), frontier_of(step["upper"])
@@ -156,7 +156,7 @@ class Subject:
     def trace_append(self, step: Step) -> None:
         description = Description(*(frontier_of(step.get(name, 0)) for name in ("lower", "upper", "since")))
         invariants.check(admission.of_trace_append(self.kept, description))
-        invariants.check(invariants.of_trace_rows(description, [[update_of(update) for update in step["updates"]]]))
+        invariants.check(batch_rows.of_trace_rows(description, [[update_of(update) for update in step["updates"]]]))
         batch = self.stand.trace(description, step.get("level", 0), [step["updates"]])
         self.kept = replace(self.kept, trace=(*self.kept.trace, batch))
 

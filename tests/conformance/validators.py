@@ -8,7 +8,7 @@ from typing import Any
 from tests.conformance.codes import check_error
 from tests.conformance.plain import COLLECTION, frontier_of, update_of
 from tidemark.errors import Corruption
-from tidemark.model import invariants
+from tidemark.model import batch_rows, invariants
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.interval import Interval
@@ -36,34 +36,33 @@ def trace_batch(value: Value, name: str = "b") -> TraceBatch:
 
 def _unsealed_batch(value: Value) -> Iterator[Violation]:
     lower, upper = value["seqno"]
-    return invariants.of_unsealed_rows((lower, upper), [update_of(update) for update in value["updates"]])
+    return batch_rows.of_unsealed_rows((lower, upper), [update_of(update) for update in value["updates"]])
 
 
 def _trace_batch(value: Value) -> Iterator[Violation]:
     parts = value.get("parts", [value.get("updates", [])])
-    return invariants.of_trace_rows(description(value), [[update_of(update) for update in part] for part in parts])
+    return batch_rows.of_trace_rows(description(value), [[update_of(update) for update in part] for part in parts])
 
 
 def _unsealed_batch_meta(value: Value) -> Iterator[Violation]:
-    return invariants.of_unsealed_batch(unsealed_batch(value))
+    return unsealed_batch(value).violations()
 
 
 def _trace_batch_meta(value: Value) -> Iterator[Violation]:
-    return invariants.of_trace_batch(trace_batch(value))
+    return trace_batch(value).violations()
 
 
 def _arrangement_meta(value: Value) -> Iterator[Violation]:
     unsealed = [unsealed_batch(batch, f"u{at}") for at, batch in enumerate(value.get("unsealed_batches", []))]
     trace = [trace_batch(batch, f"t{at}") for at, batch in enumerate(value.get("trace_batches", []))]
-    return invariants.of_state(
-        Arrangement(
-            COLLECTION,
-            seal=frontier_of(value["seal"]),
-            since=frontier_of(value["since"]),
-            unsealed=tuple(unsealed),
-            trace=tuple(trace),
-        )
+    state = Arrangement(
+        COLLECTION,
+        seal=frontier_of(value["seal"]),
+        since=frontier_of(value["since"]),
+        unsealed=tuple(unsealed),
+        trace=tuple(trace),
     )
+    return state.violations()
 
 
 def _adapter(validate: Callable[[Value], Iterator[Violation]]) -> Callable[[dict[str, Any]], None]:

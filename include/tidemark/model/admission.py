@@ -1,4 +1,4 @@
-"""What may be asked of a state, and what may be made of it: the rules of commands, as those of states (invariants.py).
+"""What may be asked of a state, and what may be made of it: the rules of commands, as a state has its own.
 
 Every function yields what is broken, in the order in which the rules are to be checked.
 """

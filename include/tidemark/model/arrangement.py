@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
-from tidemark.model import invariants
 from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Covers, Gate
 from tidemark.model.dump import Dump
 from tidemark.model.frontier import CompactionFunction, Rung
 from tidemark.model.interval import Interval, IntervalSet
+from tidemark.model.invariants import Rule, Violation, broken, check, shown
 from tidemark.model.ledger import LedgerEntry
 
 
@@ -121,7 +122,56 @@ class Arrangement:
     totals: Totals = field(default_factory=Totals)
 
     def __post_init__(self) -> None:
-        invariants.check(invariants.of_state(self))
+        check(self.violations())
+
+    def violations(self) -> Iterator[Violation]:
+        """What is broken; its batches one by one have checked themselves."""
+        ids = [batch.id for batch in self.batches]
+        for name in sorted({name for name in ids if ids.count(name) > 1}) if len(ids) != len(set(ids)) else ():
+            yield broken(Rule.BATCHES_NAMED_ONCE, f"a batch is named twice: {name}", batch=name)
+        for left, right in pairwise(self.unsealed):
+            if left.sequence[1] > right.sequence[0]:
+                yield broken(
+                    Rule.SEQUENCES_ASCEND,
+                    f"unsealed sequence intervals overlap: {left.sequence} and {right.sequence}",
+                    upper=left.sequence[1],
+                    lower=right.sequence[0],
+                )
+        yield from self._trace_violations()
+        yield from self._dump_violations()
+
+    def _trace_violations(self) -> Iterator[Violation]:
+        for batch in self.trace:
+            since, upper = batch.description.since, batch.description.upper
+            if since > self.since:
+                message = f"trace batch {batch} has since beyond the collection's {shown(self.since)}"
+                yield broken(Rule.SINCE_OF_THE_STATE, message, batch_since=since, since=self.since)
+            if upper > self.seal:
+                message = f"trace batch {batch} reaches beyond the seal {shown(self.seal)}"
+                yield broken(Rule.UPPER_BELOW_THE_SEAL, message, upper=upper, seal=self.seal)
+        for older, newer in pairwise(self.trace):
+            upper, lower = older.description.upper, newer.description.lower
+            if upper != lower:
+                message = f"trace has a gap or overlap at {upper}: {newer.description}"
+                yield broken(Rule.NEIGHBOURS_TOUCH, message, upper=upper, lower=lower)
+            if older.level < newer.level:
+                message = f"trace level rises from {older} to {newer}"
+                yield broken(Rule.LEVELS_DO_NOT_RISE, message, older=older.level, newer=newer.level)
+        if self.trace and (lower := self.trace[0].description.lower) != 0:
+            yield broken(Rule.TRACE_FROM_ZERO, f"the trace starts at {lower}, not at 0", lower=lower)
+
+    def _dump_violations(self) -> Iterator[Violation]:
+        """Dumps that count, in order of time: no two are of one time, and each has its batch, unless it has no rows."""
+        dumps = self.pending_dumps
+        for older, newer in pairwise(dumps):
+            if older.time == newer.time:
+                message = f"dumps {older.batch} and {newer.batch} are both of {newer.time}"
+                yield broken(Rule.DUMPS_ASCEND, message, older=older.time, newer=newer.time)
+        unsealed = {batch.id for batch in self.unsealed} if dumps else set()
+        for dump in dumps:
+            if dump.rows and dump.batch not in unsealed:
+                message = f"dump {dump.batch} of {dump.rows} rows has no unsealed batch"
+                yield broken(Rule.DUMPS_HAVE_ROWS, message, dump=dump.batch, rows=dump.rows)
 
     @property
     def function(self) -> CompactionFunction:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tidemark.model import invariants
 from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
 from tidemark.model.interval import Interval
+from tidemark.model.invariants import Rule, Violation, broken, check, not_empty, of_interval
 from tidemark.model.update import Row
 
 DIGEST_MODULUS = 2**64
@@ -68,7 +69,7 @@ class Description:
     rungs: tuple[Rung, ...] = ()
 
     def __post_init__(self) -> None:
-        invariants.check(invariants.of_interval("batch interval", self.lower, self.upper))
+        check(of_interval("batch interval", self.lower, self.upper))
 
     @property
     def function(self) -> CompactionFunction:
@@ -116,7 +117,18 @@ class UnsealedBatch:
     trimmed: bool = False
 
     def __post_init__(self) -> None:
-        invariants.check(invariants.of_unsealed_batch(self))
+        check(self.violations())
+
+    def violations(self) -> Iterator[Violation]:
+        """What is broken of the batch as recorded."""
+        yield from of_interval(f"sequence interval of unsealed batch {self.id}", *self.sequence)
+        bounds = ((self.first_time, self.last_time), (self.first_event_time, self.last_event_time))
+        for first, last in bounds:
+            if first > last:
+                message = f"unsealed batch {self.id} has its time bounds reversed: {first} to {last}"
+                yield broken(Rule.TIME_BOUNDS, message, first=first, last=last)
+        if self.rows < 1:
+            yield not_empty(f"unsealed batch {self.id} has {self.rows} rows; an empty one is never recorded")
 
 
 @dataclass(frozen=True)
@@ -134,7 +146,13 @@ class TraceBatch:
     retractions: int = 0
 
     def __post_init__(self) -> None:
-        invariants.check(invariants.of_trace_batch(self))
+        check(self.violations())
+
+    def violations(self) -> Iterator[Violation]:
+        """What is broken of the batch as recorded; its description has checked itself."""
+        if (self.rows == 0) != (self.parts is None):
+            message = f"trace batch {self.id} has {self.rows} rows and parts {self.parts}"
+            yield broken(Rule.PARTS_FOR_ROWS, message, rows=self.rows, parts=str(self.parts))
 
     def __str__(self) -> str:
         return f"{self.description} {self.rows} level={self.level}"

@@ -1,4 +1,4 @@
-"""The rules of rows in plain Python (model/invariants.py) and what the inspect kernel finds at scale: the same, by the
+"""The rules of rows in plain Python (model/batch_rows.py) and what the inspect kernel finds at scale: the same, by the
 same names."""
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from tidemark.arrow.inspect import inspect_part
 from tidemark.arrow.schema import updates_schema
 from tidemark.jobs.verify import judge
 from tidemark.model.batch import Description, TraceBatch
-from tidemark.model.invariants import Rule, of_trace_rows
+from tidemark.model.batch_rows import of_trace_rows
+from tidemark.model.invariants import Rule
 from tidemark.model.update import Update
 from tidemark.plan.tasks import InspectTask
 from tidemark.storage.memory import MemoryStore

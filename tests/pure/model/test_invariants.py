@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.drawn import ref, trace_batch, unsealed_batch
 from support.world import collection
 from tidemark.errors import Corruption
-from tidemark.model import admission, invariants
+from tidemark.model import admission, batch_rows
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description
 from tidemark.model.frontier import EMPTY, CompactionFunction
@@ -57,7 +57,7 @@ def told(violations: Iterator[Violation]) -> list[tuple[Rule, dict[str, int | st
     ],
 )
 def test_the_rows_of_a_trace_batch(description: tuple[int, int, int], rows: list[Update], broken: list[object]):
-    assert told(invariants.of_trace_rows(Description(*description), [rows])) == broken
+    assert told(batch_rows.of_trace_rows(Description(*description), [rows])) == broken
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_rows_of_a_trace_batch(description: tuple[int, int, int], rows: list
 def test_borders_of_parts_excuse_nothing(parts: list[list[int]]):
     def rules(*rows: Update) -> list[Rule]:
         cut = [[rows[place] for place in part] for part in parts]
-        return [violation.rule for violation in invariants.of_trace_rows(Description(0, 9), cut)]
+        return [violation.rule for violation in batch_rows.of_trace_rows(Description(0, 9), cut)]
 
     assert rules(at(1), at(1)) == [Rule.CONSOLIDATED]
     assert rules(at(2), at(1)) == [Rule.SORTED]
@@ -80,7 +80,7 @@ def test_borders_of_parts_excuse_nothing(parts: list[list[int]]):
 )
 def test_what_consolidation_makes_of_forwarded_updates_keeps_the_rules(updates: list[Update], since: int):
     rows = consolidate(advance(updates, CompactionFunction(since)))
-    assert told(invariants.of_trace_rows(Description(3, 9, since), [rows[:2], rows[2:]])) == []
+    assert told(batch_rows.of_trace_rows(Description(3, 9, since), [rows[:2], rows[2:]])) == []
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,11 @@ def test_what_consolidation_makes_of_forwarded_updates_keeps_the_rules(updates: 
     ids=["none", "as they came"],
 )
 def test_the_rows_of_an_unsealed_batch(rows: list[Update], broken: list[Rule]):
-    assert [rule for rule, _ in told(invariants.of_unsealed_rows((0, 1), rows))] == broken
+    assert [rule for rule, _ in told(batch_rows.of_unsealed_rows((0, 1), rows))] == broken
 
 
 def test_an_interval_is_checked_before_the_rows():
-    assert told(invariants.of_unsealed_rows((4, 4), []))[0] == (Rule.INTERVAL, {"lower": 4, "upper": 4})
+    assert told(batch_rows.of_unsealed_rows((4, 4), []))[0] == (Rule.INTERVAL, {"lower": 4, "upper": 4})
 
 
 @pytest.mark.parametrize(

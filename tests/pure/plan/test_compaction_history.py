@@ -14,10 +14,11 @@ from support.world import collection, interval
 from tidemark.model.admission import of_merge
 from tidemark.model.arrangement import Arrangement, Certificate, Fence
 from tidemark.model.batch import Description, ObjectRef, TraceBatch
+from tidemark.model.batch_rows import of_trace_rows
 from tidemark.model.change import Compacted, CompactionAllowed
 from tidemark.model.collection import Gate
 from tidemark.model.frontier import EMPTY
-from tidemark.model.invariants import check, of_trace_rows
+from tidemark.model.invariants import check
 from tidemark.model.retention import Retention, Step
 from tidemark.model.transition import Applied, apply
 from tidemark.model.update import Update, advance, as_of, changes, consolidate

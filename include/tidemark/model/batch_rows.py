@@ -1,0 +1,58 @@
+"""What must hold of the rows of a batch.
+
+Every function yields what is broken, in the order in which the rules are to be checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tidemark.model.batch import Description
+from tidemark.model.invariants import Rule, Violation, broken, not_empty, of_interval
+from tidemark.model.update import Update, sort_key
+
+
+def of_unsealed_rows(sequence: tuple[int, int], rows: Sequence[Update]) -> Iterator[Violation]:
+    """An unsealed batch and what it holds: rows as they came, in no order, zero diffs and repetitions among them."""
+    yield from of_interval("sequence interval", *sequence)
+    if not rows:
+        yield not_empty(f"the unsealed batch of sequence interval {sequence} has no rows")
+
+
+def of_trace_rows(description: Description, parts: Iterable[Iterable[Update]]) -> Iterator[Violation]:
+    """The rows of a trace batch, part after part: parts may be empty, and their borders excuse nothing."""
+    yield from of_interval("batch interval", description.lower, description.upper)
+    before: Update | None = None
+    for update in (update for part in parts for update in part):
+        yield from _of_time(description, update.time)
+        if before is not None:
+            yield from _of_order(before, update)
+        if update.diff == 0:
+            yield broken(Rule.NO_ZERO_DIFFS, f"{_named(update)} has diff 0", time=update.time, diff=0)
+        before = update
+
+
+def _of_time(description: Description, time: int) -> Iterator[Violation]:
+    lower, upper, since = description.lower, description.upper, description.since
+    if time < lower:
+        message = f"{description} holds time {time}, before its lower {lower}"
+        yield broken(Rule.TIMES_FROM_LOWER, message, time=time, lower=lower)
+    # Once since has passed the upper, rows that were forwarded stand at since itself.
+    if since < upper <= time:
+        message = f"{description} holds time {time}, at or after its upper {upper}"
+        yield broken(Rule.TIMES_TO_UPPER_OR_SINCE, message, time=time, upper=upper)
+    elif upper <= since < time:
+        message = f"{description} holds time {time}, after its since {since}"
+        yield broken(Rule.TIMES_TO_UPPER_OR_SINCE, message, time=time, since=since)
+
+
+def _of_order(before: Update, update: Update) -> Iterator[Violation]:
+    if sort_key(before) > sort_key(update):
+        message = f"{_named(update)} comes after {_named(before)}"
+        yield broken(Rule.SORTED, message, before=_named(before), after=_named(update))
+    elif sort_key(before) == sort_key(update):
+        yield broken(Rule.CONSOLIDATED, f"{_named(update)} is there twice", update=_named(update))
+
+
+def _named(update: Update) -> str:
+    return f"{update.key} {update.value} at {update.time}, {update.event_time}"
