@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidemark.config import messages
+from tidemark.config.declaration import Declaration
+from tidemark.config.document import Loc
 from tidemark.config.schedule import Schedule, check_bounds
 from tidemark.errors import InvalidUsage
 from tidemark.model import predicate
@@ -18,15 +20,22 @@ from tidemark.quality.constants import number
 from tidemark.quality.expectations import WrongExpectation, check_owner_expectations
 from tidemark.quality.refusal import shown
 
-if TYPE_CHECKING:
-    from tidemark.config.collection_file import CollectionFile
-
 
 class Builder:
-    """Builds the Collection field by field, so that what a field breaks is refused at that field's line."""
+    """Builds the Collection field by field, so that what a field breaks is refused at that field's line.
 
-    def __init__(self, file: CollectionFile, types: Mapping[str, ValueType]) -> None:
-        self._file, self._declared, self._types = file, file.declaration, types
+    `columns` are all that are read from the source, `types` those of each; `refusal` makes the error for what stands
+    at a field.
+    """
+
+    def __init__(
+        self,
+        declared: Declaration,
+        columns: Sequence[str],
+        types: Mapping[str, ValueType],
+        refusal: Callable[[Loc, str], InvalidUsage],
+    ) -> None:
+        self._declared, self._names, self._types, self._refusal = declared, columns, types, refusal
 
     def build(self) -> Collection:
         declared = self._declared
@@ -77,7 +86,7 @@ class Builder:
         try:
             check_owner_expectations(built)
         except WrongExpectation as error:
-            raise self._file.refusal(error.loc, str(error)) from None
+            raise self._refusal(error.loc, str(error)) from None
         return built
 
     def _source(self) -> Source:
@@ -107,7 +116,7 @@ class Builder:
 
     def _inputs(self) -> tuple[Column, ...]:
         stored = {*self._declared.key, *self._declared.value}
-        others = [name for name in self._file.columns if name not in stored]
+        others = [name for name in self._names if name not in stored]
         return tuple(Column(name, self._types.get(name) or messages.implied(self._declared, name)) for name in others)
 
     def _check_coordinates(self, collection: Collection) -> None:
@@ -121,7 +130,7 @@ class Builder:
         try:
             yield
         except InvalidUsage as error:
-            raise self._file.refusal(loc, str(error)) from None
+            raise self._refusal(loc, str(error)) from None
 
 
 def _canonical(expectation: dict[str, Any]) -> str:

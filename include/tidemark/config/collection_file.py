@@ -91,7 +91,7 @@ class CollectionFile:
                 f"no type for column {missing[0]}; write columns: {{{missing[0]}: string}}, "
                 "or give `init` a file to infer types from",
             )
-        return Builder(self, known).build()
+        return Builder(declared, self.columns, known, self.refusal).build()
 
     def refusal(self, loc: Loc, message: str) -> InvalidUsage:
         """The error for what stands at `loc`."""
