@@ -16,9 +16,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from benchmarks.figures import show
 from benchmarks.kept import as_json, tell
 from benchmarks.machine import commit, machine, sources
-from benchmarks.report import show, tables
+from benchmarks.report import tables
 from benchmarks.workload import old_age, side_by_side
 
 HERE = Path(__file__).resolve().parent

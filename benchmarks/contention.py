@@ -15,15 +15,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median, quantiles
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from benchmarks.figures import Figures
 from tidemark.jobs.job import fresh_id
 from tidemark.model.change import Created
 from tidemark.storage import open_store
 from tidemark.storage.log import StateLog
-
-if TYPE_CHECKING:
-    from benchmarks.report import Figures
 
 TESTS = str(Path(__file__).resolve().parent.parent / "tests")
 
@@ -82,8 +80,6 @@ def _measured(where: str, url: str, rounds: int) -> dict[str, Any]:
 
 def figures(results: list[dict[str, Any]]) -> Figures:
     """The table."""
-    from benchmarks.report import Figures
-
     return Figures(
         "Sixteen processes that commit at once",
         "Rounds of as many changes as there are writers, all against one head. A retry is a conditional create that "

@@ -1,16 +1,15 @@
-"""The figures as tables: the same ones on the screen and in RESULTS.md."""
+"""What was measured, as tables: those of each benchmark, and RESULTS.md made of all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+from benchmarks import contention, report_age
+from benchmarks.figures import MIB, Figures, as_markdown, spread
+from benchmarks.targets import targets
 
-MIB = 2**20
 PREAMBLE = (
     "Made by `make bench`; do not edit. What is measured and how is said in each module of this folder. Of each "
     "benchmark these are the newest figures in results/."
@@ -18,34 +17,11 @@ PREAMBLE = (
 NEED_SPARK = {"throughput", "selectivity", "fixed_cost"}
 
 
-@dataclass(frozen=True)
-class Figures:
-    """One table: a title, what one must know to read it, headings, rows of text."""
-
-    title: str
-    note: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def show(console: Console, figures: Iterable[Figures]) -> None:
-    """Print the tables."""
-    for held in figures:
-        table = Table(title=held.title, title_justify="left", caption=held.note, caption_justify="left", box=None)
-        for number, heading in enumerate(held.headings):
-            table.add_column(heading, justify="left" if number == 0 else "right")
-        for row in held.rows:
-            table.add_row(*row)
-        console.print(table, "")
-
-
 def markdown(reports: Sequence[dict[str, Any]], pictures: Mapping[str, str]) -> str:
     """RESULTS.md of reports, oldest first: of each benchmark the newest figures, with where they were measured.
 
     `pictures` are files to show, by the name of their benchmark.
     """
-    from benchmarks.targets import targets
-
     newest = {name: report for report in reports for name in report["results"]}
     lines = [
         "# Figures",
@@ -57,26 +33,13 @@ def markdown(reports: Sequence[dict[str, Any]], pictures: Mapping[str, str]) -> 
         if names := [name for name, held in newest.items() if held is report]:
             lines += [*_where(report, names), ""]
     if summary := targets({name: report["results"][name] for name, report in newest.items()}):
-        lines += _table(summary)
+        lines += as_markdown(summary)
     for name, report in newest.items():
         for held in tables(report, name):
-            lines += _table(held)
+            lines += as_markdown(held)
         if name in pictures:
             lines += [f"![{name}]({pictures[name]})", ""]
     return "\n".join(lines)
-
-
-def _table(held: Figures) -> list[str]:
-    return [
-        f"## {held.title}",
-        "",
-        held.note,
-        "",
-        "| " + " | ".join(held.headings) + " |",
-        "|---" + "|---:" * (len(held.headings) - 1) + "|",
-        *("| " + " | ".join(row) + " |" for row in held.rows),
-        "",
-    ]
 
 
 def _where(report: dict[str, Any], names: Sequence[str]) -> list[str]:
@@ -103,8 +66,6 @@ def _where(report: dict[str, Any], names: Sequence[str]) -> list[str]:
 
 def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
     """The tables of one benchmark of a report."""
-    from benchmarks import contention, report_age
-
     found = report["results"][name]
     if name == "throughput":
         yield from _throughput(found)
@@ -180,12 +141,6 @@ def _seeds(runs: Sequence[dict[str, Any]]) -> str:
     if len(runs) == 1:
         return f"one run, seed {runs[0]['seed']}"
     return f"median of {len(runs)} runs, seeds {', '.join(str(run['seed']) for run in runs)}, with the range"
-
-
-def spread(values: Sequence[float], form: str) -> str:
-    """The median, and the range if there are several."""
-    middle = f"{median(values):{form}}"
-    return middle if len(values) == 1 else f"{middle} ({min(values):{form}}–{max(values):{form}})"
 
 
 def _selectivity(results: Sequence[dict[str, Any]]) -> Figures:

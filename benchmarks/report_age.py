@@ -7,8 +7,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from benchmarks.figures import MIB, Figures, spread
 from benchmarks.picture import courses
-from benchmarks.report import MIB, Figures, spread
 
 Result = dict[str, Any]
 

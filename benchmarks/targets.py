@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from benchmarks.report import Figures
+from benchmarks.figures import Figures
 from benchmarks.report_age import name_of
 
 Line = tuple[str, str, str, bool]
