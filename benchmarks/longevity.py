@@ -25,11 +25,12 @@ from typing import Any
 
 from benchmarks.counting import Traffic
 from benchmarks.feed import Feed, Fingerprint
-from benchmarks.measure import apart, peak_rss, timed
+from benchmarks.measure import apart, timed
 from benchmarks.optimum import curve
 from benchmarks.reading import checked_read
 from benchmarks.steps import Bench, InProcess, silent, stored
 from benchmarks.workload import Workload, land, minus, windows
+from tests.support.memory import peak_bytes
 from tidemark.arrow.read import as_of_batches, changes_batches
 from tidemark.jobs.write import trace_batch
 from tidemark.model.arrangement import Arrangement
@@ -75,7 +76,7 @@ def _longevity(workload: Workload) -> dict[str, Any]:
         "seed": workload.seed,
         "live_batches_declared": workload.feed.collection.live_batches,
         "seconds_in_all": round(seconds, 1),
-        "peak_rss": peak_rss(),
+        "peak_rss": peak_bytes(),
         "steps": {name: cost.as_dict() | {"peak_rss": None} for name, cost in old.bench.costs.items()},
         "base_seconds": old.base_seconds,
         **answer,

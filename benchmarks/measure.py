@@ -8,7 +8,6 @@ process, `executors` every other one.
 
 from __future__ import annotations
 
-import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -86,11 +85,6 @@ def timed() -> Iterator[Cost]:
         yield cost
     finally:
         cost.seconds, cost.cpu["driver"] = time.perf_counter() - began, time.process_time() - spent
-
-
-def peak_rss() -> int:
-    """Bytes this process has held at most, since it started."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def cpu_seconds() -> dict[str, float]:

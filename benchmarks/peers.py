@@ -25,9 +25,10 @@ import pyarrow.parquet as pq
 
 from benchmarks.engines import ENGINES, Engine, missing, opened
 from benchmarks.feed import Fingerprint, code_of, fingerprint_of
-from benchmarks.measure import apart, peak_rss
+from benchmarks.measure import apart
 from benchmarks.semantics import cases
 from benchmarks.workload import Held, Workload, minus
+from tests.support.memory import peak_bytes
 
 REPEATS = 3
 PACKAGES = ("duckdb", "duckdb-ext-ducklake", "deltalake")
@@ -81,7 +82,7 @@ def _run(name: str, workload: Workload, every: int) -> dict[str, Any]:
             "ingest": _spread(ingest),
             "maintain": _spread(maintain),
             "reads": reads,
-            "peak_rss": peak_rss(),
+            "peak_rss": peak_bytes(),
         }
 
 
