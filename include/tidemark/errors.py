@@ -2,7 +2,8 @@
 
     TidemarkError
     ├── InvalidUsage     the call or its input is wrong; a retry will not help          exit 1
-    │   └── Unvouched    a step touches what no gate has vouched for; run that gate     exit 1
+    │   ├── Unvouched    a step touches what no gate has vouched for; run that gate     exit 1
+    │   └── MissingExtra a package is not installed that this needs; install it         exit 1
     ├── GateFailed       the data is wrong; a human decides                             exit 1
     ├── UpgradeRequired  a newer Tidemark wrote what is stored; upgrade this one        exit 1
     ├── Corruption       storage does not hold what was written; stop and look          exit 1
@@ -21,6 +22,7 @@ executors, drivers and Airflow tasks. What a message tells of data is bounded, n
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import ClassVar
 
 REFUSED = 1
@@ -91,6 +93,16 @@ class Unvouched(InvalidUsage):
 
     def __reduce__(self) -> tuple[type[Unvouched], tuple[str, str]]:
         return type(self), (str(self), self.gate)
+
+
+class MissingExtra(InvalidUsage, ImportError):
+    """A package is not installed that only some of Tidemark needs; the message says what to install."""
+
+
+def require(package: str, extra: str) -> None:
+    """Raise MissingExtra unless a package of an extra is there; nothing is imported."""
+    if find_spec(package) is None:
+        raise MissingExtra(f"{package} is not installed: pip install 'tidemark[{extra}]'")
 
 
 class GateFailed(TidemarkError):

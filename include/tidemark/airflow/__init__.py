@@ -9,6 +9,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tidemark.errors import require
+
+require("airflow", "airflow")
+
 if TYPE_CHECKING:
     from tidemark.airflow.app_operator import AppOperator
     from tidemark.airflow.asset import asset_of

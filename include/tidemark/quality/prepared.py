@@ -21,8 +21,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from tidemark.errors import InvalidUsage
+from tidemark.errors import InvalidUsage, require
 from tidemark.quality import regexes
+
+require("great_expectations", "quality")
 
 Format = Literal["BASIC", "COMPLETE"]
 """How much a result tells: counts and the first values, or also where in the frame every failing row is."""

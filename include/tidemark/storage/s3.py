@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
-from tidemark.errors import InvalidUsage
+from tidemark.errors import InvalidUsage, require
 from tidemark.storage.s3_input import S3Input
 from tidemark.storage.s3_output import S3Output
 from tidemark.storage.store import (
@@ -49,6 +49,7 @@ class S3Store:
     """
 
     def __init__(self, url: str) -> None:
+        require("boto3", "s3")
         pieces = urlsplit(url)
         if pieces.scheme != "s3" or not pieces.netloc:
             raise InvalidUsage(f"{url!r} is not s3://bucket/prefix")

@@ -1,0 +1,182 @@
+"""What `pip install tidemark` gives: the wheel is built and tried where nothing but its base dependencies is installed.
+
+Nothing is fetched: the clean environment links the files of those packages from the one that runs the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PROJECT = Path(__file__).resolve().parents[2]
+V1 = PROJECT / "tests" / "compat" / "v1"
+EXTRAS = ("airflow", "spark", "quality", "s3")
+LEFT_OUT = ("airflow", "boto3", "great_expectations", "pandas", "pyspark")
+LOCAL_AIRFLOW = {"psycopg2-binary", "asyncpg"}
+"""What requirements.in has beside the product's own: the drivers of the local Airflow's database."""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the files under version control as they are now."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(PROJECT / name, source)
+    shutil.copytree(PROJECT / "include", source / "include", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    words = ["wheel", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", out, source]
+    pip(*words)
+    [built] = out.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a new environment that has the wheel and its base dependencies."""
+    home = tmp_path_factory.mktemp("clean")
+    venv.create(home, with_pip=False)
+    [site] = home.glob("lib/python3*/site-packages")
+    pip("install", "--quiet", "--no-index", "--no-deps", "--target", site, wheel)
+    for package in closure(base(wheel)):
+        link(package, site)
+    return home / "bin" / "python"
+
+
+def pip(*words: object) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def base(wheel: Path) -> list[Requirement]:
+    """What the wheel says it needs without any extra."""
+    with zipfile.ZipFile(wheel) as held:
+        [name] = [name for name in held.namelist() if name.endswith(".dist-info/METADATA")]
+        text = held.read(name).decode()
+    stated = [line.removeprefix("Requires-Dist: ") for line in text.splitlines() if line.startswith("Requires-Dist: ")]
+    return [need for need in map(Requirement, stated) if need.marker is None or need.marker.evaluate({"extra": ""})]
+
+
+def closure(needs: list[Requirement]) -> set[str]:
+    """The installed packages that these need, and all that those need in turn. An installed one must satisfy them."""
+    found: set[str] = set()
+    waiting = list(needs)
+    while waiting:
+        need = waiting.pop()
+        assert need.specifier.contains(metadata.version(need.name), prereleases=True), need
+        extras = ["", *need.extras]
+        name = canonicalize_name(need.name)
+        for inner in map(Requirement, metadata.requires(name) or []):
+            applies = inner.marker is None or any(inner.marker.evaluate({"extra": extra}) for extra in extras)
+            if applies and canonicalize_name(inner.name) not in found:
+                waiting.append(inner)
+        found.add(name)
+    return found
+
+
+def link(package: str, site: Path) -> None:
+    """Link an installed package's folders and modules into another environment."""
+    held = metadata.distribution(package)
+    inside = {file.parts[0] for file in held.files or () if ".." not in file.parts}
+    for top in inside - {"__pycache__"}:
+        if not (site / top).exists():
+            (site / top).symlink_to(Path(str(held.locate_file(top))))
+
+
+def said(python: Path, script: str, *words: object) -> str:
+    """What a script prints there, in isolated mode: no PYTHONPATH, and nothing of this folder."""
+    command = [python, "-I", "-c", script, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def names(wheel: Path) -> Iterator[str]:
+    with zipfile.ZipFile(wheel) as held:
+        yield from held.namelist()
+
+
+def test_the_wheel_holds_the_package_its_types_and_the_licence_and_nothing_else(wheel: Path) -> None:
+    held = [name for name in names(wheel) if ".dist-info/" not in name]
+    sources = PROJECT / "include"
+    wanted = {path.relative_to(sources).as_posix() for path in sources.glob("tidemark/**/*.py")}
+    assert set(held) == wanted | {"tidemark/py.typed"}
+    assert [name for name in names(wheel) if name.endswith("/licenses/LICENSE")]
+
+
+def test_the_clean_environment_has_none_of_the_extras_packages(clean: Path) -> None:
+    script = "import importlib.util as u, json, sys; print(json.dumps([n for n in sys.argv[1:] if u.find_spec(n)]))"
+    assert json.loads(said(clean, script, *LEFT_OUT)) == []
+
+
+READ = """
+import json, sys
+from tidemark.arrow.read import as_of, changes
+from tidemark.storage import open_store
+from tidemark.storage.log import StateLog
+
+store = open_store(sys.argv[1])
+state = StateLog(store, lambda: "none is made by a read").load().state
+held = as_of(store, state, time=state.seal - 1)
+changed = changes(store, state, after=state.since, upto=state.seal - 1)
+print(json.dumps([state.collection.name, state.seal, held.num_rows, changed.num_rows]))
+"""
+
+
+def test_a_collection_of_format_1_is_read_with_the_base_alone(clean: Path) -> None:
+    here = [json.loads(said(Path(python), READ, V1 / "upserted")) for python in (clean, sys.executable)]
+    assert here[0] == here[1]
+    assert here[0][2] > 0 < here[0][3]
+
+
+def test_the_command_reads_with_the_base_alone(clean: Path, tmp_path: Path) -> None:
+    name = json.loads(said(clean, READ, V1 / "upserted"))[0]
+    shutil.copytree(V1 / "upserted", tmp_path / name)
+    script = "import sys; from tidemark.cli import app; sys.argv[0] = 'tidemark'; app()"
+    told = said(clean, script, "status", name, "--root", tmp_path)
+    assert name in told
+    assert said(clean, script, "as-of", name, "--root", tmp_path).strip()
+
+
+@pytest.mark.parametrize(
+    ("script", "package", "extra"),
+    [
+        ("from tidemark.storage import open_store; open_store('s3://bucket/prefix')", "boto3", "s3"),
+        ("import tidemark.spark.read", "pyspark", "spark"),
+        ("from tidemark.airflow import AppOperator", "airflow", "airflow"),
+        ("import tidemark.quality.judge", "great_expectations", "quality"),
+    ],
+)
+def test_what_an_extra_lacks_is_said_in_one_line(clean: Path, script: str, package: str, extra: str) -> None:
+    done = subprocess.run([clean, "-I", "-c", script], capture_output=True, text=True, check=False, cwd="/")
+    told = done.stderr.strip().splitlines()[-1]
+    assert told.endswith(f"MissingExtra: {package} is not installed: pip install 'tidemark[{extra}]'")
+
+
+def test_the_extras_and_the_base_are_what_requirements_in_installs() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    assert set(extras) == {*EXTRAS, "all"}
+    assert extras["all"] == [f"tidemark[{','.join(EXTRAS)}]"]
+    stated = [*project["dependencies"], *(need for extra in EXTRAS for need in extras[extra])]
+    lines = [line for line in (PROJECT / "requirements.in").read_text().splitlines() if line and line[0] != "#"]
+    installed = {str(Requirement(line)) for line in lines}
+    assert {str(Requirement(need)) for need in stated} == {need for need in installed if need not in LOCAL_AIRFLOW}
