@@ -58,13 +58,18 @@ format: setup ## Bring the source into the form that `check` asks for
 	$(RUN) ruff check --fix .
 	$(RUN) ruff format .
 
-bench: setup $(if $(PEERS),build/peers/.installed) ## Rows/s, CPU seconds, bytes, ageing; FULL=1 at full size, PEERS=1 beside DuckLake and delta-rs
+bench: setup $(if $(PEERS),build/peers/.installed spark-peers) ## Rows/s, CPU seconds, bytes, ageing; FULL=1 at full size, PEERS=1 beside its peers
 	@$(RUN) python -m benchmarks $(if $(FULL),--full)
 
 # Beside the product, not into it: what is measured stays what requirements.txt says.
 build/peers/.installed: requirements-bench.txt | setup
 	@$(RUN) python -m pip install --quiet --no-deps --upgrade --target build/peers -r $<
 	@touch $@
+
+# Each in an environment of its own; what cannot be had (no Maven, another Java) is told in a line and left out.
+.PHONY: spark-peers
+spark-peers: | setup
+	@$(RUN) python -m benchmarks.spark_peers.install
 
 zip: setup ## build/tidemark.zip, what Spark ships to its executors; the same bytes from the same source
 	@$(RUN) python tools/build_zip.py

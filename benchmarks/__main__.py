@@ -16,23 +16,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from benchmarks import workload as workloads
 from benchmarks.figures import show
 from benchmarks.kept import as_json, tell
 from benchmarks.machine import commit, machine, sources
 from benchmarks.report import tables
-from benchmarks.workload import old_age, side_by_side
 
 HERE = Path(__file__).resolve().parent
 NAMES = (
-    "throughput",
-    "selectivity",
-    "compaction",
-    "fixed_cost",
-    "commits",
-    "longevity",
-    "peers",
-    "contention",
-    "gates",
+    *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
+    *("peers", "spark_peers", "contention", "gates"),
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -97,6 +90,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "commits": lambda: _commits(full),
         "longevity": lambda: _longevity(full),
         "peers": lambda: _peers(full),
+        "spark_peers": lambda: _spark_peers(full),
         "contention": lambda: _contention(full),
         "gates": _gates,
     }
@@ -126,7 +120,7 @@ def _longevity(full: bool) -> list[dict[str, Any]]:
     from benchmarks.longevity import longevity
 
     results = []
-    for workload in old_age(full):
+    for workload in workloads.old_age(full):
         say(f"longevity: {workload.ingests:,} ingests of {workload.rows:,} rows into {workload.base:,}")
         results.append(longevity(workload))
     return results
@@ -135,7 +129,13 @@ def _longevity(full: bool) -> list[dict[str, Any]]:
 def _peers(full: bool) -> dict[str, Any]:
     from benchmarks.peers import peers
 
-    return peers(side_by_side(full), say)
+    return peers(workloads.side_by_side(full), say)
+
+
+def _spark_peers(full: bool) -> dict[str, Any]:
+    from benchmarks.spark_peers.run import beside_spark
+
+    return beside_spark(*workloads.beside_spark(full), say)
 
 
 def _contention(full: bool) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ process, `executors` every other one.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +26,9 @@ LOOK_AROUND_SECONDS = 1.0
 """How often new processes are looked for: a process that lives shorter has no memory worth a sample."""
 ROLES = ("driver", "jvm", "executors")
 PAGE = 4096
+TICKS = os.sysconf("SC_CLK_TCK")
+FIXED_COMPILERS = "-XX:-UseDynamicNumberOfCompilerThreads"
+"""The option of a JVM whose compiler threads are to be counted."""
 
 
 @dataclass
@@ -95,6 +99,30 @@ def cpu_seconds() -> dict[str, float]:
             times = process.cpu_times()
             spent[role] += times.user + times.system + times.children_user + times.children_system
     return spent
+
+
+def jit_seconds() -> float:
+    """CPU seconds that the compilers of the JVMs of this process tree have taken so far.
+
+    Those of threads that live: JVMs are to be started with `FIXED_COMPILERS`, or some end when they are idle and take
+    their count with them.
+    """
+    return sum(
+        _thread_seconds(thread)
+        for role, process in _tree()
+        if role == "jvm"
+        for thread in Path(f"/proc/{process.pid}/task").glob("*/stat")
+    )
+
+
+def _thread_seconds(stat: Path) -> float:
+    """CPU seconds of a thread, if it is one that compiles."""
+    with suppress(OSError):  # it has ended
+        name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+        if "CompilerThre" in name:
+            user, system = rest.split()[11:13]
+            return (int(user) + int(system)) / TICKS
+    return 0.0
 
 
 def _tree() -> list[tuple[str, psutil.Process]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks import contention, report_age
+from benchmarks import contention, report_age, report_spark
 from benchmarks.figures import MIB, Figures, as_markdown, spread
 from benchmarks.targets import targets
 
@@ -46,7 +46,11 @@ def _where(report: dict[str, Any], names: Sequence[str]) -> list[str]:
     """The machine and the settings behind some benchmarks."""
     machine = report["machine"]
     packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
-    peers = report["results"].get("peers", {}).get("versions", {})
+    peers = {
+        package: number
+        for name in ("peers", "spark_peers")
+        for package, number in report["results"].get(name, {}).get("versions", {}).items()
+    }
     packages += "".join(f", {name} {number}" for name, number in peers.items())
     changed = " (**the sources changed meanwhile**)" if report["sources_changed"] else ""
     lines = [
@@ -73,6 +77,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield from _fixed_cost(found)
     elif name in ("longevity", "peers"):
         yield from getattr(report_age, name)(found)
+    elif name == "spark_peers":
+        yield from report_spark.spark_peers(found)
     elif name == "commits":
         yield report_age.commits(found)
     elif name == "contention":

@@ -68,15 +68,35 @@ class Held:
         if not self._upsert:
             self._total = plus(self._total, rows.fingerprint())
             return self._total
+        # Equal event times: the later one of a day.
         order = np.argsort(rows.happened_at, kind="stable")
+        order = order[rows.happened_at[order] >= self._last.happened_at[rows.id[order]]]
         last = dict(zip(rows.id[order].tolist(), order.tolist(), strict=True))
         ids, at = np.fromiter(last, np.int64, len(last)), np.fromiter(last.values(), np.int64, len(last))
         before = self._last.fingerprint(ids[~self._last.deleted[ids]])
-        for name in ("amount", "ratio", "label", "deleted"):
+        for name in ("amount", "ratio", "label", "happened_at", "deleted"):
             getattr(self._last, name)[ids] = getattr(rows, name)[at]
         after = self._last.fingerprint(ids[~self._last.deleted[ids]])
         self._total = plus(self._total, minus(after, before))
         return self._total
+
+    def of(self, id: int) -> Fingerprint:
+        """The fingerprint of what is held of one id of an upsert workload."""
+        return self._last.fingerprint(np.array([id] if not self._last.deleted[id] else [], np.int64))
+
+    def late(self, workload: Workload, day: int) -> Rows:
+        """Rows reported on a day that happened at any time before it, none of them a deletion, of ids that are held or
+        were never: what becomes of a deleted key is a case of its own (benchmarks/semantics.py)."""
+        rows = drawn_day(workload.feed, day)
+        lower = workload.feed.interval(day).lower
+        chance = np.random.default_rng([workload.seed, day, 1])
+        fit = ~(self._last.deleted & (self._last.happened_at > 0))
+        return replace(
+            rows,
+            id=chance.choice(np.flatnonzero(fit), len(rows.id)),
+            happened_at=chance.integers(workload.feed.interval(0).lower, lower, len(rows.id)),
+            deleted=np.zeros(len(rows.id), bool),
+        )
 
 
 def plus(one: Fingerprint, other: Fingerprint) -> Fingerprint:
@@ -115,6 +135,13 @@ def old_age(full: bool) -> list[Workload]:
     if not full:
         return [Workload(Envelope.APPEND, 100_000, 200, 1_000), Workload(Envelope.UPSERT, 50_000, 100, 500)]
     return [Workload(Envelope.APPEND, 10_000_000, 1_000, 10_000), Workload(Envelope.UPSERT, 1_000_000, 200, 1_000)]
+
+
+def beside_spark(full: bool) -> tuple[Workload, tuple[int, ...]]:
+    """What the peers on Spark run, and after how many ingests they are maintained (0: never)."""
+    if not full:
+        return Workload(Envelope.UPSERT, 50_000, 6, 1_000), (3,)
+    return Workload(Envelope.UPSERT, 1_000_000, 30, 1_000), (0, 10)
 
 
 def side_by_side(full: bool) -> list[tuple[Workload, int]]:

@@ -11,6 +11,8 @@ from benchmarks import workload as workloads
 from benchmarks.engines import opened
 from benchmarks.feed import fingerprint_of
 from benchmarks.semantics import FEED, STORIES, cases
+from benchmarks.spark_peers.life import life
+from benchmarks.spark_peers.ours import InOneProcess
 from benchmarks.workload import Held, Workload, minus
 from tidemark.model.collection import Envelope
 
@@ -46,3 +48,11 @@ def test_what_is_held_is_what_an_engine_holds(tmp_path: Path) -> None:
     assert [fingerprint_of(engine.as_of(day), "held") for day in range(5)] == expected
     assert fingerprint_of(engine.changes(1, 3), "held") == minus(expected[3], expected[1])
     assert all(count > 0 for count in engine.stored().values())
+
+
+def test_a_life_beside_the_peers_of_spark_is_answered_right(tmp_path: Path):
+    workload = Workload(Envelope.UPSERT, base=1_000, ingests=4, rows=200)
+    found = life(InOneProcess(tmp_path / "stored"), tmp_path, workload, every=2)
+    assert {what: read["answer"] for what, read in found["reads"].items()} == dict.fromkeys(found["reads"], "right")
+    assert len(found["reads"]) == 5
+    assert 0 < found["bytes_after_clean"] < found["bytes_before_clean"]
