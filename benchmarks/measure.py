@@ -108,15 +108,15 @@ def jit_seconds() -> float:
     their count with them.
     """
     return sum(
-        _thread_seconds(thread)
+        thread_seconds(thread)
         for role, process in _tree()
         if role == "jvm"
         for thread in Path(f"/proc/{process.pid}/task").glob("*/stat")
     )
 
 
-def _thread_seconds(stat: Path) -> float:
-    """CPU seconds of a thread, if it is one that compiles."""
+def thread_seconds(stat: Path) -> float:
+    """CPU seconds of a thread of a JVM by its file in /proc, if it is one that compiles; else 0."""
     with suppress(OSError):  # it has ended
         name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
         if "CompilerThre" in name:
