@@ -37,11 +37,9 @@ class Delta(SparkTable):
             self.spark.sql(f"insert into t select {', '.join(HELD)} from arrived order by id, code")
         else:
             self.merge("t")
-        self.note(day)
 
     def maintain(self, day: int) -> None:
         self.spark.sql("optimize t")
-        self.note(day)
 
     def clean(self) -> None:
         self.spark.sql("vacuum t retain 0 hours")

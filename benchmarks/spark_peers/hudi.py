@@ -47,19 +47,17 @@ class Hudi(SparkTable):
         writer.mode("append" if day else "overwrite").save(self._path)
         if day == 0:
             self.spark.sql(f"create table t using hudi location '{self._path}'")
-        self.note(day)
 
     def maintain(self, day: int) -> None:
         self.spark.sql(f"call run_compaction(op => 'scheduleAndExecute', path => '{self._path}')").collect()
-        self.note(day)
 
     def clean(self) -> None:
         self.spark.sql("call run_clean(table => 't', retain_commits => 1)").collect()
 
     def newest(self) -> Any:
-        found = self.spark.sql(f"call show_timeline(path => '{self._path}', limit => 100)").collect()
-        done = [row for row in found if row["state"] == "COMPLETED" and row["action"] in ("deltacommit", "commit")]
-        return max((row["instant_time"], row["completed_time"]) for row in done)
+        """When the newest commit of rows began, by which states are asked for, and ended, by which changes are."""
+        done = (self.folder / "t" / ".hoodie" / "timeline").glob("*_*.*commit")
+        return max(tuple(path.name.split(".")[0].split("_")) for path in done)
 
     def _read(self, **options: str) -> Any:
         return self.spark.read.format("hudi").options(**options).load(self._path)

@@ -39,13 +39,11 @@ class Iceberg(SparkTable):
             self.spark.sql(f"insert into db.t select {', '.join(HELD)} from arrived order by id, code")
         else:
             self.merge("db.t")
-        self.note(day)
 
     def maintain(self, day: int) -> None:
         self.spark.sql("call lake.system.rewrite_data_files(table => 'db.t')")
         if self._mode == "merge-on-read":
             self.spark.sql("call lake.system.rewrite_position_delete_files(table => 'db.t')")
-        self.note(day)
 
     def clean(self) -> None:
         self.spark.sql(

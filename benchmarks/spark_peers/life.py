@@ -33,6 +33,9 @@ class Table(Protocol):
 
     def ingest(self, day: int, rows: Path) -> None: ...
     def maintain(self, day: int) -> None: ...
+    def note(self, day: int) -> None:
+        """Remember by what the newest state can be asked for later."""
+
     def clean(self) -> None:
         """Delete what no reader of the newest state needs."""
 
@@ -54,7 +57,9 @@ def life(table: Table, folder: Path, workload: Workload, every: int) -> dict[str
         landing.mkdir(parents=True, exist_ok=True)
         pq.write_table(rows.table(workload.envelope), file, compression="zstd")
         alone.append(file.stat().st_size)
-        return clocked(partial(table.ingest, day, file))
+        cost = clocked(partial(table.ingest, day, file))
+        table.note(day)
+        return cost
 
     base = one_day(0, workload.day(0))
     before, ingests, maintained = sizes(stored), [], []
@@ -62,6 +67,7 @@ def life(table: Table, folder: Path, workload: Workload, every: int) -> dict[str
         ingests.append(one_day(day, workload.day(day)))
         if every and day % every == 0:
             maintained.append(clocked(partial(table.maintain, day)))
+            table.note(day)
     late = one_day(workload.ingests + 1, held.late(workload, workload.ingests + 1))
     after = sizes(stored)
     reads = _reads(table, workload, expected, held)

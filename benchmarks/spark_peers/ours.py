@@ -46,6 +46,9 @@ class InOneProcess:
     def maintain(self, day: int) -> None:
         self._bench.vouched_compaction(self._feed.interval(day))
 
+    def note(self, day: int) -> None:
+        """Nothing: a state is asked for by its time."""
+
     def clean(self) -> None:
         collect(self._bench.job, keep=0, graces=AT_ONCE)
 

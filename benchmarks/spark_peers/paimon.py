@@ -41,11 +41,9 @@ class Paimon(SparkTable):
             )
         kind = "case when deleted then '-D' else '+I' end"
         self.spark.sql(f"insert into t select {', '.join(HELD)}, {kind} from arrived")
-        self.note(day)
 
     def maintain(self, day: int) -> None:
         self.spark.sql("call sys.compact(table => 'db.t')").collect()
-        self.note(day)
 
     def clean(self) -> None:
         self.spark.sql("call sys.expire_snapshots(table => 'db.t', retain_max => 1, retain_min => 1)").collect()
