@@ -13,7 +13,7 @@ from support.stores import Contents, Stores
 from support.world import World
 from tidemark.arrow.read import changes
 from tidemark.model.collection import Envelope
-from tidemark.storage import ledger
+from tidemark.storage import ledger, parts_table
 from tidemark.storage.store import AlreadyExists, Indeterminate
 
 pytestmark = pytest.mark.model
@@ -30,12 +30,20 @@ def objects(made: World) -> Counter[str]:
     return Counter(re.sub(r"[0-9a-f]{32}", "#", info.key) for info in made.truth.list(""))
 
 
+def keep(patch: pytest.MonkeyPatch, envelope: Envelope) -> None:
+    """Of appends what is small stays in the state; of others tables and leaves are objects, however small."""
+    if envelope is not Envelope.APPEND:
+        patch.setattr(parts_table, "SMALL", 0)
+
+
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory, stores: Stores, days: int):
     def once(envelope: Envelope) -> tuple[list, Counter]:
         folder = tmp_path_factory.mktemp(envelope)
         made = world(folder, envelope, stores())
-        run(made, folder, days)
+        with pytest.MonkeyPatch.context() as patch:
+            keep(patch, envelope)
+            run(made, folder, days)
         return answers(made), objects(made)
 
     return {envelope: once(envelope) for envelope in ENVELOPES}
@@ -45,7 +53,7 @@ def clean(tmp_path_factory, stores: Stores, days: int):
 @pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
 @pytest.mark.parametrize("dies", [True, False], ids=["killed", "refused or unanswered"])
 def test_any_single_fault_then_the_step_again_changes_nothing(
-    tmp_path, clean, stores: Stores, days: int, writes: int, looks: int, envelope, after, dies
+    tmp_path, clean, stores: Stores, days: int, writes: int, looks: int, envelope, after, dies, monkeypatch
 ):
     """Every call of every step fails once. Now and then the days go on from there, to the same end.
 
@@ -53,6 +61,7 @@ def test_any_single_fault_then_the_step_again_changes_nothing(
     and of those that are refused others than of those that kill.
     """
     expected, _ = clean[envelope]
+    keep(monkeypatch, envelope)
     made = world(tmp_path, envelope, stores())
     contents = Contents(made.truth)
     script = list(steps(tmp_path, days))
@@ -80,7 +89,8 @@ def test_any_single_fault_then_the_step_again_changes_nothing(
         made.store = made.truth
         restore(made, contents, then)
     assert answers(made) == expected
-    written = {"create versions", "create ledger", "create data", "close_output data"}
+    written = {"create versions", "close_output data"}
+    written |= {"create ledger", "create data"} if envelope is not Envelope.APPEND else set()
     looked = {"read versions", "list versions", "open_input data", "open_output data"}
     assert writes > 1 or written <= set(fired)
     assert after or looks > 1 or looked <= set(fired)
@@ -106,12 +116,13 @@ def so_far(made: World, contents: Contents) -> list:
 @pytest.mark.parametrize("envelope", ENVELOPES)
 @pytest.mark.parametrize("error", [AlreadyExists, Indeterminate])
 def test_lost_acknowledgements_leave_the_same_answers_and_the_same_objects(
-    tmp_path, clean, stores: Stores, days: int, envelope, error
+    tmp_path, clean, stores: Stores, days: int, envelope, error, monkeypatch
 ):
     expected, kept = clean[envelope]
+    keep(monkeypatch, envelope)
     made = world(tmp_path, envelope, stores())
     made.store = lossy = LostAckStore(made.truth, error)
     run(made, tmp_path, days)
     assert answers(made) == expected
     assert objects(made) == kept
-    assert lossy.lost > 10 * days
+    assert lossy.lost >= made.head.version - 1, "some version was acknowledged"

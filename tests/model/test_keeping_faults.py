@@ -100,6 +100,7 @@ def clean(request, tmp_path_factory) -> tuple[Envelope, list[Any]]:
     return request.param, seen(world)
 
 
+@pytest.mark.usefixtures("nothing_is_small")
 @pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
 @pytest.mark.parametrize("dies", [True, False], ids=["killed", "refused or unanswered"])
 def test_any_single_fault_then_the_step_again_changes_nothing(tmp_path, clean, after, dies):

@@ -252,6 +252,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.usefixtures("nothing_is_small")
 @pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT])
 @pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
 @pytest.mark.parametrize("dies", [True, False], ids=["killed", "refused or unanswered"])
