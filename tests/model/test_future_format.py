@@ -33,7 +33,7 @@ from tidemark.jobs.retain import hold
 from tidemark.jobs.seal import seal
 from tidemark.jobs.verify import verify
 from tidemark.model.collection import Envelope, Gate
-from tidemark.storage import plans
+from tidemark.storage import parts_table, plans
 from tidemark.storage.codec import reference, with_checksum
 from tidemark.storage.memory import MemoryStore
 from tidemark.storage.store import Missing, ObjectStore
@@ -53,6 +53,14 @@ Call = Callable[[World, Job], Any]
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> World:
     """Four days, the last of them unsealed, after more versions than one checkpoint."""
     made = World(tmp_path_factory.mktemp("landing"), collection(Envelope.UPSERT, live_batches=2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts_table, "SMALL", 0)
+        four_days(made)
+    assert made.head.version > 16
+    return made
+
+
+def four_days(made: World) -> None:
     for day in range(4):
         rows = [{"k": k, "v": f"v{day}", "t": day * DAY + k, "e": day * DAY, "o": 0, "gone": False} for k in range(4)]
         made.land(day, "a", rows)
@@ -60,8 +68,6 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> World:
         if day < 3:
             made.run(lambda job, day=day: seal(job, interval(day)))
             made.run(lambda job, day=day: drain(job, interval(day)))
-    assert made.head.version > 16
-    return made
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> World:
         folder = tmp_path_factory.mktemp("verified")
         made = world(folder, Envelope.UPSERT, MemoryStore())
         for step in steps(folder):
-            made.run(step)
+            made.run(step, first=False)
         for name in "xy":
             made.land(4, name, [row(k, name, 41 + k, k) for k in range(6)])
         made.run(partial(ingest, interval=interval(4), landing_root=str(folder)))
