@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup doctor demo up down status test test-deep test-% check format bench zip lock
+.PHONY: help setup doctor demo up down status test test-deep test-% check format bench zip reference lock
 
 # Where the local Airflow listens: make up PORT=8096
 ifdef PORT
@@ -70,6 +70,9 @@ build/peers/.installed: requirements-bench.txt | setup
 .PHONY: spark-peers
 spark-peers: | setup
 	@$(RUN) python -m benchmarks.spark_peers.install
+
+reference: setup ## docs/reference, written from the code it describes
+	@$(RUN) python tools/reference.py
 
 zip: setup ## build/tidemark.zip, what Spark ships to its executors; the same bytes from the same source
 	@$(RUN) python tools/build_zip.py

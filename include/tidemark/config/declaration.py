@@ -1,4 +1,7 @@
-"""The fields of a collection file and what each may hold (docs: the reference of collection files)."""
+"""The fields of a collection file and what each may hold.
+
+The string below a field is its text in docs/reference/collection-file.md, which tools/reference.py writes.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +40,14 @@ class ByColumn(_Section):
     """A coordinate read from a column."""
 
     column: FieldName
+    """The column's name; of change messages a field's path, as `source.ts_ms`."""
 
 
 class Marker(_Section):
     """An interval has landed when a file of this name is in its folder; `exists` and `always` are no files."""
 
     marker: Annotated[str, Field(pattern=r"^[^/*?\[\]]+$")]
+    """The file's name, without a folder or wildcards."""
 
 
 class Nothing(_Section):
@@ -53,14 +58,18 @@ class Reemit(_Section):
     """Late rows apply, up to `max_lateness` below the seal; without it, however late."""
 
     max_lateness: Duration | None = None
+    """How far below the seal a row may lie and still apply; left out, however far."""
 
 
 class LatePolicy(_Section):
     """Exactly one policy."""
 
     discard: Nothing | None = None
+    """Not applied; kept as a dead letter that can be replayed."""
     next_window: Nothing | None = None
+    """Applied with the seal as both its times; the original is kept beside it."""
     reemit: Reemit | None = None
+    """Applied with the event time it has, so that history is put right."""
 
     @model_validator(mode="after")
     def _one(self) -> LatePolicy:
@@ -73,22 +82,37 @@ class ColumnSection(_Section):
     """A column's type (`note: string` for short), and what a value column was called before: `{was: remark}`."""
 
     type: Type | None = None
+    """`bool`, `int`, `float`, `string`, `date`, `timestamp`, `decimal(12, 2)`, `bytes` or `json`."""
     was: ColumnName | None = None
+    """What the column was called before: it is renamed, and no row is rewritten."""
 
 
 class SourceSection(_Section):
     """Where delta files land, and how to read them."""
 
     path: PathTemplate
+    """Where the files of an interval are, a template: `{{ landing }}`, `{{ ds }}`, `{{ lower }}` and `{{ upper }}` are
+    known, and `*` and `?` in the last part."""
     format: Literal["parquet", "jsonl", "json", "csv"]
+    """What the files are; `json` and `jsonl` are the same, one object a line."""
     envelope: Literal["append", "updates", "upsert", "debezium", "snapshot"]
+    """What a row says: `append` (it is there), `updates` (it is there `diff` times), `upsert` (its key has this value
+    now), `debezium` (change messages), `snapshot` (each interval's files are all there is)."""
     order_by: FieldName | None = None
+    """What orders rows of one key that happened at the same time; ties go by file name and row."""
     diff: ColumnName | None = None
+    """The column of multiplicities; of the envelope `updates` only."""
     delete_when: str | None = None
+    """Which rows of `upsert` say that the key is gone, as a condition: `status = 'DELETED'`."""
     ready: Annotated[Marker, checked(ready_section)] = Marker(marker="exists")
+    """When an interval has landed: `exists` (its folder is there), `{marker: _SUCCESS}` (that file is), `always`
+    (nothing there is an empty interval)."""
     bad_files: Literal["stop", "quarantine"] = "stop"
+    """What a file that cannot be taken does: `stop` the run, or be put in `quarantine` while the others go on."""
     units: dict[FieldName, Literal["days", "s", "ms", "us", "ns"]] = {}
+    """What unit the numbers of a time field are in (`debezium` only): `{ts_ms: ms}`."""
     decimals: Literal["precise", "string", "double"] | None = None
+    """How the connector writes decimals, its `decimal.handling.mode` (`debezium` only)."""
 
     @model_validator(mode="after")
     def _diff_belongs_to_updates(self) -> SourceSection:
@@ -105,23 +129,48 @@ class Declaration(_Section):
     """A whole collection file. Times and durations are microseconds already."""
 
     name: CollectionName
+    """The collection's name, and that of its folder and its asset: lower case letters, digits and `_`, a letter
+    first."""
     key: Annotated[list[ColumnName], Field(min_length=1)]
+    """The columns that say which row is meant."""
     value: list[ColumnName] = []
+    """The columns that change. A collection may have none: then it is a changing set of keys."""
     columns: dict[FieldName, Annotated[ColumnSection, checked(column_section)]] = {}
+    """The type of each column, by its name. One that is not declared is inferred once, at `init`, from the first file
+    that has landed."""
     start: Instant
+    """Where intervals are counted from. No run lies before it, and the seal waits for every interval since."""
     end: Instant | None = None
+    """Where intervals end; there are no runs after it."""
     time: Annotated[ByColumn | None, checked(time_section)]
+    """When a change was learned: a column (`{column: reported_at}`), or `arrival`, the last instant of the interval
+    whose files hold it."""
     event_time: ByColumn | None = None
+    """When a change happened at the source, `{column: happened_at}`. Without one, only what was learned when can be
+    asked."""
     timelines: list[ColumnName] = []
+    """Time columns of the value that windows and ranges may run on."""
     source: SourceSection
+    """Where files of changes land, and how they are read."""
     schedule: Schedule = "@daily"
+    """How long an interval is: an expression of cron, or one of Airflow's presets."""
     dag: Literal["factory", "own"] = "factory"
+    """`own` if a DAG file of yours makes the collection's DAG; the factory makes none then."""
     grace: Duration = 0
+    """How far behind the end of an interval the seal stays, so that rows may be that late and still be on time."""
     late: Annotated[LatePolicy, checked(late_section)] = LatePolicy(discard=Nothing())
+    """What becomes of rows below the seal: `discard` (kept as dead letters), `next_window` (applied as of the seal), or
+    `{reemit: {max_lateness: 3d}}` (applied where they belong)."""
     quality: list[Annotated[dict[str, Any], Field(min_length=1, max_length=1)]] = []
+    """Expectations of Great Expectations that the unsealed gate checks of every batch, as `{name: {arguments}}`."""
     compact_ahead: bool = True
+    """Whether batches whose history is still readable may be merged, their times kept. Off, only history behind `since`
+    is."""
     live_batches: Annotated[int, Field(ge=2, le=1000)] = 12
+    """How many trace batches compaction keeps at most: fewer are cheaper to read, more are cheaper to write."""
     retention: Annotated[Any, checked(retention_of)] = KEEP_ALL
+    """How much history stays readable: `all`, `full_merge`, `adaptive`, `{tiered: {keep_recent: 7}}`, `{time_boundary:
+    1h}`, or a ladder, `[{keep: all, for: 7d}, {keep: 1h, for: 30d}, {keep: 1d}]`."""
 
     @cached_property
     def types(self) -> dict[str, ValueType]:

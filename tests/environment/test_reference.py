@@ -1,0 +1,43 @@
+"""docs/reference says what the code says: pages are written from it, and the settings are those that are read."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools import reference
+
+ROOT = Path(__file__).resolve().parents[2]
+INTERNAL = {
+    "TIDEMARK_AIRFLOW_INSTANCE",  # the keeper's mark on its components
+    "TIDEMARK_SCRATCH",  # a part of the resident server's mark on its processes
+}
+
+
+@pytest.mark.parametrize("name", ["collection-file.md", "cli.md", "errors.md"])
+def test_a_page_is_what_the_code_says(name: str) -> None:
+    written = (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
+    assert reference.pages()[name] == written, "run `make reference`"
+
+
+def test_every_field_of_a_collection_file_has_its_text() -> None:
+    page = reference.pages()["collection-file.md"]
+    for section in reference._SECTIONS.values():
+        for field in section.model_fields:
+            assert f"| `{field}` |" in page
+
+
+def test_the_settings_are_those_that_are_read() -> None:
+    told = re.findall(r"^\| `(TIDEMARK_\w+)`", (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8"), re.M)
+    places = ["include", "tools", "plugins", "dags", "spark_apps", "docker-compose.yaml"]
+    found = subprocess.run(
+        ["git", "grep", "-ohE", r"\bTIDEMARK_[A-Z_]+[A-Z]\b", "--", *places],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert sorted(told) == sorted({*found.stdout.split()} - INTERNAL)
