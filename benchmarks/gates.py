@@ -36,7 +36,7 @@ from tidemark.plan.gate import plan_gate
 from tidemark.quality import prepared
 from tidemark.quality.evidence import Evidence
 from tidemark.quality.expectations import OwnerExpectation, owner_expectations
-from tidemark.quality.gates import GATES
+from tidemark.quality.gates import GATES, Seen
 from tidemark.quality.rows import pandas_rows
 from tidemark.quality.validation import Validator
 
@@ -122,7 +122,8 @@ def _looked(job: Job, gate: Gate) -> Looked:
     owners = owner_expectations(head.state.collection) if gate is Gate.UNSEALED else ()
     parts = [part for of in found.values() for part in of.parts]
     frame = pandas_rows(job.store, parts, head.state.collection) if owners else None
-    return Looked(gate_job._evidence(job, head, request, found), owners, frame)
+    seen = Seen(head.state, request, found, lambda: gate_job._recent(job, head.state))
+    return Looked(GATES[gate].evidence(seen), owners, frame)
 
 
 def _judged(looked: Looked) -> dict[str, float]:

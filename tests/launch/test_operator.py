@@ -17,10 +17,11 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowTaskTimeout
 
 from tests.launch.support import context, eventually, is_dead, never_commits, started, toy
-from tidemark.airflow.app_operator import NEEDS, AppOperator
+from tidemark.airflow.app_operator import AppOperator
 from tidemark.airflow.submit_hook import AppSubmitHook
 from tidemark.errors import Contention, InvalidUsage
 from tidemark.jobs import app as jobs_app
+from tidemark.jobs.steps import STEPS
 from tidemark.resident.client import Resident
 from tidemark.resident.place import FIRST, LATER
 from tidemark.resident.scratch import Scratch
@@ -287,6 +288,6 @@ def test_the_hook_keeps_what_the_operator_configured(on_airflow: Path) -> None:
 
 
 def test_what_apps_wait_for_is_what_the_server_imports() -> None:
-    assert {module for needed in NEEDS.values() for module in needed} <= set(LATER)
+    assert {module for step in STEPS.values() for module in step.imports} <= set(LATER)
     ours = [module for module in (*FIRST, *LATER) if module.startswith("tidemark.")]
     assert [module for module in ours if find_spec(module) is None] == []  # the server passes over what there is not

@@ -97,7 +97,7 @@ def judged(folder: Path, quality: list[Any], spark: Any = None) -> list[tuple[Ow
         frame: Any = pandas_rows(world.store, parts, world.collection)
     else:
         frame = spark_rows(spark, world.store.url, parts, world.collection)
-    return list(zip(owners, Validator().judge_rows("rows", owners, frame), strict=True))
+    return list(zip(owners, Validator().judge_rows(owners, frame), strict=True))
 
 
 def test_they_are_judged_and_told_exactly(tmp_path: Path) -> None:
