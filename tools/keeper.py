@@ -46,6 +46,8 @@ PAUSES = (1, 2, 5, 10, 20)
 FORGIVEN_AFTER_SECONDS = 600
 """So long up, a component's former ends count no more."""
 COMPONENT_GRACE_SECONDS = 15
+WORKER = "airflow worker"
+"""How the titles of the scheduler's workers begin."""
 
 
 class StayedDown(Exception):
@@ -63,6 +65,7 @@ class Component:
     restarts: int = 0
     in_a_row: int = 0
     last_end: str = ""
+    workers: frozenset[int] = frozenset()
 
     def start(self) -> None:
         if self.name == "postgres":
@@ -83,8 +86,25 @@ class Component:
             return ""
         return f"killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
+    def has_lost_a_worker(self) -> bool:
+        """Whether a worker of the scheduler is gone, which only a signal can bring about.
+
+        It may have held the lock of the queue that all of them read (LocalExecutor's is a multiprocessing.SimpleQueue),
+        or a task it had just taken from it: then no task starts any more, or that one never does, and Airflow does not
+        notice, as LocalExecutor cannot revoke what stays queued. A new scheduler takes up what the old one had queued.
+        """
+        if self.process is None or self.name != "scheduler":
+            return False
+        before = self.workers
+        try:
+            self.workers = frozenset(workers_of(self.process.pid))
+        except psutil.Error:  # it has ended: another look will say how
+            return False
+        return bool(before - self.workers)
+
     def bury(self, how: str) -> None:
         """After its end: end what it left, and say when it is due again. Raises StayedDown if it is not."""
+        self.workers = frozenset()
         if time.monotonic() - self.began > FORGIVEN_AFTER_SECONDS:
             self.in_a_row = 0
         self.process = None
@@ -128,6 +148,12 @@ def look_after(component: Component) -> bool:
     if how := component.ended():
         component.bury(how)
         return True
+    if component.has_lost_a_worker() and component.process is not None:
+        component.process.kill()
+        component.process.wait()
+        component.in_a_row = 0  # it was not the scheduler that failed
+        component.bury("ended, as one of its workers had died,")
+        return True
     if component.process is not None or time.monotonic() < component.due:
         return False
     if component.name != "postgres" and not DATABASE.is_ready():
@@ -170,6 +196,14 @@ def told() -> dict[str, Any]:
     except FileNotFoundError:
         return {"stayed_down": "", "components": {}}
     return account
+
+
+def workers_of(scheduler: int) -> Iterator[int]:
+    """The processes in which the scheduler of that id runs tasks."""
+    for child in psutil.Process(scheduler).children():
+        with suppress(psutil.Error):  # gone meanwhile
+            if child.status() != psutil.STATUS_ZOMBIE and " ".join(child.cmdline()).startswith(WORKER):
+                yield child.pid
 
 
 def log_of(name: str) -> Path:

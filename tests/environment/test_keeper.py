@@ -36,6 +36,13 @@ worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]
 print(os.getpid(), worker.pid, flush=True)
 time.sleep(600)
 """
+# Has a worker as Airflow's LocalExecutor has, by its title.
+WITH_WORKER = """
+import os, shutil, subprocess, time
+worker = subprocess.Popen(["airflow worker -- LocalExecutor: <idle>", "600"], executable=shutil.which("sleep"))
+print(os.getpid(), worker.pid, flush=True)
+time.sleep(600)
+"""
 BROKEN = "import sys; sys.exit('no such setting: colour')"
 
 
@@ -119,6 +126,20 @@ def test_a_killed_component_is_started_again_and_what_it_left_is_ended(
     one = eventually("it is told", lambda: (c := told(home)["components"]["one"])["pid"] == second and c)
     assert one["restarts"] == 1
     assert one["last_end"].startswith("killed by signal 9 at ")
+
+
+def test_a_scheduler_that_loses_a_worker_is_started_again_however_often(
+    home: Path, keepers: list[subprocess.Popen[str]]
+) -> None:
+    """The worker may have held the lock of the queue that all of them read: then no task would ever start."""
+    keepers.append(keep(home, scheduler=WITH_WORKER))
+    for count in range(1, 5):  # more often than a component may fail
+        before = eventually(f"start {count}", lambda n=count: starts(home, "scheduler")[n - 1 : n])[0]
+        time.sleep(2.5)  # the keeper looks every second
+        os.kill(before[1], signal.SIGKILL)
+        eventually("the scheduler ended", lambda pid=before[0]: not lives(pid))
+    eventually("one start more", lambda: len(starts(home, "scheduler")) == 5)
+    assert told(home)["components"]["scheduler"]["last_end"].startswith("ended, as one of its workers had died, at")
 
 
 def test_a_killed_database_is_started_again(home: Path, keepers: list[subprocess.Popen[str]]) -> None:
