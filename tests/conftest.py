@@ -42,3 +42,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         terminalreporter.write_line(f"what the failed tests have written is in {scratch.SCRATCH}")
     if left := scratch.leftovers():
         terminalreporter.write_line(f"tests left in {scratch.SCRATCH}: {', '.join(left)}", red=True)
+
+
+@pytest.fixture
+def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of parts and leaves of the ledger are objects of their own, however little they hold."""
+    monkeypatch.setattr("tidemark.storage.parts_table.SMALL", 0)

@@ -6,7 +6,6 @@ import pytest
 
 from model.script import DAYS
 from support.stores import Stores, stores_in_memory, stores_on_disk
-from tidemark.storage import parts_table
 
 
 @pytest.fixture(scope="module", params=["memory", "local"])
@@ -31,9 +30,3 @@ def writes() -> int:
 def looks() -> int:
     """Of the calls that only look, one in so many is made to fail."""
     return 1
-
-
-@pytest.fixture
-def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of parts and leaves of the ledger are objects of their own, however little they hold."""
-    monkeypatch.setattr(parts_table, "SMALL", 0)

@@ -144,11 +144,13 @@ class DumpMachine(Machine):
         missing = [name for name in self.files_of(day) if not self.owner.get(name)]
         return bool(missing) and (day + 1) * DAY <= self.world.state.seal
 
-    def start_work(self, step: str, day: int, landed: list[list[dict[str, Any]]]) -> Held | None:
+    def start_work(self, step: str, day: int, landed: list[list[dict[str, Any]]], *, first: bool = True) -> Held | None:
         if self.comes_too_late(day):
             self.run_ingest(day)
             return None
-        return super().start_work(step, day, landed)
+        # A file more would still be there, and be refused for ever, if the dump were put back meanwhile.
+        out = any(dump.quarantined and dump.interval.lower == day * DAY for dump in self.world.state.dumps)
+        return super().start_work(step, day, [] if out else landed, first=first)
 
     def run_ingest(self, day: int) -> dict[str, Any]:
         """A dump whose time is sealed by now is refused, and waits for nothing."""

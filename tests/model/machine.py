@@ -129,6 +129,10 @@ lateness = st.sampled_from(
 runs = st.integers(0, 1)
 """Which run drains or compacts: work that waits belongs to run 0, so 0 fences it off, and 1 makes it stale."""
 steps = st.sampled_from(["ingest", "drain", "compact", "replay", "trim"])
+RARE = [
+    *((step, "newer attempt") for step in ("ingest", "drain", "compact")),
+    *(("ingest", "release"), ("replay", "same step")),
+]
 
 
 class Machine(Keeping):
@@ -346,7 +350,7 @@ class Machine(Keeping):
         return multiple() if held is None else held
 
     @rule(step=steps, landed=files, meanwhile=others, run=runs, ahead=st.sampled_from([0, -1]))
-    def overtaken(self, step, landed, meanwhile, run, ahead):
+    def overtaken(self, step, meanwhile, landed, run, ahead=0):
         """While a step's result waits to be committed, others go on."""
         if meanwhile == "release":
             if not self.world.state.quarantined:
@@ -389,6 +393,11 @@ class Machine(Keeping):
             again.get(step, lambda: self.compact(run))()
         self.finish(held)
 
+    @rule(of=st.sampled_from(RARE), landed=files, run=runs)
+    def overtaken_rarely(self, of, landed, run):
+        """What `overtaken` comes to by luck only, and some searches never do."""
+        self.overtaken(*of, landed=landed, run=run)
+
     @rule(held=consumes(work))
     def finish(self, held):
         kind = held.change.kind
@@ -396,7 +405,7 @@ class Machine(Keeping):
             kind, self.as_now = "replayed", True
         try:
             outcome = self.world.log().commit(held.head, held.change)
-            reached(f"{kind}: {type(outcome).__name__.lower()}")
+            reached(f"{kind}: {'stale' if isinstance(outcome, Stale) else type(outcome).__name__.lower()}")
         except Fenced:
             reached(f"{kind}: fenced")
         self.observe()

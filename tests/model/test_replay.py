@@ -353,6 +353,7 @@ def test_a_replay_taken_out_can_be_put_back_or_replayed_again_but_not_both(tmp_p
     assert held(world)[(7, "y")] == 1
 
 
+@pytest.mark.usefixtures("nothing_is_small")
 def test_a_file_taken_out_while_its_letters_are_replayed_takes_them_along(tmp_path):
     world = made(tmp_path)
     origin = world.state.unsealed[-1].id
@@ -365,6 +366,7 @@ def test_a_file_taken_out_while_its_letters_are_replayed_takes_them_along(tmp_pa
     assert world.state.totals.rows_replayed == 0
 
 
+@pytest.mark.usefixtures("nothing_is_small")
 def test_letters_replayed_while_their_file_is_taken_out_keep_it_in(tmp_path):
     world = made(tmp_path)
     origin = world.state.unsealed[-1].id
