@@ -127,7 +127,8 @@ def _round(running: list[Writer], number: int, tally: Tally, chance: random.Rand
         chance.choice(running).kill()
         tally.kills += 1
     answers = [_acknowledged(writer, number, tally, chance) for writer in running]
-    tally.seconds.append(time.perf_counter() - began)
+    if not chance:  # a new process takes longer than a round, and a kill must come within one
+        tally.seconds.append(time.perf_counter() - began)
     repeating = [writer for writer, answer in zip(running, answers, strict=True) if answer]
     for writer in repeating:
         writer.pipe.send(number)
