@@ -152,7 +152,7 @@ def look_after(component: Component) -> bool:
         component.process.kill()
         component.process.wait()
         component.in_a_row = 0  # it was not the scheduler that failed
-        component.bury("ended, as one of its workers had died,")
+        component.bury("ended with the death of one of its workers")
         return True
     if component.process is not None or time.monotonic() < component.due:
         return False

@@ -139,7 +139,7 @@ def test_a_scheduler_that_loses_a_worker_is_started_again_however_often(
         os.kill(before[1], signal.SIGKILL)
         eventually("the scheduler ended", lambda pid=before[0]: not lives(pid))
     eventually("one start more", lambda: len(starts(home, "scheduler")) == 5)
-    assert told(home)["components"]["scheduler"]["last_end"].startswith("ended, as one of its workers had died, at")
+    assert told(home)["components"]["scheduler"]["last_end"].startswith("ended with the death of one of its workers at")
 
 
 def test_a_killed_database_is_started_again(home: Path, keepers: list[subprocess.Popen[str]]) -> None:
