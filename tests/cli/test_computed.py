@@ -13,10 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tidemark.api.conditions import Conditions, Equal, conditions_of
+from tidemark.api.keys import keys_within
 from tidemark.arrow.plain import plain_rows
 from tidemark.cli import output
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.rows import Matching, keys_within
+from tidemark.jobs.rows import Rows
 from tidemark.jobs.status import debt
 from tidemark.jobs.verify import judge
 from tidemark.model.arrangement import Arrangement
@@ -163,21 +165,30 @@ def batches() -> list[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize(
-    ("conditions", "limit", "rows", "count"),
+    ("limit", "rows"),
+    [(0, [("a", 1.0), ("b", None), ("b", 2.0), ("b", None)]), (3, [("a", 1.0), ("b", None), ("b", 2.0)])],
+)
+def test_all_rows_are_counted_and_some_handed_on(limit: int, rows: list[tuple[Any, ...]]) -> None:
+    found = Rows(batches(), limit)
+    assert (list(found), found.count) == (rows, 4)
+
+
+@pytest.mark.parametrize(
+    ("values", "rows"),
     [
-        ({}, 0, [("a", 1.0), ("b", None), ("b", 2.0), ("b", None)], 4),
-        ({}, 3, [("a", 1.0), ("b", None), ("b", 2.0)], 4),
-        ({"name": "b"}, 1, [("b", None)], 3),
-        ({"name": "b", "price": "2"}, 0, [("b", 2.0)], 1),
-        ({"price": "null"}, 0, [("b", None), ("b", None)], 2),
-        ({"name": "null"}, 0, [], 0),
+        ({"name": "b"}, [("b", None), ("b", 2.0), ("b", None)]),
+        ({"name": "b", "price": 2.0}, [("b", 2.0)]),
+        ({"price": None}, [("b", None), ("b", None)]),
+        ({"price": [None, 1.0]}, [("a", 1.0), ("b", None), ("b", None)]),
+        ({"price": []}, []),
+        ({"name": "null"}, []),
     ],
 )
-def test_matching_counts_all_and_hands_on_some(
-    conditions: dict[str, str], limit: int, rows: list[tuple[Any, ...]], count: int
-) -> None:
-    found = Matching(batches(), conditions, limit)
-    assert (list(found), found.count) == (rows, count)
+def test_rows_equal_to_values_fit(values: dict[str, Any], rows: list[tuple[Any, ...]]) -> None:
+    types = {"name": pa.string(), "price": pa.float64()}
+    several = {name: one if isinstance(one, list) else [one] for name, one in values.items()}
+    fit = Conditions(tuple(Equal(name, pa.array(some, types[name])) for name, some in several.items()))
+    assert [row for batch in batches() for row in plain_rows(fit.fitting(batch))] == rows
 
 
 @pytest.mark.parametrize(
@@ -192,12 +203,12 @@ def test_matching_counts_all_and_hands_on_some(
     ],
 )
 def test_the_range_of_keys_that_fit(conditions: dict[str, str], keys: KeyRange) -> None:
-    assert keys_within(COLLECTION, conditions) == keys
+    assert keys_within(COLLECTION, conditions_of(COLLECTION, conditions)) == keys
 
 
 def test_a_condition_that_is_no_value_of_its_column_is_refused() -> None:
     with pytest.raises(InvalidUsage, match=r"column number is of type int64; 'x' is no value of it"):
-        keys_within(COLLECTION, {"name": "a", "number": "x"})
+        conditions_of(COLLECTION, {"name": "a", "number": "x"})
 
 
 @pytest.mark.parametrize(

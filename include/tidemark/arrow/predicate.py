@@ -1,4 +1,4 @@
-"""Evaluating `delete_when` on rows: SQL's three-valued logic, null being unknown."""
+"""Evaluating `delete_when` and `where` on rows: SQL's three-valued logic, null being unknown."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _compared(array: pa.Array, op: str, literal: Literal) -> pa.BooleanArray:
     of = array.type
     if (pa.types.is_integer(of) or pa.types.is_decimal(of)) and isinstance(literal, int | Decimal):
         return _among_units(array, op, literal)
-    return _OPERATORS[op](array, _scalar(of, literal))
+    return _OPERATORS[op](array, scalar(of, literal))
 
 
 def _among_units(array: pa.Array, op: str, literal: int | Decimal) -> pa.BooleanArray:
@@ -77,7 +77,7 @@ def _always(array: pa.Array, answer: bool) -> pa.BooleanArray:
     return pc.if_else(array.is_valid(), answer, pa.scalar(None, pa.bool_()))
 
 
-def _scalar(of: pa.DataType, literal: Literal) -> pa.Scalar:
+def scalar(of: pa.DataType, literal: Literal) -> pa.Scalar:
     """A literal in the type of the column beside it."""
     if pa.types.is_timestamp(of):
         moment = datetime.fromisoformat(str(literal))

@@ -8,13 +8,14 @@ does not matter. How a read goes, step by step: plan/read.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.columns import Bools, integers
 from tidemark.arrow.cuts import joined
-from tidemark.arrow.merge import rounds, summed
+from tidemark.arrow.merge import BUFFERED_ROWS, Run, Shrink, rounds, summed
 from tidemark.arrow.order import ranks
 from tidemark.arrow.runs import runs_of
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, live_prefix, updates_schema
@@ -44,7 +45,7 @@ def as_of(
     outside `[since, seal)`.
     """
     batches = as_of_batches(store, state, time=time, event_time=event_time, keys=keys)
-    return pa.Table.from_batches(batches, schema=_as_of_schema(state.collection))
+    return pa.Table.from_batches(batches, schema=as_of_schema(state.collection))
 
 
 def as_of_batches(
@@ -62,17 +63,18 @@ def as_of_batches(
         yield from held_by(store, task)
 
 
-def held_by(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
-    """What the keys of a task hold, in the columns and order of `as_of`."""
+def held_by(store: ObjectStore, task: ReadTask, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """What the keys of a task hold, in the columns and order of `as_of`; of the columns only those in `names`, rows
+    that are equal in them added up."""
     collection = task.collection
-    schema = _as_of_schema(collection)
-    columns = [column.name for column in collection.columns]
+    columns = [column.name for column in collection.columns] if names is None else list(names)
+    schema = as_of_schema(collection, columns)
     # Rows at rest are in order of dropped columns too: without those, rows may be equal that are not neighbours.
-    together = live_prefix(collection)
+    together = ordered_by(collection, columns)
     resort = together != columns
     runs = runs_of(store, task, [*columns, DIFF], together)
 
-    for batches in rounds(runs, lambda held: list(summed(held, columns, resort=resort))):
+    for batches in rounds_by(together, runs, lambda held: list(summed(held, columns, resort=resort))):
         for rows in summed(batches, columns, resort=resort):
             if rows.num_rows:
                 yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
@@ -90,7 +92,7 @@ def changes(
     Raises InvalidUsage outside `[since, seal)`.
     """
     batches = changes_batches(store, state, after=after, upto=upto, net=net)
-    return pa.Table.from_batches(batches, schema=_changes_schema(state.collection, net))
+    return pa.Table.from_batches(batches, schema=changes_schema(state.collection, net))
 
 
 def changes_batches(
@@ -103,40 +105,72 @@ def changes_batches(
         yield from told_of(store, task, net=net)
 
 
-def told_of(store: ObjectStore, task: ReadTask, *, net: bool) -> Iterator[pa.RecordBatch]:
-    """What was learned of the keys of a task, in the columns and order of `changes`."""
-    collection, kind = task.collection, task.collection.kind
+def told_of(
+    store: ObjectStore, task: ReadTask, *, net: bool, names: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """What was learned of the keys of a task, in the columns and order of `changes`; with `names` what was learned of
+    these columns alone: an update that leaves all of them as they were is none."""
+    collection = task.collection
+    live = [column.name for column in collection.columns]
+    shown = live if names is None else list(names)
     times = [] if net else [TIME, EVENT_TIME]
-    columns = [*(column.name for column in collection.columns), *times]
+    columns = [*shown, *times]
     key_columns = [column.name for column in collection.key]
+    images = collection.kind.one_value and set(key_columns) <= set(shown)
     # An update's two images stand at different values: where these are told, keys must not be cut. Times forwarded
     # together leave the event times of a group in no order.
-    together = key_columns if kind.one_value else live_prefix(collection)
-    if not (net or kind.one_value or collection.dropped):
-        together.append(TIME)
+    together = key_columns if images else ordered_by(collection, shown)
+    if not (net or images or collection.dropped) and together == live:
+        together = [*together, TIME]
     runs = runs_of(store, task, [*columns, DIFF], together)
 
-    schema = _changes_schema(collection, net)
-    for batches in rounds(runs, lambda held: list(summed(held, columns, resort=True))):
+    schema = changes_schema(collection, net, shown)
+    for batches in rounds_by(together, runs, lambda held: list(summed(held, columns, resort=True))):
         told = (rows for rows in summed(batches, columns, resort=True) if rows.num_rows)
         # Only where a key holds one value are rows compared with others: a round then has all rows of its keys.
-        for some in [list(told)] if kind.one_value else ([rows] for rows in told):
-            yield from _as_changes(some, collection, [*key_columns, *times], schema)
+        for some in [list(told)] if images else ([rows] for rows in told):
+            yield from _as_changes(some, shown, [*key_columns, *times] if images else None, schema)
+
+
+def ordered_by(collection: Collection, names: Sequence[str]) -> list[str]:
+    """The columns among `names` by which rows at rest are in order."""
+    return list(takewhile(set(names).__contains__, live_prefix(collection)))
+
+
+def rounds_by(together: Sequence[str], runs: Sequence[Run], shrink: Shrink) -> Iterator[list[pa.RecordBatch]]:
+    """The rows of all runs, cut between rows that differ in the columns `together`, by which the runs are in order.
+
+    Without such columns nothing may be cut: all rows are one round, in the memory of what `shrink` leaves of them.
+    """
+    if together:
+        yield from rounds(runs, shrink)
+        return
+    held: list[pa.RecordBatch] = []
+    count, left = 0, 0
+    for run in runs:
+        while run.fill():
+            held.append(run.take_before(None))
+            count += held[-1].num_rows
+            if count > 2 * left + BUFFERED_ROWS:
+                held = shrink(held)
+                count = left = sum(rows.num_rows for rows in held)
+    if held:
+        yield held
 
 
 def _as_changes(
-    batches: Sequence[pa.RecordBatch], collection: Collection, image_of: Sequence[str], schema: pa.Schema
+    batches: Sequence[pa.RecordBatch], shown: Sequence[str], image_of: Sequence[str] | None, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Consolidated updates in the columns of changes. One value for one other is told by the columns `image_of`, over
-    all batches."""
+    """Consolidated updates in the columns of changes. One value for one other is told by the columns `image_of` (None:
+    it is not), over all batches."""
     if not batches:
         return
     kinds = np.concatenate([integers(rows, DIFF) > 0 for rows in batches]).astype(np.int64)
-    if collection.kind.one_value:
+    if image_of is not None:
         kinds += 2 * _replaces(joined([rows.select([*image_of, DIFF]) for rows in batches]), image_of)
     start = 0
     for rows in batches:
-        columns = [rows.column(column.name) for column in collection.columns]
+        columns = [rows.column(name) for name in shown]
         columns.append(pa.array(CHANGE_TYPES).take(pa.array(kinds[start : start + rows.num_rows])))
         if TIME in rows.schema.names:
             time = rows.column(TIME)
@@ -155,11 +189,13 @@ def _replaces(rows: pa.RecordBatch, image_of: Sequence[str]) -> Bools:
     return np.asarray(((count == 2) & (least == -1) & (most == 1))[numbers])
 
 
-def _as_of_schema(collection: Collection) -> pa.Schema:
-    return pa.schema([*_fields(collection), pa.field(MULTIPLICITY, pa.int64(), nullable=False)])
+def as_of_schema(collection: Collection, names: Sequence[str] | None = None) -> pa.Schema:
+    """The columns of `as_of`, of the collection's those in `names` (None: all)."""
+    return pa.schema([*_fields(collection, names), pa.field(MULTIPLICITY, pa.int64(), nullable=False)])
 
 
-def _changes_schema(collection: Collection, net: bool) -> pa.Schema:
+def changes_schema(collection: Collection, net: bool, names: Sequence[str] | None = None) -> pa.Schema:
+    """The columns of `changes`, of the collection's those in `names` (None: all)."""
     times = [
         pa.field("_commit_version", pa.int64(), nullable=False),
         pa.field("_commit_timestamp", pa.timestamp("us", "UTC"), nullable=False),
@@ -167,9 +203,9 @@ def _changes_schema(collection: Collection, net: bool) -> pa.Schema:
     ]
     change_type = pa.field("_change_type", pa.string(), nullable=False)
     diff = pa.field("diff", pa.int64(), nullable=False)
-    return pa.schema([*_fields(collection), change_type, *([] if net else times), diff])
+    return pa.schema([*_fields(collection, names), change_type, *([] if net else times), diff])
 
 
-def _fields(collection: Collection) -> list[pa.Field]:
+def _fields(collection: Collection, names: Sequence[str] | None) -> list[pa.Field]:
     schema = updates_schema(collection)
-    return [schema.field(column.name) for column in collection.columns]
+    return [schema.field(name) for name in ([one.name for one in collection.columns] if names is None else names)]

@@ -14,7 +14,7 @@ from tidemark.arrow.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of
 from tidemark.arrow.schema import EVENT_TIME, TIME, some_of, updates_schema
 from tidemark.arrow.updates import updates_of
 from tidemark.model.batch import Part
-from tidemark.plan.tasks import ReadTask
+from tidemark.plan.tasks import ALL_KEYS, ReadTask
 from tidemark.storage.store import ObjectStore
 
 
@@ -45,6 +45,8 @@ class _Asked:
         """The updates of a chain of parts learned after `after`. A time column is read only where it can matter."""
         task, schema = self.task, updates_schema(self.task.collection)
         bounds = {TIME: (after, task.upto), EVENT_TIME: (-1, task.event_upto)}
+        key_columns = [column.name for column in task.collection.key]
+        names = [*self.names, *(() if task.keys == ALL_KEYS else key_columns)]
 
         def tested(part: Part) -> list[str]:
             by_time = part.first_time <= after or part.last_time > task.upto
@@ -55,9 +57,9 @@ class _Asked:
             parts,
             task.keys,
             capacity,
-            schema=lambda part: some_of(schema, [*self.names, *tested(part)]),
+            schema=lambda part: some_of(schema, [*names, *tested(part)]),
             prepare=lambda part, rows: self._answered(rows, {name: bounds[name] for name in tested(part)}),
-            key_columns=[column.name for column in task.collection.key],
+            key_columns=key_columns,
         )
 
     def of_unsealed(self) -> Iterator[Piece]:

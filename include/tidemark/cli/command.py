@@ -19,6 +19,7 @@ from tidemark.errors import InvalidUsage, TidemarkError, Unavailable, Unvouched,
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from tidemark.api.opened import OpenCollection
     from tidemark.jobs.job import Job, Runner
     from tidemark.jobs.step import Step
     from tidemark.storage import ObjectStore
@@ -99,6 +100,13 @@ class Call:
         if not create and not job.log.newest_version():
             raise InvalidUsage(self._absent(collection))
         return job
+
+    def opened(self, collection: str) -> OpenCollection:
+        """A collection to read, which must exist."""
+        from tidemark.api.opening import open
+
+        self.collection = collection
+        return open(self.root, collection)
 
     def emit(self, document: dict[str, Any], *shown: RenderableType) -> None:
         """The command's answer: the document as JSON, or what is shown to people."""

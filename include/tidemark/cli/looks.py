@@ -60,13 +60,11 @@ def status(
     ] = None,
 ) -> None:
     """Frontiers, what is unsealed, the trace by level, debt, late rows, write amplification, and the next step."""
-    from tidemark.jobs.status import status as compute
-
     if collection is not None:
-        seen = compute(call.job(collection).log.load())
+        seen = call.opened(collection).status()
         call.emit(seen.as_dict(), f"{collection}, version {seen.version}", output.facts(_lines(seen)))
         return
-    all_seen = [compute(call.job(name).log.load()) for name in call.collections()]
+    all_seen = [call.opened(name).status() for name in call.collections()]
     headings = ("collection", "version", "seal", "trace upper", "since", "unsealed rows", "next")
     rows = [
         (
@@ -87,9 +85,7 @@ def log(
     number: Annotated[int, typer.Option("-n", "--number", min=1, help="How many versions, newest first.")] = 20,
 ) -> None:
     """The versions of a collection, newest first: what changed, when, and who wrote it."""
-    from tidemark.jobs.history import history
-
-    entries = list(history(call.job(collection).log, limit=number))
+    entries = call.opened(collection).history(limit=number)
     rows = [(entry.version, format_instant(entry.written_at), entry.change, entry.writer) for entry in entries]
     document = {"collection": collection, "versions": [entry.as_dict() for entry in entries]}
     call.emit(document, output.table(("version", "when", "change", "writer"), rows))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,17 +12,17 @@ import typer
 from tidemark.cli import output
 from tidemark.cli.command import Call, CollectionArgument, UsageError, register
 from tidemark.cli.options import instant
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import COLUMN_NAME, ColumnType, ValueType
 from tidemark.model.instant import format_instant
+from tidemark.model.predicate import parse
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from tidemark.api.answer import Answer
+    from tidemark.api.conditions import Where
     from tidemark.model.arrangement import Arrangement
 
 PANEL = "Answers"
-CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp", "_event_time", "diff")
-NET_COLUMNS = ("_change_type", "diff")
-"""Spark's columns of CHANGES, after those of the collection; `tidemark.arrow.read` says what they hold."""
 SHOWN_ROWS = 50
 """Rows of a table for people unless they ask for more; JSON and CSV are for programs, give all, and stream it."""
 
@@ -34,22 +33,18 @@ class Shape(StrEnum):
     CSV = "csv"
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """Which rows, how many of them, and how they are printed."""
-
-    conditions: dict[str, str]
-    json: frozenset[str]
-    limit: int | None
-    shape: Shape
-
-
 FormatOption = Annotated[Shape, typer.Option("--format", help="How rows are printed.")]
 LimitOption = Annotated[
     int | None, typer.Option("--limit", min=0, help=f"Most rows; 0 is all. Default: {SHOWN_ROWS} in a table, else all.")
 ]
 WhereOption = Annotated[
-    list[str] | None, typer.Option("--where", metavar="COLUMN=VALUE", help="Only rows with this value; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="COLUMN=VALUE",
+        help="Only rows with this value, or that fit a condition such as \"delay_min > 30 AND status != 'arrived'\"; "
+        "repeatable.",
+    ),
 ]
 
 
@@ -78,26 +73,19 @@ def as_of(
 
     Example: tidemark as-of flights --time 2013-01-03T12:00:00Z --where carrier=UA --limit 5
     """
-    from tidemark.arrow import read
-    from tidemark.jobs.rows import keys_within
-
-    job = call.job(collection)
-    head = job.log.load()
-    asked = _asked(head.state, where, limit, shape)
-    keys = keys_within(head.state.collection, asked.conditions)
-    batches = read.as_of_batches(job.store, head.state, time=time, event_time=event_time, keys=keys)
-    upto = head.state.seal - 1 if time is None else time
+    opened = call.opened(collection)
+    answer = opened.as_of(time, event_time, where=_conditions(opened.state, where))
     about = {
         "collection": collection,
-        "version": head.version,
-        "time": upto,
-        "time_text": format_instant(upto),
+        "version": opened.version,
+        "time": answer.time,
+        "time_text": format_instant(answer.time),
         "event_time": event_time,
         "event_time_text": None if event_time is None else format_instant(event_time),
     }
     happened = "" if event_time is None else f", as of {format_instant(event_time)}"
-    names = [*(column.name for column in head.state.collection.columns), read.MULTIPLICITY]
-    _show(call, asked, batches, names, about, f"as known at {format_instant(upto)}{happened}, version {head.version}")
+    said = f"as known at {format_instant(answer.time)}{happened}, version {opened.version}"
+    _show(call, answer, limit, shape, about, said)
 
 
 def changes(
@@ -120,58 +108,50 @@ def changes(
 
     Example: tidemark changes flights --after 2013-01-01T23:59:59.999999Z --upto 2013-01-02T23:59:59.999999Z
     """
-    from tidemark.arrow import read
-
-    job = call.job(collection)
-    head = job.log.load()
-    asked = _asked(head.state, where, limit, shape)
-    start = -1 if after is None else after
-    end = head.state.seal - 1 if upto is None else upto
-    batches = read.changes_batches(job.store, head.state, after=start, upto=upto, net=net)
+    opened = call.opened(collection)
+    answer = opened.changes(after, upto, net, where=_conditions(opened.state, where))
     about = {
         "collection": collection,
-        "version": head.version,
-        "after": start,
+        "version": opened.version,
+        "after": -1 if after is None else after,
         "after_text": None if after is None else format_instant(after),
-        "upto": end,
-        "upto_text": format_instant(end),
+        "upto": answer.upto,
+        "upto_text": format_instant(answer.upto),
         "net": net,
     }
     since = "the beginning" if after is None else format_instant(after)
-    said = f"learned after {since} up to {format_instant(end)}, version {head.version}"
-    columns = [column.name for column in head.state.collection.columns]
-    _show(call, asked, batches, [*columns, *(NET_COLUMNS if net else CHANGE_COLUMNS)], about, said)
+    said = f"learned after {since} up to {format_instant(answer.upto)}, version {opened.version}"
+    _show(call, answer, limit, shape, about, said)
 
 
-def _asked(state: Arrangement, where: Sequence[str] | None, limit: int | None, shape: Shape) -> _Asked:
-    from tidemark.jobs.rows import json_columns
-
-    return _Asked(_conditions(state, where), json_columns(state.collection), limit, shape)
-
-
-def _conditions(state: Arrangement, where: Sequence[str] | None) -> dict[str, str]:
-    """COLUMN=VALUE pairs by column. UsageError for a column the collection does not have."""
-    conditions = {}
-    names = [column.name for column in state.collection.columns]
-    for condition in where or ():
-        name, separator, value = condition.partition("=")
-        if not separator:
-            raise UsageError(f"--where {condition!r}: write COLUMN=VALUE")
-        if name not in names:
-            raise UsageError(f"--where {condition!r}: there is no column {name}; there are {', '.join(names)}")
-        conditions[name] = value
-    return conditions
+def _conditions(state: Arrangement, where: Sequence[str] | None) -> list[Where]:
+    """What is asked of rows: COLUMN=VALUE pairs, the value taken as it is (`null` is null, but in a text column), and
+    conditions as text. UsageError for a column the collection does not have, and for what is neither."""
+    columns = {column.name: column.type for column in state.collection.columns}
+    return [_condition(columns, one) for one in where or ()]
 
 
-def _show(
-    call: Call, asked: _Asked, batches: Iterable[pa.RecordBatch], names: list[str], about: dict[str, Any], said: str
-) -> None:
-    from tidemark.jobs.rows import Matching
+def _condition(columns: Mapping[str, ValueType], text: str) -> Where:
+    name, separator, value = text.partition("=")
+    if separator and name in columns:
+        return {name: None if value == "null" and columns[name] is not ColumnType.STRING else value}
+    if separator and COLUMN_NAME.fullmatch(name):
+        raise UsageError(f"--where {text!r}: there is no column {name}; there are {', '.join(columns)}")
+    try:
+        parse(text, "where")
+    except InvalidUsage as error:
+        raise UsageError(f"--where {text!r}: write COLUMN=VALUE, or a condition ({error})") from None
+    return text
 
-    as_json = call.settings.as_json or asked.shape is Shape.JSON
-    as_csv = asked.shape is Shape.CSV and not as_json
-    most = asked.limit if asked.limit is not None else 0 if as_json or as_csv else SHOWN_ROWS
-    found = Matching(batches, asked.conditions, most, asked.json)
+
+def _show(call: Call, answer: Answer, limit: int | None, shape: Shape, about: dict[str, Any], said: str) -> None:
+    from tidemark.jobs.rows import Rows
+
+    names = answer.schema.names
+    as_json = call.settings.as_json or shape is Shape.JSON
+    as_csv = shape is Shape.CSV and not as_json
+    most = limit if limit is not None else 0 if as_json or as_csv else SHOWN_ROWS
+    found = Rows(answer, most)
     if as_csv:
         rows = islice(found, most or None)
         first = list(islice(rows, 1))  # what is refused is refused before anything is printed

@@ -27,8 +27,8 @@ class Entry:
         return {**asdict(self), "written_at_text": format_instant(self.written_at)}
 
 
-def history(log: StateLog, *, limit: int | None = None) -> Iterator[Entry]:
-    """The versions, newest first; at most `limit`."""
-    for record in islice(log.history(), limit):
+def history(log: StateLog, *, limit: int | None = None, upto: int | None = None) -> Iterator[Entry]:
+    """The versions, down from `upto` (None: the newest); at most `limit`."""
+    for record in islice(log.history(upto), limit):
         change = record.change
         yield Entry(record.version, record.written_at, record.writer, change.kind, change.words)

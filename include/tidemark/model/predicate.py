@@ -1,4 +1,4 @@
-"""The grammar of `delete_when`: a condition on one source row, in the little of SQL that needs no explaining.
+"""The grammar of `delete_when` and of `where`: a condition on one row, in the little of SQL that needs no explaining.
 
     condition  := term (OR term)*            term  := factor (AND factor)*
     factor     := NOT factor | ( condition ) | column test
@@ -9,7 +9,7 @@
 Column names are written plainly or in double quotes; keywords in any case. Dates and timestamps are compared with texts
 in ISO 8601, bytes with texts in base64, json with texts that are JSON (`doc = '{"a": 1}'`): equal or not. Numbers are
 exact: 0.1 beside a decimal is a tenth; beside a float it is the double nearest to it. The logic is SQL's, three-valued:
-a comparison with null is unknown, and only what is true deletes.
+a comparison with null is unknown, and only what is true holds.
 """
 
 from __future__ import annotations
@@ -92,14 +92,15 @@ Predicate = Compare | IsNull | In | Not | And | Or
 
 
 @lru_cache(maxsize=16)
-def parse(text: str) -> Predicate:
-    """The condition written in `text`. Raises InvalidUsage with the position of the first thing that does not fit.
+def parse(text: str, of: str = "delete_when") -> Predicate:
+    """The condition written in `text`, called `of`. Raises InvalidUsage with the position of the first thing that does
+    not fit.
 
     Its depth is bounded: chains of AND and OR, which associate, become trees of the least depth.
     """
     if len(text) > MAX_CHARACTERS:
-        raise InvalidUsage(f"delete_when has {len(text)} characters; it may have {MAX_CHARACTERS}")
-    return _Parser(text).whole()
+        raise InvalidUsage(f"{of} has {len(text)} characters; it may have {MAX_CHARACTERS}")
+    return _Parser(text, of).whole()
 
 
 def columns(predicate: Predicate) -> tuple[str, ...]:
@@ -107,7 +108,7 @@ def columns(predicate: Predicate) -> tuple[str, ...]:
     return tuple(dict.fromkeys(leaf.column for leaf in _leaves(predicate)))
 
 
-def check_types(predicate: Predicate, type_of: Callable[[str], ValueType]) -> None:
+def check_types(predicate: Predicate, type_of: Callable[[str], ValueType], of: str = "delete_when") -> None:
     """Raise InvalidUsage if a column is compared with a literal its type does not know."""
     for leaf in _leaves(predicate):
         if isinstance(leaf, IsNull):
@@ -117,15 +118,11 @@ def check_types(predicate: Predicate, type_of: Callable[[str], ValueType]) -> No
             if not _fits(literal, column_type):
                 hint = "a number" if isinstance(column_type, DecimalType) else _HINTS[column_type]
                 told = str(literal) if isinstance(literal, Decimal) else repr(literal)
-                raise InvalidUsage(
-                    f"delete_when compares column {leaf.column}, a {column_type}, with {told}; write {hint}"
-                )
+                raise InvalidUsage(f"{of} compares column {leaf.column}, a {column_type}, with {told}; write {hint}")
         if column_type is ColumnType.JSON and isinstance(leaf, Compare) and leaf.op not in ("=", "!="):
-            raise InvalidUsage(
-                f"delete_when orders column {leaf.column}, which is json and in no order; write = or !=, or IN"
-            )
+            raise InvalidUsage(f"{of} orders column {leaf.column}, which is json and in no order; write = or !=, or IN")
         if column_type is ColumnType.BOOL and isinstance(leaf, Compare) and leaf.op not in ("=", "!="):
-            raise InvalidUsage(f"delete_when orders column {leaf.column}, a bool; write {leaf.column} = TRUE or FALSE")
+            raise InvalidUsage(f"{of} orders column {leaf.column}, a bool; write {leaf.column} = TRUE or FALSE")
 
 
 def bound(predicate: Predicate, type_of: Callable[[str], ValueType]) -> Predicate:
@@ -202,8 +199,8 @@ class _Token(NamedTuple):
 class _Parser:
     """Recursive descent over the tokens; `peek` is the one not yet used."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, of: str) -> None:
+        self._text, self._of = text, of
         self._tokens = self._tokenised()
         self._peek = next(self._tokens)
         self._depth = 0
@@ -229,7 +226,7 @@ class _Parser:
     def _factor(self) -> Predicate:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise InvalidUsage(f"delete_when is nested deeper than {MAX_DEPTH}")
+            raise InvalidUsage(f"{self._of} is nested deeper than {MAX_DEPTH}")
         predicate: Predicate
         if self._take("NOT"):
             predicate = Not(self._factor())
@@ -310,7 +307,7 @@ class _Parser:
             if match is None or match.lastgroup is None:
                 start = at + len(self._text[at:]) - len(self._text[at:].lstrip())
                 what = "a text that is never closed" if self._text[start] == "'" else repr(self._text[start])
-                raise InvalidUsage(f"delete_when: {what} {self._place(start)}")
+                raise InvalidUsage(f"{self._of}: {what} {self._place(start)}")
             kind, text = match.lastgroup, match.group(match.lastgroup)
             if kind == "name" and text.upper() in _KEYWORDS:
                 kind, text = "keyword", text.upper()
@@ -319,7 +316,7 @@ class _Parser:
 
     def _fail(self, expected: str) -> NoReturn:
         found = repr(self._peek.text[:_SHOWN]) if self._peek.kind != "end" else "the end"
-        raise InvalidUsage(f"delete_when: expected {expected}, found {found} {self._place(self._peek.at)}")
+        raise InvalidUsage(f"{self._of}: expected {expected}, found {found} {self._place(self._peek.at)}")
 
     def _place(self, at: int) -> str:
         text = self._text

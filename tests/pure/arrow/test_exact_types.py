@@ -13,13 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import EXACT, KEYED_BY_ALL, MONEY, laws
+from tidemark.api.conditions import conditions_of
+from tidemark.api.keys import keys_within
+from tidemark.api.values import value_of
 from tidemark.arrow.fields import as_wanted, found
 from tidemark.arrow.order import place, ranks, sort
 from tidemark.arrow.plain import plain_rows
 from tidemark.arrow.predicate import holds
 from tidemark.arrow.schema import arrow_type, keys_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.rows import Matching, json_columns, keys_within
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.decimals import from_units, units
 from tidemark.model.predicate import bound, check_types, parse
@@ -146,8 +148,9 @@ def test_keys_in_metadata_are_in_the_order_of_the_columns() -> None:
     ],
 )
 def test_keys_of_exact_types_are_found(conditions: dict[str, str], keys: KeyRange, count: int) -> None:
-    assert keys_within(KEYED_BY_ALL, conditions) == keys
-    assert len(list(Matching([keyed(ROWS)], conditions, json=json_columns(KEYED_BY_ALL)))) == count
+    asked = conditions_of(KEYED_BY_ALL, conditions)
+    assert keys_within(KEYED_BY_ALL, asked) == keys
+    assert asked.fitting(keyed(ROWS)).num_rows == count
 
 
 @pytest.mark.parametrize(
@@ -156,13 +159,32 @@ def test_keys_of_exact_types_are_found(conditions: dict[str, str], keys: KeyRang
 )
 def test_what_is_no_value_of_its_column_is_refused(conditions: dict[str, str]) -> None:
     with pytest.raises(InvalidUsage, match=r"is of type .* is no value of it|is json; .* holds"):
-        list(Matching([keyed(ROWS)], conditions, json=json_columns(KEYED_BY_ALL)))
+        conditions_of(KEYED_BY_ALL, conditions)
 
 
-def test_null_json_is_asked_for_by_null() -> None:
-    rows = pa.record_batch({"doc": pa.array([None, '"null"'])})
-    assert list(Matching([rows], {"doc": "null"}, json=frozenset({"doc"}))) == [(None,)]
-    assert list(Matching([rows], {"doc": '"null"'}, json=frozenset({"doc"}))) == [('"null"',)]
+@pytest.mark.parametrize(
+    ("column", "value", "held"),
+    [
+        ("doc", {"b": [1, 2], "a": None}, '{"a":null,"b":[1,2]}'),
+        ("doc", "[ ]", "[]"),
+        ("price", Decimal("1.50"), Decimal("1.50")),
+        ("price", 2, Decimal("2.00")),
+        ("data", b"\xff", b"\xff"),
+        ("data", "/w==", b"\xff"),
+    ],
+)
+def test_values_of_python_are_taken_exactly(column: str, value: Any, held: Any) -> None:
+    of = KEYED_BY_ALL.type_of(column)
+    assert value_of(column, value, arrow_type(of), of is ColumnType.JSON).as_py() == held
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("price", 1.5), ("price", True), ("price", Decimal("1.005")), ("data", 1), ("doc", float("nan")), ("doc", {1})],
+)
+def test_values_of_python_that_would_be_rounded_or_guessed_are_refused(column: str, value: Any) -> None:
+    with pytest.raises(InvalidUsage, match=f"column {column} is"):
+        conditions_of(KEYED_BY_ALL, {column: value})
 
 
 def test_they_are_shown_in_all_digits_and_as_text() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from tidemark.api.conditions import Conditions, Equal
+from tidemark.api.values import value_of
 from tidemark.arrow.consolidate import consolidated
+from tidemark.arrow.plain import plain_rows
 from tidemark.arrow.strict import Misfit, fitted
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.rows import Matching
 from tidemark.model.collection import ColumnType
 
 pytestmark = pytest.mark.pure
@@ -34,7 +36,9 @@ def far_rows() -> pa.RecordBatch:
     ],
 )
 def test_what_is_shown_can_be_asked_for(column: str, text: str, ids: list[int]) -> None:
-    rows = list(Matching([far_rows()], {column: text}))
+    of = far_rows().schema.field(column).type
+    asked = Conditions((Equal(column, pa.array([value_of(column, text, of)], of)),))
+    rows = plain_rows(asked.fitting(far_rows()))
     assert [row[0] for row in rows] == ids
     assert all(text in map(str, row) for row in rows) or text in ("19700101", "1970-01-01")
 
@@ -42,7 +46,7 @@ def test_what_is_shown_can_be_asked_for(column: str, text: str, ids: list[int]) 
 @pytest.mark.parametrize("text", ["2" * 19, "-99999999999", "noon", ""])
 def test_what_no_column_holds_is_refused(text: str) -> None:
     with pytest.raises(InvalidUsage, match="no value of it"):
-        list(Matching([far_rows()], {"day": text}))
+        value_of("day", text, pa.date32())
 
 
 def test_a_day_of_a_file_that_does_not_fit_is_a_misfit() -> None:

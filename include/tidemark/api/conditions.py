@@ -1,0 +1,115 @@
+"""Which rows are asked for: a condition as text, or values by column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.api.values import value_of
+from tidemark.arrow.predicate import holds
+from tidemark.arrow.schema import arrow_type
+from tidemark.config.nearest import nearest
+from tidemark.errors import InvalidUsage, listed
+from tidemark.model.collection import Collection, ColumnType
+from tidemark.model.predicate import Predicate, bound, check_types, columns, parse
+
+Where = str | Mapping[str, Any]
+"""A condition in the language of `delete_when`, or what each of some columns is equal to: a value, None for null, or a
+list of these for any of them."""
+
+
+@dataclass(frozen=True)
+class Equal:
+    """That a column holds one of some values, which may be null."""
+
+    column: str
+    values: pa.Array
+
+    def holds(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Where it is so. As everywhere in Tidemark an undefined float equals another."""
+        column = batch.column(self.column)
+        none = pa.array([False] * batch.num_rows, pa.bool_())
+        return reduce(pc.or_, (_equal(column, value).fill_null(False) for value in self.values), none)
+
+
+def _equal(column: pa.Array, value: pa.Scalar) -> pa.BooleanArray:
+    if not value.is_valid:
+        return pc.is_null(column)
+    if pa.types.is_floating(column.type) and value.as_py() != value.as_py():
+        return pc.is_nan(column)
+    return pc.equal(column, value)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Rows are asked for that fit all of these."""
+
+    equal: tuple[Equal, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns they look at."""
+        named = (name for predicate in self.predicates for name in columns(predicate))
+        return tuple(dict.fromkeys([*(one.column for one in self.equal), *named]))
+
+    def fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch for which all of them hold."""
+        for one in self.equal:
+            batch = batch.filter(one.holds(batch))
+        for predicate in self.predicates:
+            batch = batch.filter(holds(predicate, batch))
+        return batch
+
+
+def conditions_of(collection: Collection, where: Where | Sequence[Where] | None) -> Conditions:
+    """What is asked of the rows of a collection, all of it if there are several.
+
+    Raises InvalidUsage for a column the collection does not have, with the nearest it has, for a value that is none of
+    its column's type, and for text that is no condition.
+    """
+    equal: list[Equal] = []
+    predicates: list[Predicate] = []
+    for one in [] if where is None else [where] if isinstance(where, str | Mapping) else where:
+        if isinstance(one, Mapping):
+            equal += (_equality(collection, column, value) for column, value in one.items())
+        elif isinstance(one, str):
+            predicates.append(_predicate(collection, one))
+        else:
+            raise InvalidUsage(
+                f"where is {one!r} ({type(one).__name__}); write a condition as text, or a dict of values by column"
+            )
+    return Conditions(tuple(equal), tuple(predicates))
+
+
+def check_columns(collection: Collection, named: Sequence[str], argument: str) -> None:
+    """Raise InvalidUsage for the first that is no column of the collection."""
+    names = [column.name for column in collection.columns]
+    for name in named:
+        if name not in names:
+            near = nearest(name, names) if isinstance(name, str) else ""
+            near = near if "did you mean" in near else f"; there are {listed(names)}"
+            raise InvalidUsage(f"{argument}: collection {collection.name} has no column {name!r}{near}")
+
+
+def _predicate(collection: Collection, text: str) -> Predicate:
+    predicate = parse(text, "where")
+    check_columns(collection, columns(predicate), "where")
+    type_of = {column.name: column.type for column in collection.columns}.__getitem__
+    check_types(predicate, type_of, "where")
+    return bound(predicate, type_of)
+
+
+def _equality(collection: Collection, name: str, value: Any) -> Equal:
+    check_columns(collection, [name], "where")
+    of = next(column.type for column in collection.columns if column.name == name)
+    several = (
+        list(value) if isinstance(value, list | tuple | set | frozenset) and of is not ColumnType.JSON else [value]
+    )
+    values = [value_of(name, one, arrow_type(of), of is ColumnType.JSON) for one in several]
+    return Equal(name, pa.array(values, arrow_type(of)))

@@ -1,0 +1,175 @@
+"""A collection that was opened to be read, at one version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tidemark.api.pinned import Pinned
+from tidemark.api.times import Duration, Time, lasting, micros
+from tidemark.jobs.job import Job, fresh_id
+from tidemark.model.instant import format_instant
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tidemark.api.asked import AsOf, Changes
+    from tidemark.api.conditions import Where
+    from tidemark.api.hold import Hold
+    from tidemark.jobs.history import Entry
+    from tidemark.jobs.late import LateRows
+    from tidemark.jobs.status import Status
+    from tidemark.model.arrangement import Arrangement
+    from tidemark.storage.log import StateLog
+    from tidemark.storage.store import ObjectStore
+
+
+class OpenCollection:
+    """A collection as it was at one version: reads answer the same however much is written meanwhile, until `refresh`.
+
+    Made by `tidemark.open`. Nothing is locked and nothing must be closed. It may be used by several threads, and be
+    pickled: the other side opens the same version. What is said to be Tidemark's own may change with any release.
+    """
+
+    def __init__(self, pinned: Pinned) -> None:
+        self._pinned = pinned
+
+    @property
+    def name(self) -> str:
+        """The collection's name."""
+        return self._pinned.name
+
+    @property
+    def version(self) -> int:
+        """The version it was opened at."""
+        return self._pinned.version
+
+    @property
+    def root(self) -> str:
+        """The root it lies below."""
+        return self._pinned.root
+
+    @property
+    def store(self) -> ObjectStore:
+        """The store of the collection's objects (Tidemark's own)."""
+        return self._pinned.store
+
+    @property
+    def log(self) -> StateLog:
+        """The collection's versions (Tidemark's own)."""
+        return self._pinned.log
+
+    @property
+    def state(self) -> Arrangement:
+        """The whole state at the version (Tidemark's own)."""
+        return self._pinned.state
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names of the key columns."""
+        return tuple(column.name for column in self.state.collection.key)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, key first."""
+        from tidemark.arrow.read import as_of_schema
+
+        return as_of_schema(self.state.collection).remove(len(self.state.collection.columns)).remove_metadata()
+
+    def as_of(
+        self,
+        time: Time | None = None,
+        event_time: Time | None = None,
+        columns: Sequence[str] | None = None,
+        where: Where | Sequence[Where] | None = None,
+    ) -> AsOf:
+        """What the collection held: as known at `time` (the latest complete one), of what had happened by `event_time`
+        (all).
+
+        The rows have the columns of key and value and `_multiplicity`, how often the row is held (never 0). With
+        `columns` only these are read, in this order, and rows that are equal in them are one, multiplicities added up.
+        `where` is a condition, such as `"delay_min > 30 AND carrier IN ('UA', 'AA')"`, or a dict of values by column
+        (None is null, a list is any of them); several are all to hold. Conditions on the first key columns are looked
+        up, others are filtered as the rows are read.
+
+        Raises InvalidUsage for a time outside what is complete and readable, with the nearest readable ones, and for
+        columns, conditions and times that are none.
+        """
+        from tidemark.api.asked import AsOf
+
+        return AsOf(self._pinned, _given(time, "time"), _given(event_time, "event_time"), columns, where)
+
+    def changes(
+        self,
+        after: Time | None = None,
+        upto: Time | None = None,
+        net: bool = False,
+        columns: Sequence[str] | None = None,
+        where: Where | Sequence[Where] | None = None,
+    ) -> Changes:
+        """What the collection learned after one time (the beginning) up to another (the latest complete one, included).
+
+        The rows have the columns of key and value, `_change_type` (insert, delete, update_preimage, update_postimage),
+        `_commit_version` and `_commit_timestamp` (when it was learned, in microseconds and as a timestamp),
+        `_event_time` (when it happened, in microseconds) and `diff` (how many more of the row there are). `net` adds up
+        over the whole span and leaves the times out.
+
+        `columns` and `where` are as in `as_of`. What is told is what changed in the columns that they name: an update
+        of others is none. The images of an update are told as such where the whole key is among these columns.
+
+        Raises InvalidUsage as `as_of`.
+        """
+        from tidemark.api.asked import Changes
+
+        return Changes(self._pinned, _given(after, "after"), _given(upto, "upto"), net, columns, where)
+
+    def status(self) -> Status:
+        """Frontiers, what is unsealed, the trace by level, debt, late rows, and the next step, at this version."""
+        from tidemark.jobs.status import status
+
+        return status(self._pinned.head)
+
+    def history(self, limit: int | None = None) -> list[Entry]:
+        """The versions down from this one, newest first: what each changed, when, and who wrote it; at most `limit`."""
+        from tidemark.jobs.history import history
+
+        return list(history(self.log, limit=limit, upto=self.version))
+
+    def late(self, limit: int = 0, path: str | None = None) -> LateRows:
+        """What came late: counts by source file, of those whose path holds `path`, and at most `limit` of the rows."""
+        from tidemark.jobs.late import late_rows
+
+        return late_rows(self.store, self.state, limit=limit, path=path)
+
+    def hold(self, name: str, at: Time | None = None, lasts: Duration | None = None) -> Hold:
+        """Keep history readable from `at` (all that can be read now), whatever the retention says, for as long as it
+        `lasts` (until released).
+
+        It is placed at once; as a context manager it is released at the end. A hold of that name is moved.
+        Raises InvalidUsage for history that is merged already, with the nearest readable times, and for a name that
+        could be none.
+        """
+        from tidemark.api.hold import Hold
+
+        return Hold(self._job(), name, _given(at, "at"), None if lasts is None else lasting(lasts))
+
+    def refresh(self) -> OpenCollection:
+        """Go to the newest version, and return this same object. Answers that were asked before stay at theirs."""
+        self._pinned = replace(self._pinned, head=self.log.load())
+        return self
+
+    def _job(self) -> Job:
+        def no_data() -> Any:
+            raise AssertionError("nothing that is read from Python runs tasks")
+
+        return Job(self.store, self.log, no_data, fresh_id())
+
+    def __repr__(self) -> str:
+        state = self.state
+        told = f"complete below {format_instant(state.seal)}" if state.seal else "nothing complete yet"
+        return f"<tidemark collection {self.name}, version {self.version}: {told}, in {self.store.url}>"
+
+
+def _given(time: Time | None, name: str) -> int | None:
+    return None if time is None else micros(time, name)

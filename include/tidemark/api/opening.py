@@ -1,0 +1,49 @@
+"""Finding collections below a root."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tidemark.api.opened import OpenCollection
+from tidemark.api.pinned import pinned
+from tidemark.errors import InvalidUsage
+from tidemark.jobs import existing
+
+
+def open(root: str | os.PathLike[str], name: str | None = None, version: int | None = None) -> OpenCollection:
+    """Open the collection `name` below `root`, a folder or `s3://bucket/prefix`, to read it.
+
+    Without a name `root` is the address of the collection itself. It is opened at its newest version, or at `version`,
+    which must still be kept. S3 takes its credentials and endpoint from the usual AWS environment.
+
+    Raises InvalidUsage if there is no such collection, with those there are, or no such version any more; MissingExtra
+    for `s3://` without `tidemark[s3]`.
+    """
+    address = _address(root)
+    if name is None:
+        address, _, name = address.rstrip("/").rpartition("/")
+    if not isinstance(name, str):
+        raise InvalidUsage(f"the name of a collection is text, not {name!r} ({type(name).__name__})")
+    if version is not None and (isinstance(version, bool) or not isinstance(version, int)):
+        raise InvalidUsage(
+            f"version is {version!r} ({type(version).__name__}); it is a whole number, None is the newest"
+        )
+    return OpenCollection(pinned(address, name, version))
+
+
+def collections(root: str | os.PathLike[str]) -> list[str]:
+    """The names of the collections below a root, ascending. InvalidUsage for a folder that is not there."""
+    address = _address(root)
+    existing.check_root(address)
+    found = existing.collections(address)
+    if not found and "://" not in address and not Path(address).exists():
+        raise InvalidUsage(existing.absent(address, "", []))
+    return found
+
+
+def _address(root: str | os.PathLike[str]) -> str:
+    address = os.fspath(root) if isinstance(root, str | os.PathLike) else None
+    if not isinstance(address, str) or not address:
+        raise InvalidUsage(f"root is {root!r} ({type(root).__name__}); write a folder or s3://bucket/prefix")
+    return address if "://" in address else str(Path(address).expanduser())

@@ -1,0 +1,54 @@
+"""A collection at one version, with what it takes to read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.errors import InvalidUsage
+from tidemark.jobs import existing
+from tidemark.jobs.job import collection_store, fresh_id, writer_name
+from tidemark.model.arrangement import Arrangement
+from tidemark.storage.log import Head, StateLog
+from tidemark.storage.store import ObjectStore
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A collection below `root` at the version of `head`. Pickled it is root, name and version: no credentials, and
+    the other side must find that version still kept."""
+
+    root: str
+    store: ObjectStore
+    log: StateLog
+    head: Head
+
+    @property
+    def state(self) -> Arrangement:
+        return self.head.state
+
+    @property
+    def name(self) -> str:
+        return self.state.collection.name
+
+    @property
+    def version(self) -> int:
+        return self.head.version
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pinned, (self.root, self.name, self.version)
+
+
+def pinned(root: str, name: str, version: int | None = None) -> Pinned:
+    """The collection `name` below `root` at `version` (None: the newest). InvalidUsage if there is none."""
+    if (found := find(root, name, version)) is not None:
+        return found
+    raise InvalidUsage(existing.absent(root, name, existing.collections(root)))
+
+
+def find(root: str, name: str, version: int | None = None) -> Pinned | None:
+    """As `pinned`; None if there is no such collection."""
+    existing.check_root(root)
+    store = collection_store(root, name)
+    log = StateLog(store, fresh_id, writer=writer_name())
+    return Pinned(root, store, log, log.load(version)) if log.newest_version() else None

@@ -1,0 +1,89 @@
+"""A value to compare with, in the type of its column: from text as answers write it, or from Python."""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from tidemark.errors import InvalidUsage, shortened
+from tidemark.model import canonical_json, decimals, encoded_bytes
+from tidemark.model.canonical_json import NotJson
+from tidemark.model.collection import DecimalType
+from tidemark.model.instant import from_datetime
+
+_TRUTHS = {"true": True, "false": False}
+_SHOWN = 200
+"""Characters of a value that a refusal shows."""
+
+
+def value_of(name: str, value: Any, type_: pa.DataType, of_json: bool = False) -> pa.Scalar:
+    """The value as one of the column `name`, exactly; None is null.
+
+    Text is read as JSON, CSV and tables for people write values (arrow/plain.py): times in ISO 8601, decimals in their
+    digits, bytes as base64. Raises InvalidUsage for what is no value of the column's type, or only nearly one.
+    """
+    if value is None:
+        return pa.scalar(None, type_)
+    try:
+        if of_json:
+            text = value if isinstance(value, str) else json.dumps(value, allow_nan=False)
+            return pa.scalar(canonical_json.canonical(text), type_)
+        return _of_text(value, type_) if isinstance(value, str) else _of_python(value, type_)
+    except NotJson as error:
+        raise InvalidUsage(f"column {name} is json; {shortened(repr(value), _SHOWN)} holds {error}") from None
+    except (ValueError, TypeError, KeyError, ArithmeticError, pa.ArrowInvalid, pa.ArrowTypeError):
+        told = shortened(repr(value), _SHOWN)
+        raise InvalidUsage(f"column {name} is of type {type_}; {told} is no value of it") from None
+
+
+def _of_text(text: str, type_: pa.DataType) -> pa.Scalar:
+    if pa.types.is_binary(type_):
+        return pa.scalar(encoded_bytes.decoded(text), type_)
+    if pa.types.is_decimal(type_):
+        units = decimals.units(text, DecimalType(type_.precision, type_.scale))
+        return pa.scalar(decimals.from_units(units, type_.scale), type_)
+    if pa.types.is_timestamp(type_):
+        return pa.scalar(_far(text) or from_datetime(datetime.fromisoformat(text)), pa.int64()).cast(type_)
+    if pa.types.is_date32(type_):
+        days = _far(text)
+        return pa.scalar(date.fromisoformat(text), type_) if days is None else pa.scalar(days, pa.int32()).cast(type_)
+    if pa.types.is_boolean(type_):
+        return pa.scalar(_TRUTHS[text.lower()], type_)
+    if pa.types.is_integer(type_):
+        return pa.scalar(int(text), type_)
+    if pa.types.is_floating(type_):
+        return pa.scalar(float(text), type_)
+    return pa.scalar(text, type_)
+
+
+def _of_python(value: Any, type_: pa.DataType) -> pa.Scalar:
+    """Of nothing that would be rounded or guessed: TypeError for a float beside a decimal, a truth beside a number."""
+    if isinstance(value, bool) != pa.types.is_boolean(type_):
+        raise TypeError
+    if pa.types.is_decimal(type_):
+        exact = value if isinstance(value, Decimal) else operator.index(value)
+        units = decimals.units(exact, DecimalType(type_.precision, type_.scale))
+        return pa.scalar(decimals.from_units(units, type_.scale), type_)
+    if pa.types.is_timestamp(type_):
+        if isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+        micros = from_datetime(value) if isinstance(value, datetime) else operator.index(value)
+        return pa.scalar(micros, pa.int64()).cast(type_)
+    if pa.types.is_date32(type_) and isinstance(value, datetime):
+        raise TypeError
+    if pa.types.is_integer(type_):
+        return pa.scalar(operator.index(value), type_)
+    if pa.types.is_floating(type_):
+        return pa.scalar(float(value), type_)
+    return pa.scalar(value, type_)
+
+
+def _far(text: str) -> int | None:
+    """A time or day beyond the years 1 to 9999, which is shown as the number it is; eight digits are a date."""
+    return int(text) if re.fullmatch(r"-\d{6,19}|\d{7}|\d{9,19}", text) else None
