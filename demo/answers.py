@@ -8,14 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.read import as_of, changes
-from tidemark.model.arrangement import Arrangement
+import tidemark
 from tidemark.model.change import Sealed
 from tidemark.model.instant import format_instant, from_datetime
-from tidemark.storage import ObjectStore, ledger
-from tidemark.storage.log import StateLog
+from tidemark.storage import ledger
 
 DAY = timedelta(days=1)
+SHOWN = ("status", "delay_min")
 STATUSES = ("scheduled", "departed", "arrived", "cancelled")
 
 
@@ -24,20 +23,19 @@ def start_of(day: date) -> int:
     return from_datetime(datetime(day.year, day.month, day.day, tzinfo=UTC))
 
 
-def figures(store: ObjectStore, log: StateLog, *, first: date, days: int) -> list[dict[str, Any]]:
+def figures(flights: tidemark.OpenCollection, *, first: date, days: int) -> list[dict[str, Any]]:
     """The figures of each day, from the collection as it stands."""
-    state = log.load().state
-    seals = {r.change.upper for r in log.history() if isinstance(r.change, Sealed)}
-    return [day_figures(store, state, seals, first + n * DAY) for n in range(days)]
+    seals = {r.change.upper for r in flights.log.history() if isinstance(r.change, Sealed)}
+    return [day_figures(flights, seals, first + n * DAY) for n in range(days)]
 
 
-def day_figures(store: ObjectStore, state: Arrangement, seals: set[int], day: date) -> dict[str, Any]:
+def day_figures(flights: tidemark.OpenCollection, seals: set[int], day: date) -> dict[str, Any]:
     """One day's run, by the ledger, the changes learned on the day, and two as-of reads of its last instant."""
     start, end = start_of(day), start_of(day + DAY)
-    entries = [entry for entry in ledger.entries(store, state.ledger) if entry.interval.lower == start]
+    entries = [entry for entry in ledger.entries(flights.store, flights.state.ledger) if entry.interval.lower == start]
     applied = sum(entry.rows_late_applied for entry in entries)
     discarded = sum(entry.rows_late_discarded for entry in entries)
-    learned = changes(store, state, after=start - 1, upto=end - 1)
+    learned = flights.changes(after=start - 1, upto=end - 1).to_arrow()
     inserts = pc.sum(pc.cast(pc.greater(learned["diff"], 0), pa.int64())).as_py() or 0
     return {
         "day": day.isoformat(),
@@ -46,8 +44,8 @@ def day_figures(store: ObjectStore, state: Arrangement, seals: set[int], day: da
         "late": {"below the seal": applied, "beyond max_lateness": discarded},
         "inserts": inserts,
         "deletes": learned.num_rows - inserts,
-        "at_seal": summary(as_of(store, state, time=end - 1, event_time=end - 1)),
-        "now": summary(as_of(store, state, event_time=end - 1)),
+        "at_seal": summary(flights.as_of(end - 1, event_time=end - 1, columns=SHOWN).to_arrow()),
+        "now": summary(flights.as_of(event_time=end - 1, columns=SHOWN).to_arrow()),
     }
 
 

@@ -29,11 +29,10 @@ from rich.text import Text
 HOME = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(HOME)]
 
+import tidemark  # noqa: E402
 from demo import answers, independent, layout  # noqa: E402
 from demo.airflow_api import AirflowApi  # noqa: E402
-from tidemark.jobs.job import collection_store, fresh_id  # noqa: E402
 from tidemark.model.instant import format_instant  # noqa: E402
-from tidemark.storage.log import StateLog  # noqa: E402
 
 COLLECTION = "flights"
 START, FIRST, LAST = date(2012, 12, 31), date(2013, 1, 1), date(2013, 1, 7)
@@ -153,18 +152,16 @@ def progress(api: AirflowApi, runs: list[dict[str, Any]]) -> Table:
 
 def report() -> int:
     """Print frontiers, as-of answers before and after late rows, changes of a day; return how many figures differ."""
-    store = collection_store(os.environ["TIDEMARK_ROOT"], COLLECTION)
-    log = StateLog(store, fresh_id)
-    head = log.load()
-    state = head.state
+    flights = tidemark.open(os.environ["TIDEMARK_ROOT"], COLLECTION)
+    state = flights.state
     console.print(f"  seal         {format_instant(state.seal)}   complete below")
     console.print(f"  trace_upper  {format_instant(state.trace_upper)}   moved into the trace below")
     console.print(f"  since        {format_instant(state.since)}   readable from")
     levels = ", ".join(f"{batch.rows:,} rows at level {batch.level}" for batch in state.trace if batch.rows)
-    console.print(f"  {len(state.trace)} trace batches ({levels}), version {head.version}")
+    console.print(f"  {len(state.trace)} trace batches ({levels}), version {flights.version}")
 
     days = (LAST - FIRST).days + 1
-    ours = answers.figures(store, log, first=FIRST, days=days)
+    ours = answers.figures(flights, first=FIRST, days=days)
     step("Calculating the same figures straight from the CSV")
     theirs = independent_figures(date.fromisoformat(format_instant(state.seal)[:10]), days)
     step("The collection as of each day's last instant: as known then, and as known now that late rows have come")

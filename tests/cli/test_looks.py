@@ -255,6 +255,15 @@ def test_as_of_some_rows(two_days: Shell) -> None:
     assert "'many' is no value of it" in two_days.refused("as-of", "events", "--where", "amount=many")
 
 
+def test_rows_that_fit_a_condition(two_days: Shell) -> None:
+    for command in ("as-of", "changes"):
+        found = two_days.json(command, "events", "--where", "amount > 1 AND id IN ('a', 'b')", "--where", "id=b")
+        assert [(row["id"], row["amount"]) for row in found["rows"]] == [("b", 2)]
+    assert two_days.json("as-of", "events", "--where", "amount IS NULL")["rows"] == []
+    assert "write COLUMN=VALUE, or a condition" in two_days.refused("as-of", "events", "--where", "b", code=2)
+    assert "no column 'amout'; did you mean 'amount'?" in two_days.refused("changes", "events", "--where", "amout > 1")
+
+
 def test_a_read_outside_the_frontiers_is_refused_with_both(two_days: Shell) -> None:
     message = two_days.refused("as-of", "events", "--time", "2024-01-02T00:00:00Z")
     assert "[since 1970-01-01T00:00:00Z, seal 2024-01-02T00:00:00Z)" in message

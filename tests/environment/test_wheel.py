@@ -129,37 +129,39 @@ def test_the_clean_environment_has_none_of_the_extras_packages(clean: Path) -> N
 
 READ = """
 import json, sys
-from tidemark.arrow.read import as_of, changes
-from tidemark.storage import open_store
-from tidemark.storage.log import StateLog
+import tidemark
 
-store = open_store(sys.argv[1])
-state = StateLog(store, lambda: "none is made by a read").load().state
-held = as_of(store, state, time=state.seal - 1)
-changed = changes(store, state, after=state.since, upto=state.seal - 1)
-print(json.dumps([state.collection.name, state.seal, held.num_rows, changed.num_rows]))
+held = tidemark.open(sys.argv[1], sys.argv[2])
+told = [held.name, held.status().seal, held.as_of().count(), held.changes(after=held.status().since).count()]
+print(json.dumps([*told, len(held.history(limit=3))]))
 """
 
 
-def test_a_collection_of_format_1_is_read_with_the_base_alone(clean: Path) -> None:
-    here = [json.loads(said(Path(python), READ, V1 / "upserted")) for python in (clean, sys.executable)]
+@pytest.fixture(scope="module")
+def upserted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with one collection of format 1, called `tides` as it calls itself."""
+    root = tmp_path_factory.mktemp("root")
+    shutil.copytree(V1 / "upserted", root / "tides")
+    return root
+
+
+def test_a_collection_of_format_1_is_read_with_the_base_alone(clean: Path, upserted: Path) -> None:
+    here = [json.loads(said(Path(python), READ, upserted, "tides")) for python in (clean, sys.executable)]
     assert here[0] == here[1]
     assert here[0][2] > 0 < here[0][3]
 
 
-def test_the_command_reads_with_the_base_alone(clean: Path, tmp_path: Path) -> None:
-    name = json.loads(said(clean, READ, V1 / "upserted"))[0]
-    shutil.copytree(V1 / "upserted", tmp_path / name)
+def test_the_command_reads_with_the_base_alone(clean: Path, upserted: Path) -> None:
     script = "import sys; from tidemark.cli import app; sys.argv[0] = 'tidemark'; app()"
-    told = said(clean, script, "status", name, "--root", tmp_path)
-    assert name in told
-    assert said(clean, script, "as-of", name, "--root", tmp_path).strip()
+    assert "tides" in said(clean, script, "status", "tides", "--root", upserted)
+    assert said(clean, script, "as-of", "tides", "--root", upserted).strip()
 
 
 @pytest.mark.parametrize(
     ("script", "package", "extra"),
     [
         ("from tidemark.storage import open_store; open_store('s3://bucket/prefix')", "boto3", "s3"),
+        ("import tidemark; tidemark.open('s3://bucket/prefix', 'tides')", "boto3", "s3"),
         ("import tidemark.spark.read", "pyspark", "spark"),
         ("from tidemark.airflow import AppOperator", "airflow", "airflow"),
         ("import tidemark.quality.judge", "great_expectations", "quality"),
@@ -169,6 +171,21 @@ def test_what_an_extra_lacks_is_said_in_one_line(clean: Path, script: str, packa
     done = subprocess.run([clean, "-I", "-c", script], capture_output=True, text=True, check=False, cwd="/")
     told = done.stderr.strip().splitlines()[-1]
     assert told.endswith(f"MissingExtra: {package} is not installed: pip install 'tidemark[{extra}]'")
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ("to_spark(None)", "pyspark is not installed: pip install 'tidemark[spark]'"),
+        ("to_pandas()", "pandas is not installed: pip install pandas"),
+        ("to_polars()", "polars is not installed: pip install polars"),
+    ],
+)
+def test_a_shape_that_needs_more_says_what(clean: Path, upserted: Path, shape: str, message: str) -> None:
+    script = f"import sys, tidemark; tidemark.open(sys.argv[1], 'tides').as_of().{shape}"
+    command = [clean, "-I", "-c", script, str(upserted)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+    assert done.stderr.strip().splitlines()[-1].endswith(f"MissingExtra: {message}")
 
 
 def test_the_extras_and_the_base_are_what_requirements_in_installs() -> None:

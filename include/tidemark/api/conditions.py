@@ -75,7 +75,8 @@ def conditions_of(collection: Collection, where: Where | Sequence[Where] | None)
     """
     equal: list[Equal] = []
     predicates: list[Predicate] = []
-    for one in [] if where is None else [where] if isinstance(where, str | Mapping) else where:
+    several = [] if where is None else where if isinstance(where, list | tuple) else [where]
+    for one in several:
         if isinstance(one, Mapping):
             equal += (_equality(collection, column, value) for column, value in one.items())
         elif isinstance(one, str):

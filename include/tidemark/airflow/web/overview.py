@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from tidemark.airflow.place import no_data
+from tidemark.api.opened import OpenCollection
+from tidemark.api.pinned import find
 from tidemark.errors import TidemarkError
-from tidemark.jobs.app import open_job
 from tidemark.jobs.history import Entry, history
-from tidemark.jobs.job import Job
-from tidemark.jobs.status import status
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.collection import NAME
@@ -31,27 +29,26 @@ def overview(root: str, may_read: Callable[[str], bool]) -> list[dict[str, Any]]
 def describe(root: str, name: str) -> dict[str, Any] | None:
     """A collection's status, batches and newest changes; None where there is none."""
     try:
-        return _described(open_job(root, name, no_data))
+        found = find(root, name)
+        return None if found is None else _described(OpenCollection(found))
     except TidemarkError as error:
         return {"collection": name, "error": f"{error.kind}: {error}"}
 
 
-def _described(job: Job) -> dict[str, Any] | None:
-    head = job.log.load()
-    if head.arrangement is None:
-        return None
+def _described(opened: OpenCollection) -> dict[str, Any]:
+    state = opened.state
     return {
-        **status(head).as_dict(),
-        "start": head.state.collection.landed.start,
-        "end": head.state.collection.landed.end,
-        "batches": _batches(head.state),
-        "changes": [entry.as_dict() for entry in islice(_changes(job), CHANGES)],
+        **opened.status().as_dict(),
+        "start": state.collection.landed.start,
+        "end": state.collection.landed.end,
+        "batches": _batches(state),
+        "changes": [entry.as_dict() for entry in islice(_changes(opened), CHANGES)],
     }
 
 
-def _changes(job: Job) -> Iterator[Entry]:
+def _changes(opened: OpenCollection) -> Iterator[Entry]:
     """What became of attempts, newest first; that they started says little."""
-    return (entry for entry in history(job.log, limit=3 * CHANGES) if entry.kind != "attempted")
+    return (entry for entry in history(opened.log, limit=3 * CHANGES, upto=opened.version) if entry.kind != "attempted")
 
 
 def _batches(state: Arrangement) -> list[dict[str, Any]]:

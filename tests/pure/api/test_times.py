@@ -1,0 +1,60 @@
+"""One function takes times as callers have them."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tidemark.api.times import lasting, micros
+from tidemark.errors import InvalidUsage
+
+pytestmark = pytest.mark.pure
+DAY = 1_357_084_800_000_000  # 2013-01-02
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "2013-01-02",
+        "2013-01-02T00:00:00Z",
+        "2013-01-02T01:00:00+01:00",
+        date(2013, 1, 2),
+        datetime(2013, 1, 2),  # noqa: DTZ001 -- naive is UTC
+        datetime(2013, 1, 2, 1, tzinfo=timezone(timedelta(hours=1))),
+        pd.Timestamp("2013-01-02", tz="UTC"),
+        pd.Timestamp("2013-01-02T00:00:00.000000999"),
+        DAY,
+        np.int64(DAY),
+        f"{DAY}us",
+    ],
+    ids=repr,
+)
+def test_a_time_is_what_it_says_in_utc(time: Any) -> None:
+    assert micros(time) == DAY
+
+
+@pytest.mark.parametrize("time", [1.5, float(DAY), True, None, pd.NaT, b"2013", np.datetime64("2013-01-02"), [DAY]])
+def test_what_is_no_time_is_refused_by_the_arguments_name(time: Any) -> None:
+    with pytest.raises(InvalidUsage, match=r"upto is .*; write text like '2013-01-02T03:04:05Z', a datetime, or"):
+        micros(time, "upto")
+
+
+@pytest.mark.parametrize("time", [-1, 2**63, date(1969, 12, 31), datetime(1969, 12, 31, tzinfo=UTC), "1969-12-31"])
+def test_what_is_out_of_range_is_refused(time: Any) -> None:
+    with pytest.raises(InvalidUsage, match="outside"):
+        micros(time)
+
+
+@pytest.mark.parametrize(("duration", "told"), [("1h30m", 5_400_000_000), (timedelta(seconds=2), 2_000_000), (7, 7)])
+def test_durations(duration: Any, told: int) -> None:
+    assert lasting(duration) == told
+
+
+@pytest.mark.parametrize("duration", [1.5, True, "soon", timedelta(-1), -1])
+def test_what_is_no_duration_is_refused(duration: Any) -> None:
+    with pytest.raises(InvalidUsage):
+        lasting(duration)

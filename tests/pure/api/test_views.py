@@ -1,0 +1,141 @@
+"""Answers in some columns and of some rows are what the whole answer comes to, added up; whatever memory there is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidemark
+from tests.pure.api.made import ROWS, Made
+from tests.pure.arrow.samples import APPEND, KEYED_BY_ALL, SMALL, laws, rows, updates
+from tests.pure.arrow.test_read import arranged, frontiers
+from tidemark.arrow import merge, read, runs, view
+from tidemark.arrow.read import told_of
+from tidemark.arrow.schema import plain_scalars
+from tidemark.arrow.view import View, held_in, told_in
+from tidemark.model.collection import Collection, Envelope
+from tidemark.model.update import Update
+from tidemark.plan.read import plan_as_of, plan_changes, read_tasks
+from tidemark.storage.memory import MemoryStore
+from tidemark.storage.parts_table import opened_read
+
+pytestmark = pytest.mark.pure
+TIMES = ("_commit_version", "_commit_timestamp", "_event_time")
+
+
+@pytest.fixture(autouse=True)
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (runs, merge, read, view):
+        monkeypatch.setattr(module, "BUFFERED_ROWS", 8)
+    monkeypatch.setattr(merge, "PIECE_BYTES", 200)
+
+
+def counted(
+    table: pa.Table, names: Sequence[str], keep: Callable[[dict[str, Any]], bool] | None = None
+) -> Counter[Any]:
+    """How many there are of each row in some columns, the last column being the count; of those that `keep` leaves."""
+    found: Counter[Any] = Counter()
+    for row in rows(table):
+        named = dict(zip(table.column_names, row, strict=True))
+        if keep is None or keep(named):
+            found[tuple(named[name] for name in names)] += row[-1]
+    return Counter({row: count for row, count in found.items() if count})
+
+
+def exactly(table: pa.Table) -> Counter[Any]:
+    """The same of an answer, in which every row must be there once."""
+    found = counted(table, table.column_names[:-1])
+    assert len(found) == table.num_rows, "equal rows were not added up, or some add up to nothing"
+    return found
+
+
+def kept_where(column: str, values: Iterable[Any]) -> tuple[Any, Any]:
+    """Rows whose column holds one of the plain values: for a view, and for a row by name."""
+    wanted = list(values)
+
+    def keep(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.filter(pa.array([value in wanted for value in plain_scalars(batch.column(column))], pa.bool_()))
+
+    return keep, lambda row: row[column] in wanted
+
+
+@pytest.mark.parametrize("of", [SMALL, APPEND, KEYED_BY_ALL], ids=["small", "all types", "keys of exact types"])
+def test_any_columns_and_rows_of_an_answer(of: Collection) -> None:
+    names = [column.name for column in of.columns]
+    some_names = st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True)
+
+    @laws
+    @given(updates(of, most=20), frontiers, some_names, st.sampled_from(names), st.booleans(), st.booleans())
+    def check(some: list[Update], at: list[int], shown: list[str], column: str, filtered: bool, net: bool) -> None:
+        store = MemoryStore()
+        state = arranged(store, of, some, at)
+        [task] = read_tasks(*opened_read(store, plan_as_of(state)))
+        whole = read.as_of(store, state)
+        values = set(plain_scalars(whole.column(column)))
+        keep, row_fits = kept_where(column, sorted(values, key=repr)[::2]) if filtered else (None, None)
+        asked = View(tuple(shown), (column,) if filtered else (), keep)
+        table = pa.Table.from_batches(held_in(store, task, asked), schema=read.as_of_schema(of, shown))
+        assert exactly(table) == counted(whole, shown, row_fits)
+
+        request = plan_changes(state, at[0] if at[0] else -1)
+        [task] = read_tasks(*opened_read(store, request))
+        told = pa.Table.from_batches(told_in(store, task, asked, net=net), schema=read.changes_schema(of, net, shown))
+        full = pa.Table.from_batches(told_of(store, task, net=net), schema=read.changes_schema(of, net))
+        untyped = [name for name in told.column_names[:-1] if name != "_change_type"]
+        assert counted(told, untyped) == counted(full, untyped, row_fits)
+        exactly(told)
+        assert all(row["_change_type"] == ("insert" if row["diff"] > 0 else "delete") for row in told.to_pylist())
+        assert set(told.column_names) - {"_change_type", "diff", *TIMES} == set(shown)
+
+    check()
+
+
+@pytest.mark.parametrize("envelope", list(ROWS))
+@pytest.mark.parametrize("drained", [True, False])
+def test_of_every_kind_drained_or_not(tmp_path: Path, envelope: Envelope, drained: bool) -> None:
+    made = Made(tmp_path, envelope)
+    for day in range(2):
+        (made.drained if drained else made.sealed)(day)
+    tides = tidemark.open(made.root, "tides")
+    whole, learned = tides.as_of().to_arrow(), tides.changes().to_arrow()
+    for shown in (["v"], ["k"], ["v", "k"]):
+        assert exactly(tides.as_of(columns=shown).to_arrow()) == counted(whole, shown)
+        told = tides.changes(columns=shown).to_arrow()
+        untyped = [*shown, *TIMES]
+        assert counted(told, untyped) == counted(learned, untyped)
+    assert counted(tides.as_of(columns="k", where="v = 'a'").to_arrow(), ["k"]) == counted(
+        whole, ["k"], lambda row: row["v"] == "a"
+    )
+
+
+def test_an_update_of_other_columns_is_no_change_and_images_need_the_whole_key(tmp_path: Path) -> None:
+    made = Made(tmp_path, Envelope.UPSERT)
+    made.drained(0)
+    made.drained(1)
+    tides = tidemark.open(made.root, "tides")
+
+    def told(**asked: Any) -> list[tuple[Any, ...]]:
+        shown = tides.changes(net=True, after=9, **asked).to_arrow()
+        return [tuple(row.values()) for row in shown.to_pylist()]
+
+    assert told() == [
+        (1, "b", "delete", -1),
+        (2, "a", "update_preimage", -1),
+        (2, "c", "update_postimage", 1),
+        (3, "a", "insert", 1),
+    ]
+    assert told(columns=["k"]) == [(1, "delete", -1), (3, "insert", 1)]
+    assert told(columns=["v"]) == [("b", "delete", -1), ("c", "insert", 1)], "one a went, another came"
+    assert told(where="v = 'c'") == [(2, "c", "update_postimage", 1)], "told of the whole, then filtered"
+    assert told(columns=["k"], where={"v": ["a", "c"]}) == [
+        (2, "update_postimage", 1),
+        (2, "update_preimage", -1),
+        (3, "insert", 1),
+    ]
