@@ -3,6 +3,7 @@
 collection-file.md   the fields of config/declaration.py, with the strings below them
 cli.md               the commands, arguments and options that `tidemark --help` knows
 errors.md            the classes of errors.py, with their exit codes
+python.md            what `import tidemark` offers, with signatures and docstrings
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from tidemark import errors
+from tidemark.api import answer, asked, hold, opened, opening
 from tidemark.cli import app
 from tidemark.config import declaration
 
@@ -31,7 +33,12 @@ WRITTEN = "<!-- Written by tools/reference.py (`make reference`); change the cod
 
 def pages() -> dict[str, str]:
     """The text of each page, by its name in docs/reference."""
-    return {"collection-file.md": collection_file(), "cli.md": cli(), "errors.md": error_classes()}
+    return {
+        "collection-file.md": collection_file(),
+        "cli.md": cli(),
+        "errors.md": error_classes(),
+        "python.md": python(),
+    }
 
 
 # The collection file.
@@ -199,6 +206,54 @@ def _tree(base: type[errors.TidemarkError]) -> Iterator[type[errors.TidemarkErro
         if found.__module__ == errors.__name__:
             yield found
             yield from _tree(found)
+
+
+# Python.
+
+_PYTHON = """\
+`import tidemark`; [how to read from Python](../how-to/read-from-python.md) goes through it. What is not on this page is
+Tidemark's own and may change with any release; so is what says so here. Errors are a `TidemarkError` each, by
+[what to do next](errors.md).
+
+- A *Time* is ISO 8601 text, a date (its first instant), a datetime (UTC if it names no zone) or whole microseconds
+  since 1970.
+- A *Duration* is text like `30m` or `7d`, a timedelta or whole microseconds.
+- A *Where* is a condition as text, in the language of `delete_when`, or a dict of values by column, in which None is
+  null and a list is any of them.
+"""
+_OFFERED = (opened.OpenCollection, answer.Answer, asked.AsOf, asked.Changes, hold.Hold)
+"""The classes, in the order of the page."""
+
+
+def python() -> str:
+    lines = ["# Python\n", WRITTEN, _PYTHON]
+    for function in (opening.open, opening.collections):
+        lines.append(f"## `tidemark.{function.__name__}{_signature(function)}`\n\n{_docstring(function)}\n")
+    for offered in _OFFERED:
+        lines.append(f"## {offered.__name__}\n\n{_docstring(offered)}\n")
+        lines += _members(offered)
+    return "\n".join(lines)
+
+
+def _members(offered: type) -> Iterator[str]:
+    """What a class itself has that is public and says what it is."""
+    for name, member in vars(offered).items():
+        if name.startswith("_") or not member.__doc__:
+            continue
+        if isinstance(member, property):
+            yield f"### `.{name}`: `{member.fget.__annotations__['return']}`\n\n{_docstring(member)}\n"
+        else:
+            yield f"### `.{name}{_signature(member)}`\n\n{_docstring(member)}\n"
+
+
+def _signature(function: Any) -> str:
+    found = inspect.signature(function)
+    shown = [parameter for parameter in found.parameters.values() if parameter.name != "self"]
+    return str(found.replace(parameters=shown)).replace("'", "")
+
+
+def _docstring(of: Any) -> str:
+    return inspect.cleandoc(of.__doc__ or "")
 
 
 def _plain(text: str | None) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import tidemark
 from tools import reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,10 +18,21 @@ INTERNAL = {
 }
 
 
-@pytest.mark.parametrize("name", ["collection-file.md", "cli.md", "errors.md"])
+@pytest.mark.parametrize("name", ["collection-file.md", "cli.md", "errors.md", "python.md"])
 def test_a_page_is_what_the_code_says(name: str) -> None:
     written = (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
     assert reference.pages()[name] == written, "run `make reference`"
+
+
+def test_everything_that_is_offered_in_python_has_its_text() -> None:
+    page = reference.pages()["python.md"] + reference.pages()["errors.md"]
+    for name in set(tidemark.__all__) - {"__version__"}:
+        offered = getattr(tidemark, name)
+        assert offered.__doc__
+        assert re.search(rf"^## (`tidemark\.)?{name}\b|`{name}`", page, re.M), name
+    assert {found.__name__ for found in reference._OFFERED} >= {
+        found.__name__ for found in (tidemark.OpenCollection, tidemark.Answer, tidemark.Hold)
+    }
 
 
 def test_every_field_of_a_collection_file_has_its_text() -> None:
