@@ -52,6 +52,8 @@ class Selection:
 
 def selection(collection: Collection, columns: Sequence[str] | None, where: Any) -> Selection:
     """What a caller asks for. Raises InvalidUsage for columns that are none, with the nearest, or named twice."""
+    if not (columns is None or isinstance(columns, str | list | tuple)):
+        raise InvalidUsage(f"columns is {columns!r} ({type(columns).__name__}); write a list of names, in their order")
     chosen = None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
     if chosen is not None:
         if not chosen:

@@ -14,7 +14,7 @@ from tidemark.api.values import value_of
 from tidemark.arrow.predicate import holds
 from tidemark.arrow.schema import arrow_type
 from tidemark.config.nearest import nearest
-from tidemark.errors import InvalidUsage, listed
+from tidemark.errors import InvalidUsage, listed, plain_line
 from tidemark.model.collection import Collection, ColumnType
 from tidemark.model.predicate import Predicate, bound, check_types, columns, parse
 
@@ -101,9 +101,15 @@ def check_columns(collection: Collection, named: Sequence[str], argument: str) -
 def _predicate(collection: Collection, text: str) -> Predicate:
     predicate = parse(text, "where")
     check_columns(collection, columns(predicate), "where")
-    type_of = {column.name: column.type for column in collection.columns}.__getitem__
+    types = {column.name: column.type for column in collection.columns}
+    type_of = types.__getitem__
     check_types(predicate, type_of, "where")
-    return bound(predicate, type_of)
+    held = bound(predicate, type_of)
+    try:  # what no value can be compared with is refused now, not when the first row is read
+        holds(held, pa.RecordBatch.from_pylist([], pa.schema([(name, arrow_type(of)) for name, of in types.items()])))
+    except (ValueError, ArithmeticError, pa.ArrowInvalid) as error:
+        raise InvalidUsage(f"where: {plain_line(text)!r} cannot be compared: {error}") from None
+    return held
 
 
 def _equality(collection: Collection, name: str, value: Any) -> Equal:

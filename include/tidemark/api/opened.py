@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.api.pinned import Pinned
 from tidemark.api.times import Duration, Time, lasting, micros
+from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import Job, fresh_id
 from tidemark.model.instant import format_instant
 
@@ -134,6 +135,8 @@ class OpenCollection:
         """The versions down from this one, newest first: what each changed, when, and who wrote it; at most `limit`."""
         from tidemark.jobs.history import history
 
+        if limit is not None and limit < 0:
+            raise InvalidUsage(f"limit is {limit}; it must not be negative")
         return list(history(self.log, limit=limit, upto=self.version))
 
     def late(self, limit: int = 0, path: str | None = None) -> LateRows:

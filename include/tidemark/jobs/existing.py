@@ -23,7 +23,7 @@ def check_root(root: str) -> None:
     """Raise InvalidUsage for a root that is there and is no folder."""
     address = open_store(root).url
     if "://" not in address and Path(address).exists() and not Path(address).is_dir():
-        raise InvalidUsage(f"root {address} is not a folder; pass another --root")
+        raise InvalidUsage(f"root {address} is not a folder; pass another root")
 
 
 def absent(root: str, collection: str, existing: Sequence[str]) -> str:
@@ -32,6 +32,6 @@ def absent(root: str, collection: str, existing: Sequence[str]) -> str:
     if existing:
         return f"no collection {collection} under {address}; existing: {', '.join(existing)}"
     if "://" not in address and not Path(address).exists():
-        return f"root {address} does not exist; pass another --root, or create a collection with `tidemark init FILE`"
+        return f"root {address} does not exist; pass another root, or create a collection with `tidemark init FILE`"
     what = f"collection {collection}, nor any other," if collection else "collection"
     return f"no {what} under {address}; create one with `tidemark init FILE`"
