@@ -132,7 +132,7 @@ class Made:
         """The delta files of a day, always the same for the same arguments."""
         folder = self.landing / self.name / f"2024-01-{day:02d}"
         folder.mkdir(parents=True)
-        table = _rows(self.name, random.Random(f"{self.name} {day}"), day, rows, keys)
+        table = rows_of(self.name, random.Random(f"{self.name} {day}"), day, rows, keys)
         for number in range(files):
             some = table.slice(rows * number // files, rows * (number + 1) // files - rows * number // files)
             pyarrow.parquet.write_table(some, folder / f"{number}.parquet")
@@ -142,7 +142,7 @@ def day_of(day: int) -> Interval:
     return Interval(START + (day - 1) * DAY, START + day * DAY)
 
 
-def _rows(name: str, chance: random.Random, day: int, rows: int, keys: int) -> pa.Table:
+def rows_of(name: str, chance: random.Random, day: int, rows: int, keys: int) -> pa.Table:
     """Rows of one day: keys and values repeat, some values are null, one row in eight happened a day before."""
     lower = day_of(day).lower
     at = [lower + chance.randrange(DAY // HOUR) * HOUR for _ in range(rows)]

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+import random
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 import pytest
 
-from tests.spark.support import ALL, DAY, HOUR, START, Made, day_of
+from tests.spark.support import ALL, DAY, HOUR, INSTANT, START, Made, day_of, rows_of
 from tidemark.arrow import read as arrow_read
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.ingest import ingest
 from tidemark.jobs.init import declare_collection
 from tidemark.model.collection import Column, ColumnType
+from tidemark.plan.tasks import KeyRange
 from tidemark.storage import parts_table
 
 pytestmark = pytest.mark.spark
@@ -42,6 +46,14 @@ def rows_of_frame(frame: Any, columns: list[str]) -> list[tuple[Any, ...]]:
     return sorted((tuple(map(_plain, row.values())) for row in frame.select(columns).toArrow().to_pylist()), key=repr)
 
 
+def added_up(rows: list[tuple[Any, ...]]) -> Counter[Any]:
+    """How many there are of each row, by the last column: rows that are equal in some columns may come as several."""
+    found: Counter[Any] = Counter()
+    for *row, count in rows:
+        found[tuple(row)] += count
+    return Counter({row: count for row, count in found.items() if count})
+
+
 def _plain(value: Any) -> Any:
     return "nan" if isinstance(value, float) and math.isnan(value) else value
 
@@ -63,6 +75,12 @@ def same_answers(spark: Any, made: Made) -> int:
         frame = spark_read.changes(spark, store, state, after=after, upto=upto, net=net)
         assert rows_of_frame(frame, table.column_names) == rows_of_table(table), (after, upto, net)
         compared += table.num_rows
+    # Of some keys and columns, in another order.
+    keys, some = KeyRange((10,), (31,)), [state.collection.value[0].name, "id"]
+    table = arrow_read.as_of(store, state, keys=keys).select([*some, "_multiplicity"])
+    frame = spark_read.as_of(spark, store, state, keys=keys, columns=some)
+    assert frame.columns == table.column_names
+    assert added_up(rows_of_frame(frame, table.column_names)) == added_up(rows_of_table(table))
     return compared
 
 
@@ -146,6 +164,60 @@ def test_a_read_is_stable_while_a_writer_goes_on(spark: Any, tmp_path: Path) -> 
     table = arrow_read.as_of(made.store, state)
     made.moved(2)
     assert rows_of_frame(frame, table.column_names) == rows_of_table(table)
+
+
+def land_apart(made: Made, day: int, first_id: int) -> None:
+    """A day's rows of 300 keys from `first_id` on, all of one instant."""
+    table = rows_of(made.name, random.Random(day), day, 300, 300)
+    at = pa.array([day_of(day).lower + HOUR] * table.num_rows, pa.int64()).cast(INSTANT)
+    ids = pc.add(table["id"], first_id)
+    folder = made.landing / made.name / f"2024-01-{day:02d}"
+    folder.mkdir(parents=True)
+    told = {**{name: table[name] for name in table.column_names}, "id": ids, "at": at}
+    pyarrow.parquet.write_table(pa.table(told), folder / "0.parquet")
+
+
+def test_what_need_not_be_merged_comes_through_sparks_own_reader(spark: Any, tmp_path: Path) -> None:
+    """Three batches of all types; the last two share keys, the first none. Files that vanish are missed, whatever the
+    session says."""
+    from tidemark.spark import read as spark_read
+
+    made = Made(tmp_path, ALL["updates"].replace("live_batches: 2", "live_batches: 8"))
+    for day, first_id in enumerate([0, 1000, 1100], start=1):
+        land_apart(made, day, first_id)
+        made.moved(day, "ingest", "seal", "drain")
+    store, state = made.store, made.log.load().state
+    batches = [batch for batch in state.trace if batch.rows]
+    (alone, *_) = parts = parts_table.parts_of(store, batches)
+    assert len(parts) == 3
+    some = ["doc", "id", "price"]
+    whole = arrow_read.as_of(store, state)
+    frame = spark_read.as_of(spark, store, state, columns=some).where("doc is not null and id < 200")
+    held = whole.filter(pc.field("doc").is_valid() & (pc.field("id") < 200)).select([*some, "_multiplicity"])
+    assert added_up(rows_of_frame(frame, held.column_names)) == added_up(rows_of_table(held))
+    assert held.num_rows > 20
+    for plain, asked in [
+        (1, {}),
+        (1, {"event_time": day_of(1).upper}),
+        (0, {"keys": KeyRange((150,), (1050,))}),
+        (1, {"after": -1}),
+        (2, {"after": START, "upto": day_of(2).upper, "net": True}),
+    ]:
+        call = "changes" if "after" in asked else "as_of"
+        frame = getattr(spark_read, call)(spark, store, state, **asked)
+        table = getattr(arrow_read, call)(store, state, **asked)
+        assert len(frame.inputFiles()) == plain, asked
+        assert frame.columns == table.column_names
+        assert rows_of_frame(frame, table.column_names) == rows_of_table(table), asked
+        assert table.num_rows > 20
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        frame = spark_read.as_of(spark, store, state)
+        Path(store.url, alone.file.key).unlink()
+        with pytest.raises(Exception, match=r"FILE_NOT_EXIST|does not exist"):
+            frame.collect()
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
 
 
 DUMPS = """\

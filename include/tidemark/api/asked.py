@@ -137,7 +137,7 @@ class Changes(Answer):
         request = plan_changes(state, -1 if after is None else after, upto)
         self._request: ReadRequest = replace(request, keys=keys_within(state.collection, self._selection.conditions))
         self.net = net
-        super().__init__(pinned, changes_schema(state.collection, net, self._selection.shown))
+        super().__init__(pinned, changes_schema(state.collection, net=net, columns=self._selection.shown))
 
     @property
     def after(self) -> int | None:

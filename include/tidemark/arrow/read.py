@@ -19,6 +19,7 @@ from tidemark.arrow.merge import BUFFERED_ROWS, Run, Shrink, rounds, summed
 from tidemark.arrow.order import ranks
 from tidemark.arrow.runs import runs_of
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, live_prefix, updates_schema
+from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
 from tidemark.model.instant import MAX_TIME
@@ -28,6 +29,7 @@ from tidemark.storage import parts_table, reads
 from tidemark.storage.store import ObjectStore
 
 MULTIPLICITY = "_multiplicity"
+CHANGE_TYPE = "_change_type"
 CHANGE_TYPES = ("delete", "insert", "update_preimage", "update_postimage")
 
 
@@ -63,25 +65,31 @@ def as_of_batches(
         yield from held_by(store, task)
 
 
-def held_by(store: ObjectStore, task: ReadTask, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """What the keys of a task hold, in the columns and order of `as_of`; of the columns only those in `names`, rows
-    that are equal in them added up."""
+def held_by(store: ObjectStore, task: ReadTask, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """What the keys of a task hold, in the columns and order of `as_of`; with `columns` in these alone, rows that are
+    equal in them added up."""
     collection = task.collection
-    columns = [column.name for column in collection.columns] if names is None else list(names)
     schema = as_of_schema(collection, columns)
+    shown = schema.names[:-1]
     # Rows at rest are in order of dropped columns too: without those, rows may be equal that are not neighbours.
-    together = ordered_by(collection, columns)
-    resort = together != columns
-    runs = runs_of(store, task, [*columns, DIFF], together)
+    together = ordered_by(collection, shown)
+    resort = together != shown
+    runs = runs_of(store, task, [*shown, DIFF], together)
 
-    for batches in rounds_by(together, runs, lambda held: list(summed(held, columns, resort=resort))):
-        for rows in summed(batches, columns, resort=resort):
+    for batches in rounds_by(together, runs, lambda held: list(summed(held, shown, resort=resort))):
+        for rows in summed(batches, shown, resort=resort):
             if rows.num_rows:
                 yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
 
 def changes(
-    store: ObjectStore, state: Arrangement, *, after: int, upto: int | None = None, net: bool = False
+    store: ObjectStore,
+    state: Arrangement,
+    *,
+    after: int,
+    upto: int | None = None,
+    net: bool = False,
+    keys: KeyRange = ALL_KEYS,
 ) -> pa.Table:
     """What was learned with `after < time <= upto` (None: seal - 1), in the columns of Spark's CHANGES, by key.
 
@@ -91,45 +99,56 @@ def changes(
     `since`, whether or not a compaction has come by yet. `net` sums over the whole interval and leaves the times out.
     Raises InvalidUsage outside `[since, seal)`.
     """
-    batches = changes_batches(store, state, after=after, upto=upto, net=net)
-    return pa.Table.from_batches(batches, schema=changes_schema(state.collection, net))
+    batches = changes_batches(store, state, after=after, upto=upto, net=net, keys=keys)
+    return pa.Table.from_batches(batches, schema=changes_schema(state.collection, net=net))
 
 
 def changes_batches(
-    store: ObjectStore, state: Arrangement, *, after: int, upto: int | None = None, net: bool = False
+    store: ObjectStore,
+    state: Arrangement,
+    *,
+    after: int,
+    upto: int | None = None,
+    net: bool = False,
+    keys: KeyRange = ALL_KEYS,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of `changes`, batch by batch."""
-    request = plan_changes(state, after, upto)
+    request = plan_changes(state, after, upto, keys)
     reads.note(store, state, request, newest=False)
     for task in read_tasks(*parts_table.opened_read(store, request)):
         yield from told_of(store, task, net=net)
 
 
 def told_of(
-    store: ObjectStore, task: ReadTask, *, net: bool, names: Sequence[str] | None = None
+    store: ObjectStore, task: ReadTask, *, net: bool, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """What was learned of the keys of a task, in the columns and order of `changes`; with `names` what was learned of
-    these columns alone: an update that leaves all of them as they were is none."""
+    """What was learned of the keys of a task, in the columns and order of `changes`; with `columns` what was learned of
+    these alone: an update that leaves all of them as they were is none."""
     collection = task.collection
-    live = [column.name for column in collection.columns]
-    shown = live if names is None else list(names)
+    schema = changes_schema(collection, net=net, columns=columns)
+    shown = schema.names[: schema.get_field_index(CHANGE_TYPE)]
     times = [] if net else [TIME, EVENT_TIME]
-    columns = [*shown, *times]
+    names = [*shown, *times]
     key_columns = [column.name for column in collection.key]
-    images = collection.kind.one_value and set(key_columns) <= set(shown)
+    images = names_one_value(collection, shown)
     # An update's two images stand at different values: where these are told, keys must not be cut. Times forwarded
     # together leave the event times of a group in no order.
     together = key_columns if images else ordered_by(collection, shown)
-    if not (net or images or collection.dropped) and together == live:
+    if not (net or images or collection.dropped) and together == [column.name for column in collection.columns]:
         together = [*together, TIME]
-    runs = runs_of(store, task, [*columns, DIFF], together)
+    runs = runs_of(store, task, [*names, DIFF], together)
 
-    schema = changes_schema(collection, net, shown)
-    for batches in rounds_by(together, runs, lambda held: list(summed(held, columns, resort=True))):
-        told = (rows for rows in summed(batches, columns, resort=True) if rows.num_rows)
+    for batches in rounds_by(together, runs, lambda held: list(summed(held, names, resort=True))):
+        told = (rows for rows in summed(batches, names, resort=True) if rows.num_rows)
         # Only where a key holds one value are rows compared with others: a round then has all rows of its keys.
         for some in [list(told)] if images else ([rows] for rows in told):
             yield from _as_changes(some, shown, [*key_columns, *times] if images else None, schema)
+
+
+def names_one_value(collection: Collection, columns: Sequence[str]) -> bool:
+    """Whether some columns name one value at most: the whole key is among them, and a key holds one value. Then equal
+    rows are of one key, and changes tell of a value that replaced another."""
+    return collection.kind.one_value and {column.name for column in collection.key} <= set(columns)
 
 
 def ordered_by(collection: Collection, names: Sequence[str]) -> list[str]:
@@ -189,23 +208,32 @@ def _replaces(rows: pa.RecordBatch, image_of: Sequence[str]) -> Bools:
     return np.asarray(((count == 2) & (least == -1) & (most == 1))[numbers])
 
 
-def as_of_schema(collection: Collection, names: Sequence[str] | None = None) -> pa.Schema:
-    """The columns of `as_of`, of the collection's those in `names` (None: all)."""
-    return pa.schema([*_fields(collection, names), pa.field(MULTIPLICITY, pa.int64(), nullable=False)])
+def as_of_schema(collection: Collection, columns: Sequence[str] | None = None) -> pa.Schema:
+    """The columns of `as_of`; of the collection's only `columns`, if told, in their order."""
+    return pa.schema([*_fields(collection, columns), pa.field(MULTIPLICITY, pa.int64(), nullable=False)])
 
 
-def changes_schema(collection: Collection, net: bool, names: Sequence[str] | None = None) -> pa.Schema:
-    """The columns of `changes`, of the collection's those in `names` (None: all)."""
+def changes_schema(collection: Collection, *, net: bool, columns: Sequence[str] | None = None) -> pa.Schema:
+    """The columns of `changes`; of the collection's only `columns`, if told, in their order."""
     times = [
         pa.field("_commit_version", pa.int64(), nullable=False),
         pa.field("_commit_timestamp", pa.timestamp("us", "UTC"), nullable=False),
         pa.field(EVENT_TIME, pa.int64(), nullable=False),
     ]
-    change_type = pa.field("_change_type", pa.string(), nullable=False)
+    change_type = pa.field(CHANGE_TYPE, pa.string(), nullable=False)
     diff = pa.field("diff", pa.int64(), nullable=False)
-    return pa.schema([*_fields(collection, names), change_type, *([] if net else times), diff])
+    return pa.schema([*_fields(collection, columns), change_type, *([] if net else times), diff])
 
 
-def _fields(collection: Collection, names: Sequence[str] | None) -> list[pa.Field]:
-    schema = updates_schema(collection)
-    return [schema.field(name) for name in ([one.name for one in collection.columns] if names is None else names)]
+def _fields(collection: Collection, columns: Sequence[str] | None) -> list[pa.Field]:
+    """Raises InvalidUsage for columns that the collection does not have, or has twice."""
+    schema, held = updates_schema(collection), [column.name for column in collection.columns]
+    asked = held if columns is None else list(columns)
+    for name in asked:
+        if name not in held:
+            raise InvalidUsage(f"collection {collection.name} has no column {name}; it has {', '.join(held)}")
+    if len(set(asked)) < len(asked):
+        raise InvalidUsage(f"columns {', '.join(asked)}: one is named twice; name each once")
+    if not asked:
+        raise InvalidUsage("columns is empty; name some, or leave it out for all")
+    return [schema.field(name) for name in asked]

@@ -40,23 +40,22 @@ class View:
     looked_at: tuple[str, ...] = ()
     keep: Keep | None = None
 
+    def read(self, collection: Collection) -> list[str]:
+        """The columns in which the answer is made before it is filtered, in the order they are declared in."""
+        return [column.name for column in collection.columns if column.name in (*self.shown, *self.looked_at)]
+
 
 def held_in(store: ObjectStore, task: ReadTask, view: View) -> Iterator[pa.RecordBatch]:
     """What the keys of a task hold, in the columns of `as_of` as the view has them."""
     schema = as_of_schema(task.collection, view.shown)
-    return _seen(held_by(store, task, _read(task.collection, view)), task.collection, view, schema, MULTIPLICITY)
+    return _seen(held_by(store, task, view.read(task.collection)), task.collection, view, schema, MULTIPLICITY)
 
 
 def told_in(store: ObjectStore, task: ReadTask, view: View, *, net: bool) -> Iterator[pa.RecordBatch]:
     """What was learned of the keys of a task, in the columns of `changes` as the view has them."""
-    schema = changes_schema(task.collection, net, view.shown)
-    told = told_of(store, task, net=net, names=_read(task.collection, view))
+    schema = changes_schema(task.collection, net=net, columns=view.shown)
+    told = told_of(store, task, net=net, columns=view.read(task.collection))
     return _seen(told, task.collection, view, schema, "diff")
-
-
-def _read(collection: Collection, view: View) -> list[str]:
-    """The columns in which the answer is made before it is filtered, in the order they are declared in."""
-    return [column.name for column in collection.columns if column.name in (*view.shown, *view.looked_at)]
 
 
 def _seen(
@@ -74,7 +73,7 @@ def _seen(
 
 def _in_order(collection: Collection, view: View) -> list[str]:
     """The columns shown by which the answer is in order, before it is filtered and after."""
-    pairs = zip(ordered_by(collection, view.shown), _read(collection, view), strict=False)
+    pairs = zip(ordered_by(collection, view.shown), view.read(collection), strict=False)
     return [at_rest for at_rest, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
 
 

@@ -2,6 +2,7 @@
 
     plan    plan_as_of, plan_changes     the batches that can hold what was asked, from the state alone
     open    storage/parts_table.py       the parts of these batches; the only step that touches storage
+    part    plan/unmerged.py             on Spark: the parts that are the answer as they are, and need no task
     cut     read_tasks                   one task per key range, with the parts it needs and nothing else
     runs    arrow/runs.py                the parts, and what unsealed rows come to, as sorted runs
     merge   arrow/merge.py               rounds of rows that belong together, added up
@@ -18,6 +19,7 @@ are read once, the time columns only where the part's bounds say that they matte
 
 from __future__ import annotations
 
+from collections.abc import Collection as Names
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -27,9 +29,9 @@ from tidemark.model.batch import Part, TraceBatch
 from tidemark.model.collection import Collection
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.instant import MAX_TIME, format_instant
-from tidemark.plan.kinds import plan_of, tasks_of
+from tidemark.plan.kinds import plan_of
 from tidemark.plan.ranges import split_within, within
-from tidemark.plan.tasks import ALL_KEYS, AtRest, KeyRange, ReadTask, UnsealedTask
+from tidemark.plan.tasks import ALL_KEYS, AtRest, KeyRange, ReadTask
 from tidemark.plan.unsealed import PartsOf, UnsealedRequest
 
 
@@ -55,10 +57,16 @@ class ReadRequest:
         return part.last_time > self.after and part.first_time <= self.upto and part.first_event_time <= self.event_upto
 
 
-def read_tasks(request: ReadRequest, parts: PartsOf, *, target_rows: int | None = None) -> list[ReadTask]:
+def read_tasks(
+    request: ReadRequest, parts: PartsOf, *, target_rows: int | None = None, but: Names[str] = ()
+) -> list[ReadTask]:
     """The tasks of a read whose batches were opened, in order of keys, of about `target_rows` rows each (None: one
-    task)."""
-    unsealed, rest = request.unsealed, at_rest(request, parts)
+    task). Parts at rest whose files are in `but` are answered with otherwise (plan/unmerged.py)."""
+    unsealed = request.unsealed
+    rest = [
+        AtRest(tuple(part for part in some.parts if part.file.key not in but), some.after)
+        for some in at_rest(request, parts)
+    ]
     plan = plan_of(request.collection.kind)
     new = plan.cut_by(unsealed, parts) if plan.resolves and not unsealed.is_empty else []
     opened = [*(part for some in rest for part in some.parts), *new]
@@ -91,13 +99,6 @@ def at_rest(request: ReadRequest, parts: PartsOf) -> tuple[AtRest, AtRest]:
     return AtRest(needed(trace), request.after), AtRest(needed(unsealed), beyond)
 
 
-def resolving(request: ReadRequest, parts: PartsOf, *, target_rows: int) -> list[UnsealedTask]:
-    """The tasks for unsealed rows that are no updates yet, cut by what is new of them."""
-    if request.unsealed.is_empty or not plan_of(request.collection.kind).resolves:
-        return []
-    return tasks_of(request.collection, request.unsealed, parts, target_rows=target_rows)
-
-
 def plan_as_of(
     state: Arrangement, time: int | None = None, event_time: int | None = None, keys: KeyRange = ALL_KEYS
 ) -> ReadRequest:
@@ -117,7 +118,7 @@ def plan_as_of(
     return _request(state, -1, upto, MAX_TIME if event_time is None else event_time, keys)
 
 
-def plan_changes(state: Arrangement, after: int, upto: int | None = None) -> ReadRequest:
+def plan_changes(state: Arrangement, after: int, upto: int | None = None, keys: KeyRange = ALL_KEYS) -> ReadRequest:
     """Read the updates with `after < time <= upto` (None: seal - 1). `after` = -1 reads from the beginning.
 
     Raises InvalidUsage unless both are readable (as `plan_as_of`; from the beginning: while nothing was merged).
@@ -129,7 +130,7 @@ def plan_changes(state: Arrangement, after: int, upto: int | None = None) -> Rea
     _check_readable(state, upto)
     if after > upto:
         raise InvalidUsage(f"changes after {_at(after)} up to {_at(upto)}: the first must not be later than the second")
-    return _request(state, after, upto, MAX_TIME, ALL_KEYS)
+    return _request(state, after, upto, MAX_TIME, keys)
 
 
 def _request(state: Arrangement, after: int, upto: int, event_upto: int, keys: KeyRange) -> ReadRequest:

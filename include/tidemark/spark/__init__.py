@@ -1,4 +1,4 @@
-"""Where it runs: the Spark session, tasks over executors, and the laws as DataFrame expressions."""
+"""Where it runs: the Spark session, tasks over executors, and reads as DataFrames."""
 
 from tidemark.errors import require
 

@@ -1,35 +1,46 @@
 """As-of and changes as Spark DataFrames, at the scale of the cluster. Lazy: nothing is read until an action asks.
 
-A read names the state it was planned on, so it is stable while writers run. The rows come through Spark's own Parquet
-reader where the file system speaks the store's scheme, else through the Arrow reader in the executors.
+A read names the state it was planned on, so it is stable while writers run. Parts whose rows are the answer as they are
+(plan/unmerged.py) come through Spark's own Parquet reader, with its filters and pruning, where the file system speaks
+the store's scheme. All others are merged by the Arrow reader in the executors, one key range a task; what comes from
+there Spark's optimizer cannot narrow down, so tell what is wanted by `keys` and `columns`. Nothing is shuffled: so rows
+that are equal in some columns are added up where they meet, and may still come several times; the sum of their
+multiplicities is the answer.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
+from tidemark.arrow import read
 from tidemark.arrow.cuts import pieces
-from tidemark.arrow.schema import updates_schema
+from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, as_of_schema, changes_schema
+from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, updates_schema
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
-from tidemark.model.collection import Collection
 from tidemark.plan.ranges import TASK_ROWS
-from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, resolving
-from tidemark.plan.tasks import UnsealedTask
-from tidemark.spark import frames
+from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes, read_tasks
+from tidemark.plan.tasks import ALL_KEYS, AtRest, KeyRange, ReadTask
+from tidemark.plan.unmerged import unmerged
+from tidemark.plan.unsealed import PartsOf
 from tidemark.storage import ObjectStore, open_store, parts_table, reads
 from tidemark.storage.codec import decode, encode
 
 BATCH_BYTES = 16 * 2**20
 """Most bytes of rows handed to the JVM at once, which holds them outside its heap too."""
+LEAST_TASK_ROWS = 131_072
+"""Rows below which a task of its own costs more than it spares: a tenth of a second's work."""
+ROUNDS = 2
+"""Tasks for each core, where there are rows enough: so ranges that turn out slow do not leave the others idle."""
+
+Answer = Callable[[ObjectStore, ReadTask], Iterator[pa.RecordBatch]]
 
 
 def as_of(
@@ -39,15 +50,23 @@ def as_of(
     *,
     time: int | None = None,
     event_time: int | None = None,
+    keys: KeyRange = ALL_KEYS,
+    columns: Sequence[str] | None = None,
 ) -> DataFrame:
     """The collection as known at `time` (None: the latest complete one), as of `event_time` (None: all that happened).
 
-    Columns of key and value, and `_multiplicity` (long, never 0). InvalidUsage outside `[since, seal)`.
+    Columns of key and value, or those of them in `columns`, of which equal rows add up, and `_multiplicity` (long,
+    never 0); of the `keys` only. InvalidUsage outside `[since, seal)`, and for columns there are none of.
     """
-    request = plan_as_of(state, time, event_time)
+    schema = as_of_schema(state.collection, columns)
+    request = plan_as_of(state, time, event_time, keys)
     reads.note(store, state, request, newest=time is None and event_time is None)
-    updates = _updates(spark, store, request)
-    return frames.snapshot(updates, _columns(state.collection), time=request.upto, event_time=request.event_upto)
+
+    def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        return read.held_by(store, task, columns)
+
+    told = [*map(F.col, schema.names[:-1]), F.col(DIFF).alias(MULTIPLICITY)]
+    return _answered(spark, store, request, schema, told, merged, times=False)
 
 
 def changes(
@@ -58,82 +77,83 @@ def changes(
     after: int,
     upto: int | None = None,
     net: bool = False,
+    keys: KeyRange = ALL_KEYS,
+    columns: Sequence[str] | None = None,
 ) -> DataFrame:
     """What was learned with `after < time <= upto`, in the columns of Spark's CHANGES.
 
-    One row per consolidated update: key and value columns, `_change_type` (insert or delete by the sign;
-    update_preimage and update_postimage where one value of a unique key replaces one other), `_commit_version` (its
-    time, µs), `_commit_timestamp`, `_event_time` (µs), `diff` (its multiplicity). `net` sums over the whole interval
-    and leaves the times out. InvalidUsage outside `[since, seal)`.
+    One row per consolidated update: key and value columns, or those of them in `columns`, of which equal rows of a time
+    add up, `_change_type` (insert or delete by the sign; update_preimage and update_postimage where one value of a
+    unique key, all of it among the columns, replaces one other), `_commit_version` (its time, µs), `_commit_timestamp`,
+    `_event_time` (µs), `diff` (its multiplicity); of the `keys` only. Times below since are told as forwarded, whether
+    or not a compaction has moved them there by now. `net` sums over the whole interval and leaves the times out.
+    InvalidUsage outside `[since, seal)`, and for columns there are none of.
     """
-    request = plan_changes(state, after, upto)
+    schema = changes_schema(state.collection, net=net, columns=columns)
+    request = plan_changes(state, after, upto, keys)
     reads.note(store, state, request, newest=False)
-    collection = state.collection
-    updates = _updates(spark, store, request)
-    if net:
-        summed = frames.net_changes(updates, _columns(collection), after=request.after, upto=request.upto)
-        return _labelled(summed, collection, ()).withColumnRenamed("_diff", "diff")
-    # Times below since are told as forwarded, whether or not a compaction has moved them there by now.
-    forwarded = frames.advance(updates, state.function)
-    rows = frames.changes(forwarded, _columns(collection), after=request.after, upto=request.upto)
-    labelled = _labelled(rows, collection, frames.TIMES)
-    return labelled.select(
-        *_columns(collection),
-        "_change_type",
-        F.col("_time").alias("_commit_version"),
-        F.timestamp_micros("_time").alias("_commit_timestamp"),
-        "_event_time",
-        F.col("_diff").alias("diff"),
+
+    def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        return read.told_of(store, task, net=net, columns=columns)
+
+    asked = map(F.col, schema.names[: schema.get_field_index(CHANGE_TYPE)])
+    sign = F.when(F.col(DIFF) > 0, "insert").otherwise("delete").alias(CHANGE_TYPE)
+    version = F.col(TIME).alias("_commit_version")
+    times = [] if net else [version, F.timestamp_micros(TIME).alias("_commit_timestamp"), F.col(EVENT_TIME)]
+    return _answered(
+        spark, store, request, schema, [*asked, sign, *times, F.col(DIFF).alias("diff")], merged, times=not net
     )
 
 
-def _labelled(rows: DataFrame, collection: Collection, times: Sequence[str]) -> DataFrame:
-    sign = F.when(F.col("_diff") > 0, "insert").otherwise("delete")
-    if not collection.kind.one_value:
-        return rows.withColumn("_change_type", sign)
-    at = Window.partitionBy(*(column.name for column in collection.key), *times)
-    one_for_one = (F.count("*").over(at) == 2) & (F.min("_diff").over(at) == -1) & (F.max("_diff").over(at) == 1)
-    image = F.when(F.col("_diff") > 0, "update_postimage").otherwise("update_preimage")
-    return rows.withColumn("_change_type", F.when(one_for_one, image).otherwise(sign))
-
-
-def _columns(collection: Collection) -> list[str]:
-    return [column.name for column in collection.columns]
-
-
-def _updates(spark: SparkSession, store: ObjectStore, request: ReadRequest) -> DataFrame:
-    """All updates the request may need, not yet filtered to it."""
-    collection = request.collection
+def _answered(
+    spark: SparkSession,
+    store: ObjectStore,
+    request: ReadRequest,
+    schema: pa.Schema,
+    told: Sequence[Column],
+    merged: Answer,
+    *,
+    times: bool,
+) -> DataFrame:
+    """The answer to a request in the columns of `schema`: of rows that need no merging they are `told`, of all others
+    what `merged` makes of tasks."""
     request, parts = parts_table.opened_read(store, request)
-    trace, pending = at_rest(request, parts)
-    updates = _loaded(spark, store, collection, trace.parts)
-    if pending.parts:
-        unsealed = _loaded(spark, store, collection, pending.parts)
-        updates = updates.unionByName(unsealed.where(F.col("_time") >= request.unsealed.lower))
-    if tasks := resolving(request, parts, target_rows=TASK_ROWS):
-        schema = from_arrow_schema(updates_schema(collection), prefer_timestamp_ntz=False)
-        encoded = [encode(task) for task in tasks]
-        updates = updates.unionByName(_mapped(spark, schema, encoded, _resolver(store.url, type(tasks[0]))))
-    return updates
+    plain = unmerged(request, parts, times=times) if "://" not in store.url else ()
+    frames = [rows.select(*told) for rows in _plain(spark, store, request, plain)]
+    if tasks := _tasks(spark, request, parts, {part.file.key for some in plain for part in some.parts}):
+        frames.append(_mapped(spark, store.url, schema, tasks, merged))
+    if not frames:
+        return spark.createDataFrame([], from_arrow_schema(schema, prefer_timestamp_ntz=False))
+    return reduce(DataFrame.unionAll, frames)
 
 
-def _loaded(spark: SparkSession, store: ObjectStore, collection: Collection, parts: Sequence[Part]) -> DataFrame:
-    schema = from_arrow_schema(updates_schema(collection), prefer_timestamp_ntz=False)
-    if not parts:
-        return spark.createDataFrame([], schema)
-    # Spark's own reader finds columns by name and widens few types: what was written under an earlier declaration is
-    # read by Arrow, which maps it.
-    native: dict[bool, list[Part]] = {True: [], False: []}
-    for part in parts:
-        native["://" not in store.url and part.schema == collection.schema].append(part)
-    loaded = []
-    if native[True]:
-        paths = (f"file://{_literally(store.url)}/{part.file.key}" for part in native[True])
-        loaded.append(spark.read.schema(schema).parquet(*paths))
-    if native[False]:
-        tasks = [encode(part) for part in native[False]]
-        loaded.append(_mapped(spark, schema, tasks, _reader(store.url, collection)))
-    return reduce(DataFrame.unionByName, loaded)
+def _plain(
+    spark: SparkSession, store: ObjectStore, request: ReadRequest, plain: Sequence[AtRest]
+) -> Iterator[DataFrame]:
+    """The updates of some parts, as they stand there, within the bounds of the request; all that is wholly inside as
+    one frame, without conditions."""
+    inside: list[Part] = []
+    for some in plain:
+        whole = [part for part in some.parts if _is_inside(part, request, some.after)]
+        cut = [part for part in some.parts if not _is_inside(part, request, some.after)]
+        inside += whole
+        if cut:
+            learned = (F.col(TIME) > some.after) & (F.col(TIME) <= request.upto)
+            yield _parquet(spark, store, request, cut).where(learned & (F.col(EVENT_TIME) <= request.event_upto))
+    if inside:
+        yield _parquet(spark, store, request, inside)
+
+
+def _is_inside(part: Part, request: ReadRequest, after: int) -> bool:
+    return part.first_time > after and part.last_time <= request.upto and part.last_event_time <= request.event_upto
+
+
+def _parquet(spark: SparkSession, store: ObjectStore, request: ReadRequest, parts: Sequence[Part]) -> DataFrame:
+    schema = from_arrow_schema(updates_schema(request.collection), prefer_timestamp_ntz=False)
+    # A session may be told to go on without files that are gone or broken; an answer with less is none.
+    whole = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+    paths = (f"file://{_literally(store.url)}/{part.file.key}" for part in parts)
+    return spark.read.schema(schema).options(**whole).parquet(*paths)
 
 
 def _literally(path: str) -> str:
@@ -141,35 +161,35 @@ def _literally(path: str) -> str:
     return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
-Produce = Callable[[bytes], Iterable[pa.RecordBatch]]
+def _tasks(spark: SparkSession, request: ReadRequest, parts: PartsOf, but: set[str]) -> list[ReadTask]:
+    """The tasks of all that must be merged, none where there is nothing: so many that all cores have work, so large
+    that they are worth it, and none larger than a task should be."""
+    (whole,) = read_tasks(request, parts, but=but)
+    rows = sum(part.rows for some in whole.at_rest for part in some.parts)
+    rows += sum(batch.rows for batch in request.unsealed.batches) if whole.unsealed else 0
+    share = -(-rows // (ROUNDS * _cores(spark)))
+    tasks = read_tasks(request, parts, but=but, target_rows=min(TASK_ROWS, max(LEAST_TASK_ROWS, share)))
+    return [task for task in tasks if task.unsealed or any(some.parts for some in task.at_rest)]
 
 
-def _mapped(spark: SparkSession, schema: StructType, tasks: list[bytes], produce: Produce) -> DataFrame:
-    """One Spark task for each encoded task, each producing record batches."""
+def _cores(spark: SparkSession) -> int:
+    """How many tasks can run at once; a client of Spark Connect is told only how many a shuffle should have."""
+    context = getattr(spark, "sparkContext", None)
+    if context is None:
+        return int(spark.conf.get("spark.sql.shuffle.partitions") or 8)
+    return int(context.defaultParallelism)
+
+
+def _mapped(spark: SparkSession, url: str, schema: pa.Schema, tasks: Sequence[ReadTask], answer: Answer) -> DataFrame:
+    """One Spark task for each task, its rows in batches of bounded size. Spark broadcasts tasks that are large."""
+    encoded = [encode(task) for task in tasks]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        store = open_store(url)
         for batch in batches:
             for at in batch.column(0).to_pylist():
-                for rows in produce(tasks[at]):
+                for rows in answer(store, decode(encoded[at], ReadTask, name="read task")):
                     yield from pieces(rows, BATCH_BYTES)
 
-    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, schema)
-
-
-def _reader(url: str, collection: Collection) -> Produce:
-    def produce(encoded: bytes) -> Iterator[pa.RecordBatch]:
-        from tidemark.arrow.parts import read_groups
-
-        part = decode(encoded, Part, name="part")
-        yield from read_groups(open_store(url), part, schema=updates_schema(collection))
-
-    return produce
-
-
-def _resolver(url: str, task: type[UnsealedTask]) -> Produce:
-    def produce(encoded: bytes) -> Iterator[pa.RecordBatch]:
-        from tidemark.arrow.updates import updates_of
-
-        yield from updates_of(open_store(url), decode(encoded, task, name=f"{task.kernel} task"))
-
-    return produce
+    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    return numbers.mapInArrow(run, from_arrow_schema(schema, prefer_timestamp_ntz=False))

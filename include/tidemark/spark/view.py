@@ -24,12 +24,12 @@ def held_frame(frame: DataFrame, collection: Collection, view: View) -> DataFram
 def told_frame(frame: DataFrame, collection: Collection, view: View, *, net: bool) -> DataFrame:
     """A frame of `changes` as the view has it."""
     names = [name.name for name in collection.columns if name.name in (*view.shown, *view.looked_at)]
-    schema = changes_schema(collection, net, names)
+    schema = changes_schema(collection, net=net, columns=names)
     times = [] if net else ["_commit_version", "_commit_timestamp", "_event_time"]
     if len(names) < len(collection.columns):
         frame = _told_anew(_summed(frame, [*names, *times]), collection, names, times).select(*schema.names)
     frame = _fitting(frame, schema, view.keep)
-    shown = changes_schema(collection, net, view.shown).names
+    shown = changes_schema(collection, net=net, columns=view.shown).names
     if len(view.shown) < len(names):
         frame = _summed(frame, [name for name in shown if name != "diff"])
     return frame.select(*shown)

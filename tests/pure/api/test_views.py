@@ -86,8 +86,10 @@ def test_any_columns_and_rows_of_an_answer(of: Collection) -> None:
 
         request = plan_changes(state, at[0] if at[0] else -1)
         [task] = read_tasks(*opened_read(store, request))
-        told = pa.Table.from_batches(told_in(store, task, asked, net=net), schema=read.changes_schema(of, net, shown))
-        full = pa.Table.from_batches(told_of(store, task, net=net), schema=read.changes_schema(of, net))
+        told = pa.Table.from_batches(
+            told_in(store, task, asked, net=net), schema=read.changes_schema(of, net=net, columns=shown)
+        )
+        full = pa.Table.from_batches(told_of(store, task, net=net), schema=read.changes_schema(of, net=net))
         untyped = [name for name in told.column_names[:-1] if name != "_change_type"]
         assert counted(told, untyped) == counted(full, untyped, row_fits)
         exactly(told)

@@ -149,6 +149,7 @@ def write(
     facts: bool = False,
     group_rows: int = 3,
     part_rows: int = 9,
+    tell_consolidated: bool = False,
 ) -> tuple[Part, ...]:
     """The table as parts of tiny row groups."""
     writer = PartWriter(
@@ -159,6 +160,7 @@ def write(
         facts=facts,
         group_rows=group_rows,
         part_rows=part_rows,
+        tell_consolidated=tell_consolidated,
         name=lambda: f"{next(_serial)}",
     )
     with writer:

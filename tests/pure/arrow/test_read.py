@@ -248,7 +248,7 @@ def test_answers_stream() -> None:
 
 
 @st.composite
-def told(draw: st.DrawFn) -> tuple[list[Fact], list[int]]:
+def told(draw: st.DrawFn, last_key: int = 2) -> tuple[list[Fact], list[int]]:
     since, upper, seal = sorted(draw(st.lists(st.integers(0, 10), min_size=3, max_size=3)))
     time = st.integers(0, 10)
     facts = []
@@ -257,7 +257,7 @@ def told(draw: st.DrawFn) -> tuple[list[Fact], list[int]]:
         # Nothing is ingested that happened below `since`, once what is below the trace upper is drained.
         happened = max(happened, since) if learned >= upper else happened
         value = draw(st.one_of(st.none(), values(KEYED)))
-        facts.append(Fact((draw(st.integers(0, 2)),), value, learned, happened, (None, f"f{row % 2}", row)))
+        facts.append(Fact((draw(st.integers(0, last_key)),), value, learned, happened, (None, f"f{row % 2}", row)))
     return facts, [since, upper, max(seal, 1, since + 1)]
 
 

@@ -1,0 +1,114 @@
+"""Which parts of a read are its answer as they are, so that any reader of Parquet may give it, and nothing is merged.
+
+A part is, where no other part of the read, and nothing that is unsealed, can hold one of its keys, and its own rows
+need no sum. That is known from its record alone:
+
+    as_of, net changes    all its rows are of one instant, by which they are distinct in key and value; or a key holds
+                          one value at most, and nothing in the part takes one back: then there is one row a key
+    changes               all its rows are, as each is told, unless times are told other than they stand in the file; or
+                          a value may have replaced another, which is told of both rows together
+
+Files are read whole. A part of which only some keys are alone is merged with what it meets: keys that came in order
+leave whole parts alone, keys at random leave no row group either.
+
+An example. The trace holds keys 1 to 3 million in three parts, loaded at once; a day later the keys from 2.9 million on
+have changed. The first two parts are answered with as they are, the third is merged with the day's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemark.model.batch import Part
+from tidemark.model.frontier import CompactionFunction
+from tidemark.plan.kinds import plan_of
+from tidemark.plan.read import ReadRequest, at_rest
+from tidemark.plan.tasks import AtRest, KeyRange
+from tidemark.plan.unsealed import PartsOf
+
+
+def unmerged(request: ReadRequest, parts: PartsOf, *, times: bool) -> tuple[AtRest, AtRest]:
+    """The parts of the trace, and of unsealed batches, whose rows within the request's bounds of times are rows of the
+    answer, with their diffs, and share no key with any other row of it that they could be told together with.
+
+    `times`: the answer tells the times of updates, as `changes` does; else it sums over them.
+    """
+    rest = at_rest(request, parts)
+    # Only of the trace are whole batches consolidated; of the rest what each task of an ingest wrote is.
+    together = {part.file.key: batch.id for batch in request.trace for part in parts[batch.id]}
+    met = []
+    for some, in_trace in zip(rest, (True, False), strict=True):
+        for part in some.parts:
+            is_answer = _is_answer(request, part, times, in_trace or part.consolidated)
+            met.append(_Met(part, together.get(part.file.key, part.file.key) if is_answer else None, times))
+    plan = plan_of(request.collection.kind)
+    if plan.resolves and not request.unsealed.is_empty:
+        met += [_Met(part, None, times) for part in plan.cut_by(request.unsealed, parts)]
+    crossed = _crossed(met)
+    alone = {one.part.file.key for one in met if one.of is not None} - crossed
+    trace, unsealed = (
+        AtRest(tuple(part for part in some.parts if part.file.key in alone), some.after) for some in rest
+    )
+    return trace, unsealed
+
+
+@dataclass(frozen=True)
+class _Met:
+    """A part, and of what it is, consolidated throughout, if its own rows need no sum (else None)."""
+
+    part: Part
+    of: str | None
+    times: bool
+
+    def goes_with(self, other: _Met) -> bool:
+        """Whether rows of both parts may stand in the answer though these share a key: they are of one thing
+        consolidated throughout, and what is told of them is not less than what tells them apart."""
+        if self.of is None or self.of != other.of:
+            return False
+        return self.times or _instants(self.part) == _instants(other.part)
+
+
+def _crossed(met: list[_Met]) -> set[str]:
+    """The files of parts that share keys with others they do not go with."""
+    crossed: set[str] = set()
+    near: list[_Met] = []
+    for one in sorted(met, key=lambda one: (one.part.first_key, one.part.last_key)):
+        near = [other for other in near if other.part.last_key >= one.part.first_key]
+        for other in near:
+            if not one.goes_with(other):
+                crossed |= {one.part.file.key, other.part.file.key}
+        near.append(one)
+    return crossed
+
+
+def _is_answer(request: ReadRequest, part: Part, times: bool, consolidated: bool) -> bool:
+    """Whether a part's rows are rows of the answer, were there no other parts."""
+    collection = request.collection
+    if collection.dropped or part.schema != collection.schema or not _inside(part, request.keys):
+        return False
+    one_value = collection.kind.one_value
+    if one_value and part.retractions:
+        return False
+    if times:
+        return consolidated and _stays(part, request.function)
+    return one_value or (consolidated and _of_one_instant(part))
+
+
+def _instants(part: Part) -> tuple[int, int, int, int]:
+    return part.first_time, part.last_time, part.first_event_time, part.last_event_time
+
+
+def _of_one_instant(part: Part) -> bool:
+    return part.first_time == part.last_time and part.first_event_time == part.last_event_time
+
+
+def _stays(part: Part, function: CompactionFunction) -> bool:
+    """Whether forwarding leaves all times of a part where they are."""
+    firsts = (part.first_time, part.first_event_time)
+    if function.changes_nothing or min(firsts) >= function.since:
+        return True
+    return _of_one_instant(part) and all(function(time) == time for time in firsts)
+
+
+def _inside(part: Part, keys: KeyRange) -> bool:
+    return (keys.lower is None or part.first_key >= keys.lower) and (keys.upper is None or part.last_key < keys.upper)
