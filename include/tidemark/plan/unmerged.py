@@ -8,8 +8,8 @@ need no sum. That is known from its record alone:
     changes               all its rows are, as each is told, unless times are told other than they stand in the file; or
                           a value may have replaced another, which is told of both rows together
 
-Files are read whole. A part of which only some keys are alone is merged with what it meets: keys that came in order
-leave whole parts alone, keys at random leave no row group either.
+A part of which only some keys are alone is merged with what it meets, whole: keys that came in order leave most parts
+alone, keys at random leave no row group either.
 
 An example. The trace holds keys 1 to 3 million in three parts, loaded at once; a day later the keys from 2.9 million on
 have changed. The first two parts are answered with as they are, the third is merged with the day's.
