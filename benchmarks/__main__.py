@@ -25,7 +25,7 @@ from benchmarks.report import tables
 HERE = Path(__file__).resolve().parent
 NAMES = (
     *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
-    *("peers", "spark_peers", "contention", "gates"),
+    *("peers", "spark_peers", "contention", "gates", "spark_reads"),
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -93,6 +93,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "spark_peers": lambda: _spark_peers(full),
         "contention": lambda: _contention(full),
         "gates": _gates,
+        "spark_reads": lambda: _spark_reads(cases),
     }
     for name in chosen:
         report["results"][name] = work[name]()
@@ -170,6 +171,17 @@ def _selectivity(cases: list[tuple[int, int]]) -> list[dict[str, Any]]:
     rows = max(updates for updates, _ in cases)
     say(f"selectivity: a trace of {rows:,} rows")
     return [selectivity(rows, seed=1)]
+
+
+def _spark_reads(cases: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    from benchmarks.spark_reads import CASES, spark_reads
+
+    results = []
+    for updates, _ in cases:
+        for case in CASES:
+            say(f"reads through Spark: {updates:,} updates, {case}")
+            results.append(spark_reads(case, updates, seed=1))
+    return results
 
 
 def _compaction() -> dict[str, Any]:

@@ -14,7 +14,7 @@ PREAMBLE = (
     "Made by `make bench`; do not edit. What is measured and how is said in each module of this folder. Of each "
     "benchmark these are the newest figures in results/."
 )
-NEED_SPARK = {"throughput", "selectivity", "fixed_cost"}
+NEED_SPARK = {"throughput", "selectivity", "fixed_cost", "spark_reads"}
 
 
 def markdown(reports: Sequence[dict[str, Any]], pictures: Mapping[str, str]) -> str:
@@ -86,6 +86,7 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
     else:
         table: dict[str, Callable[[Any], Figures]] = {
             "selectivity": _selectivity,
+            "spark_reads": report_spark.spark_reads,
             "compaction": _compaction,
             "gates": _gates,
         }

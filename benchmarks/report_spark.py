@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchmarks.figures import MIB, Figures
@@ -66,3 +66,19 @@ def _reading(read: Result) -> str:
 
 def _spent(cost: Result | None) -> str:
     return f"{cost['cpu_seconds']:.2f} ({cost['cpu_seconds'] - cost['jit']:.2f})" if cost else "-"
+
+
+def spark_reads(results: Sequence[dict[str, Any]]) -> Figures:
+    """What reads through Spark cost, beside the Arrow reader and plain Parquet."""
+    rows = []
+    for result in results:
+        for what, cost in result["reads"].items():
+            spent = (f"{cost['cpu_seconds'][role]:.2f}" for role in ("driver", "jvm", "executors"))
+            case = f"{result['updates']:,} updates, {result['case']}: {result['rows']:,} rows"
+            rows.append((case, what, f"{cost['cpu_seconds_total']:.2f}", *spent, f"{cost['seconds']:.2f}"))
+    return Figures(
+        "Reads through Spark",
+        "The least of three in a session that has answered the same before; each answer added up and checked.",
+        ("collection", "read", "CPU s", "driver", "JVM", "executors", "seconds"),
+        tuple(rows),
+    )

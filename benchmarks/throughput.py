@@ -49,7 +49,7 @@ def _throughput(envelope: Envelope, updates: int, seed: int) -> dict[str, Any]:
         expected = {days: feed.expected(days) for days in (DAYS // 2, DAYS)}
         del feed.__dict__["drawn"]  # or the driver's memory would be the generator's
         with measured() as start:
-            spark = _warm_spark()
+            spark = warm_spark()
         with measured() as imported:
             importlib.import_module("great_expectations")  # the resident launcher has, too
         bench = Bench(feed.collection, root, landing, lambda store: SparkRunner(spark, store.url))
@@ -94,7 +94,7 @@ def _bytes(bench: Bench, ingested: int, written: int, objects: int) -> dict[str,
     }
 
 
-def _warm_spark() -> SparkSession:
+def warm_spark() -> SparkSession:
     """A session whose Python workers have started and imported Arrow, so that no step pays for that."""
     spark = session("tidemark benchmark")
     cores = spark.sparkContext.defaultParallelism
@@ -114,26 +114,26 @@ def _reads(spark: SparkSession, bench: Bench, feed: Feed, expected: dict[int, Fi
 
     store, state = bench.job.store, bench.job.log.load().state
     half = feed.interval(DAYS // 2).lower - 1
-    _same("as-of half way, Arrow", feeds.fingerprint_of(arrow_as_of(store, state, time=half)), expected[DAYS // 2])
-    found = _fingerprint_of_frame(spark_as_of(spark, store, state, time=half))
-    _same("as-of half way, Spark", found, expected[DAYS // 2])
+    same("as-of half way, Arrow", feeds.fingerprint_of(arrow_as_of(store, state, time=half)), expected[DAYS // 2])
+    found = fingerprint_of_frame(spark_as_of(spark, store, state, time=half))
+    same("as-of half way, Spark", found, expected[DAYS // 2])
     costs: dict[str, Cost] = {}
     with measured() as costs["as-of, Arrow reader"]:
         table = arrow_as_of(store, state)
-    _same("as-of, Arrow reader", feeds.fingerprint_of(table), expected[DAYS])
+    same("as-of, Arrow reader", feeds.fingerprint_of(table), expected[DAYS])
     del table
     with measured() as costs["as-of, Spark reader"]:
-        found = _fingerprint_of_frame(spark_as_of(spark, store, state))
-    _same("as-of, Spark reader", found, expected[DAYS])
+        found = fingerprint_of_frame(spark_as_of(spark, store, state))
+    same("as-of, Spark reader", found, expected[DAYS])
     return costs
 
 
-def _same(what: str, found: Fingerprint, expected: Fingerprint) -> None:
+def same(what: str, found: Fingerprint, expected: Fingerprint) -> None:
     if found != expected:
         raise AssertionError(f"{what} gave {found}, calculated were {expected}")
 
 
-def _fingerprint_of_frame(frame: DataFrame) -> Fingerprint:
+def fingerprint_of_frame(frame: DataFrame) -> Fingerprint:
     held, number = F.col("_multiplicity"), F.substring("label", len("label-") + 1, 9).cast("long")
     sums = frame.agg(
         F.sum(held).alias("rows"),
@@ -152,7 +152,7 @@ def _peers(spark: SparkSession, feed: Feed, landing: Path, folder: Path, expecte
     with measured() as costs["peer: plain PySpark, group and write"]:
         changed = spark.read.parquet(*(f"file://{path}" for path in files))
         _grouped(changed, feed.envelope).write.option("compression", "zstd").parquet(f"file://{folder}/grouped")
-    _same("plain PySpark", _fingerprint_of_frame(spark.read.parquet(f"file://{folder}/grouped")), expected)
+    same("plain PySpark", fingerprint_of_frame(spark.read.parquet(f"file://{folder}/grouped")), expected)
     with measured() as costs["floor: pyarrow, read and write"]:
         for path in files:
             pq.write_table(pq.read_table(path), folder / "copied.parquet", compression="zstd")

@@ -109,7 +109,8 @@ class OnSpark(InOneProcess):
     def point(self, id: int, code: str) -> Fingerprint:
         from tidemark.spark.read import as_of
 
-        found = as_of(self._spark, self._store, self._state).where(f"id = {id} and code = '{code}'")
+        keys = KeyRange((id, code), (id, code + "\0"))
+        found = as_of(self._spark, self._store, self._state, keys=keys)
         return self._sums(found, "_multiplicity")
 
     def _sums(self, rows: Any, held: str) -> Fingerprint:

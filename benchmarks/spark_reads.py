@@ -1,0 +1,133 @@
+"""What reads through Spark cost: as-of, net changes and one key, beside the Arrow reader in one process and beside
+Spark reading the same answer from a plain Parquet file, which no table can beat.
+
+Three collections of as many updates each: `append` and `upsert` are those of `throughput`, four days, each drained and
+compacted; `loaded` holds each key once, said in order of keys, and a last day changed the last hundredth of them. Every
+answer is added up (feed.py) and held against what was calculated apart. A figure is the least of `TRIES` in a session
+that has answered the same before: CPU seconds of driver, JVM and executors together.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from benchmarks.feed import DAY, Feed, Fingerprint, Rows, fingerprint_of, write_day
+from benchmarks.measure import apart, measured
+from benchmarks.steps import Bench
+from benchmarks.throughput import DAYS, KEYS_SHARE, fingerprint_of_frame, same, warm_spark
+from tidemark.arrow import read as arrow
+from tidemark.model.collection import Envelope
+from tidemark.plan.tasks import KeyRange
+
+TRIES = 3
+CASES = ("append", "upsert", "loaded")
+
+
+def spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
+    """The figures of one collection, from a process of its own. AssertionError if an answer is wrong."""
+    answer: dict[str, Any] = apart(_spark_reads, case, updates, seed)
+    return answer
+
+
+def _spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
+    from tidemark.spark import read as spark_reader
+
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
+        feed = _feed(case, updates, seed)
+        bench = Bench(feed.collection, Path(folder, "root"), Path(folder, "landing"))
+        expected = _filled(bench, feed, case)
+        store, state = bench.job.store, bench.job.log.load().state
+        whole = arrow.as_of(store, state)
+        last = state.seal - DAY - 1
+        learned = fingerprint_of(arrow.changes(store, state, after=last, net=True), "diff")
+        # As many files as the machine has use for, as a table would have.
+        table = Path(folder, "plain")
+        table.mkdir()
+        for number, start in enumerate(range(0, whole.num_rows, 1_000_000)):
+            pq.write_table(whole.slice(start, 1_000_000), table / f"{number}.parquet", compression="zstd")
+        key = (int(whole["id"][whole.num_rows // 2].as_py()), str(whole["code"][whole.num_rows // 2].as_py()))
+        keys = KeyRange(key, (key[0], key[1] + "\0"))
+        one = fingerprint_of(arrow.as_of(store, state, keys=keys))
+        rows = whole.num_rows
+        del whole
+        spark = warm_spark()
+        sums = fingerprint_of_frame
+
+        def changed() -> DataFrame:
+            told = spark_reader.changes(spark, store, state, after=last, net=True)
+            return told.withColumnRenamed("diff", "_multiplicity")
+
+        held = f"id = {key[0]} and code = '{key[1]}'"
+        reads: dict[str, tuple[Callable[[], Fingerprint], Fingerprint]] = {
+            "as-of, Spark": (lambda: sums(spark_reader.as_of(spark, store, state)), expected),
+            "as-of, Arrow": (lambda: fingerprint_of(arrow.as_of(store, state)), expected),
+            "as-of, plain Parquet on Spark": (lambda: sums(spark.read.parquet(f"file://{table}")), expected),
+            "net changes of the last day, Spark": (lambda: sums(changed()), learned),
+            "net changes of the last day, Arrow": (
+                lambda: fingerprint_of(arrow.changes(store, state, after=last, net=True), "diff"),
+                learned,
+            ),
+            "one key, Spark": (lambda: sums(spark_reader.as_of(spark, store, state, keys=keys)), one),
+            "one key, plain Parquet on Spark": (lambda: sums(spark.read.parquet(f"file://{table}").where(held)), one),
+        }
+        costs = {what: _least(what, call, right) for what, (call, right) in reads.items()}
+        spark.stop()
+        return {"case": case, "updates": updates, "rows": rows, "seed": seed, "reads": costs}
+
+
+def _least(what: str, call: Callable[[], Fingerprint], expected: Fingerprint) -> dict[str, Any]:
+    """The cheapest of some tries, after one that does not count."""
+    same(what, call(), expected)
+    tries = []
+    for _ in range(TRIES):
+        with measured() as cost:
+            found = call()
+        same(what, found, expected)
+        tries.append(cost)
+    return min(tries, key=lambda cost: cost.cpu_total).as_dict()
+
+
+def _feed(case: str, updates: int, seed: int) -> Feed:
+    envelope = Envelope.APPEND if case == "append" else Envelope.UPSERT
+    return Feed(envelope, DAYS, updates // DAYS, max(1, updates // KEYS_SHARE), seed)
+
+
+def _filled(bench: Bench, feed: Feed, case: str) -> Fingerprint:
+    """Land the case's days and keep them; the fingerprint of what is held then."""
+    if case != "loaded":
+        feed.write(bench.landing)
+        for day in range(DAYS):
+            bench.vouched_day(feed.interval(day))
+        return feed.expected(DAYS)
+    held = _in_order(np.arange(feed.total), feed, 0)
+    changed = np.arange(feed.total - feed.total // 100, feed.total)
+    write_day(bench.landing, feed.interval(0), held.table(feed.envelope))
+    bench.vouched_drain(feed.interval(0))
+    later = _in_order(changed, feed, 1)
+    write_day(bench.landing, feed.interval(1), later.table(feed.envelope))
+    bench.vouched_drain(feed.interval(1))
+    for column in ("amount", "ratio", "label"):
+        getattr(held, column)[changed] = getattr(later, column)
+    return held.fingerprint()
+
+
+def _in_order(ids: Any, feed: Feed, day: int) -> Rows:
+    """One row for each id, all said in the course of a day."""
+    chance = np.random.default_rng([feed.seed, day])
+    happened = feed.interval(day).lower + np.arange(len(ids)) % DAY
+    return Rows(
+        ids.astype(np.int64),
+        chance.integers(0, 1_000_000, len(ids)),
+        chance.integers(0, 2**20, len(ids)) / 1024,
+        chance.integers(0, 1_000, len(ids)),
+        happened,
+        happened.copy(),
+        np.zeros(len(ids), bool),
+    )
