@@ -9,7 +9,7 @@ import pytest
 
 import tidemark
 from tests.spark.support import APPEND, HOUR, START, UPDATES, UPSERT, Made
-from tests.spark.test_read import rows_of_frame, rows_of_table
+from tests.spark.test_read import land_apart, rows_of_frame, rows_of_table
 
 pytestmark = pytest.mark.spark
 ASKED: dict[str, list[dict[str, Any]]] = {
@@ -44,3 +44,26 @@ def test_the_same_rows_at_scale(spark: Any, tmp_path: Path, text: str) -> None:
             assert rows_of_frame(frame, table.column_names) == rows_of_table(table), answer
             compared += table.num_rows
     assert compared > 100
+
+
+@pytest.mark.parametrize("text", [UPDATES, UPSERT], ids=["updates", "upsert"])
+def test_only_keys_and_columns_that_are_asked_for_are_read(spark: Any, tmp_path: Path, text: str) -> None:
+    """Of three days' parts the first is alone and needs no merging: its file is read while its keys can fit. Its rows
+    are added to those of the others."""
+    made = Made(tmp_path, text.replace("live_batches: 2", "live_batches: 8"))
+    for day, first_id in enumerate([0, 1000, 1100], start=1):
+        land_apart(made, day, first_id)
+        made.moved(day, "ingest", "seal", "drain")
+    opened = tidemark.open(made.root, made.name)
+    unasked = [column.name for column in opened.state.collection.columns if column.name not in ("id", "kind")]
+    for ask in (opened.as_of, opened.changes):
+        for columns in (["kind"], ["kind", "id"]):
+            for where, files in [(None, 1), ("id >= 0", 1), ("id < 1000 AND kind IS NOT NULL", 1), ("id >= 1000", 0)]:
+                answer = ask(columns=columns, where=where)
+                frame, table = answer.to_spark(spark), answer.to_arrow()
+                assert len(frame.inputFiles()) == files, answer
+                assert rows_of_frame(frame, table.column_names) == rows_of_table(table), answer
+                plan = frame._jdf.queryExecution().logical().toString()
+                tasks = [line for line in plan.splitlines() if "MapInArrow" in line]
+                assert tasks, plan
+                assert not [line for line in tasks if any(f" {name}#" in line for name in unasked)], plan

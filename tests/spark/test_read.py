@@ -167,13 +167,14 @@ def test_a_read_is_stable_while_a_writer_goes_on(spark: Any, tmp_path: Path) -> 
 
 
 def land_apart(made: Made, day: int, first_id: int) -> None:
-    """A day's rows of 300 keys from `first_id` on, all of one instant."""
+    """A day's rows of 300 keys from `first_id` on, all of one instant, none deleted."""
     table = rows_of(made.name, random.Random(day), day, 300, 300)
     at = pa.array([day_of(day).lower + HOUR] * table.num_rows, pa.int64()).cast(INSTANT)
-    ids = pc.add(table["id"], first_id)
+    ids = pa.array(range(first_id, first_id + table.num_rows), pa.int64())
+    instead = {"id": ids, "at": at, "happened": at, "gone": pa.array([False] * table.num_rows)}
+    told = {name: instead.get(name, table[name]) for name in table.column_names}
     folder = made.landing / made.name / f"2024-01-{day:02d}"
     folder.mkdir(parents=True)
-    told = {**{name: table[name] for name in table.column_names}, "id": ids, "at": at}
     pyarrow.parquet.write_table(pa.table(told), folder / "0.parquet")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from tidemark.arrow.view import View, held_in, told_in
 from tidemark.errors import InvalidUsage, require
 from tidemark.model.collection import Collection
 from tidemark.model.instant import MAX_TIME, format_instant
-from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes, read_tasks
+from tidemark.plan.read import plan_as_of, plan_changes, read_tasks
 from tidemark.storage import parts_table, reads
 
 if TYPE_CHECKING:
@@ -101,9 +101,11 @@ class AsOf(Answer):
         from tidemark.spark.read import as_of
         from tidemark.spark.view import held_frame
 
-        pinned, (time, event_time, *_) = self._pinned, self._given
-        frame = as_of(spark, pinned.store, pinned.state, time=time, event_time=event_time)
-        return held_frame(frame, pinned.state.collection, self._selection.view)
+        state, view = self._pinned.state, self._selection.view
+        time, event_time, *_ = self._given
+        keys, columns = self._request.keys, view.read(state.collection)
+        frame = as_of(spark, self._pinned.store, state, time=time, event_time=event_time, keys=keys, columns=columns)
+        return held_frame(frame, state.collection, view)
 
     def _asked(self) -> list[str]:
         happened = [] if self.event_time is None else [f"what had happened by {format_instant(self.event_time)}"]
@@ -134,8 +136,8 @@ class Changes(Answer):
                 f"the beginning is outside the readable [since {format_instant(state.since)}, seal "
                 f"{format_instant(state.seal)}): what was learned before was merged; say after which time"
             )
-        request = plan_changes(state, -1 if after is None else after, upto)
-        self._request: ReadRequest = replace(request, keys=keys_within(state.collection, self._selection.conditions))
+        keys = keys_within(state.collection, self._selection.conditions)
+        self._request = plan_changes(state, -1 if after is None else after, upto, keys)
         self.net = net
         super().__init__(pinned, changes_schema(state.collection, net=net, columns=self._selection.shown))
 
@@ -160,9 +162,18 @@ class Changes(Answer):
         from tidemark.spark.read import changes
         from tidemark.spark.view import told_frame
 
-        pinned, asked = self._pinned, self._request
-        frame = changes(spark, pinned.store, pinned.state, after=asked.after, upto=asked.upto, net=self.net)
-        return told_frame(frame, pinned.state.collection, self._selection.view, net=self.net)
+        state, view, asked = self._pinned.state, self._selection.view, self._request
+        frame = changes(
+            spark,
+            self._pinned.store,
+            state,
+            after=asked.after,
+            upto=asked.upto,
+            net=self.net,
+            keys=asked.keys,
+            columns=view.read(state.collection),
+        )
+        return told_frame(frame, state.collection, view, net=self.net)
 
     def _asked(self) -> list[str]:
         start = "the beginning" if self.after is None else format_instant(self.after)

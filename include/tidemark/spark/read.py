@@ -5,7 +5,7 @@ A read names the state it was planned on, so it is stable while writers run. Par
 the store's scheme. All others are merged by the Arrow reader in the executors, one key range a task; what comes from
 there Spark's optimizer cannot narrow down, so tell what is wanted by `keys` and `columns`. Nothing is shuffled: so rows
 that are equal in some columns are added up where they meet, and may still come several times; the sum of their
-multiplicities is the answer.
+multiplicities is the answer (spark/view.py makes it).
 """
 
 from __future__ import annotations

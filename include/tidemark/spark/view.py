@@ -1,54 +1,47 @@
-"""Answers at scale in some columns only, and of some rows only: what arrow/view.py does, on DataFrames."""
+"""Answers at scale in some columns only, and of some rows only: what arrow/view.py does, on DataFrames.
+
+The reader is asked for the columns the view reads, and only these are read. It adds up what it meets; what is told
+here is the sum over all, in one shuffle, where the columns leave out what tells rows apart.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.arrow.read import MULTIPLICITY, as_of_schema, changes_schema
+from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, as_of_schema, changes_schema, names_one_value
 from tidemark.arrow.view import Keep, View
 from tidemark.model.collection import Collection
 
 
 def held_frame(frame: DataFrame, collection: Collection, view: View) -> DataFrame:
-    """A frame of `as_of` as the view has it."""
-    frame = _fitting(frame, as_of_schema(collection), view.keep)
-    if len(view.shown) < len(collection.columns):
-        frame = frame.groupBy(*view.shown).agg(F.sum(MULTIPLICITY).alias(MULTIPLICITY)).where(F.col(MULTIPLICITY) != 0)
+    """A frame of `as_of`, in the columns the view reads, as the view has it."""
+    frame = _fitting(frame, as_of_schema(collection, view.read(collection)), view.keep)
+    if len(view.shown) < len(collection.columns) and not names_one_value(collection, view.shown):
+        frame = _summed(frame, view.shown, MULTIPLICITY)
     return frame.select(*view.shown, MULTIPLICITY)
 
 
 def told_frame(frame: DataFrame, collection: Collection, view: View, *, net: bool) -> DataFrame:
-    """A frame of `changes` as the view has it."""
-    names = [name.name for name in collection.columns if name.name in (*view.shown, *view.looked_at)]
-    schema = changes_schema(collection, net=net, columns=names)
-    times = [] if net else ["_commit_version", "_commit_timestamp", "_event_time"]
-    if len(names) < len(collection.columns):
-        frame = _told_anew(_summed(frame, [*names, *times]), collection, names, times).select(*schema.names)
+    """A frame of `changes`, in the columns the view reads, as the view has it."""
+    read = view.read(collection)
+    schema = changes_schema(collection, net=net, columns=read)
+    if len(read) < len(collection.columns) and not names_one_value(collection, read):
+        frame = _summed(frame, [name for name in schema.names if name not in (CHANGE_TYPE, "diff")], "diff")
+        frame = frame.withColumn(CHANGE_TYPE, F.when(F.col("diff") > 0, "insert").otherwise("delete"))
     frame = _fitting(frame, schema, view.keep)
     shown = changes_schema(collection, net=net, columns=view.shown).names
-    if len(view.shown) < len(names):
-        frame = _summed(frame, [name for name in shown if name != "diff"])
+    if len(view.shown) < len(read):
+        frame = _summed(frame, [name for name in shown if name != "diff"], "diff")
     return frame.select(*shown)
 
 
-def _summed(frame: DataFrame, by: list[str]) -> DataFrame:
-    return frame.groupBy(*by).agg(F.sum("diff").alias("diff")).where(F.col("diff") != 0)
-
-
-def _told_anew(frame: DataFrame, collection: Collection, names: list[str], times: list[str]) -> DataFrame:
-    """The type of each change, of what changed in some columns."""
-    sign = F.when(F.col("diff") > 0, "insert").otherwise("delete")
-    key = [column.name for column in collection.key]
-    if not collection.kind.one_value or not set(key) <= set(names):
-        return frame.withColumn("_change_type", sign)
-    at = Window.partitionBy(*key, *times)
-    one_for_one = (F.count("*").over(at) == 2) & (F.min("diff").over(at) == -1) & (F.max("diff").over(at) == 1)
-    image = F.when(F.col("diff") > 0, "update_postimage").otherwise("update_preimage")
-    return frame.withColumn("_change_type", F.when(one_for_one, image).otherwise(sign))
+def _summed(frame: DataFrame, by: Sequence[str], count: str) -> DataFrame:
+    """Equal rows as one; `count` is the column that says how many of each there are."""
+    return frame.groupBy(*by).agg(F.sum(count).alias(count)).where(F.col(count) != 0)
 
 
 def _fitting(frame: DataFrame, schema: pa.Schema, keep: Keep | None) -> DataFrame:
@@ -61,4 +54,5 @@ def _fitting(frame: DataFrame, schema: pa.Schema, keep: Keep | None) -> DataFram
             typed = [rows.column(field.name).cast(field.type) for field in schema]
             yield keep(pa.RecordBatch.from_arrays(typed, names=schema.names))
 
-    return frame.select(*schema.names).mapInArrow(run, frame.select(*schema.names).schema)
+    asked = frame.select(*schema.names)
+    return asked.mapInArrow(run, asked.schema)
