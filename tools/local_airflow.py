@@ -1,9 +1,9 @@
 """The local Airflow: `init` its home, bring it `up`, take it `down`, tell its `status`.
 
 Runs inside the environment of tools/env.sh (`make up`, or `tools/run python tools/local_airflow.py up`).
-It starts a PostgreSQL and the four components that `airflow standalone` starts, itself (tools/keeper.py): standalone
-uses another database, leaves its children running when it is terminated, and its log servers listen on every interface
-of the machine.
+It starts a PostgreSQL and the four components that `airflow standalone` starts, itself (tools/supervisor.py):
+standalone uses another database, leaves its children running when it is terminated, and its log servers listen on every
+interface of the machine.
 
 Whatever starts from here - components, tasks, drivers, a resident Spark - carries the mark INSTANCE in its
 environment, so that `down` can end all of it, and nothing else, and can say truthfully that nothing is left.

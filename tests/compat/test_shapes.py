@@ -22,7 +22,7 @@ from pydantic import ConfigDict, TypeAdapter
 from support.world import collection
 from tests.compat.make_v1 import V1
 from tidemark.arrow.decode import decoded_schema
-from tidemark.arrow.envelope import late_schema
+from tidemark.arrow.lateness import late_schema
 from tidemark.arrow.schema import unsealed_schema, updates_schema
 from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, Format
 from tidemark.plan.collect import GarbagePlan

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from tests.dags.support import PROJECT
 from tests.support import toy_step
-from tidemark.airflow import maintenance_group, place, step_group, tidemark_dag
+from tidemark.airflow import location, maintenance_group, step_group, tidemark_dag
 from tidemark.airflow.documentation import gate_doc, step_doc
 from tidemark.airflow.maintenance import MaintenanceOperator
 from tidemark.airflow.steps import GateOperator, IngestOperator, StepOperator, declared_by
@@ -28,8 +28,8 @@ INTERVAL = ["--lower", BOUNDS["lower"], "--upper", BOUNDS["upper"]]
 
 
 @pytest.fixture
-def orders(collections: Path) -> place.Place:
-    return place.place_of(collections / "orders.yaml")
+def orders(collections: Path) -> location.Place:
+    return location.place_of(collections / "orders.yaml")
 
 
 def context(**params: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def test_no_argument_hides_one_of_airflows() -> None:
 
 
 def test_a_step_of_ones_own_follows_the_others_in_every_run(
-    orders: place.Place, monkeypatch: pytest.MonkeyPatch
+    orders: location.Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     step, counted = toy_step.declared(monkeypatch)
     dag = tidemark_dag(orders)
@@ -62,7 +62,7 @@ def test_a_step_of_ones_own_follows_the_others_in_every_run(
     assert (tally.retries, gate.retries) == (5, 5)
 
 
-def test_its_arguments_are_its_operators_and_templates(orders: place.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_arguments_are_its_operators_and_templates(orders: location.Place, monkeypatch: pytest.MonkeyPatch) -> None:
     toy_step.declared(monkeypatch)
     with DAG("own", schedule=None, start_date=START) as dag:
         given = {"least": "{{ params.least }}", "wait_for": timedelta(hours=2), "aloud": True}
@@ -75,7 +75,7 @@ def test_its_arguments_are_its_operators_and_templates(orders: place.Place, monk
     assert tally.declared_args() == ["--least", "7", "--wait-for", "2h", "--aloud"]
 
 
-def test_it_is_done_in_its_task(orders: place.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_done_in_its_task(orders: location.Place, monkeypatch: pytest.MonkeyPatch) -> None:
     toy_step.declared(monkeypatch)
     orders.declare()
     result = StepOperator(task_id="t", place=orders, step="tally", least=3).execute(context())
@@ -83,7 +83,7 @@ def test_it_is_done_in_its_task(orders: place.Place, monkeypatch: pytest.MonkeyP
     assert result["of"] == "[2024-01-01T00:00:00Z, 2024-01-02T00:00:00Z)"
 
 
-def test_it_needs_no_file_of_its_own(orders: place.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_needs_no_file_of_its_own(orders: location.Place, monkeypatch: pytest.MonkeyPatch) -> None:
     toy_step.declared(monkeypatch)
     file, words = StepOperator(task_id="t", place=orders, step="tally")._app(["--root", "r"])
     assert (file, words) == (PROJECT / "spark_apps" / "step.py", ["tally", "--root", "r"])
@@ -91,7 +91,9 @@ def test_it_needs_no_file_of_its_own(orders: place.Place, monkeypatch: pytest.Mo
     assert (file, words) == (PROJECT / "spark_apps" / "seal.py", ["--root", "r"])
 
 
-def test_a_wrong_argument_is_an_import_error_of_the_dag(orders: place.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_argument_is_an_import_error_of_the_dag(
+    orders: location.Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     toy_step.declared(monkeypatch)
     with pytest.raises(InvalidUsage, match="not a whole number: 'many'"):
         StepOperator(task_id="t", place=orders, step="tally", least="many")
@@ -104,7 +106,7 @@ def test_a_wrong_argument_is_an_import_error_of_the_dag(orders: place.Place, mon
 
 
 def test_a_template_that_makes_a_wrong_value_fails_without_a_retry(
-    orders: place.Place, monkeypatch: pytest.MonkeyPatch
+    orders: location.Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toy_step.declared(monkeypatch)
     orders.declare()
@@ -114,7 +116,7 @@ def test_a_template_that_makes_a_wrong_value_fails_without_a_retry(
         task.execute(context())
 
 
-def test_steps_outside_of_runs_are_operators_too(orders: place.Place) -> None:
+def test_steps_outside_of_runs_are_operators_too(orders: location.Place) -> None:
     replay = StepOperator(task_id="t", place=orders, step="replay", path="/b.csv", as_now="{{ params.now }}", **BOUNDS)
     replay.render_template_fields(context(now=True))
     assert replay.args_of_run(context()) == []
@@ -138,7 +140,7 @@ def test_what_a_step_of_maintenance_declares_is_said_to_its_group(collections: P
         maintenance_group(collections / "orders.yaml", path="no step of these takes it")
 
 
-def test_the_gates_task_takes_any_gate(orders: place.Place) -> None:
+def test_the_gates_task_takes_any_gate(orders: location.Place) -> None:
     for gate in Gate:
         task = GateOperator(task_id="t", place=orders, gate=gate)
         assert task.app_args[-2:] == ["--gate", str(gate)]

@@ -16,7 +16,7 @@ from tidemark.airflow import (
     maintenance_group,
     tidemark_dag,
 )
-from tidemark.airflow.place import place_of
+from tidemark.airflow.location import place_of
 
 THEIRS = {"retries": 1, "retry_delay": timedelta(hours=2), "execution_timeout": timedelta(minutes=7), "owner": "ann"}
 START = datetime(2024, 1, 1)  # noqa: DTZ001 airflow makes it UTC

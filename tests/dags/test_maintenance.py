@@ -11,7 +11,7 @@ import pytest
 
 from tests.dags.support import ORDERS, parsed
 from tidemark.airflow import maintenance_dag
-from tidemark.airflow.place import Place, place_of
+from tidemark.airflow.location import Place, place_of
 from tidemark.storage.versions import key_of
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.dags.support import ORDERS
 from tidemark.airflow import tidemark_dag
-from tidemark.airflow.place import place_of
+from tidemark.airflow.location import place_of
 from tidemark.model.instant import format_instant, parse_instant
 
 pytestmark = pytest.mark.timeout(300)

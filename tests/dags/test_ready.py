@@ -17,7 +17,7 @@ from airflow.sdk.module_loading import import_string
 
 from tests.dags.test_manual_runs import quiet, said
 from tidemark.airflow import launch, ready, tidemark_dag
-from tidemark.airflow.place import place_of
+from tidemark.airflow.location import place_of
 from tidemark.model.instant import parse_instant
 
 __all__ = ["quiet", "said"]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tidemark.airflow import tidemark_dag
-from tidemark.airflow.place import place_of
+from tidemark.airflow.location import place_of
 
 DAYS = {
     "2024-01-01": ["1,open,10,2024-01-01T09:00:00Z", "2,open,20,2024-01-01T10:00:00Z"],
@@ -29,7 +29,7 @@ DAYS = {
 def resident() -> Iterator[Path]:
     """A warm Spark of this module's own; its socket's path must be short."""
     from tidemark.resident.client import Resident
-    from tidemark.resident.place import Place, Settings
+    from tidemark.resident.server_folder import Place, Settings
 
     folder = Path(tempfile.mkdtemp(prefix="tm-"))
     os.environ["TIDEMARK_RESIDENT_DIR"] = str(folder)

@@ -16,7 +16,7 @@ import pytest
 
 from tests.dags.support import PROJECT
 from tidemark.airflow.links import PREFIX, DataDocsLink
-from tidemark.airflow.place import place_of
+from tidemark.airflow.location import place_of
 from tidemark.model.arrangement import Fence
 from tidemark.model.batch import ObjectRef, UnsealedBatch
 from tidemark.model.change import Attempted, Certified, Ingested, Quarantined

@@ -132,7 +132,7 @@ class Campaign:
     def finish(self) -> None:
         """Stop the server, and find nothing of it."""
         from tidemark.resident.client import Resident
-        from tidemark.resident.place import Settings
+        from tidemark.resident.server_folder import Settings
 
         for landed in self.collections:
             if landed.days:

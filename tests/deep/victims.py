@@ -53,7 +53,7 @@ def _role(process: psutil.Process) -> str:
     above = " ".join(parent.cmdline()) if parent else ""
     if "tidemark.resident.server" in words:
         return "server"
-    if "tidemark.resident.nursery" in words:
+    if "tidemark.resident.fork_server" in words:
         return _fork(process, parent, above)
     if "pyspark.daemon" in words:
         return "worker" if "pyspark.daemon" in above else "worker daemon"
@@ -73,7 +73,7 @@ def _fork(process: psutil.Process, parent: psutil.Process | None, above: str) ->
         return "nursery"
     oldest = sorted(parent.children(), key=lambda p: p.create_time())
     grandparent = parent.parent()
-    if grandparent and "tidemark.resident.nursery" in " ".join(grandparent.cmdline()):
+    if grandparent and "tidemark.resident.fork_server" in " ".join(grandparent.cmdline()):
         return "run"
     return ("keeper", "second nursery", "run")[min(oldest.index(process), 2)]
 

@@ -21,7 +21,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 def killing() -> Iterator[Killing]:
     """The environment of a worker for the length of a module; its folder's name is short, as a socket's must be."""
     from tidemark.resident.client import Resident
-    from tidemark.resident.place import Settings
+    from tidemark.resident.server_folder import Settings
     from tools.build_zip import build
 
     folder = Path(tempfile.mkdtemp(prefix="tm-"))

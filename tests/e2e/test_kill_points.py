@@ -32,7 +32,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef
 from tidemark.model.instant import format_instant
 from tidemark.resident.client import Resident
-from tidemark.resident.place import Settings
+from tidemark.resident.server_folder import Settings
 from tidemark.storage import ledger, parts_table
 
 pytestmark = pytest.mark.e2e

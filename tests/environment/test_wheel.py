@@ -164,7 +164,7 @@ def test_the_command_reads_with_the_base_alone(clean: Path, upserted: Path) -> N
         ("import tidemark; tidemark.open('s3://bucket/prefix', 'tides')", "boto3", "s3"),
         ("import tidemark.spark.read", "pyspark", "spark"),
         ("from tidemark.airflow import AppOperator", "airflow", "airflow"),
-        ("import tidemark.quality.judge", "great_expectations", "quality"),
+        ("import tidemark.quality.evaluate", "great_expectations", "quality"),
     ],
 )
 def test_what_an_extra_lacks_is_said_in_one_line(clean: Path, script: str, package: str, extra: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tidemark.resident.client import Resident
-from tidemark.resident.place import PACKAGE, Place, Settings
+from tidemark.resident.server_folder import PACKAGE, Place, Settings
 
 LIGHT = Settings(first=("pyspark.sql.functions", "pyspark.sql.pandas.types", "pyarrow"), later=())
 """What the toy apps need: Great Expectations would only cost the tests time."""

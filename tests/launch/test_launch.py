@@ -21,8 +21,8 @@ from tidemark.airflow.launch import MAX_LINE, ResultLine, attempt_token, settle
 from tidemark.airflow.submit_hook import kill_tree
 from tidemark.errors import InvalidUsage
 from tidemark.resident.client import Resident
-from tidemark.resident.place import PACKAGE, Place, Settings, fingerprint
 from tidemark.resident.protocol import MAX_PACKET, MAX_REQUEST, ambient, is_trusted, pair, peer
+from tidemark.resident.server_folder import PACKAGE, Place, Settings, fingerprint
 
 pytestmark = pytest.mark.pure
 
@@ -133,7 +133,7 @@ class TestFingerprint:
         before = fingerprint(with_zip)
         zipped.write_bytes(b"2")
         assert fingerprint(with_zip) != before
-        monkeypatch.setattr("tidemark.resident.place.PACKAGE", tmp_path)
+        monkeypatch.setattr("tidemark.resident.server_folder.PACKAGE", tmp_path)
         (tmp_path / "a.py").write_text("1")
         before = fingerprint(LIGHT)
         (tmp_path / "a.py").write_text("2")

@@ -23,8 +23,8 @@ from tidemark.errors import Contention, InvalidUsage
 from tidemark.jobs import app as jobs_app
 from tidemark.jobs.steps import STEPS
 from tidemark.resident.client import Resident
-from tidemark.resident.place import FIRST, LATER
 from tidemark.resident.scratch import Scratch
+from tidemark.resident.server_folder import FIRST, LATER
 
 both = pytest.mark.parametrize("launcher", ["submit", "resident"])
 

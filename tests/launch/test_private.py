@@ -19,8 +19,8 @@ from tests.launch.test_resident import facts, run, server_of
 from tidemark.airflow.app_operator import AppOperator
 from tidemark.resident.client import Resident
 from tidemark.resident.confined import private_conf, private_environment, shown, write_properties
-from tidemark.resident.place import Place, Settings
 from tidemark.resident.scratch import MARK, Scratch, sweep
+from tidemark.resident.server_folder import Place, Settings
 
 SECRET = "do-not-show-3f9a"
 

@@ -22,7 +22,7 @@ from tests.launch.conftest import LIGHT
 from tests.launch.support import APPS, environment_of, eventually, is_dead, never_commits, started, toy
 from tidemark.errors import InvalidUsage
 from tidemark.resident.client import Ended, Resident, ResidentLost
-from tidemark.resident.place import PACKAGE, Place
+from tidemark.resident.server_folder import PACKAGE, Place
 
 pytestmark = pytest.mark.spark
 OTHER = dataclasses.replace(LIGHT, conf={"spark.sql.shuffle.partitions": "7"})
@@ -140,7 +140,7 @@ def test_a_killed_client_takes_its_app_and_its_jobs_along(resident: Resident, pl
     resident.start()
     script = (
         "from pathlib import Path; from tests.launch.conftest import LIGHT;"
-        "from tidemark.resident.client import Resident; from tidemark.resident.place import Place;"
+        "from tidemark.resident.client import Resident; from tidemark.resident.server_folder import Place;"
         f"Resident(LIGHT, Place(Path({str(place.socket)!r})))"
         f".run(Path({toy('linger')!r}), [{str(folder)!r}, '--job'], cwd=Path('/'))"
     )

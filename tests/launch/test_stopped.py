@@ -21,7 +21,7 @@ from tests.launch.support import context, eventually, is_dead, never_commits, st
 from tests.launch.test_resident import facts, jvm_of, lingering, run, server_of
 from tidemark.airflow.app_operator import AppOperator
 from tidemark.resident.client import Ended, Resident, ResidentLost
-from tidemark.resident.place import Place
+from tidemark.resident.server_folder import Place
 from tidemark.resident.watch import OwnTime, Stopped
 
 IMPATIENT = dataclasses.replace(LIGHT, later=("json",), patience_s=5)

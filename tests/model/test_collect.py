@@ -29,7 +29,7 @@ from tidemark.plan.collect import Why
 from tidemark.storage import plans
 from tidemark.storage.log import CHECKPOINT_EVERY, Committed
 from tidemark.storage.memory import MemoryStore
-from tidemark.storage.named import Named
+from tidemark.storage.references import Named
 from tidemark.storage.store import AlreadyExists, Indeterminate, Unavailable
 from tidemark.storage.verify import verify_history, verify_objects
 from tidemark.storage.versions import key_of
@@ -483,7 +483,7 @@ def test_files_left_unfinished_by_killed_writers_go(tmp_path: Path):
 
 
 def test_every_reference_a_table_or_an_entry_can_hold_is_known_to_the_collector():
-    """Whoever adds one teaches `storage/named.py` and `ledger.named_objects`, or it is collected."""
+    """Whoever adds one teaches `storage/references.py` and `ledger.named_objects`, or it is collected."""
     from dataclasses import fields
 
     from tidemark.model.batch import Part

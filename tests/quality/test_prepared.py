@@ -22,10 +22,10 @@ from tidemark.model.change import Redefined
 from tidemark.model.collection import Envelope, Gate
 from tidemark.model.evolution import evolved
 from tidemark.quality import prepared
+from tidemark.quality.evaluate import judge_invariants
 from tidemark.quality.evidence import Evidence
 from tidemark.quality.expectations import OwnerExpectation, owner_expectations
 from tidemark.quality.gates import GATES
-from tidemark.quality.judge import judge_invariants
 from tidemark.quality.rows import pandas_rows
 from tidemark.quality.validation import Validator, Verdict
 from tidemark.storage import parts_table

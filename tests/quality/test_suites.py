@@ -6,9 +6,9 @@ import pytest
 
 from tests.quality.support import collection
 from tidemark.model.collection import Gate
+from tidemark.quality.evaluate import judge_invariants
 from tidemark.quality.evidence import Evidence, Row
 from tidemark.quality.gates import GATES
-from tidemark.quality.judge import judge_invariants
 from tidemark.quality.report import RuleResult
 from tidemark.quality.validation import Validator
 

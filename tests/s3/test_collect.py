@@ -12,7 +12,7 @@ from tidemark.jobs.collect import AT_ONCE, collect
 from tidemark.model.collection import Envelope
 from tidemark.plan.collect import Why
 from tidemark.storage import plans
-from tidemark.storage.named import Named
+from tidemark.storage.references import Named
 from tidemark.storage.s3 import S3Store
 from tidemark.storage.s3_output import PART_BYTES
 from tidemark.storage.verify import verify_history, verify_objects

@@ -17,7 +17,7 @@ from support.stores import Stores
 from tests.dags.conftest import collections, database, places
 from tests.dags.support import PROJECT
 from tests.dags.test_run import DAYS, head, resident, run
-from tidemark.airflow.place import place_of
+from tidemark.airflow.location import place_of
 from tidemark.arrow.read import as_of
 from tidemark.jobs.verify import verify
 from tidemark.model.collection import Gate

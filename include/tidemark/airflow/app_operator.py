@@ -125,7 +125,7 @@ class AppOperator(SparkSubmitOperator):
 
     def _reside(self, argv: list[str]) -> dict[str, Any]:
         from tidemark.resident.client import Resident
-        from tidemark.resident.place import Settings
+        from tidemark.resident.server_folder import Settings
 
         master = self._connection(self._get_hook())["master"]
         self._resident = Resident(Settings.from_environ(os.environ, master=master))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tidemark.airflow import settings
-from tidemark.airflow.place import Place, place_of
+from tidemark.airflow.location import Place, place_of
 from tidemark.errors import InvalidUsage
 
 SUFFIXES = (".yaml", ".yml")

@@ -12,8 +12,8 @@ from airflow.sdk import DAG, Param, chain
 
 from tidemark.airflow.collection_files import right_collections
 from tidemark.airflow.documentation import collection_doc
+from tidemark.airflow.location import Place, place_of
 from tidemark.airflow.owners import refuse_second_maker
-from tidemark.airflow.place import Place, place_of
 from tidemark.airflow.publish import PublishOperator
 from tidemark.airflow.steps import step_and_gate
 from tidemark.airflow.timetable import CollectionTimetable

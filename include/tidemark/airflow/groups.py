@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import TaskGroup
 
-from tidemark.airflow.place import place_of
+from tidemark.airflow.location import place_of
 from tidemark.airflow.steps import step_and_gate
 from tidemark.model.collection import Collection
 

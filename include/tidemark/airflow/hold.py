@@ -12,7 +12,7 @@ from typing import Any
 from airflow.sdk import BaseOperator
 
 from tidemark.airflow import settings
-from tidemark.airflow.place import no_data
+from tidemark.airflow.location import no_data
 from tidemark.airflow.steps import STEP_DEFAULTS, task_failure, with_step_defaults
 from tidemark.errors import TidemarkError
 from tidemark.model.instant import parse_duration, parse_instant

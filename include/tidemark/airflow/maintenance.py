@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark.airflow.collection_files import MAINTENANCE, right_collections
 from tidemark.airflow.factory import OWNER
-from tidemark.airflow.place import Place, place_of
+from tidemark.airflow.location import Place, place_of
 from tidemark.airflow.steps import StepOperator, for_each
 from tidemark.jobs.step import When
 from tidemark.jobs.steps import steps_of

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tidemark.airflow.asset import asset_of, vouched_trace_upper
 from tidemark.airflow.documentation import PUBLISHED
-from tidemark.airflow.place import Place
+from tidemark.airflow.location import Place
 from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_defaults
 from tidemark.airflow.timetable import moment
 from tidemark.config.schedule import Schedule

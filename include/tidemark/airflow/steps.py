@@ -15,7 +15,7 @@ from tidemark.airflow.documentation import gate_doc, step_doc
 from tidemark.airflow.landing import landing_of_run
 from tidemark.airflow.launch import InputNotReady
 from tidemark.airflow.links import DataDocsLink
-from tidemark.airflow.place import Place
+from tidemark.airflow.location import Place
 from tidemark.airflow.window import intervals_of
 from tidemark.errors import REFUSED, InvalidUsage, TidemarkError
 from tidemark.jobs.step import Argument, Intervals, Step

@@ -16,8 +16,8 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from tidemark.airflow.launch import ResultLine
 from tidemark.resident.confined import private_conf, private_environment, write_properties
 from tidemark.resident.guard import request_death_signal
-from tidemark.resident.place import Place
 from tidemark.resident.scratch import Scratch
+from tidemark.resident.server_folder import Place
 from tidemark.resident.watch import OwnTime, Stopped
 
 KILL_WAIT_S = 10.0

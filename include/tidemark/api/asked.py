@@ -18,7 +18,7 @@ from tidemark.errors import InvalidUsage, require
 from tidemark.model.collection import Collection
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.plan.read import plan_as_of, plan_changes, read_tasks
-from tidemark.storage import parts_table, reads
+from tidemark.storage import asked_reads, parts_table
 
 if TYPE_CHECKING:
     from tidemark.api.pinned import Pinned
@@ -92,7 +92,7 @@ class AsOf(Answer):
     def _batches(self) -> Iterator[pa.RecordBatch]:
         pinned = self._pinned
         newest = self._given[:2] == (None, None)
-        reads.note(pinned.store, pinned.state, self._request, newest=newest)
+        asked_reads.note(pinned.store, pinned.state, self._request, newest=newest)
         for task in read_tasks(*parts_table.opened_read(pinned.store, self._request)):
             yield from held_in(pinned.store, task, self._selection.view)
 
@@ -153,7 +153,7 @@ class Changes(Answer):
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         pinned = self._pinned
-        reads.note(pinned.store, pinned.state, self._request, newest=False)
+        asked_reads.note(pinned.store, pinned.state, self._request, newest=False)
         for task in read_tasks(*parts_table.opened_read(pinned.store, self._request)):
             yield from told_in(pinned.store, task, self._selection.view, net=self.net)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import pinned
 from tidemark.errors import InvalidUsage
-from tidemark.jobs import existing
 
 
 def open(root: str | os.PathLike[str], name: str | None = None, version: int | None = None) -> OpenCollection:
@@ -35,10 +34,10 @@ def open(root: str | os.PathLike[str], name: str | None = None, version: int | N
 def collections(root: str | os.PathLike[str]) -> list[str]:
     """The names of the collections below a root, ascending. InvalidUsage for a folder that is not there."""
     address = _address(root)
-    existing.check_root(address)
-    found = existing.collections(address)
+    root.check_root(address)
+    found = root.collections(address)
     if not found and "://" not in address and not Path(address).exists():
-        raise InvalidUsage(existing.absent(address, "", []))
+        raise InvalidUsage(root.absent(address, "", []))
     return found
 
 

@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow import messages
+from tidemark.arrow import debezium_files
 from tidemark.arrow.columns import Ints, one_batch
 from tidemark.arrow.content import BadFile, Content, NumberAsTime
-from tidemark.arrow.messages import OP, TOMBSTONE
+from tidemark.arrow.debezium_files import OP, TOMBSTONE
 from tidemark.arrow.schema import ROW
 from tidemark.arrow.typed import check_values, epoch_unit, place, refusal, typed
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Format
@@ -46,7 +46,7 @@ def decode(
     _check_scales(content, collection)
     first = 0
     try:
-        for block in messages.read_blocks(content, collection.landed.source.format, facts.fields):
+        for block in debezium_files.read_blocks(content, collection.landed.source.format, facts.fields):
             told = facts.of(block, first)
             first += block.num_rows
             if told.num_rows:
@@ -60,7 +60,7 @@ def _check_scales(content: Content, collection: Collection) -> None:
     """Raise BadFile where the messages' own schema counts another digit of a decimal than is declared."""
     if collection.landed.source.decimals != "precise" or collection.landed.source.format is not Format.JSONL:
         return
-    scales = messages.scales_of(content)
+    scales = debezium_files.scales_of(content)
     for column in collection.columns:
         scale = scales.get(column.name)
         if isinstance(column.type, DecimalType) and scale is not None and scale != column.type.scale:

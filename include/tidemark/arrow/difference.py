@@ -1,8 +1,8 @@
 """Full dumps as updates, key range by key range: one merge of the trace and the dumps, in bounded memory.
 
-The law is the docstring of model/dump.py. It telescopes, so every row read becomes the one or two updates it stands
-for, and consolidation of equal (key, value, time) leaves the differences: what did not change cancels where it is read.
-Rows are compared in all columns at rest: what the trace holds in a dropped column is retracted as it is held.
+The law is the docstring of model/full_snapshot.py. It telescopes, so every row read becomes the one or two updates it
+stands for, and consolidation of equal (key, value, time) leaves the differences: what did not change cancels where it
+is read. Rows are compared in all columns at rest: what the trace holds in a dropped column is retracted as it is held.
 """
 
 from __future__ import annotations

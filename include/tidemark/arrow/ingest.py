@@ -18,7 +18,7 @@ from tidemark.arrow.ahead import apart, cut_of
 from tidemark.arrow.content import BadFile, Content, fetch
 from tidemark.arrow.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.arrow.decode import decode
-from tidemark.arrow.envelope import Frame, Judged, judge
+from tidemark.arrow.lateness import Frame, Judged, judge
 from tidemark.arrow.parts import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
 from tidemark.arrow.schema import sort_columns, unsealed_schema
 from tidemark.errors import NotReady

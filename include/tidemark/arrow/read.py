@@ -25,7 +25,7 @@ from tidemark.model.collection import Collection
 from tidemark.model.instant import MAX_TIME
 from tidemark.plan.read import plan_as_of, plan_changes, read_tasks
 from tidemark.plan.tasks import ALL_KEYS, KeyRange, ReadTask
-from tidemark.storage import parts_table, reads
+from tidemark.storage import asked_reads, parts_table
 from tidemark.storage.store import ObjectStore
 
 MULTIPLICITY = "_multiplicity"
@@ -60,7 +60,7 @@ def as_of_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of `as_of`, batch by batch, in memory that does not grow with the answer."""
     request = plan_as_of(state, time, event_time, keys)
-    reads.note(store, state, request, newest=time is None and event_time is None)
+    asked_reads.note(store, state, request, newest=time is None and event_time is None)
     for task in read_tasks(*parts_table.opened_read(store, request)):
         yield from held_by(store, task)
 
@@ -114,7 +114,7 @@ def changes_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of `changes`, batch by batch."""
     request = plan_changes(state, after, upto, keys)
-    reads.note(store, state, request, newest=False)
+    asked_reads.note(store, state, request, newest=False)
     for task in read_tasks(*parts_table.opened_read(store, request)):
         yield from told_of(store, task, net=net)
 

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 
 from tidemark.arrow.columns import integers
 from tidemark.arrow.decode import decoded_schema
-from tidemark.arrow.envelope import APPLIED, ORIGINAL, Frame, may_apply, revive
 from tidemark.arrow.fields import as_wanted, field_id, found
 from tidemark.arrow.ingest import LateObject, SortedParts
+from tidemark.arrow.lateness import APPLIED, ORIGINAL, Frame, may_apply, revive
 from tidemark.arrow.parquetfile import whole
 from tidemark.errors import Corruption, InvalidUsage, out_of_memory
 from tidemark.model.batch import ObjectRef

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from tidemark import __version__
-from tidemark.cli import collect, holds, late, looks, output, reads, steps
+from tidemark.cli import collect, collections, holds, late, output, read, steps
 from tidemark.cli.command import USAGE, JsonOption, LandingOption, RootOption, Settings
 
 
@@ -81,9 +81,9 @@ def tidemark(
     settings.root, settings.landing, settings.as_json = root or settings.root, landing or settings.landing, as_json
 
 
-looks.add_to(app)
+collections.add_to(app)
 late.add_to(app)
-reads.add_to(app)
+read.add_to(app)
 steps.add_to(app)
 collect.add_to(app)
 holds.add_to(app)

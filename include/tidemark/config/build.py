@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
-from tidemark.config import messages
+from tidemark.config import debezium
 from tidemark.config.declaration import Declaration
 from tidemark.config.document import Loc
 from tidemark.config.schedule import Schedule, check_bounds
@@ -54,8 +54,8 @@ class Builder:
             )
             collection = replace(collection, origin=landed)
             self._check_coordinates(collection)
-            messages.check_units(collection)
-            messages.check_decimals(collection)
+            debezium.check_units(collection)
+            debezium.check_decimals(collection)
         with self._at("source", "delete_when"):
             if source.delete_when:
                 predicate.check_types(predicate.parse(source.delete_when), collection.type_of)
@@ -117,7 +117,7 @@ class Builder:
     def _inputs(self) -> tuple[Column, ...]:
         stored = {*self._declared.key, *self._declared.value}
         others = [name for name in self._names if name not in stored]
-        return tuple(Column(name, self._types.get(name) or messages.implied(self._declared, name)) for name in others)
+        return tuple(Column(name, self._types.get(name) or debezium.implied(self._declared, name)) for name in others)
 
     def _check_coordinates(self, collection: Collection) -> None:
         landed = collection.landed

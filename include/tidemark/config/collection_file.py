@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from tidemark.config import columns, document, dumps, messages
+from tidemark.config import columns, debezium, document, full_snapshots
 from tidemark.config.build import Builder
 from tidemark.config.declaration import Declaration
 from tidemark.config.document import Document, Loc
@@ -65,7 +65,7 @@ class CollectionFile:
         declared = self.declaration
         coordinates = {declared.time_column, declared.event_time_column, declared.source.order_by}
         stored = {*declared.key, *declared.value}
-        if declared.source.envelope == messages.DEBEZIUM and not declared.types:
+        if declared.source.envelope == debezium.DEBEZIUM and not declared.types:
             coordinates -= {declared.source.order_by}  # times are numbers there, and what they count is known
         elif not declared.types:
             coordinates = set()
@@ -113,7 +113,7 @@ def _parsed(path: str | Path) -> CollectionFile:
             line = read.line((field,))
             raise InvalidUsage(f"{path}:{line}: {field}: {what} not supported by this version; remove it")
     try:
-        declared = Declaration.model_validate(dumps.with_time(read.content))
+        declared = Declaration.model_validate(full_snapshots.with_time(read.content))
     except ValidationError as error:
         raise refused(read, error) from None
     if wrong := columns.condition_problem(declared):
@@ -161,8 +161,8 @@ def infer_types(path: str | Path, first_source_file: str) -> dict[str, ValueType
 
     file = parse(path)
     declared = file.declaration
-    places = messages.places(declared, file.undeclared)
-    return messages.inferred_types(declared, inferred(first_source_file, declared.source.file_format, places))
+    places = debezium.places(declared, file.undeclared)
+    return debezium.inferred_types(declared, inferred(first_source_file, declared.source.file_format, places))
 
 
 @contextmanager

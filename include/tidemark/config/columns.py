@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidemark.config import dumps, messages
+from tidemark.config import debezium, full_snapshots
 from tidemark.config.declaration import Declaration
 from tidemark.config.document import Loc
 from tidemark.config.nearest import nearest
@@ -25,8 +25,8 @@ def condition_problem(declared: Declaration) -> tuple[Loc, str] | None:
 def problem(declared: Declaration, read: Sequence[str]) -> tuple[Loc, str] | None:
     """What is wrong about the columns, and where it stands; None if nothing is. `read` are those of the source."""
     return (
-        messages.problem(declared)
-        or dumps.problem(declared)
+        debezium.problem(declared)
+        or full_snapshots.problem(declared)
         or _names(declared)
         or _described(declared, read)
         or _renamed(declared)

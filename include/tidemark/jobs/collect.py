@@ -36,8 +36,8 @@ from tidemark.plan.collect import (
 )
 from tidemark.storage import plans
 from tidemark.storage.head import COLLECTION_GRACE, DATA_GRACE
-from tidemark.storage.named import Named
-from tidemark.storage.several import several
+from tidemark.storage.read_many import several
+from tidemark.storage.references import Named
 from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, Unavailable
 from tidemark.storage.versions import CHECKPOINT_EVERY, Version, number_of, retried
 

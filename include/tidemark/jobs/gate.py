@@ -135,7 +135,7 @@ def _judged(
     owners: tuple[OwnerExpectation, ...],
     runner: Runner | None,
 ) -> GateReport:
-    from tidemark.quality.judge import judge_invariants, judge_owners
+    from tidemark.quality.evaluate import judge_invariants, judge_owners
     from tidemark.quality.rows import matching_rows
     from tidemark.quality.validation import Validator
 

@@ -12,7 +12,7 @@ from tidemark.model.arrangement import Hold
 from tidemark.model.change import CompactionAllowed, HoldDropped, HoldPlaced
 from tidemark.model.instant import format_instant
 from tidemark.plan.retain import alive, check_hold, plan_retention
-from tidemark.storage import reads
+from tidemark.storage import asked_reads
 from tidemark.storage.log import Head
 
 HOLD_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
@@ -24,7 +24,7 @@ def retain(job: Job) -> CompactionAllowed | None:
     def change_for(head: Head) -> CompactionAllowed | None:
         now = _now(job)
         adaptive = head.state.collection.retention.policy == "adaptive"
-        return plan_retention(head.state, now, tuple(reads.asked(job.store, now)) if adaptive else ())
+        return plan_retention(head.state, now, tuple(asked_reads.asked(job.store, now)) if adaptive else ())
 
     return job.commit_until_fit(change_for).change
 

@@ -15,7 +15,7 @@ from tidemark.plan.tasks import WriteAnswer
 from tidemark.plan.trim import Trimming, TrimRequest, plan_trim, trim_tasks, trimming
 from tidemark.storage import parts_table
 from tidemark.storage.log import Head
-from tidemark.storage.several import several
+from tidemark.storage.read_many import several
 
 
 def trim(job: Job, interval: Interval, *, least_share: float = 0.5) -> int:

@@ -1,4 +1,4 @@
-"""Imports what the steps import: a warm server does it once, before its first run (resident/place.py)."""
+"""Imports what the steps import: a warm server does it once, before its first run (resident/server_folder.py)."""
 
 from tidemark.jobs import app, init
 from tidemark.jobs.steps import STEPS

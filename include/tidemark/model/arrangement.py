@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Covers, Gate
-from tidemark.model.dump import Dump
 from tidemark.model.frontier import CompactionFunction, Rung
+from tidemark.model.full_snapshot import Dump
 from tidemark.model.interval import Interval, IntervalSet
 from tidemark.model.invariants import Rule, Violation, broken, check, shown
 from tidemark.model.ledger import LedgerEntry

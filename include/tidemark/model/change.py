@@ -12,8 +12,8 @@ from typing import Literal
 from tidemark.model.arrangement import Fence, Hold, LedgerRun
 from tidemark.model.batch import PartsTable, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Gate
-from tidemark.model.dump import Dump
 from tidemark.model.frontier import CompactionFunction, Rung
+from tidemark.model.full_snapshot import Dump
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 

@@ -3,7 +3,7 @@
     kind            an unsealed row is                     it becomes updates
     additive        an update already                      as it is; consolidation adds up
     keyed           a fact: what a key's value became      placed among the facts of its key (model/fact.py)
-    full snapshot   one of all rows there are at a time    by what differs from before (model/dump.py)
+    full snapshot   one of all rows there are at a time    by what differs from before (model/full_snapshot.py)
 
 After the drain all kinds are alike: updates in the trace, which compaction, reads, retention and gates treat the same.
 So whatever differs is asked of the kind, in the room where it is done, by the name it has here:
@@ -26,8 +26,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidemark.model.batch import TraceBatch, UnsealedBatch
-from tidemark.model.dump import Dump
 from tidemark.model.frontier import EMPTY
+from tidemark.model.full_snapshot import Dump
 from tidemark.model.interval import Interval
 
 

@@ -154,7 +154,7 @@ class DumpRows:
 @dataclass(frozen=True)
 class DifferenceTask:
     """Find within a key range by which updates the `dumps`, in order of time, change what the `trace` holds
-    (model/dump.py)."""
+    (model/full_snapshot.py)."""
 
     collection: Collection
     trace: tuple[Part, ...]

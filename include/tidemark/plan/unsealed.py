@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
-from tidemark.model.dump import Dump
+from tidemark.model.full_snapshot import Dump
 
 PartsOf = Mapping[str, tuple[Part, ...]]
 """The parts of batches that were opened, by the batch's id; in a batch's own order."""

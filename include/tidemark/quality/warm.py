@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow.acero
 
 from tidemark.arrow import inspect
-from tidemark.quality import judge, rows
+from tidemark.quality import rows
 from tidemark.quality.validation import Validator
 
 __all__ = ("inspect", "judge", "pyarrow", "rows")

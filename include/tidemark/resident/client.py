@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidemark.errors import CommitUnknown, Contention, InvalidUsage
-from tidemark.resident.place import PACKAGE, Place, Settings, fingerprint
 from tidemark.resident.protocol import MAX_REQUEST, VERSION, Channel, Message, ambient, close_all, is_trusted, peer
+from tidemark.resident.server_folder import PACKAGE, Place, Settings, fingerprint
 
 CONNECT_S = 5.0
 HELLO_S = 30.0

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Sequence
 
 from tidemark.resident import jvm
 from tidemark.resident.health import Health, Process
-from tidemark.resident.place import Place, Settings
 from tidemark.resident.protocol import Channel, Message, pair
 from tidemark.resident.scratch import MARK, Scratch
+from tidemark.resident.server_folder import Place, Settings
 
 START_S = 300.0
 """From the start of the JVM until Spark is up, of a nursery until it has imported."""
@@ -110,7 +110,7 @@ class Helpers:
 
     def _start_nursery(self) -> None:
         end = self._first_end
-        command = [sys.executable, "-m", "tidemark.resident.nursery", str(end.fileno()), str(os.getpid())]
+        command = [sys.executable, "-m", "tidemark.resident.fork_server", str(end.fileno()), str(os.getpid())]
         command += self._settings.first
         scratch = str(self._scratch.path) if self._scratch else ""
         process = subprocess.Popen(

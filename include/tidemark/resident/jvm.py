@@ -13,7 +13,7 @@ from pathlib import Path
 from tidemark.errors import InvalidUsage
 from tidemark.resident.confined import private_conf, private_environment, write_properties
 from tidemark.resident.guard import request_death_signal
-from tidemark.resident.place import Settings
+from tidemark.resident.server_folder import Settings
 
 
 def start(settings: Settings, scratch: Path) -> subprocess.Popen[bytes]:

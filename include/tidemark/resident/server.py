@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidemark.resident.helpers import Fatal, Helpers, log
-from tidemark.resident.place import Place, Settings, fingerprint
 from tidemark.resident.protocol import VERSION, Channel, Message, close_all, is_trusted, peer
+from tidemark.resident.server_folder import Place, Settings, fingerprint
 
 BEAT_S = 5.0
 """A running client hears from the server at least this often."""
@@ -295,7 +295,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--settings",
         choices=["-"],
-        help="read all of tidemark.resident.place.Settings as a JSON object from standard input, instead of --master",
+        help="read all of tidemark.resident.server_folder.Settings as a JSON object from standard input, instead of --master",
     )
     args = parser.parse_args(argv)
     settings = Settings.from_json(sys.stdin.read()) if args.settings else Settings(master=args.master)

@@ -30,7 +30,7 @@ from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes, read_tasks
 from tidemark.plan.tasks import ALL_KEYS, AtRest, KeyRange, ReadTask
 from tidemark.plan.unmerged import unmerged
 from tidemark.plan.unsealed import PartsOf
-from tidemark.storage import ObjectStore, open_store, parts_table, reads
+from tidemark.storage import ObjectStore, asked_reads, open_store, parts_table
 from tidemark.storage.codec import decode, encode
 
 BATCH_BYTES = 16 * 2**20
@@ -60,7 +60,7 @@ def as_of(
     """
     schema = as_of_schema(state.collection, columns)
     request = plan_as_of(state, time, event_time, keys)
-    reads.note(store, state, request, newest=time is None and event_time is None)
+    asked_reads.note(store, state, request, newest=time is None and event_time is None)
 
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return read.held_by(store, task, columns)
@@ -91,7 +91,7 @@ def changes(
     """
     schema = changes_schema(state.collection, net=net, columns=columns)
     request = plan_changes(state, after, upto, keys)
-    reads.note(store, state, request, newest=False)
+    asked_reads.note(store, state, request, newest=False)
 
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return read.told_of(store, task, net=net, columns=columns)

@@ -17,7 +17,7 @@ from typing import TypeVar
 from tidemark.errors import Corruption
 from tidemark.storage import document
 from tidemark.storage.codec import VersionRecord, without_checksum
-from tidemark.storage.several import several
+from tidemark.storage.read_many import several
 from tidemark.storage.store import Missing, ObjectInfo, ObjectStore, Unavailable
 from tidemark.storage.upgrade import Kind
 

@@ -18,8 +18,8 @@ from tidemark.model.batch import ObjectRef
 from tidemark.model.change import Attempted, Change, LedgerMerged
 from tidemark.plan.collect import COLLECT, Graces, due, plan_of
 from tidemark.storage import ledger, parts_table, plans
-from tidemark.storage.named import Root, key_of, roots
-from tidemark.storage.several import several
+from tidemark.storage.read_many import several
+from tidemark.storage.references import Root, key_of, roots
 from tidemark.storage.store import Missing, ObjectStore
 from tidemark.storage.versions import retried
 

@@ -14,7 +14,7 @@ from support.relanded import relanded
 from tests.pure.arrow.samples import SMALL, as_updates, keys, laws, of_updates, read, updates, values, write
 from tidemark.arrow.difference import difference_range, differences
 from tidemark.arrow.digest import digest
-from tidemark.model import dump as model
+from tidemark.model import full_snapshot as model
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.collection import Collection, Envelope
 from tidemark.model.update import Row, Update, consolidate

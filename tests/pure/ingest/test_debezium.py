@@ -21,7 +21,7 @@ from support.relanded import relanded
 from tests.pure.ingest.landed import decoded, listed
 from tidemark.arrow import jsonlfile, parquetfile
 from tidemark.arrow.decode import BadFile, decode, fetch
-from tidemark.arrow.envelope import Frame, judge
+from tidemark.arrow.lateness import Frame, judge
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, Format, Landed, Source
 
 pytestmark = pytest.mark.pure

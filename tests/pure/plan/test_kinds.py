@@ -8,7 +8,7 @@ from support.world import collection
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, ObjectRef, Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import KINDS, Envelope
-from tidemark.model.dump import Dump
+from tidemark.model.full_snapshot import Dump
 from tidemark.model.interval import Interval
 from tidemark.plan.kinds import plan_of, tasks_of
 from tidemark.plan.ranges import split_within

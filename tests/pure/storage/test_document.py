@@ -20,7 +20,7 @@ from tidemark.model.change import Created, Sealed
 from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.plan.collect import Garbage, GarbagePlan, Why
 from tidemark.plan.retain import ReadAsked
-from tidemark.storage import document, ledger, parts_table, plans, reads, sidecar
+from tidemark.storage import asked_reads, document, ledger, parts_table, plans, sidecar
 from tidemark.storage.codec import VersionRecord, reference, with_checksum
 from tidemark.storage.log import StateLog
 from tidemark.storage.memory import MemoryStore
@@ -220,7 +220,7 @@ def test_a_read_that_a_newer_tidemark_noted_is_left_out():
     store, now = MemoryStore(), 40 * 86_400 * 1_000_000
     for number, body in enumerate((document.write(ReadAsked(5)), b'{"format":3,"upto":7}', b'{"upto":9}')):
         store.create(f"{reads.PREFIX}{now - 1:020d}-{number}.json", body)
-    assert [read.upto for read in reads.asked(store, now)] == [5, 9]
+    assert [read.upto for read in asked_reads.asked(store, now)] == [5, 9]
 
 
 def test_there_is_a_step_from_every_older_format():

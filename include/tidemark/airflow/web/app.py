@@ -11,7 +11,7 @@ from fastapi import Depends, FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from tidemark.airflow import settings
-from tidemark.airflow.place import no_data
+from tidemark.airflow.location import no_data
 from tidemark.airflow.web.gates import Shown, gate_page
 from tidemark.airflow.web.overview import describe, overview
 from tidemark.airflow.web.page import Page, collection_page, overview_page

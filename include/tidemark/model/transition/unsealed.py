@@ -17,7 +17,7 @@ from tidemark.model.change import (
     Released,
     Trimmed,
 )
-from tidemark.model.dump import Dump
+from tidemark.model.full_snapshot import Dump
 from tidemark.model.transition.fences import fenced_off, unfenced
 from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Late, Source
-from tidemark.model.dump import differences
+from tidemark.model.full_snapshot import differences
 from tidemark.model.kind import FULL_SNAPSHOT
 from tidemark.model.update import Update, as_of
 

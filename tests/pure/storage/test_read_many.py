@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tidemark.storage.several import AHEAD, FEW, READERS, several
+from tidemark.storage.read_many import AHEAD, FEW, READERS, several
 
 
 @pytest.mark.parametrize("count", [0, 1, FEW, FEW + 1, 3 * AHEAD + 7])

@@ -9,7 +9,7 @@ from typing import Any
 from tidemark.model.arrangement import LedgerRun
 from tidemark.model.batch import ObjectRef
 from tidemark.storage import ledger, parts_table
-from tidemark.storage.several import several
+from tidemark.storage.read_many import several
 from tidemark.storage.store import ObjectStore
 from tidemark.storage.versions import CHECKPOINT_EVERY, Version
 

@@ -10,7 +10,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from tests.pure.ingest.landed import collection
-from tidemark.arrow.envelope import Frame, judge
+from tidemark.arrow.lateness import Frame, judge
 from tidemark.arrow.schema import unsealed_schema
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late
 

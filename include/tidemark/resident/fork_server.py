@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from tidemark.resident import child, keeper
+from tidemark.resident import child, context_owner
 from tidemark.resident.guard import die_with_parent
 from tidemark.resident.protocol import Channel, Message, close_all
 
@@ -111,7 +111,7 @@ def _leave(code: int) -> NoReturn:
 
 def _keep(server: Channel, fd: int, connection: Path) -> None:
     server.close()
-    keeper.keep(Channel(socket.socket(fileno=fd)), connection)
+    context_owner.keep(Channel(socket.socket(fileno=fd)), connection)
 
 
 def _grow(server: Channel, fd: int, modules: Sequence[str]) -> None:
@@ -144,4 +144,4 @@ if __name__ == "__main__":
     die_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Run as a script this module is __main__; the imported one is what children see.
-    importlib.import_module("tidemark.resident.nursery")._serve(int(sys.argv[1]), sys.argv[3:])
+    importlib.import_module("tidemark.resident.fork_server")._serve(int(sys.argv[1]), sys.argv[3:])
