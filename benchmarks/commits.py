@@ -1,6 +1,6 @@
 """What a commit costs as a collection ages: the 10,000th beside the 1,000th and the 100th.
 
-The commits are those of ordinary days: a few rows are ingested, vouched for, sealed, drained and compacted, so that
+The commits are those of ordinary days: a few rows are ingested, certified, sealed, drained and compacted, so that
 the state holds what an old collection's holds (trace batches of all levels, runs of the ledger, certificates,
 fences). Jobs and kernels run in this process on local files, through a log that notes for each load and each commit
 what it asked of the store, its milliseconds and CPU. A *point* is the mean over the commits around a version: eight
@@ -34,7 +34,7 @@ REACH = 4 * CHECKPOINT_EVERY
 ROWS = 20
 KEYS = 1_000
 COMMITS_A_DAY = 8
-"""At least: ingest, seal and drain and what vouches for them; compaction adds to it."""
+"""At least: ingest, seal and drain and what certifies them; compaction adds to it."""
 
 
 @dataclass
@@ -83,7 +83,7 @@ def _commits(upto: int, seed: int) -> dict[str, Any]:
         days = version = 0
         while version < upto + REACH:
             write_day(bench.landing, feed.interval(days), feed.drawn[days].table(feed.envelope))
-            bench.vouched_day(feed.interval(days))
+            bench.certified_day(feed.interval(days))
             days += 1
             version = log.notes[-1]["version"]
             for point in POINTS:

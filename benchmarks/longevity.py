@@ -132,7 +132,7 @@ class _Old:
         """Ingest to compaction, and what that was."""
         self.traffic.taken(), self.traffic.created_by_kind()
         before = self._spent()
-        self.bench.vouched_day(self.feed.interval(day))
+        self.bench.certified_day(self.feed.interval(day))
         asked = self.traffic.taken()
         read = {name: asked[name] for name in ("bytes_read", "bytes_written")}
         spent = {step: round(cost - before.get(step, 0), 4) for step, cost in self._spent().items()}

@@ -104,15 +104,15 @@ def _filled(bench: Bench, feed: Feed, case: str) -> Fingerprint:
     if case != "loaded":
         feed.write(bench.landing)
         for day in range(DAYS):
-            bench.vouched_day(feed.interval(day))
+            bench.certified_day(feed.interval(day))
         return feed.expected(DAYS)
     held = _in_order(np.arange(feed.total), feed, 0)
     changed = np.arange(feed.total - feed.total // 100, feed.total)
     write_day(bench.landing, feed.interval(0), held.table(feed.envelope))
-    bench.vouched_drain(feed.interval(0))
+    bench.certified_drain(feed.interval(0))
     later = _in_order(changed, feed, 1)
     write_day(bench.landing, feed.interval(1), later.table(feed.envelope))
-    bench.vouched_drain(feed.interval(1))
+    bench.certified_drain(feed.interval(1))
     for column in ("amount", "ratio", "label"):
         getattr(held, column)[changed] = getattr(later, column)
     return held.fingerprint()

@@ -95,25 +95,25 @@ class Bench:
         self._measured("compact", lambda: compact(self.job, interval))
         self._measured("gate compaction", lambda: gate(self.job, Gate.COMPACTION))
 
-    def vouched_day(self, interval: Interval) -> None:
+    def certified_day(self, interval: Interval) -> None:
         """Ingest to compaction with certificates that nobody looked for: the commits of a run, without what its gates
         read (that is measured elsewhere). Ids, metadata and data are as in a run."""
-        self.vouched_drain(interval)
-        self.vouched_compaction(interval)
+        self.certified_drain(interval)
+        self.certified_compaction(interval)
 
-    def vouched_drain(self, interval: Interval) -> None:
+    def certified_drain(self, interval: Interval) -> None:
         self._measured("ingest", lambda: ingest(self.job, interval, landing_root=str(self.landing)))
-        self._vouch(Gate.UNSEALED)
+        self._certify(Gate.UNSEALED)
         self._measured("seal", lambda: seal(self.job, interval))
-        self._vouch(Gate.FRONTIER)
+        self._certify(Gate.FRONTIER)
         self._measured("drain", lambda: drain(self.job, interval))
-        self._vouch(Gate.TRACE)
+        self._certify(Gate.TRACE)
 
-    def vouched_compaction(self, interval: Interval) -> None:
+    def certified_compaction(self, interval: Interval) -> None:
         self._measured("compact", lambda: compact(self.job, interval))
-        self._vouch(Gate.COMPACTION)
+        self._certify(Gate.COMPACTION)
 
-    def _vouch(self, gate: Gate) -> None:
+    def _certify(self, gate: Gate) -> None:
         def certify() -> dict[str, Any]:
             head = self.job.log.load()
             if request := plan_gate(head.state, gate):

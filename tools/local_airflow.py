@@ -32,9 +32,9 @@ import psutil
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from tools import keeper  # noqa: E402 - found through the line above
-from tools.keeper import COMPONENTS, DATABASE, HOME, INSTANCE, LOGS, log_of  # noqa: E402
+from tools import supervisor  # noqa: E402 - found through the line above
 from tools.postgres import PostgresFailed  # noqa: E402
+from tools.supervisor import COMPONENTS, DATABASE, HOME, INSTANCE, LOGS, log_of  # noqa: E402
 
 ADDRESS = os.environ["AIRFLOW__API__BASE_URL"]
 PORT = int(os.environ["AIRFLOW__API__PORT"])
@@ -91,14 +91,14 @@ def up() -> None:
         raise Refused("the Airflow home is not made yet: make setup")
     shutil.rmtree(LOGS, ignore_errors=True)
     LOGS.mkdir(parents=True)
-    keeper.TOLD.unlink(missing_ok=True)
+    supervisor.TOLD.unlink(missing_ok=True)
     began = time.time()
     environment = os.environ | {INSTANCE: f"{HOME}#{secrets.token_hex(8)}", "SPT_NOENV": "1"}  # see keeper.marked()
     process = subprocess.Popen(
         [sys.executable, __file__, "keep"],
         env=environment,
         stdin=subprocess.DEVNULL,
-        stdout=log_of("keeper").open("w"),
+        stdout=log_of("supervisor").open("w"),
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
@@ -157,15 +157,15 @@ def healthy_components(*, since: float) -> set[str]:
 def ends_of_components() -> dict[str, str]:
     """How each component that was started again has last ended."""
     return {
-        name: f"{told['last_end']}, started again ({told['restarts']} of {len(keeper.PAUSES)} times)"
-        for name, told in keeper.told()["components"].items()
+        name: f"{told['last_end']}, started again ({told['restarts']} of {len(supervisor.PAUSES)} times)"
+        for name, told in supervisor.told()["components"].items()
         if told["restarts"]
     }
 
 
 def why_down() -> str:
     """Which component stayed down, with the last lines of its log; empty if none did."""
-    reason = str(keeper.told()["stayed_down"])
+    reason = str(supervisor.told()["stayed_down"])
     return f"{reason}\n{log_end(reason.split()[0])}" if reason else ""
 
 
@@ -205,7 +205,7 @@ def down() -> None:
         DATABASE.stop()  # of a set-up that was killed
         return say("Airflow is not running")
     mark = running["instance"]
-    # The keeper first: it ends the components, and they their tasks, in good order. What is left then is on
+    # The supervisor first: it ends the components, and they their tasks, in good order. What is left then is on
     # its own: a resident Spark, or what a killed component left behind.
     end(lambda: [process for process in marked(mark) if process.pid == running["pid"]], seconds=GRACE_SECONDS)
     end(lambda: marked(mark), seconds=GRACE_SECONDS_ALONE)
@@ -238,21 +238,21 @@ def wait_gone(living: Callable[[], list[psutil.Process]], *, seconds: float) -> 
 
 def marked(mark: str) -> list[psutil.Process]:
     """The live processes of the instance `mark`, but for its database (Postgres.processes)."""
-    return list(keeper.marked(INSTANCE, mark))
+    return list(supervisor.marked(INSTANCE, mark))
 
 
 # --- status ---------------------------------------------------------------------------------------
 
 
 def read_running() -> dict[str, Any] | None:
-    """The record of the instance that is running, or None; a record whose keeper is gone counts as none."""
+    """The record of the instance that is running, or None; a record whose supervisor is gone counts as none."""
     try:
         running: dict[str, Any] = json.loads(RUNNING.read_text())
     except FileNotFoundError:
         return None
     if any(process.pid == running["pid"] for process in marked(running["instance"])):
         return running
-    down()  # the machine was restarted, or the keeper killed: end what it left, forget the record
+    down()  # the machine was restarted, or the supervisor killed: end what it left, forget the record
     return None
 
 
@@ -278,7 +278,7 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def main() -> int:
-    commands = {"init": init, "up": up, "keep": keeper.keep, "down": down, "status": status}
+    commands = {"init": init, "up": up, "keep": supervisor.keep, "down": down, "status": status}
     if len(sys.argv) != 2 or sys.argv[1] not in commands:
         say(f"usage: local_airflow.py {'|'.join(commands)}")
         return 2

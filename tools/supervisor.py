@@ -1,4 +1,4 @@
-"""The keeper, the process that `make up` leaves behind: it starts the components of the local Airflow, and again.
+"""The supervisor, the process that `make up` leaves behind: it starts the components of the local Airflow, and again.
 
 A component that ends is started again after a pause, a longer one each time; what it has left running is ended before.
 One that ends too often stays down, and everything with it: half an Airflow would only seem to work. What became of each
@@ -190,7 +190,7 @@ def tell(components: dict[str, Component], *, stayed_down: str = "") -> None:
 
 
 def told() -> dict[str, Any]:
-    """What the keeper has last told; empty before its first word."""
+    """What the supervisor has last told; empty before its first word."""
     try:
         account: dict[str, Any] = json.loads(TOLD.read_text())
     except FileNotFoundError:

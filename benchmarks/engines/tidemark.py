@@ -28,10 +28,10 @@ class Tidemark:
     def ingest(self, day: int, rows: pa.Table) -> None:
         interval = self._feed.interval(day)
         write_day(self._bench.landing, interval, rows)
-        self._bench.vouched_drain(interval)
+        self._bench.certified_drain(interval)
 
     def maintain(self, day: int) -> None:
-        self._bench.vouched_compaction(self._feed.interval(day))
+        self._bench.certified_compaction(self._feed.interval(day))
 
     def as_of(self, day: int) -> pa.Table:
         found = as_of(self._store, self._state, time=self._feed.interval(day).upper - 1)

@@ -41,10 +41,10 @@ class InOneProcess:
         self._pass(interval)
 
     def _pass(self, interval: Any) -> None:
-        self._bench.vouched_drain(interval)
+        self._bench.certified_drain(interval)
 
     def maintain(self, day: int) -> None:
-        self._bench.vouched_compaction(self._feed.interval(day))
+        self._bench.certified_compaction(self._feed.interval(day))
 
     def note(self, day: int) -> None:
         """Nothing: a state is asked for by its time."""

@@ -2,7 +2,7 @@
 
     TidemarkError
     ├── InvalidUsage     the call or its input is wrong; a retry will not help          exit 1
-    │   ├── Unvouched    a step touches what no gate has vouched for; run that gate     exit 1
+    │   ├── Uncertified    a step touches what no gate has certified; run that gate     exit 1
     │   └── MissingExtra a package is not installed that this needs; install it         exit 1
     ├── GateFailed       the data is wrong; a human decides                             exit 1
     ├── UpgradeRequired  a newer Tidemark wrote what is stored; upgrade this one        exit 1
@@ -84,14 +84,14 @@ class InvalidUsage(TidemarkError, ValueError):
     """Your call, your configuration or your input is wrong; the message says what to change."""
 
 
-class Unvouched(InvalidUsage):
+class Uncertified(InvalidUsage):
     """A step touches batches (or a frontier) that no certificate of the current suite covers: run the gate named."""
 
     def __init__(self, message: str, gate: str = "") -> None:
         super().__init__(message)
         self.gate = gate
 
-    def __reduce__(self) -> tuple[type[Unvouched], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type[Uncertified], tuple[str, str]]:
         return type(self), (str(self), self.gate)
 
 

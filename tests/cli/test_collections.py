@@ -111,7 +111,7 @@ def test_status(two_days: Shell) -> None:
     found = two_days.json("status", "events")
     assert (found["seal_text"], found["trace_upper_text"]) == ("2024-01-02T00:00:00Z",) * 2
     assert found["since"] == 0
-    assert (found["unsealed"]["batches"], found["unsealed"]["rows"], len(found["unvouched"])) == (1, 2, 1)
+    assert (found["unsealed"]["batches"], found["unsealed"]["rows"], len(found["uncertified"])) == (1, 2, 1)
     assert [(level["level"], level["batches"], level["rows"]) for level in found["levels"]] == [(0, 1, 2)]
     written = found["bytes_drained"] + found["bytes_compacted"]
     assert found["write_amplification"] == pytest.approx(written / found["bytes_ingested"], abs=0.001)
@@ -133,9 +133,9 @@ def test_log_says_in_words_what_each_version_changed(two_days: Shell) -> None:
     assert changes[-1] == "created collection events"
     for said in (
         "ingested [2024-01-01T00:00:00Z, 2024-01-02T00:00:00Z): 2 rows of 1 file as ",
-        "unsealed gate vouched for ",
+        "unsealed gate certified ",
         "sealed to 2024-01-02T00:00:00Z",
-        "frontier gate vouched for [0, 2024-01-02T00:00:00Z)",
+        "frontier gate certified [0, 2024-01-02T00:00:00Z)",
         "drained [1970-01-01T00:00:00Z, 2024-01-02T00:00:00Z): 2 rows as ",
     ):
         assert any(change.startswith(said) for change in changes), said

@@ -149,7 +149,7 @@ def test_a_step_without_its_gate_is_refused_with_the_gate_to_run(events: Shell) 
     events.ok("gate", "events", "unsealed")
     events.ok("seal", "events")
     said = events("drain", "events", "--json")
-    assert (said.code, said.document["error"]["kind"]) == (1, "Unvouched")
+    assert (said.code, said.document["error"]["kind"]) == (1, "Uncertified")
     assert said.document["error"]["run"] == "tidemark gate events frontier"
 
 
@@ -197,7 +197,7 @@ def test_an_interval_between_two_of_the_schedule_is_refused(events: Shell, step:
     assert "write 2024-01-01T00:00:00Z or 2024-01-02T00:00:00Z" in message
 
 
-def test_the_dumps_of_several_days_are_one_each(shell: Shell) -> None:
+def test_the_full_snapshots_of_several_days_are_one_each(shell: Shell) -> None:
     dumped = EVENTS.replace("append", "snapshot").replace("time: {column: at}\n", "").replace(", at: timestamp", "")
     shell.ok("init", shell.declared(dumped))
     for day, rows in ((1, "a,1\nb,2\n"), (2, "a,1\n")):

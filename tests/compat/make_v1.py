@@ -128,7 +128,7 @@ def pass_day(world: World, name: str, day: int) -> None:
 
 
 def landed(world: World, name: str, day: int) -> dict[str, list[dict[str, Any]]]:
-    """The files of a day. Of dumps: what there is at its end, once nothing, and none at all on another day."""
+    """The files of a day. Of full snapshots: what there is at its end, once nothing, and none at all on another day."""
     if name == "typed":
         return {}
     if name == "dumped":

@@ -60,13 +60,13 @@ def _fold(state: State, change: dict[str, Any]) -> None:
     """The effects on what reads need; the rest of a state is for writers."""
     kind = change["kind"]
     if kind == "created":
-        state |= {"seal": 0, "since": 0, "forgotten": 0}
-        state |= {name: [] for name in ("rungs", "unsealed", "trace", "quarantined", "dumps")}
+        state |= {"seal": 0, "since": 0, "forgotten_below": 0}
+        state |= {name: [] for name in ("rungs", "unsealed", "trace", "quarantined", "snapshots")}
     if kind in ("created", "redefined"):
         state["collection"] = change["collection"]
     elif kind == "ingested":
         state["unsealed"] += [change["batch"]] if change["batch"] else []
-        state["dumps"] += [change["dump"]] if change.get("dump") else []
+        state["snapshots"] += [change["snapshot"]] if change.get("snapshot") else []
     elif kind == "sealed":
         state["seal"] = max(state["seal"], change["upper"])
     elif kind == "drained":
@@ -80,7 +80,7 @@ def _fold(state: State, change: dict[str, Any]) -> None:
         _move(state, change["batch"], "quarantined", "unsealed")
     elif kind == "trimmed":
         state["unsealed"] = [change["batch"] if b["id"] == change["batch"]["id"] else b for b in state["unsealed"]]
-        state["forgotten"] = max(state["forgotten"], change["horizon"])
+        state["forgotten_below"] = max(state["forgotten_below"], change["horizon"])
     elif kind == "compaction_allowed":
         state |= {"since": change["since"], "rungs": change["rungs"]}
 
@@ -93,8 +93,8 @@ def _evict(state: State) -> None:
         for batch in state["unsealed"]
         if batch["last_time"] >= upper or (keyed and batch["last_event_time"] >= bound)
     ]
-    state["dumps"] = [dump for dump in state["dumps"] if dump["interval"]["upper"] > upper]
-    state["forgotten"] = bound if keyed else 0
+    state["snapshots"] = [snapshot for snapshot in state["snapshots"] if snapshot["interval"]["upper"] > upper]
+    state["forgotten_below"] = bound if keyed else 0
 
 
 def _compact(state: State, change: dict[str, Any]) -> None:
@@ -106,9 +106,9 @@ def _move(state: State, batch: str, source: str, target: str) -> None:
     moved = [held for held in state[source] if held["id"] == batch]
     state[source] = [held for held in state[source] if held["id"] != batch]
     state[target] += moved
-    for dump in state["dumps"]:
-        if dump["batch"] == batch:
-            dump["quarantined"] = target == "quarantined"
+    for snapshot in state["snapshots"]:
+        if snapshot["batch"] == batch:
+            snapshot["quarantined"] = target == "quarantined"
 
 
 def trace_upper(state: State) -> int:
@@ -131,7 +131,7 @@ def horizon(state: State) -> int:
     reach = 0 if late["policy"] != "reemit" else EMPTY if late["max_lateness"] is None else late["max_lateness"]
     floor = max(min(state["since"], state["seal"]), state["seal"] - reach)
     pending = [batch["first_event_time"] for batch in state["unsealed"] if batch["last_time"] >= trace_upper(state)]
-    return max(state["forgotten"], min([floor, *pending]))
+    return max(state["forgotten_below"], min([floor, *pending]))
 
 
 class SecondReader:
@@ -209,14 +209,14 @@ class SecondReader:
                     yield absent | dict(zip(names, cells, strict=True))
 
     def _differences(self, time: int) -> Iterator[tuple[Item, int, int, int]]:
-        """Dumps: each says what there is, and takes back what the one before said."""
-        dumps = [d for d in self.state["dumps"] if not d["quarantined"] and d["interval"]["upper"] - 1 <= time]
+        """Full snapshots: each says what there is, and takes back what the one before said."""
+        snapshots = [d for d in self.state["snapshots"] if not d["quarantined"] and d["interval"]["upper"] - 1 <= time]
         before: Counter[Item] = Counter()
         for item, _, _, diff in self.in_trace:
             before[item] += diff
-        for dump in sorted(dumps, key=lambda d: d["interval"]["upper"]):
-            at = dump["interval"]["upper"] - 1
-            batches = [batch for batch in self.state["unsealed"] if batch["id"] == dump["batch"]]
+        for snapshot in sorted(snapshots, key=lambda d: d["interval"]["upper"]):
+            at = snapshot["interval"]["upper"] - 1
+            batches = [batch for batch in self.state["unsealed"] if batch["id"] == snapshot["batch"]]
             rows = Counter(self._item(row, (*self.key, *self.value)) for row in self._rows(batches))
             for item in {*before, *rows}:
                 yield item, at, at, rows[item] - before[item]

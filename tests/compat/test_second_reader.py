@@ -135,7 +135,7 @@ class Small:
             state.since,
             state.trace_upper,
         )
-        assert theirs.state["forgotten"] == state.forgotten
+        assert theirs.state["forgotten_below"] == state.forgotten_below
         assert [batch["id"] for batch in theirs.state["unsealed"]] == [batch.id for batch in state.unsealed]
         for time in {state.since - 1, state.since, state.trace_upper + 3, state.seal - 1}:
             for event_time in (None, self.dice.randint(0, state.seal + 3)):

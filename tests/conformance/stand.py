@@ -71,7 +71,7 @@ class Stand:
 
     def drained(self, state: Arrangement) -> tuple[Arrangement, TraceBatch] | None:
         """The state after a drain; None if there is nothing to drain."""
-        request = plan_drain(vouched(state))
+        request = plan_drain(certified(state))
         if request is None:
             return None
         state, fence = self.fenced(state, "drain")
@@ -96,7 +96,7 @@ class Stand:
         return state, Compacted(fence, tuple(held.id for held in request.inputs), merge(self.job, state, request))
 
 
-def vouched(state: Arrangement) -> Arrangement:
+def certified(state: Arrangement) -> Arrangement:
     """The state after all gates passed."""
     for gate, batches in ((Gate.UNSEALED, state.unsealed), (Gate.TRACE, state.trace), (Gate.FRONTIER, ())):
         upper = state.seal if gate is Gate.FRONTIER else None

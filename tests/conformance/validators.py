@@ -12,10 +12,10 @@ from tidemark.model import batch_rows, invariants
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.interval import Interval
-from tidemark.model.invariants import Rule, Violation
+from tidemark.model.invariants import Invariant, Violation
 
 Value = dict[str, Any]
-OURS_ALONE = {Rule.TRACE_FROM_ZERO}
+OURS_ALONE = {Invariant.TRACE_FROM_ZERO}
 """What the vectors hold valid and we do not (docs/decisions/0019). It is checked last."""
 
 

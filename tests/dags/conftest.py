@@ -29,10 +29,10 @@ PLACES = ("HOME", "ROOT", "LANDING", "LANDINGS", "COLLECTIONS", "DOCS", "LAUNCHE
 
 
 @pytest.fixture(autouse=True)
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def locations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The environment of a deployment of its own, whatever the session was started with; returns its folder."""
-    for place in PLACES:
-        monkeypatch.delenv(f"TIDEMARK_{place}", raising=False)
+    for location in PLACES:
+        monkeypatch.delenv(f"TIDEMARK_{location}", raising=False)
     monkeypatch.setenv("TIDEMARK_HOME", str(PROJECT))
     monkeypatch.setenv("TIDEMARK_ROOT", str(tmp_path / "root"))
     monkeypatch.setenv("TIDEMARK_LANDING", str(tmp_path / "landing"))
@@ -41,9 +41,9 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def collections(places: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def collections(locations: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of collection files with `orders` in it."""
-    folder = places / "collections"
+    folder = locations / "collections"
     folder.mkdir()
     (folder / "orders.yaml").write_text(ORDERS)
     monkeypatch.setenv("TIDEMARK_COLLECTIONS", str(folder))

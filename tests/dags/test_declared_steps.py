@@ -28,8 +28,8 @@ INTERVAL = ["--lower", BOUNDS["lower"], "--upper", BOUNDS["upper"]]
 
 
 @pytest.fixture
-def orders(collections: Path) -> location.Place:
-    return location.place_of(collections / "orders.yaml")
+def orders(collections: Path) -> location.Location:
+    return location.location_of(collections / "orders.yaml")
 
 
 def context(**params: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def test_no_argument_hides_one_of_airflows() -> None:
 
 
 def test_a_step_of_ones_own_follows_the_others_in_every_run(
-    orders: location.Place, monkeypatch: pytest.MonkeyPatch
+    orders: location.Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     step, counted = toy_step.declared(monkeypatch)
     dag = tidemark_dag(orders)
@@ -62,7 +62,9 @@ def test_a_step_of_ones_own_follows_the_others_in_every_run(
     assert (tally.retries, gate.retries) == (5, 5)
 
 
-def test_its_arguments_are_its_operators_and_templates(orders: location.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_arguments_are_its_operators_and_templates(
+    orders: location.Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
     toy_step.declared(monkeypatch)
     with DAG("own", schedule=None, start_date=START) as dag:
         given = {"least": "{{ params.least }}", "wait_for": timedelta(hours=2), "aloud": True}
@@ -75,53 +77,55 @@ def test_its_arguments_are_its_operators_and_templates(orders: location.Place, m
     assert tally.declared_args() == ["--least", "7", "--wait-for", "2h", "--aloud"]
 
 
-def test_it_is_done_in_its_task(orders: location.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_done_in_its_task(orders: location.Location, monkeypatch: pytest.MonkeyPatch) -> None:
     toy_step.declared(monkeypatch)
     orders.declare()
-    result = StepOperator(task_id="t", place=orders, step="tally", least=3).execute(context())
+    result = StepOperator(task_id="t", location=orders, step="tally", least=3).execute(context())
     assert (result["step"], result["at_least"], result["aloud"]) == ("tally", 3, False)
     assert result["of"] == "[2024-01-01T00:00:00Z, 2024-01-02T00:00:00Z)"
 
 
-def test_it_needs_no_file_of_its_own(orders: location.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_needs_no_file_of_its_own(orders: location.Location, monkeypatch: pytest.MonkeyPatch) -> None:
     toy_step.declared(monkeypatch)
-    file, words = StepOperator(task_id="t", place=orders, step="tally")._app(["--root", "r"])
+    file, words = StepOperator(task_id="t", location=orders, step="tally")._app(["--root", "r"])
     assert (file, words) == (PROJECT / "spark_apps" / "step.py", ["tally", "--root", "r"])
-    file, words = StepOperator(task_id="t", place=orders, step="seal")._app(["--root", "r"])
+    file, words = StepOperator(task_id="t", location=orders, step="seal")._app(["--root", "r"])
     assert (file, words) == (PROJECT / "spark_apps" / "seal.py", ["--root", "r"])
 
 
 def test_a_wrong_argument_is_an_import_error_of_the_dag(
-    orders: location.Place, monkeypatch: pytest.MonkeyPatch
+    orders: location.Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toy_step.declared(monkeypatch)
     with pytest.raises(InvalidUsage, match="not a whole number: 'many'"):
-        StepOperator(task_id="t", place=orders, step="tally", least="many")
+        StepOperator(task_id="t", location=orders, step="tally", least="many")
     with pytest.raises(TypeError, match="loud"):
-        StepOperator(task_id="t", place=orders, step="tally", loud=True)
+        StepOperator(task_id="t", location=orders, step="tally", loud=True)
     with pytest.raises(InvalidUsage, match="there is no step 'tallie'"), DAG("own", schedule=None, start_date=START):
         step_group("tallie", orders.collection)
     with pytest.raises(InvalidUsage, match="step gate of orders needs gate"):
-        StepOperator(task_id="t", place=orders, step="gate")
+        StepOperator(task_id="t", location=orders, step="gate")
 
 
 def test_a_template_that_makes_a_wrong_value_fails_without_a_retry(
-    orders: location.Place, monkeypatch: pytest.MonkeyPatch
+    orders: location.Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toy_step.declared(monkeypatch)
     orders.declare()
-    task = StepOperator(task_id="t", place=orders, step="tally", least="{{ params.least }}")
+    task = StepOperator(task_id="t", location=orders, step="tally", least="{{ params.least }}")
     task.render_template_fields(context(least="many"))
     with pytest.raises(AirflowFailException, match="tally does not take the arguments"):
         task.execute(context())
 
 
-def test_steps_outside_of_runs_are_operators_too(orders: location.Place) -> None:
-    replay = StepOperator(task_id="t", place=orders, step="replay", path="/b.csv", as_now="{{ params.now }}", **BOUNDS)
+def test_steps_outside_of_runs_are_operators_too(orders: location.Location) -> None:
+    replay = StepOperator(
+        task_id="t", location=orders, step="replay", path="/b.csv", as_now="{{ params.now }}", **BOUNDS
+    )
     replay.render_template_fields(context(now=True))
     assert replay.args_of_run(context()) == []
     assert replay.declared_args() == [*INTERVAL, "--path", "/b.csv", "--as-now"]
-    replay = StepOperator(task_id="t", place=orders, step="replay", as_now="{{ params.now }}")
+    replay = StepOperator(task_id="t", location=orders, step="replay", as_now="{{ params.now }}")
     replay.render_template_fields(context(now=False))
     assert replay.declared_args() == []
     replay.as_now = "perhaps"
@@ -140,7 +144,7 @@ def test_what_a_step_of_maintenance_declares_is_said_to_its_group(collections: P
         maintenance_group(collections / "orders.yaml", path="no step of these takes it")
 
 
-def test_the_gates_task_takes_any_gate(orders: location.Place) -> None:
+def test_the_gates_task_takes_any_gate(orders: location.Location) -> None:
     for gate in Gate:
-        task = GateOperator(task_id="t", place=orders, gate=gate)
+        task = GateOperator(task_id="t", location=orders, gate=gate)
         assert task.app_args[-2:] == ["--gate", str(gate)]

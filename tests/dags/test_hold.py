@@ -19,17 +19,17 @@ RUN: Any = {"dag": SimpleNamespace(dag_id="Monthly Report"), "run_id": "schedule
 
 
 @pytest.fixture
-def declared(collections: Path, places: Path) -> location.Place:
-    found = location.place_of(collections / "orders.yaml")
+def declared(collections: Path, locations: Path) -> location.Location:
+    found = location.location_of(collections / "orders.yaml")
     found.declare()
     return found
 
 
-def holds(of: location.Place) -> dict[str, int]:
+def holds(of: location.Location) -> dict[str, int]:
     return {hold.name: hold.since for hold in of.job().log.load().state.holds}
 
 
-def test_a_run_holds_under_a_name_of_its_own_and_lets_go(declared: location.Place) -> None:
+def test_a_run_holds_under_a_name_of_its_own_and_lets_go(declared: location.Location) -> None:
     placed = HoldOperator(collection="orders", at="2024-01-05", lasts="1d").execute(RUN)
     assert placed["since_text"] == "2024-01-05T00:00:00Z"
     assert holds(declared) == {placed["hold"]: placed["since"]}
@@ -40,14 +40,14 @@ def test_a_run_holds_under_a_name_of_its_own_and_lets_go(declared: location.Plac
     assert ReleaseHoldOperator(collection="orders").execute(RUN)["outcome"] == "nothing to do"
 
 
-def test_history_that_is_merged_cannot_be_held_and_is_not_tried_again(declared: location.Place) -> None:
+def test_history_that_is_merged_cannot_be_held_and_is_not_tried_again(declared: location.Location) -> None:
     log = declared.job().log
     log.commit(log.load(), CompactionAllowed(10))
     with pytest.raises(AirflowFailException, match=r"cannot hold .*merged already; nearest readable"):
         HoldOperator(collection="orders", at="5").execute(RUN)
 
 
-def test_the_tasks_between_run_under_the_hold(declared: location.Place) -> None:
+def test_the_tasks_between_run_under_the_hold(declared: location.Location) -> None:
     with (
         DAG("report", schedule=None, start_date=datetime(2024, 1, 1)) as dag,  # noqa: DTZ001 airflow makes it UTC
         HoldOperator.around(collection="orders", at="{{ data_interval_start }}"),

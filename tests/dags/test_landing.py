@@ -11,12 +11,12 @@ from tidemark.errors import InvalidUsage
 
 
 @pytest.fixture
-def landing(places: Path) -> Path:
-    folder = places / "landing"
+def landing(locations: Path) -> Path:
+    folder = locations / "landing"
     (folder / "mended").mkdir(parents=True)
     (folder / "out").symlink_to("/")
-    (places / "landing-other").mkdir()
-    (places / "link").symlink_to(folder)
+    (locations / "landing-other").mkdir()
+    (locations / "link").symlink_to(folder)
     return folder
 
 
@@ -25,15 +25,15 @@ def test_without_one_it_is_the_collections_own_or_the_deployments(landing: Path)
     assert landing_of_run(None, "s3://bucket/in") == "s3://bucket/in"
 
 
-def test_what_lies_within_is_taken(landing: Path, places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_lies_within_is_taken(landing: Path, locations: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert landing_of_run(str(landing)) == str(landing)
     assert landing_of_run(f"{landing}/mended/") == f"{landing}/mended"
     assert landing_of_run(f"{landing}/mended/../mended") == f"{landing}/mended"
-    assert landing_of_run(f"{places}/link/mended") == f"{places}/link/mended"
+    assert landing_of_run(f"{locations}/link/mended") == f"{locations}/link/mended"
     assert landing_of_run("s3://bucket/in/mended", "s3://bucket/in/") == "s3://bucket/in/mended"
     monkeypatch.chdir(landing)
     assert landing_of_run("mended") == f"{landing}/mended"
-    monkeypatch.setenv("TIDEMARK_LANDING", str(places / "link"))
+    monkeypatch.setenv("TIDEMARK_LANDING", str(locations / "link"))
     assert landing_of_run(f"{landing}/mended") == f"{landing}/mended"
 
 
@@ -68,7 +68,7 @@ def test_what_lies_within_is_taken(landing: Path, places: Path, monkeypatch: pyt
     ],
 )
 def test_what_lies_elsewhere_is_refused(
-    landing: Path, places: Path, monkeypatch: pytest.MonkeyPatch, asked: object
+    landing: Path, locations: Path, monkeypatch: pytest.MonkeyPatch, asked: object
 ) -> None:
     monkeypatch.setenv("TIDEMARK_LANDINGS", "s3://bucket/in")
     given = asked.replace("{landing}", str(landing)) if isinstance(asked, str) else asked
@@ -76,11 +76,11 @@ def test_what_lies_elsewhere_is_refused(
         landing_of_run(given)
 
 
-def test_a_deployment_may_allow_more(landing: Path, places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deployment_may_allow_more(landing: Path, locations: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidUsage, match=r"not within .*/landing; move the files there, or .* TIDEMARK_LANDINGS"):
-        landing_of_run(f"{places}/landing-other")
-    monkeypatch.setenv("TIDEMARK_LANDINGS", f" {places}/landing-other , s3://bucket/in ,")
-    assert landing_of_run(f"{places}/landing-other") == f"{places}/landing-other"
+        landing_of_run(f"{locations}/landing-other")
+    monkeypatch.setenv("TIDEMARK_LANDINGS", f" {locations}/landing-other , s3://bucket/in ,")
+    assert landing_of_run(f"{locations}/landing-other") == f"{locations}/landing-other"
     assert landing_of_run("s3://bucket/in/2024") == "s3://bucket/in/2024"
     monkeypatch.setenv("TIDEMARK_LANDINGS", "/")
     assert landing_of_run("/etc") == "/etc"

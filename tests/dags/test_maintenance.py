@@ -11,7 +11,7 @@ import pytest
 
 from tests.dags.support import ORDERS, parsed
 from tidemark.airflow import maintenance_dag
-from tidemark.airflow.location import Place, place_of
+from tidemark.airflow.location import Location, location_of
 from tidemark.storage.versions import key_of
 
 
@@ -19,12 +19,12 @@ from tidemark.storage.versions import key_of
 def two(collections: Path) -> Path:
     """Two collections, of which `orders` is created."""
     (collections / "returns.yaml").write_text(ORDERS.replace("orders", "returns"))
-    place_of(collections / "orders.yaml").declare()
+    location_of(collections / "orders.yaml").declare()
     return collections
 
 
-def orders(folder: Path) -> Place:
-    return place_of(folder / "orders.yaml")
+def orders(folder: Path) -> Location:
+    return location_of(folder / "orders.yaml")
 
 
 def test_it_has_a_group_for_each_collection(two: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.dags.support import ORDERS
 from tidemark.airflow import tidemark_dag
-from tidemark.airflow.location import place_of
+from tidemark.airflow.location import location_of
 from tidemark.model.instant import format_instant, parse_instant
 
 pytestmark = pytest.mark.timeout(300)
@@ -21,9 +21,9 @@ QUIET = ORDERS.replace("ready: exists", "ready: always")
 
 
 @pytest.fixture
-def quiet(collections: Path, places: Path, database: None) -> Path:
+def quiet(collections: Path, locations: Path, database: None) -> Path:
     """A collection file with a name of its own: what is told of an asset stays in the session's database."""
-    (places / "landing").mkdir()
+    (locations / "landing").mkdir()
     name = f"quiet_{uuid.uuid4().hex[:8]}"
     file = collections / f"{name}.yaml"
     file.write_text(QUIET.replace("name: orders", f"name: {name}"))
@@ -45,12 +45,12 @@ def run(file: Path, logical_date: str, *bounds: str) -> tuple[str, dict[str, str
 
 
 def ingested(file: Path) -> Sequence[tuple[str, str]]:
-    members = place_of(file).job().log.load().state.ingested.members
+    members = location_of(file).job().log.load().state.ingested.members
     return [(format_instant(member.lower)[:10], format_instant(member.upper)[:10]) for member in members]
 
 
 def seal(file: Path) -> str:
-    return format_instant(place_of(file).job().log.load().state.seal)[:10]
+    return format_instant(location_of(file).job().log.load().state.seal)[:10]
 
 
 def test_after_the_collections_end_a_run_with_params_does_them_all(quiet: Path) -> None:
@@ -58,7 +58,7 @@ def test_after_the_collections_end_a_run_with_params_does_them_all(quiet: Path) 
     assert (state, len(tasks)) == ("success", 9)
     assert set(tasks.values()) == {"success"}
     assert (ingested(quiet), seal(quiet)) == ([("2024-01-01", "2024-01-04")], "2024-01-04")
-    fences = place_of(quiet).job().log.history()
+    fences = location_of(quiet).job().log.history()
     days = {record.change.fence.interval.lower for record in fences if record.change.kind == "ingested"}
     assert days == {parse_instant(f"2024-01-0{day}") for day in (1, 2, 3)}, "each day on its own"
 

@@ -175,7 +175,7 @@ WRONG = (
 )
 
 
-def test_no_folder_of_collections_is_no_error(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIDEMARK_COLLECTIONS", str(places / "nowhere"))
+def test_no_folder_of_collections_is_no_error(locations: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_COLLECTIONS", str(locations / "nowhere"))
     bag = parsed()
     assert (bag.dags, bag.import_errors) == ({}, {})

@@ -17,7 +17,7 @@ from airflow.sdk.module_loading import import_string
 
 from tests.dags.test_manual_runs import quiet, said
 from tidemark.airflow import launch, ready, tidemark_dag
-from tidemark.airflow.location import place_of
+from tidemark.airflow.location import location_of
 from tidemark.model.instant import parse_instant
 
 __all__ = ["quiet", "said"]
@@ -39,8 +39,8 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ready, "FIRST_PAUSE", 0.05)
 
 
-def landing_trigger(places: Path, *, marker: str = "exists", seconds: float = 60, **patterns: str) -> Any:
-    landing = str(places / "landing")
+def landing_trigger(locations: Path, *, marker: str = "exists", seconds: float = 60, **patterns: str) -> Any:
+    landing = str(locations / "landing")
     paths = {day: f"{landing}/{path}" for day, path in patterns.items()}
     made = ready.LandingTrigger(paths, marker, landing, since=0.5, until=time.time() + seconds)
     path, arguments = made.serialize()
@@ -62,30 +62,30 @@ def event_of(trigger: Any, meanwhile: Callable[[], object] | None = None) -> Any
 
 
 @pytest.mark.parametrize(("marker", "file"), [("exists", ""), ("_SUCCESS", "_SUCCESS")])
-def test_it_fires_when_all_intervals_have_landed(places: Path, hurried: None, marker: str, file: str) -> None:
-    (places / "landing" / "1").mkdir(parents=True)
-    (places / "landing" / "1" / "_SUCCESS").touch()
+def test_it_fires_when_all_intervals_have_landed(locations: Path, hurried: None, marker: str, file: str) -> None:
+    (locations / "landing" / "1").mkdir(parents=True)
+    (locations / "landing" / "1" / "_SUCCESS").touch()
 
     def land() -> None:
-        (places / "landing" / "2").mkdir()
+        (locations / "landing" / "2").mkdir()
         if file:
-            (places / "landing" / "2" / file).touch()
+            (locations / "landing" / "2" / file).touch()
 
-    trigger = landing_trigger(places, marker=marker, one="1/*.csv", two="2/*.csv")
+    trigger = landing_trigger(locations, marker=marker, one="1/*.csv", two="2/*.csv")
     assert event_of(trigger, land) == {"ready": True, "since": 0.5}
 
 
-def test_at_its_limit_it_says_what_is_missing(places: Path, hurried: None) -> None:
-    (places / "landing" / "1").mkdir(parents=True)
-    event = event_of(landing_trigger(places, seconds=0.5, one="1/*.csv", two="2/*.csv"))
-    assert event == {"ready": False, "since": 0.5, "missing": ["two", f"{places}/landing/2/*.csv", ""]}
+def test_at_its_limit_it_says_what_is_missing(locations: Path, hurried: None) -> None:
+    (locations / "landing" / "1").mkdir(parents=True)
+    event = event_of(landing_trigger(locations, seconds=0.5, one="1/*.csv", two="2/*.csv"))
+    assert event == {"ready": False, "since": 0.5, "missing": ["two", f"{locations}/landing/2/*.csv", ""]}
 
 
-def test_a_store_that_is_away_is_waited_for_too_and_named_at_the_end(places: Path, hurried: None) -> None:
-    event = event_of(landing_trigger(places, seconds=0.5, one="1/*.csv"))
+def test_a_store_that_is_away_is_waited_for_too_and_named_at_the_end(locations: Path, hurried: None) -> None:
+    event = event_of(landing_trigger(locations, seconds=0.5, one="1/*.csv"))
     assert (event["ready"], "does not exist" in event["missing"][2]) == (False, True)
-    gone = landing_trigger(places, one="1/*.csv")
-    assert event_of(gone, lambda: (places / "landing" / "1").mkdir(parents=True)) == {"ready": True, "since": 0.5}
+    gone = landing_trigger(locations, one="1/*.csv")
+    assert event_of(gone, lambda: (locations / "landing" / "1").mkdir(parents=True)) == {"ready": True, "since": 0.5}
 
 
 @pytest.mark.parametrize(("kind", "waits"), [("NotReady", True), ("Contention", False), ("CommitUnknown", False)])
@@ -129,7 +129,7 @@ def test_the_limit_counts_from_the_end_of_the_interval(
     base = now.timestamp() if end == timedelta() else started
     limit = timedelta(seconds=deferred.value.trigger.until - base)
     assert least - timedelta(minutes=1) <= limit <= most + timedelta(minutes=1)
-    assert place_of(strict).job().log.load().state.ingested.members == ()
+    assert location_of(strict).job().log.load().state.ingested.members == ()
 
 
 def test_without_patience_it_fails_at_once_and_never_waits_in_a_circle(strict: Path) -> None:
@@ -154,23 +154,23 @@ def test_a_limit_that_is_no_duration_is_refused(strict: Path, monkeypatch: pytes
         tidemark_dag(strict).get_task("ingest").execute(a_run(DAY))
 
 
-def test_a_day_that_lands_late_is_ingested_by_the_run_that_waited(strict: Path, places: Path, hurried: None) -> None:
-    land = threading.Timer(3, (places / "landing" / "orders" / "2024-01-01").mkdir, kwargs={"parents": True})
+def test_a_day_that_lands_late_is_ingested_by_the_run_that_waited(strict: Path, locations: Path, hurried: None) -> None:
+    land = threading.Timer(3, (locations / "landing" / "orders" / "2024-01-01").mkdir, kwargs={"parents": True})
     land.start()
     done = tidemark_dag(strict).test(logical_date=datetime(2024, 1, 1, tzinfo=UTC))
     land.join()
     tries = {ti.task_id: (str(ti.state), ti.try_number) for ti in done.get_task_instances()}
     assert (str(done.state), tries["ingest"], tries["published"][0]) == ("success", ("success", 1), "success")
-    state = place_of(strict).job().log.load().state
+    state = location_of(strict).job().log.load().state
     assert state.seal == parse_instant("2024-01-02")
 
 
 def test_a_day_that_never_lands_fails_once_and_says_what_it_waited_for(
-    strict: Path, places: Path, hurried: None, said: Callable[[], str]
+    strict: Path, locations: Path, hurried: None, said: Callable[[], str]
 ) -> None:
     dag = tidemark_dag(strict, ready_within=timedelta(seconds=20))
     done = dag.test(logical_date=datetime(2024, 1, 1, tzinfo=UTC))
     tries = {ti.task_id: (str(ti.state), ti.try_number) for ti in done.get_task_instances()}
     assert (str(done.state), tries["ingest"]) == ("failed", ("failed", 1)), "it was tried again"
-    path = places / "landing" / "orders" / "2024-01-01" / "*.csv"
+    path = locations / "landing" / "orders" / "2024-01-01" / "*.csv"
     assert f"has not landed: {path} (ready: exists); waited " in said()

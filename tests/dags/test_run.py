@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tidemark.airflow import tidemark_dag
-from tidemark.airflow.location import place_of
+from tidemark.airflow.location import location_of
 
 DAYS = {
     "2024-01-01": ["1,open,10,2024-01-01T09:00:00Z", "2,open,20,2024-01-01T10:00:00Z"],
@@ -29,23 +29,23 @@ DAYS = {
 def resident() -> Iterator[Path]:
     """A warm Spark of this module's own; its socket's path must be short."""
     from tidemark.resident.client import Resident
-    from tidemark.resident.server_folder import Place, Settings
+    from tidemark.resident.server_folder import ServerFolder, Settings
 
     folder = Path(tempfile.mkdtemp(prefix="tm-"))
     os.environ["TIDEMARK_RESIDENT_DIR"] = str(folder)
     yield folder
-    Resident(Settings.from_environ(os.environ, master="local[2]"), Place.default(os.environ)).stop(now=True)
+    Resident(Settings.from_environ(os.environ, master="local[2]"), ServerFolder.default(os.environ)).stop(now=True)
     del os.environ["TIDEMARK_RESIDENT_DIR"]
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
-def orders(collections: Path, places: Path, resident: Path, database: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+def orders(collections: Path, locations: Path, resident: Path, database: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The collection's file, with three days landed; apps run by the resident launcher."""
     monkeypatch.setenv("TIDEMARK_LAUNCHER", "resident")
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     for day, rows in DAYS.items():
-        folder = places / "landing" / "orders" / day
+        folder = locations / "landing" / "orders" / day
         folder.mkdir(parents=True)
         for number, row in enumerate(rows):
             (folder / f"{number}.csv").write_text(f"id,status,amount,happened_at\n{row}\n")
@@ -61,7 +61,7 @@ def run(file: Path, day: str, upper: str) -> tuple[str, dict[str, str]]:
 
 
 def head(file: Path) -> Any:
-    return place_of(file).job().log.load()
+    return location_of(file).job().log.load()
 
 
 def events() -> list[dict[str, str]]:
@@ -83,7 +83,7 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
     first = head(orders).state
     assert (first.seal, first.trace_upper) == (first.complete,) * 2
     assert [batch.rows for batch in first.trace] == [2]
-    assert all(first.is_vouched(batch) for batch in first.trace)
+    assert all(first.is_certified(batch) for batch in first.trace)
 
     # The same day again: nothing new is written, nothing is told twice.
     version = head(orders).version
@@ -113,7 +113,7 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
 
     from tidemark.jobs.quarantine import quarantine
 
-    quarantine(place_of(orders).job(), stopped.pending[0].id)
+    quarantine(location_of(orders).job(), stopped.pending[0].id)
     bad = Path(os.environ["TIDEMARK_LANDING"]) / "orders" / "2024-01-03" / "0.csv"
     bad.write_text(bad.read_text().replace("lost", "open"))
     state, tasks = run(orders, "2024-01-03", "2024-01-04")

@@ -32,30 +32,30 @@ INTERVAL = ["--lower", BOUNDS["lower"], "--upper", BOUNDS["upper"]]
 
 
 @pytest.fixture
-def declared(collections: Path) -> location.Place:
-    return location.place_of(collections / "orders.yaml")
+def declared(collections: Path) -> location.Location:
+    return location.location_of(collections / "orders.yaml")
 
 
 @pytest.fixture
-def ingested(declared: location.Place, places: Path) -> location.Place:
+def ingested(declared: location.Location, locations: Path) -> location.Location:
     """One day of two rows, ingested here and now."""
-    folder = places / "landing" / "orders" / "2024-01-01"
+    folder = locations / "landing" / "orders" / "2024-01-01"
     folder.mkdir(parents=True)
     (folder / "a.csv").write_text(
         "id,status,amount,happened_at\n1,open,1,2024-01-01T01:00:00Z\n2,paid,2,2024-01-01T02:00:00Z\n"
     )
     declared.declare()
-    argv = [*common(declared), "--landing", str(places / "landing")]
+    argv = [*common(declared), "--landing", str(locations / "landing")]
     job = declared.job()
     app.run("ingest", app.parser("ingest").parse_args(argv), lambda: gate_here.InProcess(job.store))
     return declared
 
 
-def common(of: location.Place) -> list[str]:
+def common(of: location.Location) -> list[str]:
     return ["--root", of.store_root, "--collection", of.name, *INTERVAL]
 
 
-def gate_args(of: location.Place, gate: Gate = Gate.UNSEALED) -> list[str]:
+def gate_args(of: location.Location, gate: Gate = Gate.UNSEALED) -> list[str]:
     return [*common(of), "--gate", str(gate)]
 
 
@@ -82,27 +82,27 @@ def test_groups_chain_in_a_dag_of_ones_own(collections: Path) -> None:
     assert (dag.get_task("promise.seal").retries, dag.get_task("drain.drain").retries) == (1, 5)
 
 
-def test_an_ingest_gets_the_interval_and_the_landing_of_its_run(declared: location.Place, places: Path) -> None:
+def test_an_ingest_gets_the_interval_and_the_landing_of_its_run(declared: location.Location, locations: Path) -> None:
     ingest = tidemark_dag(declared).get_task("ingest")
-    assert ingest.args_of_run({"params": BOUNDS}) == [*INTERVAL, "--landing", str(places / "landing")]
-    within = str(places / "landing" / "mended")
+    assert ingest.args_of_run({"params": BOUNDS}) == [*INTERVAL, "--landing", str(locations / "landing")]
+    within = str(locations / "landing" / "mended")
     assert ingest.args_of_run({"params": BOUNDS | {"landing": within}})[-1] == within
 
 
-def test_a_run_may_not_read_wherever_it_likes(declared: location.Place) -> None:
+def test_a_run_may_not_read_wherever_it_likes(declared: location.Location) -> None:
     for landing in ("/etc", "s3://another/bucket"):
         with pytest.raises(AirflowFailException, match=r"param landing is .*, which is not within"):
             tidemark_dag(declared).get_task("ingest").execute({"params": BOUNDS | {"landing": landing}})
 
 
-def test_a_collection_declared_in_python_is_created_by_its_ingest(declared: location.Place) -> None:
+def test_a_collection_declared_in_python_is_created_by_its_ingest(declared: location.Location) -> None:
     ingest = tidemark_dag(declared.collection).get_task("ingest")
     assert "--file" not in ingest.fixed_args
     ingest.args_of_run({"params": BOUNDS})
     assert declared.job().log.load().state.collection == declared.collection
 
 
-def test_a_run_without_an_interval_fails_and_is_not_retried(declared: location.Place) -> None:
+def test_a_run_without_an_interval_fails_and_is_not_retried(declared: location.Location) -> None:
     with pytest.raises(AirflowFailException, match="no data interval"):
         tidemark_dag(declared).get_task("seal").execute({"params": {}})
 
@@ -117,14 +117,14 @@ def test_a_run_without_an_interval_fails_and_is_not_retried(declared: location.P
 )
 @pytest.mark.parametrize("task", ["ingest", "gate_unsealed", "seal", "drain", "compact"])
 def test_an_interval_that_is_none_of_the_collection_is_refused_by_every_task(
-    declared: location.Place, task: str, lower: str, upper: str, said: str
+    declared: location.Location, task: str, lower: str, upper: str, said: str
 ) -> None:
     with pytest.raises(AirflowFailException, match=said):
         tidemark_dag(declared).get_task(task).execute({"params": {"lower": lower, "upper": upper}})
     assert declared.job().log.newest_version() == 0
 
 
-def test_events_that_complete_no_interval_skip_the_run(declared: location.Place) -> None:
+def test_events_that_complete_no_interval_skip_the_run(declared: location.Location) -> None:
     event = SimpleNamespace(extra={"lower": "2024-01-01T03:00:00Z", "upper": "2024-01-01T04:00:00Z"})
     run = {"params": {}, "triggering_asset_events": {asset_of("upstream"): [event]}}
     with pytest.raises(AirflowSkipException, match="completes no interval of orders yet"):
@@ -152,26 +152,26 @@ def test_only_what_a_retry_can_help_is_retried(error: Callable[[str], Any], retr
     assert "why" in str(failure)
 
 
-def test_a_small_gate_is_run_in_the_task_itself(ingested: location.Place) -> None:
+def test_a_small_gate_is_run_in_the_task_itself(ingested: location.Location) -> None:
     result = gate_here.gate_here(gate_args(ingested), resident=False)
     assert result is not None
     assert result["outcome"] == "applied"
     state = ingested.job().log.load().state
-    assert [state.is_vouched(batch) for batch in state.unsealed] == [True]
+    assert [state.is_certified(batch) for batch in state.unsealed] == [True]
 
 
-def test_the_warm_process_serves_what_great_expectations_must_judge(ingested: location.Place) -> None:
+def test_the_warm_process_serves_what_great_expectations_must_judge(ingested: location.Location) -> None:
     assert gate_here.gate_here(gate_args(ingested), resident=True) is None
     assert not any(ingested.job().log.load().state.certificates)
 
 
-def test_a_large_gate_is_left_to_spark(ingested: location.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_gate_is_left_to_spark(ingested: location.Location, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate_here, "ROWS_HERE", 1)
     assert gate_here.gate_here(gate_args(ingested), resident=False) is None
 
 
 @pytest.mark.parametrize("resident", [True, False])
-def test_a_gate_with_nothing_to_look_at_launches_nothing(ingested: location.Place, resident: bool) -> None:
+def test_a_gate_with_nothing_to_look_at_launches_nothing(ingested: location.Location, resident: bool) -> None:
     result = gate_here.gate_here(gate_args(ingested, Gate.TRACE), resident=resident)
     assert result is not None
     assert result["outcome"] == "nothing to do"

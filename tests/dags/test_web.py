@@ -16,7 +16,7 @@ import pytest
 
 from tests.dags.support import PROJECT
 from tidemark.airflow.links import PREFIX, DataDocsLink
-from tidemark.airflow.location import place_of
+from tidemark.airflow.location import location_of
 from tidemark.model.arrangement import Fence
 from tidemark.model.batch import ObjectRef, UnsealedBatch
 from tidemark.model.change import Attempted, Certified, Ingested, Quarantined
@@ -41,20 +41,22 @@ RUN = "manual__2024-01-01T00:00:00+00:00/../x y?&"
 
 
 @pytest.fixture
-def root(places: Path, collections: Path) -> Path:
-    """A root with the collection `orders`: one batch of 7 rows, 2 of them late, not vouched for yet."""
-    place = place_of(collections / "orders.yaml")
-    place.declare()
-    log = place.job().log
+def root(locations: Path, collections: Path) -> Path:
+    """A root with the collection `orders`: one batch of 7 rows, 2 of them late, not certified yet."""
+    location = location_of(collections / "orders.yaml")
+    location.declare()
+    log = location.job().log
     fence = Fence("ingest", Interval(parse_instant("2024-01-01"), parse_instant("2024-01-02")), "token")
-    place.job().store.create("data/x", b"x")
+    location.job().store.create("data/x", b"x")
     batch = UnsealedBatch("b" * 32, fence.interval, ObjectRef("data/x", 1, "0"), 1, 7, 700, 1, 5, 5, 5, 5)
     head = log.commit(log.load(), Attempted(fence)).head  # type: ignore[union-attr]
     log.commit(head, Ingested(fence, batch, None, rows_late_applied=2))
-    return places / "root"
+    return locations / "root"
 
 
-def kept(places: Path, *, run: str = RUN, attempt: int = 1, now: int = 1, outcome: str = "failed", **more: Any) -> None:
+def kept(
+    locations: Path, *, run: str = RUN, attempt: int = 1, now: int = 1, outcome: str = "failed", **more: Any
+) -> None:
     """A kept result of the gate, of a batch that the collection holds: a check that passed, one that did not."""
     passed = {
         **{"rule": "sorted", "severity": "critical", "batch": "b" * 32, "passed": True, "message": "", "rows": []},
@@ -69,13 +71,13 @@ def kept(places: Path, *, run: str = RUN, attempt: int = 1, now: int = 1, outcom
     document = {"collection": "orders", "gate": "unsealed", "suite": "s", "batches": ["b" * 32], "error": None}
     who = ran(f"{run}/ingest.gate_unsealed/-1/{attempt}/ffff")
     told = {**document, "results": results, **more}
-    Results(open_private(str(places / "docs"))).keep(told, who, outcome, now * 1_000_000)
+    Results(open_private(str(locations / "docs"))).keep(told, who, outcome, now * 1_000_000)
 
 
 @pytest.fixture
-def failure(places: Path) -> None:
+def failure(locations: Path) -> None:
     """The result of a gate that failed on a row with markup in it."""
-    kept(places)
+    kept(locations)
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +144,7 @@ def test_the_page_shows_where_a_collection_stands(client: Any, root: Path) -> No
     ):
         assert text in page
     assert "ingested [2024-01-01T00:00:00Z, 2024-01-02T00:00:00Z): 7 rows" in page
-    assert 'class="bar unsealed unvouched"' in page
+    assert 'class="bar unsealed uncertified"' in page
 
 
 def test_the_same_as_json(client: Any, root: Path) -> None:
@@ -171,7 +173,7 @@ def test_a_collection_of_a_newer_tidemark_says_upgrade(client: Any, root: Path) 
     assert "error" not in entries["orders"]
 
 
-def test_nothing_is_there_yet(client: Any, places: Path) -> None:
+def test_nothing_is_there_yet(client: Any, locations: Path) -> None:
     assert client.get("/collections.json").json() == []
     assert "No collection here yet" in client.get("/").text
     assert "There is no collection orders" in client.get("/collections/orders").text
@@ -185,7 +187,7 @@ def of_run(client: Any, attempt: int = 1, run: str = RUN) -> Any:
         run_id, task_id, map_index, try_number = run, "ingest.gate_unsealed", -1, attempt
 
     class Task:
-        gate, place = "unsealed", type("Place", (), {"name": "orders"})
+        gate, location = "unsealed", type("Location", (), {"name": "orders"})
 
     link = DataDocsLink().get_link(Task(), ti_key=Key())
     return client.get(link.removeprefix(PREFIX))
@@ -203,27 +205,29 @@ def test_a_gates_page_shows_rows_checks_and_the_way_out_and_no_markup_of_theirs(
     assert html.escape(RUN) in page
 
 
-def test_the_button_leads_to_the_very_run_and_try(client: Any, places: Path, root: Path) -> None:
-    kept(places, attempt=1, now=1)
-    kept(places, attempt=2, now=2, outcome="passed")
-    kept(places, run="another", now=3, outcome="nothing", results=[], batches=[])
+def test_the_button_leads_to_the_very_run_and_try(client: Any, locations: Path, root: Path) -> None:
+    kept(locations, attempt=1, now=1)
+    kept(locations, attempt=2, now=2, outcome="passed")
+    kept(locations, run="another", now=3, outcome="nothing", results=[], batches=[])
     first, second, third = of_run(client, 1).text, of_run(client, 2).text, of_run(client, 1, "another").text
     assert '<p class="bad">failed</p>' in first
     assert 'a later run of this gate <a href="?result=' in first
     assert '<p class="good">passed</p>' in second
     assert "1 check of s on 1 batch" in second
     assert "rows_out_of_order 0" in second
-    assert "had been vouched for before" in third
+    assert "had been certified before" in third
     assert "No result of try 3 of task ingest.gate_unsealed" in of_run(client, 3).text
     (other,) = set(re.findall(r'href="(\?result=0+1000000-[^"]*)"', second))
     assert '<p class="bad">failed</p>' in client.get(f"/gates/orders/unsealed{other}").text
 
 
-def test_the_page_says_what_became_of_the_batch_since(client: Any, places: Path, collections: Path, root: Path) -> None:
-    kept(places)
-    job = place_of(collections / "orders.yaml").job()
+def test_the_page_says_what_became_of_the_batch_since(
+    client: Any, locations: Path, collections: Path, root: Path
+) -> None:
+    kept(locations)
+    job = location_of(collections / "orders.yaml").job()
     log = job.log
-    assert "not vouched for, and nothing behind it runs" in of_run(client).text
+    assert "not certified, and nothing behind it runs" in of_run(client).text
     head = log.load()
     log.commit(head, Certified(Gate.UNSEALED, head.state.collection.suite(Gate.UNSEALED), ("b" * 32,), None))
     assert "passes now under the suite of today" in of_run(client).text
@@ -232,17 +236,17 @@ def test_the_page_says_what_became_of_the_batch_since(client: Any, places: Path,
     assert "mended since: it was quarantined" in of_run(client).text
 
 
-def test_a_gate_that_could_not_run_says_why(client: Any, places: Path) -> None:
-    kept(places, outcome="refused", results=[], batches=[], error=f"quality[0]: {HOSTILE}")
+def test_a_gate_that_could_not_run_says_why(client: Any, locations: Path) -> None:
+    kept(locations, outcome="refused", results=[], batches=[], error=f"quality[0]: {HOSTILE}")
     page = of_run(client).text
     assert "could not run" in page
     assert f"quality[0]: {html.escape(HOSTILE)}" in page
 
 
 @pytest.mark.parametrize("torn", ["", "{", "[]", '{"results": [5], "batches": null, "kept_at": 0}'])
-def test_what_is_left_of_a_torn_result_is_no_error(client: Any, places: Path, torn: str) -> None:
-    kept(places)
-    (file,) = (places / "docs" / "orders" / "unsealed").iterdir()
+def test_what_is_left_of_a_torn_result_is_no_error(client: Any, locations: Path, torn: str) -> None:
+    kept(locations)
+    (file,) = (locations / "docs" / "orders" / "unsealed").iterdir()
     file.write_text(torn)
     assert of_run(client).status_code == 200
 
@@ -254,8 +258,8 @@ def test_what_is_left_of_a_torn_result_is_no_error(client: Any, places: Path, to
         "result=0000000001000000-" + "0" * 32 + "-passed/../../secret",
     ],
 )
-def test_a_result_is_asked_for_by_its_name_alone(client: Any, failure: None, places: Path, query: str) -> None:
-    (places / "docs" / "orders" / "secret").write_text("no result of any gate")
+def test_a_result_is_asked_for_by_its_name_alone(client: Any, failure: None, locations: Path, query: str) -> None:
+    (locations / "docs" / "orders" / "secret").write_text("no result of any gate")
     answer = client.get(f"/gates/orders/unsealed?{query}")
     assert answer.status_code == 404
     assert "no result of any" not in answer.text
@@ -303,7 +307,7 @@ def test_errors_carry_it_too(client: Any, root: Path, path: str, status: int) ->
 
 
 def test_what_nothing_foresaw_carries_it_too_and_shows_nothing_of_it(
-    manager: Any, places: Path, monkeypatch: pytest.MonkeyPatch
+    manager: Any, locations: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fastapi.testclient import TestClient
 

@@ -83,7 +83,7 @@ class Campaign:
             (self.folder / f"{landed.name}.yaml").write_text(landed.text)
 
     def day(self, launcher: str, wanted: int) -> None:
-        """One more day of one of the collections; up to `wanted` hits."""
+        """One more day of one of the collections; up to `requested_seal` hits."""
         landed = self.chance.choice(self.collections)
         date = landed.land(self.folder / "landing")
         until = self.hits + wanted

@@ -1,7 +1,7 @@
 """The campaign over a real Airflow: any of its processes, or of the launchers', is hit while a backfill runs.
 
-Nobody helps: what died is started again by the local Airflow's keeper, tasks are tried again by its scheduler, and the
-run of every day must end in success, with the oracle's answers, and with nothing left.
+Nobody helps: what died is started again by the local Airflow's supervisor, tasks are tried again by its scheduler, and
+the run of every day must end in success, with the oracle's answers, and with nothing left.
 """
 
 from __future__ import annotations

@@ -70,12 +70,12 @@ def _role(process: psutil.Process) -> str:
 
 def _fork(process: psutil.Process, parent: psutil.Process | None, above: str) -> str:
     if parent is None or "tidemark.resident.server" in above:
-        return "nursery"
+        return "fork_server"
     oldest = sorted(parent.children(), key=lambda p: p.create_time())
     grandparent = parent.parent()
     if grandparent and "tidemark.resident.fork_server" in " ".join(grandparent.cmdline()):
         return "run"
-    return ("keeper", "second nursery", "run")[min(oldest.index(process), 2)]
+    return ("context_owner", "second fork server", "run")[min(oldest.index(process), 2)]
 
 
 def hit(

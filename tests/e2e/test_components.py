@@ -35,7 +35,7 @@ def pid_of(airflow: Airflow, component: str) -> int:
 
 
 def kill(airflow: Airflow, component: str) -> None:
-    """SIGKILL its process, and nothing else, and wait for the next one: what it has left is the keeper's affair."""
+    """SIGKILL its process, and nothing else, and wait for the next one: what it has left is the supervisor's affair."""
     killed = pid_of(airflow, component)
     os.kill(killed, signal.SIGKILL)
     airflow.until(f"{component} is started again", lambda: pid_of(airflow, component) != killed)

@@ -95,7 +95,7 @@ def everything(made: Made) -> dict[str, Any]:
         "unsealed": [(batch.rows, batch.digest) for batch in state.unsealed],
         "files": entries,
         "ingests": sorted((change.batch.rows, change.rows_late_applied) for change in ingested),
-        "vouched": all(state.is_vouched(batch) for batch in state.batches),
+        "certified": all(state.is_certified(batch) for batch in state.batches),
         "findings": verify(made.job(), data=True).findings,
     }
 

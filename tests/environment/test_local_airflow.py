@@ -64,31 +64,31 @@ def start(code: str, mark: str | None) -> subprocess.Popen[str]:
     )
 
 
-def record(home: Path, keeper: int, mark: str) -> None:
+def record(home: Path, supervisor: int, mark: str) -> None:
     home.mkdir()
-    (home / "running.json").write_text(json.dumps({"pid": keeper, "port": 8095, "instance": mark}))
+    (home / "running.json").write_text(json.dumps({"pid": supervisor, "port": 8095, "instance": mark}))
 
 
-@pytest.mark.parametrize("keeper_died", [False, True], ids=["in good order", "the keeper was killed before"])
+@pytest.mark.parametrize("supervisor_died", [False, True], ids=["in good order", "the supervisor was killed before"])
 @pytest.mark.parametrize("task_code", [ORDINARY_TASK, STUBBORN_TASK], ids=["ordinary task", "stubborn task"])
 def test_down_leaves_nothing_and_touches_nothing_else(
-    home: Path, started: list[subprocess.Popen[str]], task_code: str, keeper_died: bool
+    home: Path, started: list[subprocess.Popen[str]], task_code: str, supervisor_died: bool
 ) -> None:
-    keeper = start(COMPONENT.format(task=task_code), f"{home}#this")
+    supervisor = start(COMPONENT.format(task=task_code), f"{home}#this")
     bystander, other_instance = start(ORDINARY_TASK, None), start(ORDINARY_TASK, f"{home}#other")
-    started += [keeper, bystander, other_instance]
-    assert keeper.stdout is not None
-    task = psutil.Process(int(keeper.stdout.readline()))
-    record(home, keeper.pid, f"{home}#this")
-    if keeper_died:
-        keeper.kill()
-        keeper.wait()
+    started += [supervisor, bystander, other_instance]
+    assert supervisor.stdout is not None
+    task = psutil.Process(int(supervisor.stdout.readline()))
+    record(home, supervisor.pid, f"{home}#this")
+    if supervisor_died:
+        supervisor.kill()
+        supervisor.wait()
         assert task.is_running()
 
     done = local_airflow("down", home)
 
     assert (done.returncode, done.stderr) == (0, "Airflow is down; nothing it started is left\n")
-    keeper.wait(timeout=5)
+    supervisor.wait(timeout=5)
     assert not task.is_running() or task.status() == psutil.STATUS_ZOMBIE
     assert (bystander.poll(), other_instance.poll()) == (None, None)
     assert not (home / "running.json").exists()
@@ -117,12 +117,12 @@ def test_up_refuses_a_port_that_is_taken(home: Path) -> None:
 def test_up_refuses_a_second_instance_of_one_home_on_another_port(
     home: Path, started: list[subprocess.Popen[str]]
 ) -> None:
-    keeper = start(ORDINARY_TASK, f"{home}#this")
-    started.append(keeper)
-    record(home, keeper.pid, f"{home}#this")
+    supervisor = start(ORDINARY_TASK, f"{home}#this")
+    started.append(supervisor)
+    record(home, supervisor.pid, f"{home}#this")
     done = local_airflow("up", home, port=8195)
     assert (done.returncode, done.stderr) == (
         1,
         "already up on port 8095, asked for 8195: `make down` first\n",
     )
-    assert keeper.poll() is None
+    assert supervisor.poll() is None

@@ -13,7 +13,7 @@ from tools import reference
 
 ROOT = Path(__file__).resolve().parents[2]
 INTERNAL = {
-    "TIDEMARK_AIRFLOW_INSTANCE",  # the keeper's mark on its components
+    "TIDEMARK_AIRFLOW_INSTANCE",  # the supervisor's mark on its components
     "TIDEMARK_SCRATCH",  # a part of the resident server's mark on its processes
 }
 

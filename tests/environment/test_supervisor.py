@@ -1,4 +1,4 @@
-"""The keeper with toy components and a real PostgreSQL: what dies is started again, what stays dead is named."""
+"""The supervisor with toy components and a real PostgreSQL: what dies is started again, what stays dead is named."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-KEEPER = """
+SUPERVISOR = """
 import json, sys
-from tools import keeper
+from tools import supervisor
 keeper.COMPONENTS = {"postgres": [], **json.loads(sys.argv[1])}
 keeper.PAUSES = (0.1, 0.1, 0.1)
 keeper.LOGS.mkdir(parents=True, exist_ok=True)
@@ -54,12 +54,12 @@ def home() -> Iterator[Path]:
 
 
 @pytest.fixture
-def keepers() -> Iterator[list[subprocess.Popen[str]]]:
+def supervisors() -> Iterator[list[subprocess.Popen[str]]]:
     started: list[subprocess.Popen[str]] = []
     yield started
-    for keeper in started:
-        keeper.terminate()
-        keeper.wait(60)
+    for supervisor in started:
+        supervisor.terminate()
+        supervisor.wait(60)
 
 
 def keep(home: Path, **components: str) -> subprocess.Popen[str]:
@@ -69,7 +69,7 @@ def keep(home: Path, **components: str) -> subprocess.Popen[str]:
         "TIDEMARK_AIRFLOW_SOCKETS": str(home / "sockets"),
         "TIDEMARK_AIRFLOW_INSTANCE": f"{home}#toy",
     }
-    words = [sys.executable, "-c", KEEPER, json.dumps(commands)]
+    words = [sys.executable, "-c", SUPERVISOR, json.dumps(commands)]
     return subprocess.Popen(words, cwd=PROJECT, env=environment, stderr=subprocess.PIPE, text=True)
 
 
@@ -81,9 +81,9 @@ def eventually(what: str, fact: Callable[[], Any]) -> Any:
     return value
 
 
-def local_airflow(command: str, home: Path, keeper: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
-    """What `make down` and `make status` do, for an instance that `keeper` is or was the keeper of."""
-    record = {"pid": keeper.pid, "port": 8095, "instance": f"{home}#toy"}
+def local_airflow(command: str, home: Path, supervisor: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    """What `make down` and `make status` do, for an instance that `supervisor` is or was the supervisor of."""
+    record = {"pid": supervisor.pid, "port": 8095, "instance": f"{home}#toy"}
     (home / "running.json").write_text(json.dumps(record))
     return subprocess.run(
         [PROJECT / "tools/run", "python", PROJECT / "tools/local_airflow.py", command],
@@ -114,9 +114,9 @@ def lives(pid: int) -> bool:
 
 
 def test_a_killed_component_is_started_again_and_what_it_left_is_ended(
-    home: Path, keepers: list[subprocess.Popen[str]]
+    home: Path, supervisors: list[subprocess.Popen[str]]
 ) -> None:
-    keepers.append(keep(home, one=COMPONENT, two=COMPONENT))
+    supervisors.append(keep(home, one=COMPONENT, two=COMPONENT))
     [[first, worker]] = eventually("one is up", lambda: starts(home, "one"))
     [[other, _]] = eventually("two is up", lambda: starts(home, "two"))
     os.kill(first, signal.SIGKILL)
@@ -129,21 +129,21 @@ def test_a_killed_component_is_started_again_and_what_it_left_is_ended(
 
 
 def test_a_scheduler_that_loses_a_worker_is_started_again_however_often(
-    home: Path, keepers: list[subprocess.Popen[str]]
+    home: Path, supervisors: list[subprocess.Popen[str]]
 ) -> None:
     """The worker may have held the lock of the queue that all of them read: then no task would ever start."""
-    keepers.append(keep(home, scheduler=WITH_WORKER))
+    supervisors.append(keep(home, scheduler=WITH_WORKER))
     for count in range(1, 5):  # more often than a component may fail
         before = eventually(f"start {count}", lambda n=count: starts(home, "scheduler")[n - 1 : n])[0]
-        time.sleep(2.5)  # the keeper looks every second
+        time.sleep(2.5)  # the supervisor looks every second
         os.kill(before[1], signal.SIGKILL)
         eventually("the scheduler ended", lambda pid=before[0]: not lives(pid))
     eventually("one start more", lambda: len(starts(home, "scheduler")) == 5)
     assert told(home)["components"]["scheduler"]["last_end"].startswith("ended with the death of one of its workers at")
 
 
-def test_a_killed_database_is_started_again(home: Path, keepers: list[subprocess.Popen[str]]) -> None:
-    keepers.append(keep(home, one=COMPONENT))
+def test_a_killed_database_is_started_again(home: Path, supervisors: list[subprocess.Popen[str]]) -> None:
+    supervisors.append(keep(home, one=COMPONENT))
     eventually("one is up", lambda: starts(home, "one"))
     first = told(home)["components"]["postgres"]["pid"]
     os.kill(first, signal.SIGKILL)
@@ -151,43 +151,43 @@ def test_a_killed_database_is_started_again(home: Path, keepers: list[subprocess
 
 
 def test_one_that_stays_down_is_named_and_takes_everything_along(
-    home: Path, keepers: list[subprocess.Popen[str]]
+    home: Path, supervisors: list[subprocess.Popen[str]]
 ) -> None:
-    keeper = keep(home, one=COMPONENT, broken=BROKEN)
-    keepers.append(keeper)
-    assert keeper.wait(60) == 1
+    supervisor = keep(home, one=COMPONENT, broken=BROKEN)
+    supervisors.append(supervisor)
+    assert supervisor.wait(60) == 1
     said = told(home)["stayed_down"]
     assert said.startswith("broken stays down: ended with exit code 1 at ")
     assert said.endswith(", after 3 new starts")
     assert (home / "logs/components/broken.log").read_text().count("no such setting: colour") == 4
     assert not any(lives(pid) for pid, _ in starts(home, "one"))
     assert not psutil.pid_exists(told(home)["components"]["postgres"]["pid"])
-    status = local_airflow("status", home, keeper)
+    status = local_airflow("status", home, supervisor)
     assert status.returncode == 1
     assert f"Airflow went down: {said}\n{home}/logs/components/broken.log:\n" in status.stderr
     assert "  no such setting: colour\n" in status.stderr
 
 
-def test_down_ends_what_a_killed_keeper_has_left(home: Path, keepers: list[subprocess.Popen[str]]) -> None:
-    keeper = keep(home, one=COMPONENT)
-    keepers.append(keeper)
+def test_down_ends_what_a_killed_supervisor_has_left(home: Path, supervisors: list[subprocess.Popen[str]]) -> None:
+    supervisor = keep(home, one=COMPONENT)
+    supervisors.append(supervisor)
     [[one, worker]] = eventually("one is up", lambda: starts(home, "one"))
     postgres = told(home)["components"]["postgres"]["pid"]
-    keeper.kill()
-    keeper.wait()
+    supervisor.kill()
+    supervisor.wait()
     assert lives(postgres)
-    done = local_airflow("down", home, keeper)
+    done = local_airflow("down", home, supervisor)
     assert (done.returncode, done.stderr) == (0, "Airflow is down; nothing it started is left\n")
     assert not any(lives(pid) for pid in (one, worker, postgres))
     assert not (home / "sockets").exists()
 
 
-def test_its_end_is_everybodys_end(home: Path, keepers: list[subprocess.Popen[str]]) -> None:
-    keeper = keep(home, one=COMPONENT)
-    keepers.append(keeper)
+def test_its_end_is_everybodys_end(home: Path, supervisors: list[subprocess.Popen[str]]) -> None:
+    supervisor = keep(home, one=COMPONENT)
+    supervisors.append(supervisor)
     [[one, _]] = eventually("one is up", lambda: starts(home, "one"))
     postgres = told(home)["components"]["postgres"]["pid"]
-    keeper.terminate()
-    keeper.wait(60)
+    supervisor.terminate()
+    supervisor.wait(60)
     assert not lives(one)
     assert not psutil.pid_exists(postgres)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tidemark.resident.client import Resident
-from tidemark.resident.server_folder import PACKAGE, Place, Settings
+from tidemark.resident.server_folder import PACKAGE, ServerFolder, Settings
 
 LIGHT = Settings(first=("pyspark.sql.functions", "pyspark.sql.pandas.types", "pyarrow"), later=())
 """What the toy apps need: Great Expectations would only cost the tests time."""
@@ -29,21 +29,21 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def place() -> Iterator[Place]:
+def place() -> Iterator[ServerFolder]:
     base = Path(tempfile.mkdtemp(prefix="tm-"))
-    yield Place(base / "r.sock")
-    Resident(LIGHT, Place(base / "r.sock")).stop(now=True)
+    yield ServerFolder(base / "r.sock")
+    Resident(LIGHT, ServerFolder(base / "r.sock")).stop(now=True)
     shutil.rmtree(base, ignore_errors=True)  # what was killed may still be tidying up
 
 
 @pytest.fixture
-def resident(place: Place) -> Resident:
+def resident(place: ServerFolder) -> Resident:
     """A client of the folder's server."""
     return Resident(LIGHT, place)
 
 
 @pytest.fixture
-def on_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Place) -> Any:
+def on_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: ServerFolder) -> Any:
     """The environment of a worker: a connection, a project folder with the zip, Spark's programs on the path."""
     zipped = tmp_path / "tidemark.zip"
     with zipfile.ZipFile(zipped, "w") as archive:
@@ -59,6 +59,6 @@ def on_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Place) ->
     }.items():
         monkeypatch.setenv(name, value)
     # The operator's own place and settings, but those of the folder's server.
-    monkeypatch.setattr(Place, "default", classmethod(lambda cls, environ: place))
+    monkeypatch.setattr(ServerFolder, "default", classmethod(lambda cls, environ: place))
     monkeypatch.setattr(Settings, "from_environ", classmethod(lambda cls, environ, *, master: LIGHT))
     return tmp_path

@@ -22,7 +22,7 @@ from tidemark.airflow.submit_hook import kill_tree
 from tidemark.errors import InvalidUsage
 from tidemark.resident.client import Resident
 from tidemark.resident.protocol import MAX_PACKET, MAX_REQUEST, ambient, is_trusted, pair, peer
-from tidemark.resident.server_folder import PACKAGE, Place, Settings, fingerprint
+from tidemark.resident.server_folder import PACKAGE, ServerFolder, Settings, fingerprint
 
 pytestmark = pytest.mark.pure
 
@@ -84,27 +84,27 @@ class TestPlace:
         shared = tmp_path / "shared"
         shared.mkdir(mode=0o755)
         with pytest.raises(InvalidUsage, match="mode 755"):
-            Place(shared / "r.sock").prepare()
+            ServerFolder(shared / "r.sock").prepare()
 
     def test_a_link_in_place_of_the_folder_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "mine").mkdir(mode=0o700)
         (tmp_path / "link").symlink_to(tmp_path / "mine")
         with pytest.raises(InvalidUsage, match="must be a folder"):
-            Place(tmp_path / "link" / "r.sock").prepare()
+            ServerFolder(tmp_path / "link" / "r.sock").prepare()
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
     def test_a_folder_of_another_user_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "d").mkdir(mode=0o700)
         os.chown(tmp_path / "d", 65534, 65534)
         with pytest.raises(InvalidUsage, match="user 65534"):
-            Place(tmp_path / "d" / "r.sock").prepare()
+            ServerFolder(tmp_path / "d" / "r.sock").prepare()
 
     def test_a_path_too_long_for_a_socket_is_refused_before_anything_else(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidUsage, match=r"bytes, 107 are possible: set TIDEMARK_RESIDENT_DIR"):
-            Place(tmp_path / ("x" * 100) / "r.sock")
+            ServerFolder(tmp_path / ("x" * 100) / "r.sock")
 
     def test_it_has_one_owner(self, tmp_path: Path) -> None:
-        place = Place(tmp_path / "r.sock")
+        place = ServerFolder(tmp_path / "r.sock")
         first = place.own()
         assert first is not None
         assert place.own() is None
@@ -114,8 +114,8 @@ class TestPlace:
         os.close(again)
 
     def test_the_default_is_private_to_the_user(self) -> None:
-        assert Place.default({"TIDEMARK_RESIDENT_DIR": "/run/x"}).socket.parent == Path("/run/x")
-        assert str(os.geteuid()) in Place.default({}).socket.parent.name
+        assert ServerFolder.default({"TIDEMARK_RESIDENT_DIR": "/run/x"}).socket.parent == Path("/run/x")
+        assert str(os.geteuid()) in ServerFolder.default({}).socket.parent.name
 
 
 class TestFingerprint:
@@ -196,7 +196,7 @@ class TestProtocol:
 
     def test_so_is_a_request_the_server_would_have_to_pass_on(self, folder: Path) -> None:
         with pytest.raises(InvalidUsage, match="shorten them"):
-            Resident(LIGHT, Place(folder / "r.sock")).run(Path(__file__), ["x" * MAX_REQUEST], cwd=folder)
+            Resident(LIGHT, ServerFolder(folder / "r.sock")).run(Path(__file__), ["x" * MAX_REQUEST], cwd=folder)
 
     def test_the_environment_is_an_allow_list(self) -> None:
         given = {
@@ -210,7 +210,7 @@ class TestProtocol:
 
 
 def test_a_server_of_another_user_is_not_talked_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(folder / "r.sock")
+    place = ServerFolder(folder / "r.sock")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(place.socket))
         listener.listen()

@@ -20,7 +20,7 @@ from tidemark.airflow.app_operator import AppOperator
 from tidemark.resident.client import Resident
 from tidemark.resident.confined import private_conf, private_environment, shown, write_properties
 from tidemark.resident.scratch import MARK, Scratch, sweep
-from tidemark.resident.server_folder import Place, Settings
+from tidemark.resident.server_folder import ServerFolder, Settings
 
 SECRET = "do-not-show-3f9a"
 
@@ -59,7 +59,9 @@ def belongs(path: str, pids: set[int]) -> bool:
 
 @pytest.mark.spark
 class TestResident:
-    def test_it_listens_on_the_loopback_interface_and_is_authenticated(self, resident: Resident, place: Place) -> None:
+    def test_it_listens_on_the_loopback_interface_and_is_authenticated(
+        self, resident: Resident, place: ServerFolder
+    ) -> None:
         found = facts(resident)
         tree = [server_of(place), *server_of(place).children(recursive=True)]
         addresses = listening(tree)
@@ -73,7 +75,7 @@ class TestResident:
         assert json.loads(lines[-1]) == {"step": "stranger", "without": False, "with": True}
 
     def test_no_setting_is_in_a_command_line(self, folder: Path) -> None:
-        place = Place(folder / "r.sock")
+        place = ServerFolder(folder / "r.sock")
         settings = dataclasses.replace(
             LIGHT, conf={"spark.hadoop.fs.s3a.secret.key": SECRET, "spark.x": 'a "b" \\ ü=:'}
         )
@@ -100,7 +102,9 @@ class TestResident:
         assert resident.stop(now=True)
         eventually("nothing is left of it", lambda: not folder.exists())
 
-    def test_temporary_files_are_below_its_folder_and_go_with_the_run(self, resident: Resident, place: Place) -> None:
+    def test_temporary_files_are_below_its_folder_and_go_with_the_run(
+        self, resident: Resident, place: ServerFolder
+    ) -> None:
         found = facts(resident)
         run_folder = Path(found["temporary"])
         assert place.scratch in run_folder.parents
@@ -114,7 +118,7 @@ class TestResident:
 
 @pytest.mark.spark
 class TestSubmit:
-    def test_a_local_one_is_private_and_leaves_nothing(self, on_airflow: Path, place: Place) -> None:
+    def test_a_local_one_is_private_and_leaves_nothing(self, on_airflow: Path, place: ServerFolder) -> None:
         place.prepare()
         before = temporary()
         task = AppOperator(

@@ -22,7 +22,7 @@ from tests.launch.conftest import LIGHT
 from tests.launch.support import APPS, environment_of, eventually, is_dead, never_commits, started, toy
 from tidemark.errors import InvalidUsage
 from tidemark.resident.client import Ended, Resident, ResidentLost
-from tidemark.resident.server_folder import PACKAGE, Place
+from tidemark.resident.server_folder import PACKAGE, ServerFolder
 
 pytestmark = pytest.mark.spark
 OTHER = dataclasses.replace(LIGHT, conf={"spark.sql.shuffle.partitions": "7"})
@@ -62,7 +62,7 @@ def lingering(resident: Resident, folder: Path, *flags: str) -> Iterator[tuple[i
         thread.join(30)
 
 
-def server_of(place: Place) -> psutil.Process:
+def server_of(place: ServerFolder) -> psutil.Process:
     status = Resident(LIGHT, place).status()
     assert status is not None
     return psutil.Process(status["pid"])
@@ -114,7 +114,7 @@ def test_exit_code_and_lines_come_as_the_app_gave_them(resident: Resident) -> No
     assert "noise on stderr" in err
 
 
-def test_two_clients_are_served_at_once(resident: Resident, place: Place, folder: Path) -> None:
+def test_two_clients_are_served_at_once(resident: Resident, place: ServerFolder, folder: Path) -> None:
     with lingering(resident, folder) as (pid, end):
         assert facts(Resident(LIGHT, place))["pid"] != pid
         assert not is_dead(pid)
@@ -124,7 +124,7 @@ def test_two_clients_are_served_at_once(resident: Resident, place: Place, folder
     assert (folder / "committed").exists()
 
 
-def test_socket_and_folder_are_private(resident: Resident, place: Place) -> None:
+def test_socket_and_folder_are_private(resident: Resident, place: ServerFolder) -> None:
     resident.start()
     assert stat.S_IMODE(place.socket.stat().st_mode) == 0o600
     assert stat.S_IMODE(place.socket.parent.stat().st_mode) == 0o700
@@ -136,7 +136,9 @@ def test_socket_and_folder_are_private(resident: Resident, place: Place) -> None
         place.socket.parent.chmod(0o700)
 
 
-def test_a_killed_client_takes_its_app_and_its_jobs_along(resident: Resident, place: Place, folder: Path) -> None:
+def test_a_killed_client_takes_its_app_and_its_jobs_along(
+    resident: Resident, place: ServerFolder, folder: Path
+) -> None:
     resident.start()
     script = (
         "from pathlib import Path; from tests.launch.conftest import LIGHT;"
@@ -154,14 +156,16 @@ def test_a_killed_client_takes_its_app_and_its_jobs_along(resident: Resident, pl
     eventually("its jobs are cancelled", lambda: not facts(resident)["active"], within=5)
 
 
-def test_a_cancelled_run_is_dead(resident: Resident, place: Place, folder: Path) -> None:
+def test_a_cancelled_run_is_dead(resident: Resident, place: ServerFolder, folder: Path) -> None:
     with lingering(resident, folder) as (pid, end):
         resident.cancel()
         never_commits(folder, pid, within=3)
         assert "cancelled" in str(eventually("the client returns", lambda: end)[0])
 
 
-def test_a_killed_child_is_reported_and_its_jobs_are_cancelled(resident: Resident, place: Place, folder: Path) -> None:
+def test_a_killed_child_is_reported_and_its_jobs_are_cancelled(
+    resident: Resident, place: ServerFolder, folder: Path
+) -> None:
     with lingering(resident, folder, "--job") as (pid, end):
         os.kill(pid, signal.SIGKILL)
         assert eventually("the client learns of it", lambda: end, within=3) == [Ended(0, signal.SIGKILL)]
@@ -169,7 +173,9 @@ def test_a_killed_child_is_reported_and_its_jobs_are_cancelled(resident: Residen
     assert not (folder / "committed").exists()
 
 
-def test_another_fingerprint_waits_for_nobody_and_ends_nobody(resident: Resident, place: Place, folder: Path) -> None:
+def test_another_fingerprint_waits_for_nobody_and_ends_nobody(
+    resident: Resident, place: ServerFolder, folder: Path
+) -> None:
     resident.start()
     old = server_of(place)
     with lingering(resident, folder) as (pid, end):
@@ -182,7 +188,7 @@ def test_another_fingerprint_waits_for_nobody_and_ends_nobody(resident: Resident
     eventually("the retired server ends", lambda: is_dead(old.pid), within=20)
 
 
-def test_a_killed_server_takes_everything_along_and_is_replaced(place: Place, folder: Path) -> None:
+def test_a_killed_server_takes_everything_along_and_is_replaced(place: ServerFolder, folder: Path) -> None:
     with lingering(Resident(OTHER, place), folder) as (pid, end):
         server = server_of(place)
         jvm = jvm_of(server)
@@ -197,7 +203,7 @@ def test_a_killed_server_takes_everything_along_and_is_replaced(place: Place, fo
     assert len(list(place.scratch.iterdir())) == 1, "what the killed server left is still there"
 
 
-def test_a_dead_jvm_ends_the_server_and_the_run(resident: Resident, place: Place, folder: Path) -> None:
+def test_a_dead_jvm_ends_the_server_and_the_run(resident: Resident, place: ServerFolder, folder: Path) -> None:
     with lingering(resident, folder) as (pid, end):
         server = server_of(place)
         jvm_of(server).kill()
@@ -207,7 +213,7 @@ def test_a_dead_jvm_ends_the_server_and_the_run(resident: Resident, place: Place
         eventually("the server ends", lambda: is_dead(server.pid), within=15)
 
 
-def test_a_hung_server_is_replaced(place: Place) -> None:
+def test_a_hung_server_is_replaced(place: ServerFolder) -> None:
     Resident(LIGHT, place).start()
     hung = server_of(place)
     hung.suspend()
@@ -217,7 +223,7 @@ def test_a_hung_server_is_replaced(place: Place) -> None:
 
 
 def test_only_one_server_starts_however_many_ask(folder: Path) -> None:
-    place = Place(folder / "r.sock")
+    place = ServerFolder(folder / "r.sock")
     pids: list[int] = []
     threads = [threading.Thread(target=lambda: pids.append(Resident(LIGHT, place).start()["pid"])) for _ in range(4)]
     for thread in threads:
@@ -231,7 +237,7 @@ def test_only_one_server_starts_however_many_ask(folder: Path) -> None:
 
 
 def test_an_idle_server_ends(folder: Path) -> None:
-    place = Place(folder / "r.sock")
+    place = ServerFolder(folder / "r.sock")
     pid = Resident(dataclasses.replace(LIGHT, idle_s=0.5), place).start()["pid"]
     assert "AIRFLOW_HOME" not in environment_of(pid)
     eventually("it ends", lambda: is_dead(pid), within=30)

@@ -21,43 +21,49 @@ from tests.launch.support import context, eventually, is_dead, never_commits, st
 from tests.launch.test_resident import facts, jvm_of, lingering, run, server_of
 from tidemark.airflow.app_operator import AppOperator
 from tidemark.resident.client import Ended, Resident, ResidentLost
-from tidemark.resident.server_folder import Place
+from tidemark.resident.server_folder import ServerFolder
 from tidemark.resident.watch import OwnTime, Stopped
 
 IMPATIENT = dataclasses.replace(LIGHT, later=("json",), patience_s=5)
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Place]:
+def place() -> Iterator[ServerFolder]:
     base = Path(tempfile.mkdtemp(prefix="tm-"))
-    yield Place(base / "r.sock")
-    Resident(IMPATIENT, Place(base / "r.sock")).stop(now=True)
+    yield ServerFolder(base / "r.sock")
+    Resident(IMPATIENT, ServerFolder(base / "r.sock")).stop(now=True)
     shutil.rmtree(base, ignore_errors=True)
 
 
 @pytest.fixture
-def resident(place: Place) -> Resident:
-    """A client of a server that soon loses its patience, and has grown its second nursery."""
+def resident(place: ServerFolder) -> Resident:
+    """A client of a server that soon loses its patience, and has grown its second fork server."""
     client = Resident(IMPATIENT, place)
     client.start()
     eventually(
-        "both nurseries are ready", lambda: "json" in (client.status() or {"imported": ()})["imported"], within=90
+        "both fork servers are ready", lambda: "json" in (client.status() or {"imported": ()})["imported"], within=90
     )
     return client
 
 
-def helpers(place: Place) -> dict[str, psutil.Process]:
+def helpers(place: ServerFolder) -> dict[str, psutil.Process]:
     """The server's processes by role."""
     server = server_of(place)
-    nursery = next(p for p in server.children() if p.name() != "java")
-    keeper, second = sorted(nursery.children(), key=lambda p: p.create_time())[:2]
-    return {"server": server, "jvm": jvm_of(server), "nursery": nursery, "keeper": keeper, "second nursery": second}
+    fork_server = next(p for p in server.children() if p.name() != "java")
+    context_owner, second = sorted(fork_server.children(), key=lambda p: p.create_time())[:2]
+    return {
+        "server": server,
+        "jvm": jvm_of(server),
+        "fork_server": fork_server,
+        "context_owner": context_owner,
+        "second fork server": second,
+    }
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("role", ["server", "jvm", "nursery", "keeper", "second nursery"])
+@pytest.mark.parametrize("role", ["server", "jvm", "fork_server", "context_owner", "second fork server"])
 def test_a_stopped_helper_ends_the_run_and_is_replaced(
-    resident: Resident, place: Place, folder: Path, role: str
+    resident: Resident, place: ServerFolder, folder: Path, role: str
 ) -> None:
     with lingering(resident, folder) as (pid, end):
         before = helpers(place)
@@ -66,13 +72,13 @@ def test_a_stopped_helper_ends_the_run_and_is_replaced(
         assert isinstance(lost, ResidentLost) or lost == Ended(0, signal.SIGKILL)
         never_commits(folder, pid, within=5)
         eventually("the stopped one is dead", lambda: is_dead(before[role].pid), within=10)
-        if role != "second nursery":
+        if role != "second fork server":
             eventually("so are all others", lambda: all(is_dead(p.pid) for p in before.values()), within=20)
     assert facts(Resident(IMPATIENT, place))["pid"]
 
 
 @pytest.mark.spark
-def test_a_stopped_run_ends_alone(resident: Resident, place: Place, folder: Path) -> None:
+def test_a_stopped_run_ends_alone(resident: Resident, place: ServerFolder, folder: Path) -> None:
     server = server_of(place)
     with lingering(resident, folder) as (pid, end):
         psutil.Process(pid).suspend()
@@ -80,12 +86,12 @@ def test_a_stopped_run_ends_alone(resident: Resident, place: Place, folder: Path
         never_commits(folder, pid, within=5)
     assert facts(resident)["pid"]
     assert not is_dead(server.pid)
-    nursery = helpers(place)["nursery"]
-    eventually("nobody is left unburied", lambda: not [p for p in nursery.children(True) if is_dead(p.pid)])
+    fork_server = helpers(place)["fork_server"]
+    eventually("nobody is left unburied", lambda: not [p for p in fork_server.children(True) if is_dead(p.pid)])
 
 
 @pytest.mark.spark
-def test_a_run_of_a_stopped_worker_fails(resident: Resident, place: Place) -> None:
+def test_a_run_of_a_stopped_worker_fails(resident: Resident, place: ServerFolder) -> None:
     run(resident, "arrow")  # from now on there are workers, which Spark keeps
     workers = helpers(place)["jvm"].children(recursive=True)
     for worker in workers:
@@ -97,7 +103,7 @@ def test_a_run_of_a_stopped_worker_fails(resident: Resident, place: Place) -> No
 
 
 @pytest.mark.spark
-def test_a_spark_without_its_executor_is_replaced(resident: Resident, place: Place) -> None:
+def test_a_spark_without_its_executor_is_replaced(resident: Resident, place: ServerFolder) -> None:
     server = server_of(place)
     run(resident, "stop_executor")
     eventually("the server gives up", lambda: is_dead(server.pid), within=30)

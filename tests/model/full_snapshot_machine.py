@@ -1,7 +1,7 @@
-"""The state machine over a collection of full dumps: the same jobs, races and crashes, another kind of source.
+"""The state machine over a collection of full snapshots: the same jobs, races and crashes, another kind of source.
 
-A day's files are one dump. What is refused here is refused for ever, so a day is not landed in again once it was read,
-but for a dump in quarantine, whose files are free.
+A day's files are one full snapshot. What is refused here is refused for ever, so a day is not landed in again once it
+was read, but for a full snapshot in quarantine, whose files are free.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from tidemark.model.collection import Envelope
 from tidemark.storage.memory import MemoryStore
 
 
-class DumpOracle(Oracle):
-    """What each dump said, by its time."""
+class FullSnapshotOracle(Oracle):
+    """What each full snapshot said, by its time."""
 
     def __init__(self) -> None:
         super().__init__(keyed=False, two_times=False)
         self.allow("discard", None)
-        self.dumps: dict[int, Counter] = {}
+        self.snapshots: dict[int, Counter] = {}
 
     def as_of(self, time: int, event_time: int) -> Counter:
-        known = [at for at in self.dumps if at <= min(time, event_time)]
-        return self.dumps[max(known)] if known else Counter()
+        known = [at for at in self.snapshots if at <= min(time, event_time)]
+        return self.snapshots[max(known)] if known else Counter()
 
     def changes(self, after: int, upto: int) -> Counter:
         found: Counter = Counter()
-        times = sorted({self.forward(at) for at in self.dumps if after < at <= upto})
+        times = sorted({self.forward(at) for at in self.snapshots if after < at <= upto})
         for before, at in pairwise([after, *times]):
             then, now = self.as_of(before, before), self.as_of(at, at)
             for key, value in {*then, *now}:
@@ -53,7 +53,7 @@ class DumpOracle(Oracle):
         return Counter({at: n for at, n in found.items() if n})
 
 
-class DumpMachine(Machine):
+class FullSnapshotMachine(Machine):
     late_rows = late_rows_wait = redefine_lateness = None
 
     @initialize(
@@ -69,7 +69,7 @@ class DumpMachine(Machine):
         )
         self.world = World(Path(self.folder.name), declared, MemoryStore())
         self.world.store = FaultyStore(self.world.truth)
-        self.oracle = DumpOracle()
+        self.oracle = FullSnapshotOracle()
         self.said: dict[str, tuple[int, Counter]] = {}
         for landed in past:
             self.quiet_day(landed)
@@ -83,7 +83,7 @@ class DumpMachine(Machine):
 
     @rule(landed=files, days=st.permutations([0, 1, 2]))
     def days_out_of_order(self, landed, days):
-        """Dumps are read in any order, and drained together."""
+        """Full snapshots are read in any order, and drained together."""
         first = self.day(0)
         for day in days:
             self.land(first + day, landed if day == 1 else [landed[0]] if landed else [[]])
@@ -94,43 +94,43 @@ class DumpMachine(Machine):
     @rule(newest=st.booleans(), sealed=st.booleans(), mended=st.none() | rows, landed=files)
     def quarantine(self, newest, sealed, mended, landed):
         state = self.world.state
-        if not state.pending_dumps:
+        if not state.pending_snapshots:
             self.land(self.day(0), landed)
             self.run_ingest(self.day(0))
             state = self.world.state
         if sealed:
             self.seal(-1)
             state = self.world.state
-        if state.pending_dumps:
-            dump = state.pending_dumps[-1 if newest else 0]
-            if dump.time < state.seal:
-                reached("sealed dump quarantined")
-            if not dump.rows:
-                reached("empty dump quarantined")
-            self.run(lambda job: quarantine(job, dump.batch))
+        if state.pending_snapshots:
+            snapshot = state.pending_snapshots[-1 if newest else 0]
+            if snapshot.time < state.seal:
+                reached("sealed full snapshot quarantined")
+            if not snapshot.rows:
+                reached("empty full snapshot quarantined")
+            self.run(lambda job: quarantine(job, snapshot.batch))
             if newest:
                 self.lead_out(mended)
 
     @rule(mended=st.none() | rows)
     def lead_out(self, mended):
-        held = [dump for dump in self.world.state.dumps if dump.quarantined]
+        held = [snapshot for snapshot in self.world.state.snapshots if snapshot.quarantined]
         if not held:
             return
-        dump = held[0]
-        day = dump.interval.lower // DAY
+        snapshot = held[0]
+        day = snapshot.interval.lower // DAY
         if mended is None:
-            if any(self.files[name] != content for name, content in self.read[dump.batch].items()):
+            if any(self.files[name] != content for name, content in self.read[snapshot.batch].items()):
                 return
             try:
-                self.run(lambda job: release(job, dump.batch))
-                reached("dump released")
+                self.run(lambda job: release(job, snapshot.batch))
+                reached("full snapshot released")
             except InvalidUsage:
                 event("release refused")
             return
         freed = [name for name in self.files_of(day) if not self.owner.get(name)]
-        if freed and dump.time >= self.world.state.seal:
+        if freed and snapshot.time >= self.world.state.seal:
             self.write(freed[0], day, mended)
-            reached("mended dump")
+            reached("mended full snapshot")
         self.run_ingest(day)
 
     # Behind the rules.
@@ -148,51 +148,53 @@ class DumpMachine(Machine):
         if self.comes_too_late(day):
             self.run_ingest(day)
             return None
-        # A file more would still be there, and be refused for ever, if the dump were put back meanwhile.
-        out = any(dump.quarantined and dump.interval.lower == day * DAY for dump in self.world.state.dumps)
+        # A file more would still be there, and be refused for ever, if the full snapshot were put back meanwhile.
+        out = any(
+            snapshot.quarantined and snapshot.interval.lower == day * DAY for snapshot in self.world.state.snapshots
+        )
         return super().start_work(step, day, [] if out else landed, first=first)
 
     def run_ingest(self, day: int) -> dict[str, Any]:
-        """A dump whose time is sealed by now is refused, and waits for nothing."""
+        """A full snapshot whose time is sealed by now is refused, and waits for nothing."""
         if self.comes_too_late(day):
             with pytest.raises(InvalidUsage, match="which the seal"):
                 self.run(lambda job: ingest(job, interval(day), landing_root=self.folder.name))
             self.observe()
-            reached("late dump refused")
+            reached("late full snapshot refused")
             return {"outcome": "nothing to do"}
         return super().run_ingest(day)
 
     def tell(self, change: Change, before: Any) -> None:
         if isinstance(change, Quarantined):
-            self.oracle.dumps.pop(self.said[change.batch][0])
+            self.oracle.snapshots.pop(self.said[change.batch][0])
         elif isinstance(change, Released):
             time, content = self.said[change.batch]
-            assert time not in self.oracle.dumps
-            self.oracle.dumps[time] = content
+            assert time not in self.oracle.snapshots
+            self.oracle.snapshots[time] = content
         elif isinstance(change, Drained):
-            drained = [d for d in before.pending_dumps if d.time < change.batch.description.upper]
+            drained = [d for d in before.pending_snapshots if d.time < change.batch.description.upper]
             if len(drained) > 1:
-                reached("several dumps drained at once")
+                reached("several full snapshots drained at once")
             if any(not d.rows for d in drained):
-                reached("empty dump drained")
+                reached("empty full snapshot drained")
             if drained and not change.batch.rows:
-                reached("unchanged dump writes nothing")
+                reached("unchanged full snapshot writes nothing")
         super().tell(change, before)
 
     def tell_ingested(self, change: Ingested, before: Any) -> None:
         names = self.named(change.sources)
         assert sorted(names) == sorted(name for name in names if not self.owner.get(name)), "counted twice"
         assert (change.rows_late_applied, change.rows_late_discarded) == (0, 0)
-        assert (change.dump is None) == (not names)
-        if change.dump is None:
+        assert (change.snapshot is None) == (not names)
+        if change.snapshot is None:
             return
         came = [row for name in names for row in self.files[name]]
-        batch, time = change.dump.batch, change.fence.interval.upper - 1
-        assert change.dump.rows == len(came)
-        assert time not in self.oracle.dumps, "two dumps of one time"
+        batch, time = change.snapshot.batch, change.fence.interval.upper - 1
+        assert change.snapshot.rows == len(came)
+        assert time not in self.oracle.snapshots, "two full snapshots of one time"
         for name in names:
             self.owner[name] = batch
         self.accepted[batch] = []
         self.read[batch] = {name: self.files[name] for name in names}
         self.said[batch] = time, Counter((row.key, row.value) for row in came)
-        self.oracle.dumps[time] = self.said[batch][1]
+        self.oracle.snapshots[time] = self.said[batch][1]

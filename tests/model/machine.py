@@ -34,7 +34,7 @@ from model.keeping import Keeping, budgets, policies
 from model.oracle import Oracle, Row
 from support.faulty import Fault, FaultyStore
 from support.relanded import relanded
-from support.world import DAY, World, collection, interval, vouch
+from support.world import DAY, World, certify, collection, interval
 from tidemark.arrow.read import as_of, changes
 from tidemark.errors import Fenced, InvalidUsage
 from tidemark.jobs.compact import compact
@@ -149,7 +149,7 @@ class Machine(Keeping):
         self.revived: dict[str, dict[str, list[Row]]] = {}
         self.as_now = False
         self.seen = 1
-        self.wanted = 0
+        self.requested_seal = 0
         self.checked: set[str] = set()
 
     @initialize(
@@ -242,18 +242,18 @@ class Machine(Keeping):
 
     @rule(gate=st.sampled_from(list(Gate)))
     def gate(self, gate):
-        self.run(lambda job: vouch(job, gate))
+        self.run(lambda job: certify(job, gate))
 
     @rule(ahead=st.sampled_from([-1, -1, 0, 1, -3]))
     def seal(self, ahead):
         day = self.day(ahead)
         before = self.world.state
         self.run(lambda job: seal(job, interval(day)))
-        self.wanted = max(self.wanted, (day + 1) * DAY)
+        self.requested_seal = max(self.requested_seal, (day + 1) * DAY)
         ingested = {at for member in self.world.state.ingested for at in range(member.lower, member.upper)}
         complete = next(at for at in range(10**6) if at not in ingested)
         grace = before.collection.landed.grace
-        assert self.oracle.seal == max(before.seal, min(self.wanted, complete) - grace)
+        assert self.oracle.seal == max(before.seal, min(self.requested_seal, complete) - grace)
 
     @rule(day=runs)
     def drain(self, day):
@@ -309,7 +309,7 @@ class Machine(Keeping):
     @rule(late=lateness)
     def redefine_lateness(self, late):
         head = self.world.head
-        if head.state.forgotten and late.reach > head.state.collection.landed.late.reach:
+        if head.state.forgotten_below and late.reach > head.state.collection.landed.late.reach:
             reached("more lateness than is remembered")
         self.world.log().commit(head, Redefined(relanded(head.state.collection, late=late)))
         self.observe()
@@ -332,7 +332,7 @@ class Machine(Keeping):
         head = self.world.head
         quality = json.dumps({"row_count": len(head.state.collection.quality), "version": head.version})
         declared = replace(head.state.collection, quality=(quality,))
-        if any(not b.first_time < head.state.trace_upper and head.state.is_vouched(b) for b in head.state.pending):
+        if any(not b.first_time < head.state.trace_upper and head.state.is_certified(b) for b in head.state.pending):
             reached("certificates lapse")
         self.world.log().commit(head, Redefined(declared))
         self.observe()
@@ -590,7 +590,7 @@ class Machine(Keeping):
         oracle, batch = self.oracle, change.batch.id
         entries = {entry.path: entry for entry in ledger.entries(self.world.truth, before.ledger)}
         named = {path_hash(late_identity(entry.late)): entry for entry in entries.values() if entry.late}
-        merged = max(min(before.since, before.seal), before.forgotten)
+        merged = max(min(before.since, before.seal), before.forgotten_below)
         taken: dict[str, list[Row]] = {}
         self.accepted[batch], self.read[batch], moved = [], {}, 0
         for source in change.sources:
@@ -617,7 +617,7 @@ class Machine(Keeping):
             self.tell_replayed(change, before)
             return
         oracle = self.oracle
-        oracle.forgotten = before.forgotten
+        oracle.forgotten_below = before.forgotten_below
         names = self.named(change.sources)
         assert len(names) == len(change.sources)
         for name in names:

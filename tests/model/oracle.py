@@ -21,14 +21,15 @@ class Row(NamedTuple):
 class Oracle:
     """The rows accepted and the seal.
 
-    Late rows from below `since`, or below what the collection has `forgotten`, do not count. Where they apply at all,
+    Late rows from below `since`, or below what the collection has `forgotten_below`, do not count. Where they apply at
+    all,
     `reach` is how far below the seal (None: however far). Where late rows `move` they happen at the seal, all of them.
     Without `two_times` the source tells one time only, which a late row loses.
     """
 
     def __init__(self, *, keyed: bool, two_times: bool) -> None:
         self.keyed, self.two_times = keyed, two_times
-        self.seal = self.since = self.forgotten = 0
+        self.seal = self.since = self.forgotten_below = 0
         self.rungs: tuple[tuple[int, int], ...] = ()
         self.rows: list[Row] = []
 
@@ -40,7 +41,7 @@ class Oracle:
         late = [r for r in rows if r.event_time < self.seal and self.applies_late]
         kept = [r for r in late if self.reach is None or self.seal - r.event_time <= self.reach]
         on_time = [r for r in rows if r.event_time >= self.seal]
-        judged = [r._replace(time=self.seal) for r in kept if r.event_time >= max(self.since, self.forgotten)]
+        judged = [r._replace(time=self.seal) for r in kept if r.event_time >= max(self.since, self.forgotten_below)]
         if self.moves:
             judged = [r._replace(time=self.seal, event_time=self.seal) for r in rows if r.event_time < self.seal]
         judged += [r._replace(time=max(r.time, self.seal)) for r in on_time]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from support.stores import Contents
-from support.world import World, collection, interval, vouch
+from support.world import World, certify, collection, interval
 from tidemark.arrow.read import as_of, changes
 from tidemark.jobs.compact import compact
 from tidemark.jobs.drain import drain
@@ -53,15 +53,15 @@ def steps(folder: Path, days: int = len(DAYS)) -> Iterator[Step]:
 
     for day in range(days):
         yield ingested(day)
-        yield lambda job: vouch(job, Gate.UNSEALED)
+        yield lambda job: certify(job, Gate.UNSEALED)
         if day == 1:
             yield lambda job: quarantine(job, job.log.load().state.pending[-1].id) if _is_in(job) else None
             yield lambda job: release(job, job.log.load().state.quarantined[-1].id) if not _is_in(job) else None
-            yield lambda job: vouch(job, Gate.UNSEALED)
+            yield lambda job: certify(job, Gate.UNSEALED)
         yield lambda job, day=day: seal(job, interval(day))
-        yield lambda job: vouch(job, Gate.FRONTIER)
+        yield lambda job: certify(job, Gate.FRONTIER)
         yield lambda job, day=day: drain(job, interval(day))
-        yield lambda job: vouch(job, Gate.TRACE)
+        yield lambda job: certify(job, Gate.TRACE)
         yield lambda job, day=day: compact(job, interval(day))
     yield ingested(0)
 

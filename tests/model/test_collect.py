@@ -13,7 +13,7 @@ import pytest
 from model.script import answers, row, steps
 from model.script import world as world_of_days
 from support.faulty import Clock, Died, Fault, FaultyStore, InterruptedStore, WrappedStore
-from support.world import World, collection, interval, vouch
+from support.world import World, certify, collection, interval
 from tidemark.errors import CommitUnknown, Contention, Corruption, InvalidUsage
 from tidemark.jobs.collect import AT_ONCE, GRACES, SECOND, Report, collect
 from tidemark.jobs.compact import compact
@@ -29,7 +29,7 @@ from tidemark.plan.collect import Why
 from tidemark.storage import plans
 from tidemark.storage.log import CHECKPOINT_EVERY, Committed
 from tidemark.storage.memory import MemoryStore
-from tidemark.storage.references import Named
+from tidemark.storage.references import References
 from tidemark.storage.store import AlreadyExists, Indeterminate, Unavailable
 from tidemark.storage.verify import verify_history, verify_objects
 from tidemark.storage.versions import key_of
@@ -62,7 +62,7 @@ def keys(world: World, prefix: str = "") -> set[str]:
 
 def named(world: World) -> set[str]:
     """What the retained versions name."""
-    log, found = world.log(), Named(world.truth)
+    log, found = world.log(), References(world.truth)
     oldest = log.oldest_version()
     found.add(log.versions.between(oldest, log.newest_version()))
     return found.since(oldest)
@@ -518,8 +518,8 @@ def test_days_go_on_while_the_collector_runs_between_all_steps(tmp_path: Path):
 
 def daily(folder: Path, day: int) -> Iterator[Any]:
     yield lambda job: ingest(job, interval(day), landing_root=str(folder))
-    yield lambda job: vouch(job, Gate.UNSEALED)
+    yield lambda job: certify(job, Gate.UNSEALED)
     yield lambda job: seal(job, interval(day))
     yield lambda job: drain(job, interval(day))
-    yield lambda job: vouch(job, Gate.TRACE)
+    yield lambda job: certify(job, Gate.TRACE)
     yield lambda job: compact(job, interval(day))

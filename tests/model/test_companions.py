@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.world import World, collection, interval, vouch
+from support.world import World, certify, collection, interval
 from tidemark.arrow.read import as_of, changes
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.compact import compact
@@ -67,7 +67,7 @@ def allow(world: World, since: int) -> object:
 def merge(world: World, day: int = 0) -> int:
     """Compact all there is to compact, whatever the budget of live batches; how many batches were merged."""
     before = len(world.state.trace)
-    vouch(world.job(), Gate.TRACE)
+    certify(world.job(), Gate.TRACE)
     world.run(lambda job: compact(job, interval(day)))
     return before - len(world.state.trace)
 
@@ -169,7 +169,7 @@ def test_where_since_is_the_empty_frontier_nothing_is_read_and_nothing_forwarded
 
 def test_behind_the_empty_frontier_every_batch_may_be_merged(tmp_path: Path):
     world = made(tmp_path, Envelope.APPEND, 2, compact_ahead=False)
-    vouch(world.job(), Gate.TRACE)
+    certify(world.job(), Gate.TRACE)
     assert plan_compaction(world.state) is None
     allow(world, EMPTY)
     held = world.state.trace

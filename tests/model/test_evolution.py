@@ -105,7 +105,7 @@ class Evolving:
         self.oracle = Oracle(keyed=envelope is Envelope.UPSERT, two_times=True)
         self.oracle.allow("reemit", None)
         self.days = 0
-        self.dumps: list[list[tuple[int, int]]] = []
+        self.snapshots: list[list[tuple[int, int]]] = []
 
     # What happens to it.
 
@@ -116,7 +116,7 @@ class Evolving:
         )
         if self.envelope is Envelope.SNAPSHOT and not drawn:
             drawn = [(0, 0, 0)]
-        landed, rows, dump = [], [], []
+        landed, rows, snapshot = [], [], []
         for at, (key, offset, lag) in enumerate(drawn):
             cells = {c.number: (c.type, self.data.draw(st.sampled_from(CELLS[c.type]))) for c in self.told.live}
             self.told.cells.append(cells)
@@ -134,10 +134,10 @@ class Evolving:
             deleted = gone and self.envelope is Envelope.UPSERT
             sign = diff if self.envelope is Envelope.UPDATES else 1
             rows.append(Row(key, None if deleted else row, time, happened, (at, self.days), sign))
-            dump.append((key, row))
+            snapshot.append((key, row))
         self.world.land(self.days, "file", landed)
         self.oracle.rows += self.oracle.judge(rows)
-        self.dumps.append(dump)
+        self.snapshots.append(snapshot)
         self.world.run(lambda job: ingest(job, interval(self.days), landing_root=self.folder))
         self.world.run(lambda job: seal(job, interval(self.days)))
         self.days += 1
@@ -236,8 +236,8 @@ class Evolving:
     def expected(self, time: int) -> Counter[Any]:
         if self.envelope is not Envelope.SNAPSHOT:
             return self.replayed().as_of(time, 2**62)
-        dumps = [dump for day, dump in enumerate(self.dumps) if (day + 1) * DAY - 1 <= time]
-        return Counter((key, self.told.value(row)) for key, row in dumps[-1]) if dumps else Counter()
+        snapshots = [snapshot for day, snapshot in enumerate(self.snapshots) if (day + 1) * DAY - 1 <= time]
+        return Counter((key, self.told.value(row)) for key, row in snapshots[-1]) if snapshots else Counter()
 
     def held(self, table: Any) -> Counter[Any]:
         rows = _rows(table)

@@ -109,7 +109,7 @@ def so_far(made: World, contents: Contents) -> list:
     told = changes(held, state, after=-1).to_pylist() if state.seal else []
     shape = [(batch.description, batch.level, batch.rows, batch.digest) for batch in state.trace]
     files = [(e.path, e.status, e.rows) for e in ledger.entries(held, state.ledger)]
-    frontiers = (state.seal, state.wanted, state.since, state.ingested, state.vouched_upper, state.totals)
+    frontiers = (state.seal, state.requested_seal, state.since, state.ingested, state.certified_upper, state.totals)
     return [told, shape, files, frontiers, len(state.pending), len(state.quarantined), len(state.certificates)]
 
 

@@ -1,4 +1,4 @@
-"""Ring 2 for collections of dumps: the state machine against its oracle, and proof that it goes deep."""
+"""Ring 2 for collections of full snapshots: the state machine against its oracle, and proof that it goes deep."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from hypothesis import seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from model.depths import REACHED
-from model.dump_machine import DumpMachine
+from model.snapshot_machine import FullSnapshotMachine
 from model.test_machine import PROFILE, PROFILES
 
 pytestmark = pytest.mark.model
 
 SEEDS = {"ci": range(1, 3), "deep": range(1, 11)}.get(PROFILE, (None,))
 DEPTHS = (
-    "several dumps drained at once",
-    "empty dump drained",
-    "unchanged dump writes nothing",
-    "empty dump quarantined",
-    "sealed dump quarantined",
-    "dump released",
-    "mended dump",
-    "late dump refused",
+    "several full snapshots drained at once",
+    "empty full snapshot drained",
+    "unchanged full snapshot writes nothing",
+    "empty full snapshot quarantined",
+    "sealed full snapshot quarantined",
+    "full snapshot released",
+    "mended full snapshot",
+    "late full snapshot refused",
 )
 
 
 @pytest.mark.parametrize("number", SEEDS)
-def test_any_order_of_work_answers_as_the_last_dump(number: int | None):
-    machine = type("DumpMachine", (DumpMachine,), {})
+def test_any_order_of_work_answers_as_the_last_full_snapshot(number: int | None):
+    machine = type("FullSnapshotMachine", (FullSnapshotMachine,), {})
     profile = settings(PROFILES[PROFILE])
     run_state_machine_as_test(machine if number is None else seed(number)(machine), settings=profile)
 

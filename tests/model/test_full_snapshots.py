@@ -1,4 +1,5 @@
-"""Collections of full dumps through the real jobs: what is taken, what is refused, and what every read then says."""
+"""Collections of full snapshots through the real jobs: what is taken, what is refused, and what every read then
+says."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from support.inprocess import InProcessRunner
-from support.world import DAY, World, collection, interval, vouch
+from support.world import DAY, World, certify, collection, interval
 from tidemark.arrow.read import as_of, changes
 from tidemark.errors import Corruption, GateFailed, InvalidUsage
 from tidemark.jobs.compact import compact
@@ -34,7 +35,7 @@ def made(tmp_path: Path) -> World:
 
 
 def read_in(made: World, day: int, *files: list[dict[str, Any]]) -> dict[str, Any]:
-    """A day's dump, landed and ingested."""
+    """A day's full snapshot, landed and ingested."""
     for number, rows in enumerate(files):
         made.land(day, f"{number}", rows)
     return ingested(made, day)
@@ -67,7 +68,7 @@ SECOND = [(1, "a", "delete", 19, 19, -1), (2, None, "delete", 19, 19, -1)]
 
 
 @pytest.mark.parametrize("drains", [True, False], ids=["drained", "sealed only"])
-def test_the_files_of_a_day_are_one_dump_and_the_next_one_says_what_changed(made: World, drains: bool) -> None:
+def test_the_files_of_a_day_are_one_full_snapshot_and_the_next_one_says_what_changed(made: World, drains: bool) -> None:
     step = drained if drains else sealed
     read_in(made, 0, [A, C], [A, B])
     step(made, 0)
@@ -79,7 +80,7 @@ def test_the_files_of_a_day_are_one_dump_and_the_next_one_says_what_changed(made
     assert held(made) == [(1, "a", 1), (1, "b", 1)]
 
 
-def test_an_unchanged_dump_writes_nothing_and_a_day_without_files_says_nothing(made: World) -> None:
+def test_an_unchanged_full_snapshot_writes_nothing_and_a_day_without_files_says_nothing(made: World) -> None:
     read_in(made, 0, [A, B])
     drained(made, 0)
     read_in(made, 1, [B], [A])
@@ -87,52 +88,52 @@ def test_an_unchanged_dump_writes_nothing_and_a_day_without_files_says_nothing(m
     assert ingested(made, 2)["batch"] is None
     assert drained(made, 2)["rows"] == 0
     assert held(made) == [(1, "a", 1), (1, "b", 1)]
-    assert made.state.dumps == ()
+    assert made.state.snapshots == ()
 
 
 @pytest.mark.parametrize("drains", [True, False], ids=["drained", "sealed only"])
-def test_a_dump_without_rows_empties_the_collection(made: World, drains: bool) -> None:
+def test_a_full_snapshot_without_rows_empties_the_collection(made: World, drains: bool) -> None:
     read_in(made, 0, [A, B])
     drained(made, 0)
     result = read_in(made, 1, [], [])
     assert (result["rows"], result["files"]) == (0, 2)
-    assert [(dump.batch, dump.rows) for dump in made.state.dumps] == [(result["batch"], 0)]
+    assert [(snapshot.batch, snapshot.rows) for snapshot in made.state.snapshots] == [(result["batch"], 0)]
     (drained if drains else sealed)(made, 1)
     assert held(made) == []
     assert held(made, 18) == [(1, "a", 1), (1, "b", 1)]
 
 
-def test_a_wrong_file_stops_its_dump_and_the_right_one_goes_on(made: World) -> None:
+def test_a_wrong_file_stops_its_full_snapshot_and_the_right_one_goes_on(made: World) -> None:
     made.land(0, "a", [A])
     made.land(0, "b", [{"k": "no number", "v": "a"}])
     with pytest.raises(GateFailed, match=r"0/b.jsonl: .*; mend the file and run again$"):
         ingested(made, 0)
-    assert made.state.dumps == ()
+    assert made.state.snapshots == ()
     made.land(0, "b", [B])
     assert ingested(made, 0)["rows"] == 2
 
 
-def test_a_dump_without_rows_is_said_aloud(made: World) -> None:
+def test_a_full_snapshot_without_rows_is_said_aloud(made: World) -> None:
     said: list[str] = []
     made.land(0, "a", [])
     ingest(replace(made.job(), note=said.append), interval(0), landing_root=str(made.landing))
     assert any("has no rows: unless " in note for note in said), said
 
 
-def test_a_dump_without_rows_is_taken_out_and_put_back(made: World) -> None:
+def test_a_full_snapshot_without_rows_is_taken_out_and_put_back(made: World) -> None:
     read_in(made, 0, [A])
     drained(made, 0)
-    dump = read_in(made, 1, [])["batch"]
+    snapshot = read_in(made, 1, [])["batch"]
     for _ in range(2):
-        made.run(lambda job: quarantine(job, dump[:7]))
-    assert made.state.pending_dumps == ()
+        made.run(lambda job: quarantine(job, snapshot[:7]))
+    assert made.state.pending_snapshots == ()
     for _ in range(2):
-        made.run(lambda job: release(job, dump))
-    assert len(made.state.pending_dumps) == 1
-    made.run(lambda job: quarantine(job, dump))
-    assert ingested(made, 1)["outcome"] == "applied", "its files were freed, and are the dump again"
+        made.run(lambda job: release(job, snapshot))
+    assert len(made.state.pending_snapshots) == 1
+    made.run(lambda job: quarantine(job, snapshot))
+    assert ingested(made, 1)["outcome"] == "applied", "its files were freed, and are the full snapshot again"
     with pytest.raises(InvalidUsage, match="was ingested again as batch"):
-        made.run(lambda job: release(job, dump))
+        made.run(lambda job: release(job, snapshot))
     drained(made, 1)
     assert held(made) == []
 
@@ -152,34 +153,37 @@ def test_days_may_be_read_in_any_order(tmp_path: Path) -> None:
     assert answers[0][-1]
 
 
-def test_a_file_more_or_another_content_is_refused_until_the_dump_is_quarantined(made: World) -> None:
+def test_a_file_more_or_another_content_is_refused_until_the_full_snapshot_is_quarantined(made: World) -> None:
     batch = read_in(made, 0, [A], [B])["batch"]
     made.land(0, "more", [C])
-    refused = rf"dump of .* was read already, as batch {batch}, without 0/more.jsonl; quarantine that batch"
+    refused = rf"full snapshot of .* was read already, as batch {batch}, without 0/more.jsonl; quarantine that batch"
     with pytest.raises(InvalidUsage, match=refused):
         ingested(made, 0)
     made.run(lambda job: quarantine(job, batch))
     assert ingested(made, 0)["rows"] == 3, "all files of the interval are read together"
     made.land(0, "more", [C, C])
-    with pytest.raises(InvalidUsage, match=r"changed after it was ingested.*wait for the next dump, or quarantine"):
+    with pytest.raises(
+        InvalidUsage, match=r"changed after it was ingested.*wait for the next full snapshot, or quarantine"
+    ):
         ingested(made, 0)
     drained(made, 0)
     assert held(made) == [(1, "a", 1), (1, "b", 1), (2, None, 1)]
 
 
-def test_a_dump_below_the_seal_is_refused_and_the_next_one_says_it_all(made: World) -> None:
+def test_a_full_snapshot_below_the_seal_is_refused_and_the_next_one_says_it_all(made: World) -> None:
     read_in(made, 0, [A])
     ingested(made, 1)
     drained(made, 1)
     made.land(1, "late", [B])
     with pytest.raises(
-        InvalidUsage, match=r"dump of .*19Z, which the seal .*20Z has passed; the dump of an interval to"
+        InvalidUsage,
+        match=r"full snapshot of .*19Z, which the seal .*20Z has passed; the full snapshot of an interval to",
     ):
         ingested(made, 1)
     batch = read_in(made, 2, [B])["batch"]
     sealed(made, 2)
     made.run(lambda job: quarantine(job, batch))
-    with pytest.raises(InvalidUsage, match="has passed the dump of 29; the next dump will say"):
+    with pytest.raises(InvalidUsage, match="has passed the full snapshot of 29; the next full snapshot will say"):
         made.run(lambda job: release(job, batch))
     assert held(made) == [(1, "a", 1)], "in quarantine it said nothing"
     read_in(made, 3, [B, B])
@@ -198,7 +202,7 @@ def test_a_file_of_two_intervals_is_refused(tmp_path: Path) -> None:
             ingested(made, 1)
 
 
-def test_history_forwarded_and_merged_between_dumps_changes_no_answer(made: World) -> None:
+def test_history_forwarded_and_merged_between_full_snapshots_changes_no_answer(made: World) -> None:
     """`since` moves beyond the seal even; what is compared is the sum over all of the trace."""
     for day, rows in enumerate([[A, A], [A, B], [B, C]]):
         read_in(made, day, rows)
@@ -218,7 +222,7 @@ def test_history_forwarded_and_merged_between_dumps_changes_no_answer(made: Worl
     assert held(made, 45) == [(2, None, 2)]
 
 
-def test_columns_may_change_between_dumps_and_their_drain(made: World) -> None:
+def test_columns_may_change_between_full_snapshots_and_their_drain(made: World) -> None:
     """Compared is what is at rest: rows of before the change are retracted as they are held."""
     read_in(made, 0, [A, C])
     drained(made, 0)
@@ -243,7 +247,8 @@ def test_columns_may_change_between_dumps_and_their_drain(made: World) -> None:
 
 
 class ComparesOthers(InProcessRunner):
-    """An executor that compares other parts than it was given: none of the trace or the dump, or both exchanged."""
+    """An executor that compares other parts than it was given: none of the trace or the full snapshot, or both
+    exchanged."""
 
     def __init__(self, store: Any, mistake: str) -> None:
         super().__init__(store)
@@ -256,8 +261,13 @@ class ComparesOthers(InProcessRunner):
         if not isinstance(task, DifferenceTask):
             return task
         if self.mistake == "exchanged":
-            return replace(task, trace=task.dumps[0].parts, dumps=(replace(task.dumps[0], parts=task.trace),))
-        nothing = {"no trace": {"trace": ()}, "no dump": {"dumps": (replace(task.dumps[0], parts=()),)}}
+            return replace(
+                task, trace=task.snapshots[0].parts, snapshots=(replace(task.snapshots[0], parts=task.trace),)
+            )
+        nothing = {
+            "no trace": {"trace": ()},
+            "no full snapshot": {"snapshots": (replace(task.snapshots[0], parts=()),)},
+        }
         return replace(task, **nothing[self.mistake])
 
 
@@ -265,8 +275,8 @@ class ComparesOthers(InProcessRunner):
     ("mistake", "said"),
     [
         ("no trace", "the drain of .* read 2 rows, its batches hold 4 to 4"),
-        ("no dump", "the drain of .* read 2 rows, its batches hold 4 to 4"),
-        ("exchanged", "after the drain of .* the collection holds a sum of .*, dump .* has .*; refused"),
+        ("no full snapshot", "the drain of .* read 2 rows, its batches hold 4 to 4"),
+        ("exchanged", "after the drain of .* the collection holds a sum of .*, full snapshot .* has .*; refused"),
     ],
 )
 def test_a_drain_that_did_not_compare_what_it_should_is_not_committed(made: World, mistake: str, said: str) -> None:
@@ -274,7 +284,7 @@ def test_a_drain_that_did_not_compare_what_it_should_is_not_committed(made: Worl
     drained(made, 0)
     read_in(made, 1, [B, C])
     sealed(made, 1)
-    made.run(lambda job: vouch(job, Gate.FRONTIER))
+    made.run(lambda job: certify(job, Gate.FRONTIER))
     job = replace(made.job(), runner=lambda: ComparesOthers(made.truth, mistake))
     with pytest.raises(Corruption, match=said):
         drain(job, interval(1))

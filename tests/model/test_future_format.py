@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from support.faulty import WrappedStore
-from support.world import DAY, World, collection, interval, vouch
+from support.world import DAY, World, certify, collection, interval
 from tidemark.arrow.read import as_of
 from tidemark.errors import UpgradeRequired
 from tidemark.jobs.collect import AT_ONCE, collect
@@ -230,7 +230,7 @@ OVERTAKEN: dict[str, tuple[int, Call]] = {
     "drain": (3, CALLS["drain"]),
     "compact": (3, CALLS["compact"]),
     "hold": (1, CALLS["hold"]),
-    "gate": (1, lambda world, job: vouch(job, Gate.TRACE)),
+    "gate": (1, lambda world, job: certify(job, Gate.TRACE)),
     "collect": (2, lambda world, job: collect(job, keep=KEPT)),
 }
 """Steps, the least number of writes by which they must find out, and how they are called."""
@@ -239,11 +239,11 @@ OVERTAKEN: dict[str, tuple[int, Call]] = {
 @pytest.mark.parametrize("step", OVERTAKEN)
 def test_a_step_that_a_newer_tidemark_overtakes_stops_at_its_next_commit(world: World, tmp_path: Path, step: str):
     """At whichever write it is: no version of ours follows theirs, and what they name stays."""
-    vouch(world.job(), Gate.UNSEALED)
+    certify(world.job(), Gate.UNSEALED)
     world.run(lambda job: seal(job, interval(3)))
-    vouch(world.job(), Gate.FRONTIER)
+    certify(world.job(), Gate.FRONTIER)
     if step == "compact":
-        vouch(world.job(), Gate.TRACE)
+        certify(world.job(), Gate.TRACE)
     if step == "collect":
         world.truth.create(THEIRS, b"precious")  # an attempt of theirs has written it, and not committed yet
         collect(world.job(), keep=KEPT)

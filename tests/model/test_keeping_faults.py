@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.faulty import Fault, FaultyStore, LostAckStore
-from support.world import World, collection, interval, vouch
+from support.world import World, certify, collection, interval
 from tidemark.arrow.read import as_of, changes
 from tidemark.jobs.compact import compact
 from tidemark.jobs.drain import drain
@@ -61,11 +61,11 @@ def work(folder: Path) -> list[Work]:
 
 def prepared(job: Job, folder: Path, day: int) -> None:
     ingest(job, interval(day), landing_root=str(folder))
-    vouch(job, Gate.UNSEALED)
+    certify(job, Gate.UNSEALED)
     seal(job, interval(day))
-    vouch(job, Gate.FRONTIER)
+    certify(job, Gate.FRONTIER)
     drain(job, interval(day))
-    vouch(job, Gate.TRACE)
+    certify(job, Gate.TRACE)
 
 
 def seen(world: World) -> list[Any]:
@@ -78,7 +78,7 @@ def seen(world: World) -> list[Any]:
     trace = [(b.description, b.level, b.rows, b.digest, b.retractions) for b in state.trace]
     unsealed = [(b.first_time, b.last_time, b.rows, b.digest, b.trimmed) for b in state.unsealed]
     totals = (state.totals.rows_compacted, state.totals.rows_drained, state.totals.rows_ingested)
-    return [held, told, trace, unsealed, totals, state.function, [h.name for h in state.holds], state.forgotten]
+    return [held, told, trace, unsealed, totals, state.function, [h.name for h in state.holds], state.forgotten_below]
 
 
 def restore(world: World, objects: dict[str, bytes]) -> None:

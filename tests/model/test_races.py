@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from support.stores import Stores
-from support.world import World, collection, interval, vouch
+from support.world import World, certify, collection, interval
 from tidemark.jobs.compact import compact
 from tidemark.jobs.drain import drain
 from tidemark.jobs.ingest import ingest
@@ -74,7 +74,7 @@ def test_whole_runs_at_once_count_every_row_once(tmp_path: Path, stores: Stores)
     def one(number: int) -> None:
         day = number % WRITERS
         world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing)), attempts=200)
-        world.run(lambda job: vouch(job, Gate.UNSEALED), attempts=200)
+        world.run(lambda job: certify(job, Gate.UNSEALED), attempts=200)
         world.run(lambda job: seal(job, interval(day)), attempts=200)
         world.run(lambda job: drain(job, interval(day)), attempts=200)
         world.run(lambda job: compact(job, interval(day)), attempts=200)

@@ -16,9 +16,9 @@ from model.script import row
 from support.faulty import Fault, FaultyStore, InterruptedStore
 from support.inprocess import InProcessRunner
 from support.relanded import relanded
-from support.world import World, collection, interval, vouch
+from support.world import World, certify, collection, interval
 from tidemark.arrow.read import as_of, changes
-from tidemark.errors import Contention, InvalidUsage, Unvouched
+from tidemark.errors import Contention, InvalidUsage, Uncertified
 from tidemark.jobs.collect import SECOND, collect
 from tidemark.jobs.compact import compact
 from tidemark.jobs.drain import drain
@@ -161,7 +161,7 @@ def test_of_a_keyed_collection_the_forgotten_past_is_left_too(tmp_path, envelope
     result = world.run(replay)
     # The drain has forgotten the facts below the seal of then: discard lets none apply there.
     assert (result["rows"], result["left"]) == (0, 2)
-    assert world.state.forgotten == 20
+    assert world.state.forgotten_below == 20
     assert world.run(lambda job: replay(job, as_now=True))["moved"] == 2
     settle(world)
     # Moved to the seal, "x" happened when "on time" did, and came before it in the file.
@@ -225,11 +225,11 @@ def test_replays_choose_by_interval_path_and_batch(tmp_path):
 
 def test_a_replayed_batch_goes_through_the_gate_like_any_other(tmp_path):
     world = made(tmp_path)
-    world.run(lambda job: vouch(job, Gate.UNSEALED))
+    world.run(lambda job: certify(job, Gate.UNSEALED))
     replay(world.job())
-    with pytest.raises(Unvouched):
+    with pytest.raises(Uncertified):
         seal(world.job(), interval(2))
-    assert vouch(world.job(), Gate.UNSEALED)
+    assert certify(world.job(), Gate.UNSEALED)
     assert seal(world.job(), interval(2))["seal"] == 30
 
 

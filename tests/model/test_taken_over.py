@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.world import World, collection, interval, vouch
+from support.world import World, certify, collection, interval
 from tidemark.arrow.read import as_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.collect import AT_ONCE, collect
@@ -33,7 +33,7 @@ def ingested(world: World, day: int, rows: list[dict[str, Any]]) -> set[str]:
     world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing)))
     parts = files(world, world.state.unsealed[-1:])
     world.run(lambda job: seal(job, interval(day)))
-    vouch(world.job(), Gate.FRONTIER)
+    certify(world.job(), Gate.FRONTIER)
     return parts
 
 
@@ -88,9 +88,9 @@ def test_it_is_compacted_and_collected_like_any_other(world: World) -> None:
         taken |= ingested(world, day, [row(day % 3, "v", 10 * day + 1)])
         expected[day % 3, "v"] += 1
         drained(world, day)
-        vouch(world.job(), Gate.TRACE)
+        certify(world.job(), Gate.TRACE)
         world.run(lambda job, day=day: compact(job, interval(day)))
-        vouch(world.job(), Gate.COMPACTION)
+        certify(world.job(), Gate.COMPACTION)
     live = files(world, world.state.trace)
     assert taken - live, "nothing was merged: nothing was tested"
     assert taken & live, "everything was merged: nothing was tested"

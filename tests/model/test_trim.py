@@ -52,7 +52,7 @@ def test_a_batch_is_trimmed_once_half_of_it_can_go(tmp_path: Path) -> None:
     (after,) = world.state.unsealed
     assert (after.id, after.sequence, after.rows) == (before.id, before.sequence, 20)
     assert (after.first_time, after.last_time, after.trimmed) == (20, 39, True)
-    assert world.state.is_vouched(after)
+    assert world.state.is_certified(after)
     assert sound(world)
     held = [len(rows) for rows in answers(world)]
     assert held == [time + 1 for time in range(0, 20, 3)]
@@ -68,7 +68,7 @@ def test_remembered_facts_go_once_none_can_be_placed_before_them(tmp_path: Path)
         world.run(lambda job, day=day: ingest(job, interval(day), landing_root=str(tmp_path)))
     assert drained(world, 1) == 1
     (after,) = world.state.unsealed
-    assert (after.rows, after.first_event_time, world.state.forgotten) == (10, 10, 10)
+    assert (after.rows, after.first_event_time, world.state.forgotten_below) == (10, 10, 10)
     held = answers(world)
     late = {"k": 1, "v": "late", "t": 20, "e": 12, "o": 0, "gone": False}
     world.land(2, "b", [late, late | {"e": 9}])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.world import World, collection, interval, vouch
+from support.world import World, certify, collection, interval
 from tidemark.errors import Fenced
 from tidemark.jobs.drain import drain
 from tidemark.jobs.ingest import ingest
@@ -35,7 +35,7 @@ def kinds(world: World) -> list[str]:
 def sealed(world: World) -> None:
     world.run(lambda job: ingest(job, interval(0), landing_root=str(world.landing)))
     world.run(lambda job: seal(job, interval(0)))
-    vouch(world.job(), Gate.FRONTIER)
+    certify(world.job(), Gate.FRONTIER)
 
 
 def slow(world: World, meanwhile) -> Job:

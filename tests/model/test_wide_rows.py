@@ -118,7 +118,7 @@ def keyed(folder: Path) -> None:
 
 
 def dumped(folder: Path) -> None:
-    """Every dump says something else of every key."""
+    """Every full snapshot says something else of every key."""
     wide = Wide(folder, Envelope.SNAPSHOT)
     for day in range(DAYS):
         wide.day(day, ((row, text(row, day)) for row in range(ROWS)))

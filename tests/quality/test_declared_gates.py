@@ -42,4 +42,4 @@ def test_a_gate_of_ones_own_judges_by_its_rules(docs: Path, monkeypatch: pytest.
     assert (name.outcome, document["suite"]) == ("failed", world.collection.suite(counted))
     assert [result["passed"] for result in document["results"]] == [True, False]
     # It covers trace batches: what it certified needs no other gate.
-    assert (world.state.is_vouched(few), world.state.is_vouched(many)) == (True, False)
+    assert (world.state.is_certified(few), world.state.is_certified(many)) == (True, False)

@@ -39,12 +39,12 @@ def refusal(world: World, which: Gate) -> str:
     return str(failed.value)
 
 
-def test_a_good_batch_is_vouched_for_once() -> None:
+def test_a_good_batch_is_certified_for_once() -> None:
     world = World(collection(quality=[STATUS]))
     batch = world.ingest(1, [update(key, time=DAY + key) for key in range(100)])
     result = gate(world.job(), Gate.UNSEALED)
     assert (result["outcome"], result["batches"], result["warnings"]) == ("applied", [batch.id], [])
-    assert world.state.is_vouched(batch)
+    assert world.state.is_certified(batch)
     tasks = world.runner.tasks
     assert gate(world.job(), Gate.UNSEALED)["outcome"] == "nothing to do"
     assert world.runner.tasks == tasks
@@ -69,7 +69,7 @@ def test_a_failing_expectation_shows_rows_result_and_way_out(docs: Path) -> None
         "1 row holds bogus, not value_set (new, paid); "
         f"see {file}; `tidemark quarantine orders {batch.id}`, mend the file, run again"
     )
-    assert not world.state.is_vouched(batch)
+    assert not world.state.is_certified(batch)
     assert "f.jsonl" in world.notes[-1]
     (report,) = kept(docs)
     assert (report["outcome"], report["passed"], report["attempt"]) == ("failed", False, "attempt")
@@ -117,8 +117,8 @@ def test_one_bad_batch_does_not_hold_back_a_good_one() -> None:
     good = world.ingest(1, [update(1, time=DAY)])
     bad = world.ingest(2, [update(1, time=2 * DAY, status="bogus")])
     assert bad.id in refusal(world, Gate.UNSEALED)
-    assert world.state.is_vouched(good)
-    assert not world.state.is_vouched(bad)
+    assert world.state.is_certified(good)
+    assert not world.state.is_certified(bad)
 
 
 def test_a_warning_is_reported_and_stops_nothing() -> None:
@@ -160,7 +160,7 @@ def test_a_batch_unlike_its_record_is_refused(recorded: dict[str, int], rule: st
     assert f": {rule} of batch" in refusal(world, Gate.UNSEALED)
 
 
-def test_another_suite_vouches_anew_and_old_certificates_do_not_count() -> None:
+def test_another_suite_certifies_anew_and_old_certificates_do_not_count() -> None:
     world = World(collection())
     batch = world.ingest(1, [update(1, time=DAY, status="bogus")])
     gate(world.job(), Gate.UNSEALED)
@@ -168,7 +168,7 @@ def test_another_suite_vouches_anew_and_old_certificates_do_not_count() -> None:
     redefined = replace(world.collection, quality=(json.dumps(STATUS),))
     world.commit(Redefined(redefined))
     assert redefined.suite(Gate.UNSEALED) != suite
-    assert not world.state.is_vouched(batch)
+    assert not world.state.is_certified(batch)
     assert "bogus" in refusal(world, Gate.UNSEALED)
 
 
@@ -189,7 +189,7 @@ def test_the_frontier_gate_needs_no_runner() -> None:
     job = world.job()
     job.runner = lambda: pytest.fail("the frontier gate read data")
     assert gate(job, Gate.FRONTIER)["outcome"] == "applied"
-    assert world.state.vouched_upper == DAY
+    assert world.state.certified_upper == DAY
     assert gate(job, Gate.FRONTIER)["outcome"] == "nothing to do"
 
 
@@ -200,10 +200,10 @@ def test_a_seal_over_a_hole_is_refused() -> None:
     message = refusal(world, Gate.FRONTIER)
     assert "no hole below the seal" in message
     assert "[1970-01-01T00:00:00Z, 1970-01-02T00:00:00Z) was never ingested" in message
-    assert world.state.vouched_upper == 0
+    assert world.state.certified_upper == 0
 
 
-def test_a_data_free_batch_is_vouched_for_from_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_data_free_batch_is_certified_for_from_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(collection())
     world.commit(Sealed(DAY, DAY))
     batch = world.drain(Description(0, DAY), [])
@@ -211,7 +211,7 @@ def test_a_data_free_batch_is_vouched_for_from_metadata(monkeypatch: pytest.Monk
     job.runner = lambda: pytest.fail("there is nothing to read")
     monkeypatch.setitem(sys.modules, "great_expectations", None)
     assert gate(job, Gate.TRACE)["batches"] == [batch.id]
-    assert world.state.is_vouched(batch)
+    assert world.state.is_certified(batch)
 
 
 TRACE_CASES: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
@@ -246,7 +246,7 @@ def test_times_forwarded_past_the_upper_are_lawful_where_since_has_passed_it() -
     assert gate(world.job(), Gate.TRACE)["outcome"] == "applied"
 
 
-def test_the_compaction_gate_vouches_and_warns_of_debt() -> None:
+def test_the_compaction_gate_certifies_and_warns_of_debt() -> None:
     world = World(collection(live_batches=2))
     world.commit(Sealed(15, 15))
     batches = [world.drain(Description(at, at + 5), [update(1, time=at + 1)]) for at in (0, 5, 10)]

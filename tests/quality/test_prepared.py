@@ -22,7 +22,7 @@ from tidemark.model.change import Redefined
 from tidemark.model.collection import Envelope, Gate
 from tidemark.model.evolution import evolved
 from tidemark.quality import prepared
-from tidemark.quality.evaluate import judge_invariants
+from tidemark.quality.evaluate import evaluate_invariants
 from tidemark.quality.evidence import Evidence
 from tidemark.quality.expectations import OwnerExpectation, owner_expectations
 from tidemark.quality.gates import GATES
@@ -223,6 +223,6 @@ def test_a_rule_that_failed_nowhere_in_particular_failed_for_every_batch() -> No
             return [Verdict(rule.name != "schema", None, (), (), None, None) for rule in rules]
 
     rows = tuple(SOUND[Gate.TRACE] | {"batch": batch} for batch in ("b0", "b1"))
-    results = judge_invariants(Vague(), collection(), Evidence(Gate.TRACE, rows), lambda batch, clauses: ())
+    results = evaluate_invariants(Vague(), collection(), Evidence(Gate.TRACE, rows), lambda batch, clauses: ())
     assert [(one.rule, one.batch) for one in results if not one.passed] == [("schema", "b0"), ("schema", "b1")]
     assert len(results) == 2 * len(GATES[Gate.TRACE].rules)

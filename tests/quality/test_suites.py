@@ -6,7 +6,7 @@ import pytest
 
 from tests.quality.support import collection
 from tidemark.model.collection import Gate
-from tidemark.quality.evaluate import judge_invariants
+from tidemark.quality.evaluate import evaluate_invariants
 from tidemark.quality.evidence import Evidence, Row
 from tidemark.quality.gates import GATES
 from tidemark.quality.report import RuleResult
@@ -47,8 +47,8 @@ FRONTIER: Row = {
     "floor": 5,
     "hole": None,
     "batches_below": 3,
-    "batches_unvouched": 0,
-    "unvouched": None,
+    "batches_uncertified": 0,
+    "uncertified": None,
 }
 TRACE = STORED | {
     "parts_overlapping": 0,
@@ -90,7 +90,7 @@ BROKEN: dict[Gate, dict[str, Row]] = {
     Gate.FRONTIER: {
         "seal only advances": {"floor": 6},
         "no hole below the seal": {"hole": "[1, 2)"},
-        "batches vouched for": {"batches_unvouched": 1, "unvouched": "b9"},
+        "batches certified": {"batches_uncertified": 1, "uncertified": "b9"},
     },
     Gate.TRACE: {
         "parts unaltered": {"parts_altered": 1, "altered": "data/x.parquet"},
@@ -120,7 +120,7 @@ CASES = [(gate, rule, broken) for gate, rules in BROKEN.items() for rule, broken
 
 
 def failed(gate: Gate, *rows: Row) -> list[RuleResult]:
-    results = judge_invariants(
+    results = evaluate_invariants(
         Validator(), collection(), Evidence(gate, rows), lambda batch, clauses: ({"asked": str(clauses)},)
     )
     return [result for result in results if not result.passed]

@@ -12,7 +12,7 @@ from tidemark.jobs.collect import AT_ONCE, collect
 from tidemark.model.collection import Envelope
 from tidemark.plan.collect import Why
 from tidemark.storage import plans
-from tidemark.storage.references import Named
+from tidemark.storage.references import References
 from tidemark.storage.s3 import S3Store
 from tidemark.storage.s3_output import PART_BYTES
 from tidemark.storage.verify import verify_history, verify_objects
@@ -38,7 +38,7 @@ def test_two_phases_and_at_once(store: S3Store, tmp_path: Path):
     made.forget()
     assert answers(made) == before
     log = made.log()
-    named, oldest = Named(store), log.oldest_version()
+    named, oldest = References(store), log.oldest_version()
     assert oldest >= 16
     named.add(log.versions.between(oldest, log.newest_version()))
     stored = {info.key for prefix in ("data/", "ledger/") for info in store.list(prefix)}

@@ -51,7 +51,7 @@ def test_a_day_goes_from_landing_to_trace_in_a_bucket(orders: Path) -> None:
     job, after = place_of(orders).job(), head(orders).state
     assert job.store.url.startswith("s3://")
     assert after.trace_upper == after.seal == after.complete
-    assert all(after.is_vouched(batch) for batch in after.trace)
+    assert all(after.is_certified(batch) for batch in after.trace)
     assert verify(replace(job, runner=lambda: InProcessRunner(job.store)), data=True).findings == ()
     held = [[row["id"], row["status"], row["_multiplicity"]] for row in as_of(job.store, after).to_pylist()]
     assert sorted(held) == [[1, "open", 1], [2, "open", 1]]

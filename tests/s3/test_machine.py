@@ -6,8 +6,8 @@ import pytest
 from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from model.dump_machine import DumpMachine
 from model.machine import Machine
+from model.snapshot_machine import FullSnapshotMachine
 from model.test_machine import DEV
 from support.budget import budget
 from support.stores import Stores
@@ -18,10 +18,10 @@ EXAMPLES, STEPS = budget(ci=(2, 8), deep=(20, 20))
 FEW = settings(DEV, max_examples=EXAMPLES, stateful_step_count=STEPS, database=None, phases=[Phase.generate])
 
 
-@pytest.mark.parametrize("machine", [Machine, DumpMachine])
+@pytest.mark.parametrize("machine", [Machine, FullSnapshotMachine])
 def test_any_order_of_work_answers_as_the_oracle(
     stores: Stores, machine: type[Machine], monkeypatch: pytest.MonkeyPatch
 ):
-    for module in ("machine", "dump_machine"):
+    for module in ("machine", "snapshot_machine"):
         monkeypatch.setattr(f"model.{module}.MemoryStore", stores)
     run_state_machine_as_test(seed(1)(type(machine.__name__, (machine,), {})), settings=FEW)

@@ -221,7 +221,7 @@ def test_what_need_not_be_merged_comes_through_sparks_own_reader(spark: Any, tmp
         spark.conf.unset("spark.sql.files.ignoreMissingFiles")
 
 
-DUMPS = """\
+SNAPSHOTS = """\
 name: shelf
 key: [id]
 value: [kind]
@@ -231,8 +231,8 @@ source: {path: "{{ landing }}/shelf/{{ ds }}/*.parquet", format: parquet, envelo
 """
 
 
-def land_dump(made: Made, day: int, rows: list[tuple[int, str | None]]) -> None:
-    """A day's dump in two files."""
+def land_snapshot(made: Made, day: int, rows: list[tuple[int, str | None]]) -> None:
+    """A day's full snapshot in two files."""
     folder = made.landing / made.name / f"2024-01-{day:02d}"
     folder.mkdir(parents=True)
     for number in range(2):
@@ -241,14 +241,14 @@ def land_dump(made: Made, day: int, rows: list[tuple[int, str | None]]) -> None:
         pyarrow.parquet.write_table(table, folder / f"{number}.parquet")
 
 
-def test_dumps_beyond_the_trace_answer_alike_drained_or_not(spark: Any, tmp_path: Path) -> None:
+def test_full_snapshots_beyond_the_trace_answer_alike_drained_or_not(spark: Any, tmp_path: Path) -> None:
     from tidemark.spark import read as spark_read
     from tidemark.spark.runner import SparkRunner
 
-    made = Made(tmp_path, DUMPS, lambda store: SparkRunner(spark, store.url))
+    made = Made(tmp_path, SNAPSHOTS, lambda store: SparkRunner(spark, store.url))
     held: list[tuple[int, str | None]] = [(n % 40, "ab"[n % 2] if n % 7 else None) for n in range(300)]
     for day, rows in enumerate([held, held[20:] + held[:60], [], held[::2]], start=1):
-        land_dump(made, day, rows)
+        land_snapshot(made, day, rows)
 
     def answers() -> list[Any]:
         state, store = made.log.load().state, made.store

@@ -13,7 +13,7 @@ import pytest
 from tests.spark.support import ALL, Made
 from tests.support.inprocess import InProcessRunner
 from tidemark.arrow.kernels import kernel
-from tidemark.errors import Corruption, InvalidUsage, TidemarkError, Unvouched
+from tidemark.errors import Corruption, InvalidUsage, TidemarkError, Uncertified
 from tidemark.jobs.verify import verify
 from tidemark.model.batch import Part
 from tidemark.storage import ObjectStore, parts_table
@@ -126,7 +126,9 @@ def test_an_error_of_ours_arrives_as_itself_and_is_not_retried(spark: Any, tmp_p
 
 
 @pytest.mark.parametrize(
-    "error", [InvalidUsage("a: 1, not 2"), Unvouched("run the gate", "trace"), Corruption("x" * 3000 + "\nü")], ids=repr
+    "error",
+    [InvalidUsage("a: 1, not 2"), Uncertified("run the gate", "trace"), Corruption("x" * 3000 + "\nü")],
+    ids=repr,
 )
 def test_every_error_keeps_its_kind_and_words_and_its_task_runs_once(
     spark: Any, tmp_path: Path, error: TidemarkError

@@ -57,7 +57,7 @@ class Stage:
             declared(words),
             rungs=rungs_of(words.get("rungs", "")),
             seals=tuple(ints(words.get("seals", ""))),
-            **numbers(words, "seal", "since", "wanted", "forgotten"),
+            **numbers(words, "seal", "since", "requested_seal", "forgotten_below"),
         )
         kinds = ("unsealed", "trace", "quarantined", "fences", "ledger", "holds")
         found: dict[str, list[Any]] = {name: [] for name in kinds}
@@ -78,13 +78,21 @@ class Stage:
                 batch = (trace_batch if kind == "trace" else unsealed_batch)(rest, len(found[kind]))
                 found[kind].append(batch)
                 gate = Gate.TRACE if kind == "trace" else Gate.UNSEALED
-                if "vouched" in rest:
+                if "frontier_certificate" in rest:
                     certificates.append(Certificate(batch.id, self.state.collection.suite(gate)))
-        vouched = None
-        if "vouched" in words:
-            vouched = FrontierCertificate(int(words["vouched"]), self.state.collection.suite(Gate.FRONTIER))
+        frontier_certificate = None
+        if "frontier_certificate" in words:
+            frontier_certificate = FrontierCertificate(
+                int(words["frontier_certificate"]), self.state.collection.suite(Gate.FRONTIER)
+            )
         held = {name: tuple(values) for name, values in found.items()}
-        self.state = replace(self.state, **held, ingested=ingested, certificates=tuple(certificates), vouched=vouched)
+        self.state = replace(
+            self.state,
+            **held,
+            ingested=ingested,
+            certificates=tuple(certificates),
+            frontier_certificate=frontier_certificate,
+        )
         return self.do_show({}, "")
 
     def do_show(self, words: Words, lines: str) -> str:
@@ -110,7 +118,7 @@ class Stage:
 
     def do_plan_seal(self, words: Words, lines: str) -> str:
         plan = plan_seal(self.state, int(words["upper"]))
-        return "nothing to do" if plan is None else f"seal to {plan.upper}, wanted {plan.wanted}"
+        return "nothing to do" if plan is None else f"seal to {plan.upper}, wanted {plan.requested_seal}"
 
     def do_plan_drain(self, words: Words, lines: str) -> str:
         plan = plan_drain(self.state)
@@ -134,11 +142,14 @@ class Stage:
         options = {name: float(value) for name, value in words.items()}
         for plan in plan_trim(self.state):
             parts = [part_of(*line.split()) for line in lines.splitlines()] or [whole(plan.batch)]
-            if wanted := trimming(plan, parts, **options):
+            if requested_seal := trimming(plan, parts, **options):
                 told = f"{plan.batch.id} below {plan.lower}, horizon {plan.horizon}"
                 if not lines:
                     return told
-                named = [[f"{p.first_time}..{p.last_time}" for p in some] for some in (wanted.dropped, wanted.cut)]
+                named = [
+                    [f"{p.first_time}..{p.last_time}" for p in some]
+                    for some in (requested_seal.dropped, requested_seal.cut)
+                ]
                 return "; ".join(
                     [told, *(f"{what} {' '.join(p)}" for what, p in zip(("drop", "cut"), named, strict=True) if p)]
                 )
@@ -193,8 +204,10 @@ def names(batches: Any) -> str:
 def shown(state: Arrangement) -> list[str]:
     """A state, the parts of it that are not empty."""
     frontiers = f"seal={state.seal} trace_upper={state.trace_upper} since={state.since}{rungs_shown(state.rungs)}"
-    frontiers += "".join(f" {name}={value}" for name in ("wanted", "forgotten") if (value := getattr(state, name)))
-    frontiers += f" vouched={state.vouched_upper}" if state.vouched_upper else ""
+    frontiers += "".join(
+        f" {name}={value}" for name in ("requested_seal", "forgotten_below") if (value := getattr(state, name))
+    )
+    frontiers += f" certified={state.certified_upper}" if state.certified_upper else ""
     lines = [frontiers + (f" seals={','.join(map(str, state.seals))}" if state.seals else "")]
     lines += [f"hold {h.name} {h.since}" + (f" until {h.expires}" if h.expires else "") for h in state.holds]
     lines += [f"ingested {' '.join(f'[{i.lower},{i.upper})' for i in state.ingested)}"] if [*state.ingested] else []
@@ -203,11 +216,11 @@ def shown(state: Arrangement) -> list[str]:
             events = f" events={batch.first_event_time}..{batch.last_event_time}"
             told = f"{kind} {batch.id} {batch.first_time}..{batch.last_time}{events} sequence={batch.sequence[0]}"
             told += f" in {batch.parts.key}" if batch.trimmed else ""
-            lines.append(told + (" vouched" if state.is_vouched(batch) else ""))
+            lines.append(told + (" certified" if state.is_certified(batch) else ""))
     for trace in state.trace:
         told = f"trace {trace.id} {trace}{rungs_shown(trace.description.rungs)}"
         told += f" retractions={trace.retractions}" if trace.retractions else ""
-        lines.append(told + (" vouched" if state.is_vouched(trace) else ""))
+        lines.append(told + (" certified" if state.is_certified(trace) else ""))
     lines += [
         f"fence {fence.step} [{fence.interval.lower},{fence.interval.upper}) {fence.token}" for fence in state.fences
     ]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from support.faulty import Clock, Died
 from support.inprocess import InProcessRunner
-from tidemark.errors import RETRY_SAFE, TidemarkError, Unvouched
+from tidemark.errors import RETRY_SAFE, TidemarkError, Uncertified
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Certified, Created
@@ -36,7 +36,7 @@ def collection(
     **changes: Any,
 ) -> Collection:
     """Key `k`, value `v`, read with a time `t`, an event time `e`, an order `o` and, by envelope, `gone` or `d`; of
-    dumps key and value only."""
+    full snapshots key and value only."""
     keyed, dumped = envelope in (Envelope.UPSERT, Envelope.DEBEZIUM), envelope is Envelope.SNAPSHOT
     inputs = {} if dumped else {"t": ColumnType.INT}
     inputs |= {"e": ColumnType.INT} if event_time and not dumped else {}
@@ -158,16 +158,16 @@ class World:
 
 
 def gated(job: Job, step: Callable[[Job], T]) -> T:
-    """What a step finds unvouched is vouched for, and it goes on; as jobs.app.gated, without Great Expectations."""
+    """What a step finds uncertified is certified, and it goes on; as jobs.app.gated, without Great Expectations."""
     for _ in range(5):
         try:
             return step(job)
-        except Unvouched as missing:
-            vouch(job, Gate(missing.gate))
+        except Uncertified as missing:
+            certify(job, Gate(missing.gate))
     return step(job)
 
 
-def vouch(job: Job, gate: Gate) -> bool:
+def certify(job: Job, gate: Gate) -> bool:
     """Commit the certificate the gate would leave if all was well; False if it had nothing to look at."""
     head = job.log.load()
     request = plan_gate(head.state, gate)

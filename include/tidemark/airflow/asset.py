@@ -18,11 +18,11 @@ def asset_of(collection: str) -> Asset:
     return Asset(name=collection, uri=f"{SCHEME}{collection}", group="tidemark")
 
 
-def vouched_trace_upper(state: Arrangement) -> int:
+def certified_trace_upper(state: Arrangement) -> int:
     """Below here the trace is complete and every batch of it passed its gate."""
     upper = 0
     for batch in state.trace:
-        if not state.is_vouched(batch):
+        if not state.is_certified(batch):
             break
         upper = batch.description.upper
     return upper

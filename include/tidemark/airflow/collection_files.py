@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tidemark.airflow import settings
-from tidemark.airflow.location import Place, place_of
+from tidemark.airflow.location import Location, location_of
 from tidemark.errors import InvalidUsage
 
 SUFFIXES = (".yaml", ".yml")
@@ -13,10 +13,10 @@ MAINTENANCE = "tidemark_maintenance"
 """The DAG id that is not a collection's."""
 
 
-def right_collections(folder: str | Path | None = None) -> list[Place]:
+def right_collections(folder: str | Path | None = None) -> list[Location]:
     """The collections of a folder's right files (TIDEMARK_COLLECTIONS), in the files' order."""
-    places, _ = _read(folder)
-    return places
+    locations, _ = _read(folder)
+    return locations
 
 
 def check_collection_files(folder: str | Path | None = None) -> None:
@@ -46,12 +46,12 @@ def printable(path: str | Path) -> str:
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
-def _read(folder: str | Path | None) -> tuple[list[Place], list[str]]:
+def _read(folder: str | Path | None) -> tuple[list[Location], list[str]]:
     """The collections of a folder's files, and one line for each file that is wrong, both in the files' order.
 
     Whatever a file brings about is that file's line: one that is wrong in a way nobody thought of is no worse.
     """
-    places: dict[str, Place] = {}
+    locations: dict[str, Location] = {}
     errors = []
     try:
         files = files_of(Path(folder or settings.collections_folder()))
@@ -59,25 +59,25 @@ def _read(folder: str | Path | None) -> tuple[list[Place], list[str]]:
         return [], [str(error)]
     for file in files:
         try:
-            place = _place(file)
-            if other := places.get(place.name):
-                raise InvalidUsage(f"collection {place.name} is declared by {other.file} already; rename one")
+            location = _location(file)
+            if other := locations.get(location.name):
+                raise InvalidUsage(f"collection {location.name} is declared by {other.file} already; rename one")
         except InvalidUsage as error:
             errors.append(_line(file, str(error)))
         except Exception as error:
             errors.append(_line(file, f"cannot be read: {type(error).__name__}: {error}"))
         else:
-            places[place.name] = place
-    return list(places.values()), errors
+            locations[location.name] = location
+    return list(locations.values()), errors
 
 
-def _place(file: Path) -> Place:
+def _location(file: Path) -> Location:
     if printable(file.name) != file.name:
         raise InvalidUsage("the file's name holds what is no text, or no printable one; rename it")
-    place = place_of(file)
-    if place.name == MAINTENANCE:
+    location = location_of(file)
+    if location.name == MAINTENANCE:
         raise InvalidUsage(f"the DAG {MAINTENANCE} looks after all collections; call this one otherwise")
-    return place
+    return location
 
 
 def _line(file: Path, said: str) -> str:

@@ -12,7 +12,7 @@ from airflow.sdk import DAG, Param, chain
 
 from tidemark.airflow.collection_files import right_collections
 from tidemark.airflow.documentation import collection_doc
-from tidemark.airflow.location import Place, place_of
+from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.owners import refuse_second_maker
 from tidemark.airflow.publish import PublishOperator
 from tidemark.airflow.steps import step_and_gate
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def tidemark_dag(
-    collection: str | Path | Collection | Place,
+    collection: str | Path | Collection | Location,
     *,
     root: str | None = None,
     landing: str | None = None,
@@ -46,20 +46,20 @@ def tidemark_dag(
     (arguments of `airflow.sdk.DAG`, `dag_id` among them) go before ours. Raises InvalidUsage for a wrong collection,
     and in a DAG file where `collection_dags` makes a DAG of this id too.
     """
-    place = collection if isinstance(collection, Place) else place_of(collection, root=root, landing=landing)
-    refuse_second_maker(dag_options.get("dag_id", place.name))
-    return _dag(place, ready_within=ready_within, default_args=default_args, tags=tags, **dag_options)
+    location = collection if isinstance(collection, Location) else location_of(collection, root=root, landing=landing)
+    refuse_second_maker(dag_options.get("dag_id", location.name))
+    return _dag(location, ready_within=ready_within, default_args=default_args, tags=tags, **dag_options)
 
 
 def _dag(
-    place: Place,
+    location: Location,
     *,
     ready_within: timedelta | None = None,
     default_args: dict[str, Any] | None = None,
     tags: tuple[str, ...] = (),
     **dag_options: Any,
 ) -> DAG:
-    declared = place.collection
+    declared = location.collection
     timetable = CollectionTimetable.of(declared)
     options: dict[str, Any] = {
         "description": f"{declared.landed.source.envelope} of {', '.join(column.name for column in declared.key)}",
@@ -77,14 +77,14 @@ def _dag(
     schedule = options.pop("schedule", timetable)
     if isinstance(schedule, str) and schedule not in ("@once", "@continuous"):
         schedule = CollectionTimetable.of(declared, schedule)
-    dag_id = options.pop("dag_id", place.name)
+    dag_id = options.pop("dag_id", location.name)
     with DAG(dag_id, schedule=schedule, default_args={"owner": OWNER, **(default_args or {})}, **options) as dag:
         tasks = [
             task
             for step in steps_of(When.EACH_RUN)
-            for task in step_and_gate(place, step.name, ready_within=ready_within)
+            for task in step_and_gate(location, step.name, ready_within=ready_within)
         ]
-        chain(*tasks, PublishOperator(place=place))
+        chain(*tasks, PublishOperator(location=location))
     return dag
 
 
@@ -96,13 +96,13 @@ def collection_dags(folder: str | Path | None = None, *, exclude: Names[str] = (
     `check_collection_files`.
     """
     made = {}
-    for place in right_collections(folder):
-        if place.name in exclude or place.own_dag:
+    for location in right_collections(folder):
+        if location.name in exclude or location.own_dag:
             continue
         try:
-            made[place.name] = _dag(place)
+            made[location.name] = _dag(location)
         except Exception:
-            log.exception("No DAG of %s could be made", place.file)
+            log.exception("No DAG of %s could be made", location.file)
     return made
 
 

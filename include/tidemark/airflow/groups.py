@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import TaskGroup
 
-from tidemark.airflow.location import place_of
+from tidemark.airflow.location import location_of
 from tidemark.airflow.steps import step_and_gate
 from tidemark.model.collection import Collection
 
@@ -23,9 +23,9 @@ def step_group(
 ) -> TaskGroup:
     """Any step of a run, by name, and the gate behind it. Options as `ingest_group`, and the arguments the step
     declares. InvalidUsage if there is no such step."""
-    place = place_of(collection, root=root, landing=landing)
+    location = location_of(collection, root=root, landing=landing)
     with TaskGroup(group_id or step) as group:
-        step_and_gate(place, step, **arguments)
+        step_and_gate(location, step, **arguments)
     return group
 
 

@@ -19,7 +19,7 @@ class DataDocsLink(BaseOperatorLink):
         return "Data docs"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
-        page = f"{PREFIX}/gates/{operator.place.name}/{operator.gate}"
+        page = f"{PREFIX}/gates/{operator.location.name}/{operator.gate}"
         if ti_key is None:
             return page
         index = getattr(ti_key, "map_index", None)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """Where the tasks find a collection: its declaration, the file it came from (None: declared in Python), its store.
 
     `root` and `landing` default to TIDEMARK_ROOT and TIDEMARK_LANDING. `own_dag`: its file says that a DAG file of
@@ -48,15 +48,17 @@ class Place:
         declare_collection(self.job(), self.collection)
 
 
-def place_of(collection: str | Path | Collection, *, root: str | None = None, landing: str | None = None) -> Place:
+def location_of(
+    collection: str | Path | Collection, *, root: str | None = None, landing: str | None = None
+) -> Location:
     """A collection's place, from its file or its declaration. InvalidUsage for a wrong file."""
     if isinstance(collection, Collection):
-        return Place(collection, None, root, landing)
+        return Location(collection, None, root, landing)
     from tidemark.config.collection_file import parse
 
     file = parse(collection)
     own = file.declaration.dag == "own"
-    return Place(file.collection(), str(Path(collection).resolve()), root, landing, own)
+    return Location(file.collection(), str(Path(collection).resolve()), root, landing, own)
 
 
 def no_data() -> Any:

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark.airflow.collection_files import MAINTENANCE, right_collections
 from tidemark.airflow.factory import OWNER
-from tidemark.airflow.location import Place, place_of
+from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.steps import StepOperator, for_each
 from tidemark.jobs.step import When
 from tidemark.jobs.steps import steps_of
@@ -35,20 +35,20 @@ Superseded versions can be read for `TIDEMARK_KEEP_VERSIONS` (7d); at least as l
 class MaintenanceOperator(StepOperator):
     """One step that works on a collection as a whole, without an interval. Skipped while there is no collection."""
 
-    def __init__(self, *, place: Place, app: str, **kwargs: Any) -> None:
-        super().__init__(place=place, step=app, **kwargs)
+    def __init__(self, *, location: Location, app: str, **kwargs: Any) -> None:
+        super().__init__(location=location, step=app, **kwargs)
 
     def execute(self, context: Any) -> Any:
         """Run the app; AirflowSkipException if the collection was never created."""
-        if not self.place.job().log.newest_version():
+        if not self.location.job().log.newest_version():
             raise AirflowSkipException(
-                f"there is no collection {self.place.name} yet; the first run of its DAG makes it"
+                f"there is no collection {self.location.name} yet; the first run of its DAG makes it"
             )
         return super().execute(context)
 
 
 def maintenance_group(
-    collection: str | Path | Collection | Place,
+    collection: str | Path | Collection | Location,
     *,
     group_id: str | None = None,
     root: str | None = None,
@@ -56,17 +56,17 @@ def maintenance_group(
 ) -> TaskGroup:
     """The maintenance tasks of one collection as a group, for a DAG of one's own; `arguments` are the tasks', and those
     their steps declare (`keep_versions`)."""
-    place = collection if isinstance(collection, Place) else place_of(collection, root=root)
-    with TaskGroup(group_id or place.name) as group:
+    location = collection if isinstance(collection, Location) else location_of(collection, root=root)
+    with TaskGroup(group_id or location.name) as group:
         for step, own in for_each(steps_of(When.MAINTENANCE), arguments):
-            MaintenanceOperator(task_id=step.name, place=place, app=step.name, doc_md=step.docs, **own)
+            MaintenanceOperator(task_id=step.name, location=location, app=step.name, doc_md=step.docs, **own)
     return group
 
 
 def maintenance_dag(folder: str | Path | None = None, **dag_options: Any) -> dict[str, DAG]:
     """The DAG `tidemark_maintenance` for every right collection file of a folder (TIDEMARK_COLLECTIONS), by its id, for
     a DAG file's `globals()`; none where there are no collections. `dag_options` go before ours."""
-    places = right_collections(folder)
+    locations = right_collections(folder)
     rows = "\n".join(f"| **{step.name}** | {step.docs} |" for step in steps_of(When.MAINTENANCE))
     options: dict[str, Any] = {
         "description": "Housekeeping of every collection",
@@ -76,14 +76,14 @@ def maintenance_dag(folder: str | Path | None = None, **dag_options: Any) -> dic
         # An audit reads everything: two at a time leave room for the steps.
         "max_active_tasks": 2,
         "tags": [OWNER, "maintenance"],
-        "doc_md": _DOC.format(names=", ".join(f"`{place.name}`" for place in places), rows=rows),
+        "doc_md": _DOC.format(names=", ".join(f"`{location.name}`" for location in locations), rows=rows),
         **dag_options,
     }
-    if not places:
+    if not locations:
         return {}
     schedule = options.pop("schedule", "30 3 * * *")
     options["default_args"] = {"owner": OWNER, **(options.get("default_args") or {})}
     with DAG(MAINTENANCE, schedule=schedule, **options) as dag:
-        for place in places:
-            maintenance_group(place)
+        for location in locations:
+            maintenance_group(location)
     return {dag.dag_id: dag}

@@ -8,9 +8,9 @@ from typing import Any
 from airflow.sdk import BaseOperator, DagRunState
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from tidemark.airflow.asset import asset_of, vouched_trace_upper
+from tidemark.airflow.asset import asset_of, certified_trace_upper
 from tidemark.airflow.documentation import PUBLISHED
-from tidemark.airflow.location import Place
+from tidemark.airflow.location import Location
 from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_defaults
 from tidemark.airflow.timetable import moment
 from tidemark.config.schedule import Schedule
@@ -23,7 +23,7 @@ EVENTS_LOOKED_AT = 20
 
 
 class PublishOperator(BaseOperator):
-    """One event of the collection's asset for what was sealed, drained and vouched for since the last event.
+    """One event of the collection's asset for what was sealed, drained and certified since the last event.
 
     Skipped where that is nothing, as after a re-run of a finished interval. A run that died before its event is made
     good by the next: events follow each other without gap or overlap.
@@ -34,22 +34,22 @@ class PublishOperator(BaseOperator):
 
     ui_color = "#dfe8f5"
 
-    def __init__(self, *, place: Place, task_id: str = "published", **kwargs: Any) -> None:
-        asset = asset_of(place.name)
+    def __init__(self, *, location: Location, task_id: str = "published", **kwargs: Any) -> None:
+        asset = asset_of(location.name)
         arguments = with_step_defaults({"doc_md": PUBLISHED, **kwargs})
         super().__init__(task_id=task_id, inlets=[asset], outlets=[asset], **arguments)
-        self.place = place
+        self.location = location
 
     def execute(self, context: Any) -> dict[str, str]:
         """The event's extra."""
-        asset = asset_of(self.place.name)
+        asset = asset_of(self.location.name)
         lower = _published_upper(context["inlet_events"][asset])
         try:
-            state = self.place.job().log.load().state
+            state = self.location.job().log.load().state
             waits = self._waits(context, state)
         except TidemarkError as error:
             raise task_failure(error) from None
-        upper = vouched_trace_upper(state)
+        upper = certified_trace_upper(state)
         if upper <= lower:
             told = f"published up to {format_instant(lower)}, the seal is at {format_instant(state.seal)}"
             raise AirflowSkipException(waits or f"nothing new: {told}")
@@ -61,7 +61,7 @@ class PublishOperator(BaseOperator):
         """What the run's intervals still wait for, though other runs are about to bring it; None if they are complete.
 
         Raises AirflowFailException if nobody is about to."""
-        some = intervals_of_run(context, self.place.collection)
+        some = intervals_of_run(context, self.location.collection)
         own, collection = Interval(some[0].lower, some[-1].upper), state.collection
         if state.trace_upper >= own.upper - collection.landed.grace:
             return None
@@ -82,7 +82,7 @@ class PublishOperator(BaseOperator):
 
     def _missing(self, state: Arrangement, own: Interval) -> list[Interval] | None:
         """The intervals before the run's own that were not ingested; None if its own are among them."""
-        schedule = Schedule(self.place.collection.landed.schedule)
+        schedule = Schedule(self.location.collection.landed.schedule)
         try:
             before = schedule.beginning(state.complete, own.upper)
         except InvalidUsage:  # more than anybody has queued

@@ -27,7 +27,7 @@ def landing() -> str:
 def landings() -> list[str]:
     """Folders and s3 prefixes, beside TIDEMARK_LANDING, within which a run's param `landing` may point:
     TIDEMARK_LANDINGS, with commas between them."""
-    return [place.strip() for place in os.environ.get("TIDEMARK_LANDINGS", "").split(",") if place.strip()]
+    return [location.strip() for location in os.environ.get("TIDEMARK_LANDINGS", "").split(",") if location.strip()]
 
 
 def collections_folder() -> Path:

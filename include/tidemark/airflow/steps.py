@@ -1,4 +1,4 @@
-"""The steps of a collection as Airflow tasks: an app, then the gate that vouches for what it wrote."""
+"""The steps of a collection as Airflow tasks: an app, then the gate that certifies what it wrote."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemark.airflow.documentation import gate_doc, step_doc
 from tidemark.airflow.landing import landing_of_run
 from tidemark.airflow.launch import InputNotReady
 from tidemark.airflow.links import DataDocsLink
-from tidemark.airflow.location import Place
+from tidemark.airflow.location import Location
 from tidemark.airflow.window import intervals_of
 from tidemark.errors import REFUSED, InvalidUsage, TidemarkError
 from tidemark.jobs.step import Argument, Intervals, Step
@@ -78,20 +78,20 @@ class StepOperator(AppOperator):
 
     overwrite_rtif_after_execution = True  # shows the interval among the rendered arguments
 
-    def __init__(self, *, place: Place, step: str, **kwargs: Any) -> None:
-        self.place = place
+    def __init__(self, *, location: Location, step: str, **kwargs: Any) -> None:
+        self.location = location
         self.step = step_of(step)
         takes = declared_by(self.step)
         given = {name: kwargs.pop(name) for name in takes if name in kwargs}
-        file = ["--file", place.file] if self.step.declares and place.file else []
-        self.fixed_args = ["--root", place.store_root, "--collection", place.name, *file]
+        file = ["--file", location.file] if self.step.declares and location.file else []
+        self.fixed_args = ["--root", location.store_root, "--collection", location.name, *file]
         super().__init__(app=step, app_args=self.fixed_args, **with_step_defaults(kwargs))
         for name, argument in takes.items():
             value = given.get(name)
             if not _is_template(value):
                 argument.value(value)
             if argument.required and value is None:
-                raise InvalidUsage(f"step {step} of {place.name} needs {name}: {argument.help}")
+                raise InvalidUsage(f"step {step} of {location.name} needs {name}: {argument.help}")
             setattr(self, name, value)
         self.template_fields = (*type(self).template_fields, *takes)
         self.app_args = [*self.fixed_args, *self.declared_args()]
@@ -106,11 +106,11 @@ class StepOperator(AppOperator):
 
     def args_of_run(self, context: Any) -> list[str]:
         """The arguments only the run knows. A collection that was declared in Python is created by now."""
-        if self.step.declares and self.place.file is None:
-            self.place.declare()
+        if self.step.declares and self.location.file is None:
+            self.location.declare()
         if not self.step.intervals.of_run:
             return []
-        some = intervals_of_run(context, self.place.collection)
+        some = intervals_of_run(context, self.location.collection)
         return ["--lower", format_instant(some[0].lower), "--upper", format_instant(some[-1].upper)]
 
     def declared_args(self) -> list[str]:
@@ -132,9 +132,9 @@ class IngestOperator(StepOperator):
     """
 
     def __init__(
-        self, *, place: Place, step: str = "ingest", ready_within: timedelta | None = None, **kwargs: Any
+        self, *, location: Location, step: str = "ingest", ready_within: timedelta | None = None, **kwargs: Any
     ) -> None:
-        super().__init__(place=place, step=step, **kwargs)
+        super().__init__(location=location, step=step, **kwargs)
         self.ready_within = ready_within
 
     def execute(self, context: Any) -> Any:
@@ -145,9 +145,9 @@ class IngestOperator(StepOperator):
         """Go on after a wait. AirflowFailException if nothing came."""
         if not event["ready"]:
             interval, path, error = event["missing"]
-            ready = self.place.collection.landed.source.ready
+            ready = self.location.collection.landed.source.ready
             last = f"; the last look said: {error}" if error else ""
-            what = f"{interval} of {self.place.name} has not landed: {path} (ready: {ready}){last}"
+            what = f"{interval} of {self.location.name} has not landed: {path} (ready: {ready}){last}"
             raise _gave_up(what, event["since"])
         return self._ingest_or_wait(context, event["since"])
 
@@ -155,7 +155,7 @@ class IngestOperator(StepOperator):
         return [*super().args_of_run(context), "--landing", self._landing(context)]
 
     def _landing(self, context: Any) -> str:
-        return landing_of_run(context["params"].get("landing"), self.place.landing)
+        return landing_of_run(context["params"].get("landing"), self.location.landing)
 
     def _ingest_or_wait(self, context: Any, since: float) -> Any:
         try:
@@ -176,8 +176,8 @@ class IngestOperator(StepOperator):
         from tidemark.airflow.ready import LandingTrigger
         from tidemark.config.template import render
 
-        source, landing = self.place.collection.landed.source, self._landing(context)
-        some = intervals_of_run(context, self.place.collection)
+        source, landing = self.location.collection.landed.source, self._landing(context)
+        some = intervals_of_run(context, self.location.collection)
         limit = settings.ready_within() if self.ready_within is None else self.ready_within
         until = max(some[-1].upper / 1_000_000 + limit.total_seconds(), since + min(limit, LEAST_WAIT).total_seconds())
         patterns = {str(interval): render(source.path, interval, landing) for interval in some}
@@ -193,7 +193,7 @@ def _gave_up(what: str, since: float) -> AirflowFailException:
 
 
 class GateOperator(StepOperator):
-    """One gate: vouches for what no certificate of the current suite covers, or fails and shows why, row by row.
+    """One gate: certifies what no certificate of the current suite covers, or fails and shows why, row by row.
 
     Starts Spark only for batches too large for the task itself; with the resident launcher the warm process serves it.
     """
@@ -201,8 +201,8 @@ class GateOperator(StepOperator):
     operator_extra_links = (DataDocsLink(),)
     ui_color = "#e8f1ea"
 
-    def __init__(self, *, place: Place, gate: Gate, **kwargs: Any) -> None:
-        super().__init__(place=place, step="gate", gate=gate, **kwargs)
+    def __init__(self, *, location: Location, gate: Gate, **kwargs: Any) -> None:
+        super().__init__(location=location, step="gate", gate=gate, **kwargs)
 
     def _without_spark(self, argv: list[str]) -> dict[str, Any] | None:
         from tidemark.airflow.gate_here import gate_here
@@ -245,7 +245,7 @@ def for_each(steps: Sequence[Step], arguments: Mapping[str, Any]) -> Iterator[tu
 
 
 def step_and_gate(
-    place: Place, step: str, *, ready_within: timedelta | None = None, **overrides: Any
+    location: Location, step: str, *, ready_within: timedelta | None = None, **overrides: Any
 ) -> list[StepOperator]:
     """The app task `<step>` and behind it, if it has one, `gate_<gate>`, in the DAG or group being built.
 
@@ -257,10 +257,12 @@ def step_and_gate(
     waits = {"ready_within": ready_within} if LANDING in declared.arguments else {}
     operator = IngestOperator if waits else StepOperator
     tasks: list[StepOperator] = [
-        operator(task_id=step, place=place, step=step, doc_md=step_doc(declared), **waits, **mine, **overrides)
+        operator(task_id=step, location=location, step=step, doc_md=step_doc(declared), **waits, **mine, **overrides)
     ]
     if declared.gate is not None:
         gate = declared.gate
-        tasks.append(GateOperator(task_id=f"gate_{gate}", place=place, gate=gate, doc_md=gate_doc(gate), **overrides))
+        tasks.append(
+            GateOperator(task_id=f"gate_{gate}", location=location, gate=gate, doc_md=gate_doc(gate), **overrides)
+        )
         tasks[0] >> tasks[1]
     return tasks

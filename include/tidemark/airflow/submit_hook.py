@@ -17,7 +17,7 @@ from tidemark.airflow.launch import ResultLine
 from tidemark.resident.confined import private_conf, private_environment, write_properties
 from tidemark.resident.guard import request_death_signal
 from tidemark.resident.scratch import Scratch
-from tidemark.resident.server_folder import Place
+from tidemark.resident.server_folder import ServerFolder
 from tidemark.resident.watch import OwnTime, Stopped
 
 KILL_WAIT_S = 10.0
@@ -52,8 +52,8 @@ class AppSubmitHook(SparkSubmitHook):
 
     def submit(self, application: str = "", **kwargs: Any) -> str | None:
         """Run to the end. Should this process die, the kernel ends the JVM, and the driver's guard the driver."""
-        place = Place.default(os.environ)
-        self._scratch = scratch = place.submit_scratch()
+        location = ServerFolder.default(os.environ)
+        self._scratch = scratch = location.submit_scratch()
         if threading.current_thread() is threading.main_thread():  # the kernel ties the signal to the forking thread
             kwargs["preexec_fn"] = request_death_signal
         over = threading.Event()
@@ -65,7 +65,7 @@ class AppSubmitHook(SparkSubmitHook):
             over.set()
             watch.join()
             scratch.remove()
-            place.leave()
+            location.leave()
         return submitted
 
     def on_kill(self) -> None:

@@ -1,4 +1,4 @@
-"""Full dumps as updates, key range by key range: one merge of the trace and the dumps, in bounded memory.
+"""Full snapshots as updates, key range by key range: one merge of the trace and the full snapshots, in bounded memory.
 
 The law is the docstring of model/full_snapshot.py. It telescopes, so every row read becomes the one or two updates it
 stands for, and consolidation of equal (key, value, time) leaves the differences: what did not change cancels where it
@@ -21,13 +21,13 @@ from tidemark.arrow.parts import PartWriter
 from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, some_of, sort_columns, updates_schema
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.plan.ranges import overlaps
-from tidemark.plan.tasks import DifferenceTask, DumpRows, WriteAnswer
+from tidemark.plan.tasks import DifferenceTask, SnapshotRows, WriteAnswer
 from tidemark.storage.store import ObjectStore
 
 
 @dataclass
 class _Sum(Tally):
-    """Also the digest of what was held and of what was written, every row as of the last dump."""
+    """Also the digest of what was held and of what was written, every row as of the last full snapshot."""
 
     held: int = 0
 
@@ -37,7 +37,7 @@ class _Sum(Tally):
 
 
 def difference_range(store: ObjectStore, task: DifferenceTask) -> WriteAnswer:
-    """Write the updates by which the task's dumps change what the trace holds.
+    """Write the updates by which the task's full snapshots change what the trace holds.
 
     Raises Corruption if a part is not what was recorded.
     """
@@ -45,7 +45,7 @@ def difference_range(store: ObjectStore, task: DifferenceTask) -> WriteAnswer:
     schema = updates_schema(task.collection)
     with PartWriter(store, task.prefix, schema, key_width=len(task.collection.key), facts=False) as writer:
         for batch in differences(store, task, tally):
-            tally.add_held(batch, task.dumps[-1].time)
+            tally.add_held(batch, task.snapshots[-1].time)
             writer.write(batch)
         return WriteAnswer(writer.close(), tally.rows, tally.digest, tally.fetched.bytes, tally.held)
 
@@ -77,9 +77,9 @@ class _Source:
 
 def _sources(task: DifferenceTask) -> dict[str, tuple[Part, _Source]]:
     """The parts to read by their object, each with what its rows stand for."""
-    times = [dump.time for dump in task.dumps]
+    times = [snapshot.time for snapshot in task.snapshots]
     following = [*times[1:], None]
-    held: tuple[DumpRows, ...] = (DumpRows(0, task.trace), *task.dumps)
+    held: tuple[SnapshotRows, ...] = (SnapshotRows(0, task.trace), *task.snapshots)
     meanings = [_Source(-1, times[0], None), *(_Source(1, t, n) for t, n in zip(times, following, strict=True))]
     return {
         part.file.key: (part, meaning)
@@ -98,7 +98,7 @@ def _pieces(
     capacity: int,
 ) -> Iterator[Piece]:
     """The updates that the rows of a chain of parts stand for, tallied."""
-    schema, last = updates_schema(task.collection), task.dumps[-1].time
+    schema, last = updates_schema(task.collection), task.snapshots[-1].time
     columns = sort_columns(task.collection, facts=False)[:-2]
     wanted = some_of(schema, [*columns, DIFF])
 

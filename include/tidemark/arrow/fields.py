@@ -17,11 +17,11 @@ from tidemark.model.evolution import INT_DIGITS, widens
 
 _TYPES = {arrow: of for of, arrow in ARROW_TYPES.items()}
 
-Found = Sequence[tuple[pa.Field, pa.Field | None]]
+FieldPairs = Sequence[tuple[pa.Field, pa.Field | None]]
 """The fields wanted, each with the file's field that gives it, or None if it is null throughout."""
 
 
-def found(held: pa.Schema, wanted: pa.Schema) -> Found:
+def found(held: pa.Schema, wanted: pa.Schema) -> FieldPairs:
     """Where the fields wanted are in a file. Raises KeyError, saying which, if one cannot be had from it."""
     numbered = {number: field for field in held if (number := field_id(field)) is not None}
     bare = {field.name: field for field in held if field_id(field) is None}
@@ -44,7 +44,7 @@ def field_id(field: pa.Field) -> int | None:
     return None if number is None else int(number)
 
 
-def as_wanted(rows: pa.RecordBatch, pairs: Found, count: int) -> pa.RecordBatch:
+def as_wanted(rows: pa.RecordBatch, pairs: FieldPairs, count: int) -> pa.RecordBatch:
     """The fields wanted, from the columns `rows` of a file, `count` of them. Raises ArrowInvalid for a value that the
     wider type does not hold exactly."""
     fields = [field for field, _ in pairs]

@@ -18,7 +18,7 @@ from tidemark.arrow.ahead import apart, cut_of
 from tidemark.arrow.content import BadFile, Content, fetch
 from tidemark.arrow.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.arrow.decode import decode
-from tidemark.arrow.lateness import Frame, Judged, judge
+from tidemark.arrow.lateness import Judged, LatenessBounds, judge
 from tidemark.arrow.parts import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
 from tidemark.arrow.schema import sort_columns, unsealed_schema
 from tidemark.errors import NotReady
@@ -56,7 +56,7 @@ def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: 
     except BadFile as bad:
         content.check_unchanged()
         return set_aside(task.collection, task.interval, file, content.sha256, bad.reason)
-    frame = Frame(task.seal, task.since, task.interval.upper - 1)
+    frame = LatenessBounds(task.seal, task.since, task.interval.upper - 1)
     applied = late_applied = late_discarded = late_moved = 0
     with LateObject(store, task.prefix) as late:
         try:

@@ -29,7 +29,7 @@ _BELOW_SEAL, _BEYOND, _BELOW_SINCE, _MOVED = range(4)
 
 
 @dataclass(frozen=True)
-class Frame:
+class LatenessBounds:
     """What a file's rows are judged against: the seal and since of the plan, and the time of rows that bring none.
 
     `arrival` is the last instant of the interval, not the clock's, so that a retry judges alike.
@@ -71,7 +71,7 @@ class _Verdict:
     reason: Ints
 
 
-def judge(rows: pa.RecordBatch, collection: Collection, frame: Frame, *, path: str) -> Judged:
+def judge(rows: pa.RecordBatch, collection: Collection, frame: LatenessBounds, *, path: str) -> Judged:
     """Judge decoded rows (decode.py) of the file listed as `path`."""
     verdict = _verdict(rows, collection, frame)
     on_time = verdict.coordinate[~verdict.late]
@@ -85,7 +85,9 @@ def judge(rows: pa.RecordBatch, collection: Collection, frame: Frame, *, path: s
     )
 
 
-def revive(rows: pa.RecordBatch, letters: pa.RecordBatch, collection: Collection, frame: Frame, as_now: bool) -> Judged:
+def revive(
+    rows: pa.RecordBatch, letters: pa.RecordBatch, collection: Collection, frame: LatenessBounds, as_now: bool
+) -> Judged:
     """Judge dead letters again, all of one source file, to be applied now: `rows` are `letters` as decoded.
 
     What happened below `frame.since` is left, unless it may apply `as_now`. `late` of the result are the letters left.
@@ -102,14 +104,14 @@ def revive(rows: pa.RecordBatch, letters: pa.RecordBatch, collection: Collection
     return Judged(applied, letters.filter(pa.array(dead)), 0, None, moved)
 
 
-def may_apply(letters: pa.RecordBatch, collection: Collection, frame: Frame) -> Bools:
+def may_apply(letters: pa.RecordBatch, collection: Collection, frame: LatenessBounds) -> Bools:
     """Which dead letters may be applied with the event time they have; without event times all may."""
     if not collection.landed.event_time:
         return np.ones(letters.num_rows, np.bool_)
     return np.asarray(_micros(letters, ORIGINAL) >= frame.since)
 
 
-def _verdict(rows: pa.RecordBatch, collection: Collection, frame: Frame) -> _Verdict:
+def _verdict(rows: pa.RecordBatch, collection: Collection, frame: LatenessBounds) -> _Verdict:
     landed, arrival = collection.landed, np.full(rows.num_rows, frame.arrival, np.int64)
     time = _micros(rows, landed.time) if landed.time else arrival
     coordinate = _micros(rows, landed.event_time) if landed.event_time else time
@@ -186,7 +188,7 @@ def late_schema(source_rows: pa.Schema) -> pa.Schema:
     return pa.schema([*decoded, *(pa.field(name, of) for name, of in fate)])
 
 
-def _late(rows: pa.RecordBatch, verdict: _Verdict, at: Ints, frame: Frame, path: str) -> pa.RecordBatch:
+def _late(rows: pa.RecordBatch, verdict: _Verdict, at: Ints, frame: LatenessBounds, path: str) -> pa.RecordBatch:
     schema = late_schema(rows.schema)
     if not len(at):
         return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from tidemark.arrow.columns import Bools, Ints, contiguous, values
 from tidemark.arrow.cuts import NARROW
-from tidemark.arrow.order import place_of, ranks, rows_before, rows_up_to
+from tidemark.arrow.order import ranks, rows_before, rows_up_to, sort_key_of
 from tidemark.arrow.parts import Fetched, OpenedPart
 from tidemark.arrow.schema import keys_of
 from tidemark.model.batch import Part
@@ -91,8 +91,8 @@ class Lookup:
         for group in range(max(0, bisect_left(firsts, first) - 1), bisect_right(firsts, last)):
             # A group may end with the key the next one begins with.
             end_key = firsts[group + 1] if group + 1 < len(firsts) else part.last_key
-            start = rows_before(touched, place_of(firsts[group]), self._keys.names)
-            end = rows_up_to(touched, place_of(end_key), self._keys.names)
+            start = rows_before(touched, sort_key_of(firsts[group]), self._keys.names)
+            end = rows_up_to(touched, sort_key_of(end_key), self._keys.names)
             if start < end:
                 yield self._rows_of_group(part, group, touched.slice(start, end - start))
 
@@ -129,7 +129,7 @@ class _Open:
 
 
 def _near(held: pa.Array, wanted: pa.Array) -> Ints:
-    """The places in `held`, which ascends, of what is among `wanted`."""
+    """The places in `held`, which ascends, of what is among `requested_seal`."""
     kind = held.type
     if kind == wanted.type and (pa.types.is_int64(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind)):
         numbers, sought = values(held), np.unique(values(wanted))

@@ -21,7 +21,7 @@ from tidemark.arrow.columns import integers
 from tidemark.arrow.consolidate import consolidated, forwarded
 from tidemark.arrow.cuts import PIECE_BYTES, compacted, joined, sorted_pieces
 from tidemark.arrow.digest import digest
-from tidemark.arrow.order import Place, place, place_of, rows_before, rows_up_to
+from tidemark.arrow.order import SortKey, rows_before, rows_up_to, sort_key_at, sort_key_of
 from tidemark.arrow.parts import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Fetched, PartWriter, read_groups
 from tidemark.arrow.schema import TIME, sort_columns, updates_schema
 from tidemark.model.batch import DIGEST_MODULUS, Part
@@ -148,15 +148,15 @@ class Run:
         return bool(held)
 
     @property
-    def last(self) -> Place:
+    def last(self) -> SortKey:
         """The place of the last row in memory."""
-        return place(self._rows, self._rows.num_rows - 1, self._columns)
+        return sort_key_at(self._rows, self._rows.num_rows - 1, self._columns)
 
-    def take_before(self, bound: Place | None) -> pa.RecordBatch:
+    def take_before(self, bound: SortKey | None) -> pa.RecordBatch:
         """Remove and return the rows in memory before a place (None: all)."""
         return self._take(self._rows.num_rows if bound is None else rows_before(self._rows, bound, self._columns))
 
-    def take_up_to(self, bound: Place) -> pa.RecordBatch:
+    def take_up_to(self, bound: SortKey) -> pa.RecordBatch:
         """Remove and return the rows in memory before a place or at it."""
         return self._take(rows_up_to(self._rows, bound, self._columns))
 
@@ -174,7 +174,7 @@ def within(batch: pa.RecordBatch, keys: KeyRange, key_columns: Sequence[str]) ->
     """The rows of a sorted batch whose key is in the range."""
 
     def rows_below(key: Row) -> int:
-        return rows_before(batch, place_of(key), key_columns)
+        return rows_before(batch, sort_key_of(key), key_columns)
 
     first = 0 if keys.lower is None else rows_below(keys.lower)
     end = batch.num_rows if keys.upper is None else rows_below(keys.upper)

@@ -20,7 +20,7 @@ from tidemark.arrow.columns import Bools, Ints, contiguous, one_batch, valid, va
 from tidemark.model import decimals
 from tidemark.model.update import Row, Scalar
 
-Place = tuple[tuple[int, Any], ...]
+SortKey = tuple[tuple[int, Any], ...]
 PLAIN = 2
 """What marks a cell that is neither null nor NaN in a place: those come first."""
 
@@ -73,29 +73,29 @@ def ranks(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Ints:
     return numbers
 
 
-def place(batch: pa.RecordBatch, row: int, columns: Sequence[str]) -> Place:
+def sort_key_at(batch: pa.RecordBatch, row: int, columns: Sequence[str]) -> SortKey:
     """A row's place in the order as a value that Python compares alike."""
-    return _places(batch, columns)(row)
+    return _sort_keys(batch, columns)(row)
 
 
-def place_of(row: Row) -> Place:
+def sort_key_of(row: Row) -> SortKey:
     """The place of plain scalars."""
     return tuple((0, 0) if x is None else (1, 0) if x != x else (PLAIN, x) for x in row)
 
 
-def rows_before(batch: pa.RecordBatch, bound: Place, columns: Sequence[str]) -> int:
+def rows_before(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str]) -> int:
     """How many rows of a sorted batch are before the place."""
     low, high = _narrowed(batch, bound, columns)
-    return bisect_left(range(batch.num_rows), bound, low, high, key=_places(batch, columns))
+    return bisect_left(range(batch.num_rows), bound, low, high, key=_sort_keys(batch, columns))
 
 
-def rows_up_to(batch: pa.RecordBatch, bound: Place, columns: Sequence[str]) -> int:
+def rows_up_to(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str]) -> int:
     """How many rows of a sorted batch are before the place or at it."""
     low, high = _narrowed(batch, bound, columns)
-    return bisect_right(range(batch.num_rows), bound, low, high, key=_places(batch, columns))
+    return bisect_right(range(batch.num_rows), bound, low, high, key=_sort_keys(batch, columns))
 
 
-def _narrowed(batch: pa.RecordBatch, bound: Place, columns: Sequence[str]) -> tuple[int, int]:
+def _narrowed(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str]) -> tuple[int, int]:
     """Between which rows a place is, by the first column alone if that is of plain integers: mostly that is all."""
     first, (kind, value) = batch.column(columns[0]), bound[0]
     if kind != PLAIN or not pa.types.is_int64(first.type) or first.null_count:
@@ -104,9 +104,9 @@ def _narrowed(batch: pa.RecordBatch, bound: Place, columns: Sequence[str]) -> tu
     return int(np.searchsorted(held, value, "left")), int(np.searchsorted(held, value, "right"))
 
 
-def _places(batch: pa.RecordBatch, columns: Sequence[str]) -> Callable[[int], Place]:
+def _sort_keys(batch: pa.RecordBatch, columns: Sequence[str]) -> Callable[[int], SortKey]:
     arrays = [batch.column(name) for name in columns]
-    return lambda row: place_of(tuple(_cell(array[row]) for array in arrays))
+    return lambda row: sort_key_of(tuple(_cell(array[row]) for array in arrays))
 
 
 def _cell(cell: pa.Scalar) -> Scalar:

@@ -14,7 +14,7 @@ from tidemark.arrow.columns import integers
 from tidemark.arrow.decode import decoded_schema
 from tidemark.arrow.fields import as_wanted, field_id, found
 from tidemark.arrow.ingest import LateObject, SortedParts
-from tidemark.arrow.lateness import APPLIED, ORIGINAL, Frame, may_apply, revive
+from tidemark.arrow.lateness import APPLIED, ORIGINAL, LatenessBounds, may_apply, revive
 from tidemark.arrow.parquetfile import whole
 from tidemark.errors import Corruption, InvalidUsage, out_of_memory
 from tidemark.model.batch import ObjectRef
@@ -45,7 +45,7 @@ def replay_dead_letters(store: ObjectStore, task: ReplayTask) -> ReplayAnswer:
 def _replay(
     store: ObjectStore, task: ReplayTask, source: DeadLetters, parts: SortedParts
 ) -> tuple[LedgerEntry | None, Left | None]:
-    frame = Frame(task.seal, task.since, task.seal)
+    frame = LatenessBounds(task.seal, task.since, task.seal)
     _check(store, source.object)
     some, left = _surveyed(store, task, source, frame)
     if not some:
@@ -77,7 +77,9 @@ def _replay(
     return entry, left
 
 
-def _surveyed(store: ObjectStore, task: ReplayTask, source: DeadLetters, frame: Frame) -> tuple[bool, Left | None]:
+def _surveyed(
+    store: ObjectStore, task: ReplayTask, source: DeadLetters, frame: LatenessBounds
+) -> tuple[bool, Left | None]:
     """Whether any of the letters may apply, and those that may not."""
     some, left, last = False, 0, 0
     for letters in _letters(store, source.object, [APPLIED, ORIGINAL]):

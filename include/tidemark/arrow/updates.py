@@ -1,4 +1,4 @@
-"""The updates that unsealed rows stand for, by the task that says so: facts are resolved, full dumps compared."""
+"""The updates that unsealed rows stand for, by the task that says so: facts are resolved, full snapshots compared."""
 
 from __future__ import annotations
 

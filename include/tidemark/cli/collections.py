@@ -155,7 +155,7 @@ def _lines(seen: Status) -> list[tuple[str, str]]:
         ("readable", seen.readable),
         ("holds", ", ".join(f"{hold.name} at {format_instant(hold.since)}" for hold in seen.holds) or "none"),
         ("waiting for", str(seen.waiting_for) if seen.waiting_for else "nothing"),
-        ("not vouched for", ", ".join(batch[:12] for batch in seen.unvouched) or "nothing"),
+        ("not certified", ", ".join(batch[:12] for batch in seen.uncertified) or "nothing"),
         ("quarantined", ", ".join(batch[:12] for batch in seen.quarantined) or "nothing"),
         ("next", seen.next_step),
     ]

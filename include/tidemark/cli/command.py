@@ -14,7 +14,7 @@ import typer
 
 from tidemark.cli import output
 from tidemark.cli.declared import parameters, values
-from tidemark.errors import InvalidUsage, TidemarkError, Unavailable, Unvouched, shortened
+from tidemark.errors import InvalidUsage, TidemarkError, Unavailable, Uncertified, shortened
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -205,7 +205,7 @@ def report(call: Call, error: Exception, code: int) -> int:
     message = shortened(output.one_line(str(error))) or type(error).__name__
     kind = error.kind if isinstance(error, TidemarkError) else type(error).__name__
     described = {"kind": kind, "message": message}
-    if isinstance(error, Unvouched) and error.gate:
+    if isinstance(error, Uncertified) and error.gate:
         described["run"] = f"tidemark gate {call.collection} {error.gate}"
         message += f": `{described['run']}`"
     if call.settings.as_json:

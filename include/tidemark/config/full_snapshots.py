@@ -1,4 +1,4 @@
-"""What a collection file may say of full dumps: little, as their rows are all true at the end of their interval."""
+"""What a collection file may say of full snapshots: little, as their rows are all true at the end of their interval."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ SNAPSHOT = "snapshot"
 
 
 def with_time(content: dict[str, Any]) -> dict[str, Any]:
-    """The content of a file, with the time a collection of dumps has without saying so."""
+    """The content of a file, with the time a collection of full snapshots has without saying so."""
     source = content.get("source")
     dumped = isinstance(source, dict) and source.get("envelope") == SNAPSHOT
     return {**content, "time": "arrival"} if dumped and "time" not in content else content
 
 
 def problem(declared: Declaration) -> tuple[Loc, str] | None:
-    """Where a declaration of dumps says what they cannot have, and why; None if nowhere, and for other envelopes."""
+    """Where a declaration of full snapshots says what they cannot have, and why; None if nowhere, and for other
+    envelopes."""
     if declared.source.envelope != SNAPSHOT:
         return None
-    why = "a dump is true at the last instant of its interval; remove it"
+    why = "a full snapshot is true at the last instant of its interval; remove it"
     for name, found in (("time", declared.time), ("event_time", declared.event_time)):
         if found is not None:
             return (name,), f"{name}: {why}"
     if "late" in declared.model_fields_set:
-        return ("late",), "late: no row of a dump is late; remove it"
+        return ("late",), "late: no row of a full snapshot is late; remove it"
     if declared.source.bad_files != "stop":
-        return ("source", "bad_files"), "bad_files: a dump that lacks a file would delete its rows; remove it"
+        return ("source", "bad_files"), "bad_files: a full snapshot that lacks a file would delete its rows; remove it"
     return None

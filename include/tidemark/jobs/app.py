@@ -128,7 +128,7 @@ def without_spark(step: str, argv: Sequence[str]) -> dict[str, Any] | None:
 
 
 def run(step: str, args: argparse.Namespace, runner: Callable[[], Runner]) -> dict[str, Any]:
-    """Call the step's job with parsed arguments. What no gate has vouched for by then is gated first (`gated`)."""
+    """Call the step's job with parsed arguments. What no gate has certified by then is gated first (`gated`)."""
     declared = step_of(step)
     job = open_job(args.root, args.collection, runner, attempt=args.attempt)
     values, interval = declared.values(vars(args)), _interval(declared, args)
@@ -198,13 +198,13 @@ def gated(job: Job, step: Callable[[], dict[str, Any]], *, rounds: int = 5) -> d
 
     A gate that fails raises GateFailed. The command line calls steps bare, so that there a missing gate is refused.
     """
-    from tidemark.errors import Unvouched
+    from tidemark.errors import Uncertified
     from tidemark.jobs.gate import gate
 
     for _ in range(rounds):
         try:
             return step()
-        except Unvouched as missing:
+        except Uncertified as missing:
             job.note(f"{missing}; gating it now")
             gate(job, Gate(missing.gate))
     return step()

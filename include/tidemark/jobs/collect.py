@@ -20,10 +20,10 @@ from tidemark.model.transition import Stale
 from tidemark.plan.collect import (
     COLLECT,
     Clocks,
-    Found,
     Garbage,
     GarbagePlan,
     Graces,
+    Inventory,
     Stored,
     Why,
     ahead,
@@ -36,8 +36,8 @@ from tidemark.plan.collect import (
 )
 from tidemark.storage import plans
 from tidemark.storage.head import COLLECTION_GRACE, DATA_GRACE
-from tidemark.storage.read_many import several
-from tidemark.storage.references import Named
+from tidemark.storage.read_many import read_many
+from tidemark.storage.references import References
 from tidemark.storage.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, Unavailable
 from tidemark.storage.versions import CHECKPOINT_EVERY, Version, number_of, retried
 
@@ -161,8 +161,8 @@ class _Search:
             raise InvalidUsage("there is no collection here; create it with `tidemark init`")
         versions = [(number_of(info), _stored(info)) for info in infos]
         oldest, newest = job.log.oldest_version(), versions[-1][0]
-        self.found = Found(newest, oldest, versions, objects, unfinished)
-        self.named = Named(job.store)
+        self.found = Inventory(newest, oldest, versions, objects, unfinished)
+        self.named = References(job.store)
         self.named.add(_shown(job.log.versions.between(oldest, newest), oldest, newest, progress))
 
     def plan(self, job: Job, keep: int, pinned: Sequence[int], *, afresh: bool) -> tuple[GarbagePlan, int, str | None]:
@@ -211,7 +211,7 @@ def _carry_out(job: Job, search: _Search, plan: GarbagePlan, now: int, graces: G
     ripe = due(plan, graces, now=now)
     removed = [*_removed_in_order(job, ripe.versions)]
     head, still = _still_unnamed(job, search, ripe)
-    for at, gone in enumerate(several(lambda entry: _remove(job, entry), still)):
+    for at, gone in enumerate(read_many(lambda entry: _remove(job, entry), still)):
         progress("removing objects", at, len(still))
         removed += [still[at]] if gone else []
     failed = len(ripe.versions) + len(still) - len(removed)

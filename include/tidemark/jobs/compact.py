@@ -22,7 +22,7 @@ from tidemark.storage.log import Head
 
 def compact(job: Job, interval: Interval) -> dict[str, Any]:
     """Move `since` by the retention, then run every compaction that is due, each as one streaming merge; also merge the
-    ledger's runs. `interval` names the run. Raises Unvouched if the trace gate has not vouched for an input.
+    ledger's runs. `interval` names the run. Raises Uncertified if the trace gate has not certified an input.
     """
     moved = retain(job)
     merges = rows = written = 0

@@ -22,7 +22,8 @@ from tidemark.storage.log import Head
 def drain(job: Job, interval: Interval) -> dict[str, Any]:
     """Move `[trace_upper, seal)` into the trace; afterwards the trace upper is at the seal. `interval` names the run.
 
-    Idempotent, and right whatever drained meanwhile. Raises Unvouched without the certificates of the gates before it.
+    Idempotent, and right whatever drained meanwhile. Raises Uncertified without the certificates of the gates before
+    it.
     """
 
     def propose(head: Head) -> Proposal[Drained, list[WriteAnswer]]:

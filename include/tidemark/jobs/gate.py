@@ -1,4 +1,4 @@
-"""Gate: look at what no certificate of the current suite covers, and vouch for it, or stop the run and show
+"""Gate: look at what no certificate of the current suite covers, and certify it, or stop the run and show
 why."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidemark.model.collection import Covers, Gate
 from tidemark.model.ledger import LedgerEntry
 from tidemark.plan.gate import GateRequest, plan_gate
 from tidemark.plan.tasks import InspectTask
-from tidemark.quality.evidence import Found
+from tidemark.quality.evidence import Inspected
 from tidemark.quality.expectations import OwnerExpectation, owner_expectations
 from tidemark.quality.gates import GATES, Seen
 from tidemark.quality.report import GateReport, rendered
@@ -38,9 +38,9 @@ Batch = UnsealedBatch | TraceBatch
 
 
 def gate(job: Job, gate: Gate) -> dict[str, Any]:
-    """Run one gate over what it has not vouched for and commit the certificate; warnings are in the result.
+    """Run one gate over what it has not certified and commit the certificate; warnings are in the result.
 
-    Batches that pass are vouched for even where another fails. Raises GateFailed naming the first failure,
+    Batches that pass are certified even where another fails. Raises GateFailed naming the first failure,
     with the failing rows shown through `job.note`; InvalidUsage for an expectation that cannot be run. Whatever came of
     it is kept (quality/results.py); `docs` in the result, and the failure, say where. Data are read, and Great
     Expectations imported, only if there is something to look at.
@@ -55,9 +55,9 @@ def gate(job: Job, gate: Gate) -> dict[str, Any]:
         except (InvalidUsage, UpgradeRequired) as error:
             keep_result(job, _unseen(head, gate), error=str(error))
             raise
-        if not report.vouched and not (report.passed and request.upper):
+        if not report.certified and not (report.passed and request.upper):
             raise _failure(job, report)
-        return Proposal(Certified(gate, request.suite, report.vouched, request.upper), report)
+        return Proposal(Certified(gate, request.suite, report.certified, request.upper), report)
 
     done = job.settle(propose)
     head, report = done.head, done.found
@@ -71,7 +71,7 @@ def gate(job: Job, gate: Gate) -> dict[str, Any]:
         "outcome": str(done.outcome),
         "version": head.version,
         "suite": report.suite,
-        "batches": list(report.vouched),
+        "batches": list(report.certified),
         **report.with_docs(keep_result(job, report, looked=True)).summary(),
     }
 
@@ -105,7 +105,7 @@ def _examine(job: Job, head: Head, request: GateRequest) -> GateReport:
     return report
 
 
-def _inspected(job: Job, runner: Runner, state: Arrangement, batches: Sequence[Batch]) -> dict[str, Found]:
+def _inspected(job: Job, runner: Runner, state: Arrangement, batches: Sequence[Batch]) -> dict[str, Inspected]:
     """Every part of the batches, read in full by the runner."""
     from tidemark.arrow.schema import unsealed_schema, updates_schema
 
@@ -117,7 +117,7 @@ def _inspected(job: Job, runner: Runner, state: Arrangement, batches: Sequence[B
     answers = iter(runner.run("inspect", tasks))
     unsealed, trace = tuple(unsealed_schema(collection).names), tuple(updates_schema(collection).names)
     return {
-        batch.id: Found(
+        batch.id: Inspected(
             tables[batch.id],
             tuple(next(answers) for _ in tables[batch.id]),
             unsealed if isinstance(batch, UnsealedBatch) else trace,
@@ -131,18 +131,18 @@ def _judged(
     head: Head,
     request: GateRequest,
     report: GateReport,
-    found: dict[str, Found],
+    found: dict[str, Inspected],
     owners: tuple[OwnerExpectation, ...],
     runner: Runner | None,
 ) -> GateReport:
-    from tidemark.quality.evaluate import judge_invariants, judge_owners
+    from tidemark.quality.evaluate import evaluate_invariants, evaluate_owners
     from tidemark.quality.rows import matching_rows
     from tidemark.quality.validation import Validator
 
     collection, validator = head.state.collection, Validator()
     facts = {batch.id for batch in request.unsealed if collection.kind.facts_in(batch)}
     evidence = GATES[request.gate].evidence(Seen(head.state, request, found, lambda: _recent(job, head.state)))
-    results = judge_invariants(
+    results = evaluate_invariants(
         validator,
         collection,
         evidence,
@@ -153,7 +153,7 @@ def _judged(
     for batch in request.unsealed if owners else ():
         parts = found[batch.id].parts
         with _rows(job, runner, head.state, batch, found[batch.id]) as frame:
-            results += judge_owners(validator, collection, batch.id, owners, frame, store=job.store, parts=parts)
+            results += evaluate_owners(validator, collection, batch.id, owners, frame, store=job.store, parts=parts)
     return replace(report, results=tuple(results))
 
 
@@ -170,7 +170,7 @@ def _recent(job: Job, state: Arrangement) -> tuple[LedgerEntry, ...]:
 
 
 @contextmanager
-def _rows(job: Job, runner: Runner | None, state: Arrangement, batch: UnsealedBatch, found: Found) -> Iterator[Any]:
+def _rows(job: Job, runner: Runner | None, state: Arrangement, batch: UnsealedBatch, found: Inspected) -> Iterator[Any]:
     """The batch's rows as a frame for the owner's expectations; a runner without a Spark session has only pandas."""
     from tidemark.quality.rows import pandas_rows, spark_rows
 

@@ -47,7 +47,7 @@ def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]
         return told
     return {
         **told,
-        "batch": change.batch.id if change.batch else change.dump.batch if change.dump else None,
+        "batch": change.batch.id if change.batch else change.snapshot.batch if change.snapshot else None,
         "rows": change.batch.rows if change.batch else 0,
         "files": len(change.sources),
         "late_applied": change.rows_late_applied,
@@ -130,10 +130,10 @@ def _change(
     parts = [part for answer in answers for part in answer.parts]
     entries = [entry for answer in answers for entry in answer.entries]
     on_time = [answer.first_on_time for answer in answers if answer.first_on_time is not None]
-    dump = kind.said_by(batch, request.interval, sum(part.rows for part in parts)) if entries else None
-    if dump and not dump.rows:
+    snapshot = kind.said_by(batch, request.interval, sum(part.rows for part in parts)) if entries else None
+    if snapshot and not snapshot.rows:
         job.note(
-            f"the dump of {request.interval} has no rows: unless {batch} is quarantined, its drain removes them all"
+            f"the full snapshot of {request.interval} has no rows: unless {batch} is quarantined, its drain removes them all"
         )
     return Ingested(
         fence,
@@ -145,7 +145,7 @@ def _change(
         rows_late_discarded=sum(entry.rows_late_discarded for entry in entries),
         bad_files=sum(entry.status is Status.QUARANTINED for entry in entries),
         rows_late_moved=sum(entry.rows_late_moved for entry in entries),
-        dump=dump,
+        snapshot=snapshot,
     )
 
 

@@ -74,9 +74,9 @@ def _check_letters_are_there(job: Job, head: Head, entries: Sequence[LedgerEntry
 
 
 def _held(state: Arrangement) -> list[str]:
-    """What can be taken out and put back: batches, and dumps without rows, which have none."""
+    """What can be taken out and put back: batches, and full snapshots without rows, which have none."""
     batches = [held.id for held in (*state.unsealed, *state.quarantined)]
-    return [*batches, *(dump.batch for dump in state.dumps if not dump.rows)]
+    return [*batches, *(snapshot.batch for snapshot in state.snapshots if not snapshot.rows)]
 
 
 def _identified(batches: list[str], asked: str) -> str:

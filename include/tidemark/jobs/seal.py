@@ -14,7 +14,7 @@ def seal(job: Job, interval: Interval) -> dict[str, Any]:
     """Seal at least to the interval's end less the grace, as far as no earlier interval is missing.
 
     Where one is, the seal waits and the result names it: the run that ingests it passes the waiting days too.
-    Raises Unvouched if no gate has vouched for a batch below the new seal.
+    Raises Uncertified if no gate has certified a batch below the new seal.
     """
     done = job.commit_until_fit(lambda head: plan_seal(head.state, interval.upper))
     state = done.head.state

@@ -47,7 +47,7 @@ class Status:
     """Where a collection stands. Times in microseconds.
 
     `unsealed` holds what no drain has moved yet; `remembered` what was moved and is kept because later facts are placed
-    among it (keyed collections). `unvouched` names batches no current certificate covers. `waiting_for` is the oldest
+    among it (keyed collections). `uncertified` names batches no current certificate covers. `waiting_for` is the oldest
     interval that is missing below one that was ingested or asked for. `readable` says which times compaction leaves
     readable. `next_step` is a command.
     """
@@ -60,7 +60,7 @@ class Status:
     unsealed: Shelf
     remembered: Shelf
     quarantined: tuple[str, ...]
-    unvouched: tuple[str, ...]
+    uncertified: tuple[str, ...]
     levels: dict[int, Shelf]
     debt: Debt
     bounds: Bounds
@@ -100,7 +100,7 @@ def status(head: Head) -> Status:
         unsealed=_shelf(state.pending),
         remembered=_shelf(remembered),
         quarantined=tuple(batch.id for batch in state.quarantined),
-        unvouched=tuple(batch.id for batch in state.pending + state.trace if not state.is_vouched(batch)),
+        uncertified=tuple(batch.id for batch in state.pending + state.trace if not state.is_certified(batch)),
         levels=_levels(state),
         debt=debt(state),
         bounds=bounds(state),
@@ -122,14 +122,14 @@ def status(head: Head) -> Status:
 
 def waiting_for(state: Arrangement) -> Interval | None:
     """The oldest interval that is missing below one that was ingested, or that a run asked to seal; None if no hole."""
-    reached = max([state.wanted, *(interval.upper for interval in state.ingested)])
+    reached = max([state.requested_seal, *(interval.upper for interval in state.ingested)])
     return state.hole_below(reached)
 
 
 def debt(state: Arrangement) -> Debt:
     """What compaction would do if every gate had passed and nothing consolidated away."""
     compactions = rows = 0
-    while (request := plan_compaction(_all_vouched(state))) is not None:
+    while (request := plan_compaction(_all_certified(state))) is not None:
         compactions += 1
         read = sum(batch.rows for batch in request.inputs)
         rows += 0 if request.moves_no_data else read
@@ -140,17 +140,17 @@ def debt(state: Arrangement) -> Debt:
 def next_step(state: Arrangement) -> str:
     """The command that moves the collection on, whoever runs it."""
     name = state.collection.name
-    if any(not state.is_vouched(batch) for batch in state.pending):
+    if any(not state.is_certified(batch) for batch in state.pending):
         return f"tidemark gate {name} unsealed"
     landed, complete = state.collection.landed, state.complete
     if complete > landed.start and complete - landed.grace > state.seal:
         return f"tidemark seal {name}"
     if state.seal > state.trace_upper:
-        drains = state.vouched_upper >= state.seal
+        drains = state.certified_upper >= state.seal
         return f"tidemark drain {name}" if drains else f"tidemark gate {name} frontier"
-    unvouched = [batch for batch in state.trace if not state.is_vouched(batch)]
-    if unvouched:
-        merged = all(batch.level for batch in unvouched)
+    uncertified = [batch for batch in state.trace if not state.is_certified(batch)]
+    if uncertified:
+        merged = all(batch.level for batch in uncertified)
         return f"tidemark gate {name} {Gate.COMPACTION if merged else Gate.TRACE}"
     if debt(state).compactions:
         return f"tidemark compact {name}"
@@ -177,7 +177,7 @@ def _levels(state: Arrangement) -> dict[int, Shelf]:
     return {level: _shelf(levels[level]) for level in sorted(levels, reverse=True)}
 
 
-def _all_vouched(state: Arrangement) -> Arrangement:
+def _all_certified(state: Arrangement) -> Arrangement:
     suite = state.collection.suite(Gate.COMPACTION)
     return replace(state, certificates=tuple(Certificate(batch.id, suite) for batch in state.trace))
 

@@ -39,7 +39,7 @@ _STEPS = (
         "gate",
         job="tidemark.jobs.gate:gate",
         intervals=Intervals.UNUSED,
-        help="Check what a gate has not vouched for yet: unsealed, frontier, trace or compaction.",
+        help="Check what a gate has not certified yet: unsealed, frontier, trace or compaction.",
         docs="Vouches for what no certificate of the current suite covers, or fails and shows why, row by row.",
         arguments=(
             Argument("gate", "unsealed, frontier, trace or compaction.", parse=Gate, metavar="GATE", required=True),

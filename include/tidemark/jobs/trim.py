@@ -15,7 +15,7 @@ from tidemark.plan.tasks import WriteAnswer
 from tidemark.plan.trim import Trimming, TrimRequest, plan_trim, trim_tasks, trimming
 from tidemark.storage import parts_table
 from tidemark.storage.log import Head
-from tidemark.storage.read_many import several
+from tidemark.storage.read_many import read_many
 
 
 def trim(job: Job, interval: Interval, *, least_share: float = 0.5) -> int:
@@ -32,7 +32,7 @@ def trim(job: Job, interval: Interval, *, least_share: float = 0.5) -> int:
 def _trim_once(job: Job, interval: Interval, trimmed: Collection[str], least_share: float) -> Trimmed | None:
     def change_for(head: Head) -> Trimmed | None:
         requests = [request for request in plan_trim(head.state) if request.batch.id not in trimmed]
-        tables = several(lambda request: parts_table.parts_of(job.store, [request.batch]), requests)
+        tables = read_many(lambda request: parts_table.parts_of(job.store, [request.batch]), requests)
         for request, parts in zip(requests, tables, strict=True):
             wanted = trimming(request, parts, least_share=least_share)
             if wanted is None:

@@ -11,12 +11,12 @@ from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.instant import format_instant
-from tidemark.model.invariants import Rule
+from tidemark.model.invariants import Invariant
 from tidemark.plan.tasks import ChecksumTask, InspectAnswer, InspectTask
 from tidemark.storage.verify import Contents, Finding, Progress, contents, late_objects, silent, verify_history
 
 Batch = UnsealedBatch | TraceBatch
-_BOUNDS = (Rule.TIMES_FROM_LOWER, Rule.TIMES_TO_UPPER_OR_SINCE)
+_BOUNDS = (Invariant.TIMES_FROM_LOWER, Invariant.TIMES_TO_UPPER_OR_SINCE)
 TASKS_AT_ONCE = 8
 """Tasks per slot of the runner in one go: enough to keep it busy, few enough that progress is seen."""
 LATE_AT_ONCE = 100
@@ -163,9 +163,9 @@ def judge(batch: Batch, part: Part, answer: InspectAnswer, columns: tuple[str, .
     for rule, recorded, found in _compared(part, answer):
         if recorded != found:
             yield finding(rule, f"recorded {recorded}, the rows give {found}")
-    counts = {"no null keys": answer.null_keys, str(Rule.SORTED): answer.unsorted}
+    counts = {"no null keys": answer.null_keys, str(Invariant.SORTED): answer.unsorted}
     if isinstance(batch, TraceBatch):
-        counts |= {Rule.NO_ZERO_DIFFS: answer.zero_diffs, Rule.CONSOLIDATED: answer.repeated}
+        counts |= {Invariant.NO_ZERO_DIFFS: answer.zero_diffs, Invariant.CONSOLIDATED: answer.repeated}
     for rule, count in counts.items():
         if count:
             yield finding(rule, f"{count} of {answer.rows} rows break it")

@@ -9,9 +9,9 @@ from itertools import pairwise
 from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Covers, Gate
 from tidemark.model.frontier import CompactionFunction, Rung
-from tidemark.model.full_snapshot import Dump
+from tidemark.model.full_snapshot import FullSnapshot
 from tidemark.model.interval import Interval, IntervalSet
-from tidemark.model.invariants import Rule, Violation, broken, check, shown
+from tidemark.model.invariants import Invariant, Violation, broken, check, shown
 from tidemark.model.ledger import LedgerEntry
 
 
@@ -25,7 +25,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class FrontierCertificate:
-    """The frontier gate's word: up to `upper` there is no hole and every unsealed batch is vouched for."""
+    """The frontier gate's word: up to `upper` there is no hole and every unsealed batch is certified."""
 
     upper: int
     suite: str
@@ -98,26 +98,26 @@ class Arrangement:
 
     Invariants, checked in this order: every batch id is unique; unsealed sequence intervals do not overlap and ascend;
     each trace batch has since <= the state's since and upper <= the seal; neighbours touch; levels do not rise from
-    old to new; the trace starts at 0; `trace_upper <= seal`; no two dumps outside of quarantine are of
+    old to new; the trace starts at 0; `trace_upper <= seal`; no two full snapshots outside of quarantine are of
     one time, and each that has rows has its unsealed batch.
     """
 
     collection: Collection
     seal: int = 0
-    wanted: int = 0
+    requested_seal: int = 0
     since: int = 0
     rungs: tuple[Rung, ...] = ()
     holds: tuple[Hold, ...] = ()
     seals: tuple[int, ...] = ()
-    forgotten: int = 0
+    forgotten_below: int = 0
     unsealed: tuple[UnsealedBatch, ...] = ()
     trace: tuple[TraceBatch, ...] = ()
     quarantined: tuple[UnsealedBatch, ...] = ()
-    dumps: tuple[Dump, ...] = ()
+    snapshots: tuple[FullSnapshot, ...] = ()
     ingested: IntervalSet = field(default_factory=IntervalSet)
     ledger: tuple[LedgerRun, ...] = ()
     certificates: tuple[Certificate, ...] = ()
-    vouched: FrontierCertificate | None = None
+    frontier_certificate: FrontierCertificate | None = None
     fences: tuple[Fence, ...] = ()
     totals: Totals = field(default_factory=Totals)
 
@@ -128,50 +128,51 @@ class Arrangement:
         """What is broken; its batches one by one have checked themselves."""
         ids = [batch.id for batch in self.batches]
         for name in sorted({name for name in ids if ids.count(name) > 1}) if len(ids) != len(set(ids)) else ():
-            yield broken(Rule.BATCHES_NAMED_ONCE, f"a batch is named twice: {name}", batch=name)
+            yield broken(Invariant.BATCHES_NAMED_ONCE, f"a batch is named twice: {name}", batch=name)
         for left, right in pairwise(self.unsealed):
             if left.sequence[1] > right.sequence[0]:
                 yield broken(
-                    Rule.SEQUENCES_ASCEND,
+                    Invariant.SEQUENCES_ASCEND,
                     f"unsealed sequence intervals overlap: {left.sequence} and {right.sequence}",
                     upper=left.sequence[1],
                     lower=right.sequence[0],
                 )
         yield from self._trace_violations()
-        yield from self._dump_violations()
+        yield from self._snapshot_violations()
 
     def _trace_violations(self) -> Iterator[Violation]:
         for batch in self.trace:
             since, upper = batch.description.since, batch.description.upper
             if since > self.since:
                 message = f"trace batch {batch} has since beyond the collection's {shown(self.since)}"
-                yield broken(Rule.SINCE_OF_THE_STATE, message, batch_since=since, since=self.since)
+                yield broken(Invariant.SINCE_OF_THE_STATE, message, batch_since=since, since=self.since)
             if upper > self.seal:
                 message = f"trace batch {batch} reaches beyond the seal {shown(self.seal)}"
-                yield broken(Rule.UPPER_BELOW_THE_SEAL, message, upper=upper, seal=self.seal)
+                yield broken(Invariant.UPPER_BELOW_THE_SEAL, message, upper=upper, seal=self.seal)
         for older, newer in pairwise(self.trace):
             upper, lower = older.description.upper, newer.description.lower
             if upper != lower:
                 message = f"trace has a gap or overlap at {upper}: {newer.description}"
-                yield broken(Rule.NEIGHBOURS_TOUCH, message, upper=upper, lower=lower)
+                yield broken(Invariant.NEIGHBOURS_TOUCH, message, upper=upper, lower=lower)
             if older.level < newer.level:
                 message = f"trace level rises from {older} to {newer}"
-                yield broken(Rule.LEVELS_DO_NOT_RISE, message, older=older.level, newer=newer.level)
+                yield broken(Invariant.LEVELS_DO_NOT_RISE, message, older=older.level, newer=newer.level)
         if self.trace and (lower := self.trace[0].description.lower) != 0:
-            yield broken(Rule.TRACE_FROM_ZERO, f"the trace starts at {lower}, not at 0", lower=lower)
+            yield broken(Invariant.TRACE_FROM_ZERO, f"the trace starts at {lower}, not at 0", lower=lower)
 
-    def _dump_violations(self) -> Iterator[Violation]:
-        """Dumps that count, in order of time: no two are of one time, and each has its batch, unless it has no rows."""
-        dumps = self.pending_dumps
-        for older, newer in pairwise(dumps):
+    def _snapshot_violations(self) -> Iterator[Violation]:
+        """Full snapshots that count, in order of time: no two are of one time, and each has its batch, unless it has no
+        rows."""
+        snapshots = self.pending_snapshots
+        for older, newer in pairwise(snapshots):
             if older.time == newer.time:
-                message = f"dumps {older.batch} and {newer.batch} are both of {newer.time}"
-                yield broken(Rule.DUMPS_ASCEND, message, older=older.time, newer=newer.time)
-        unsealed = {batch.id for batch in self.unsealed} if dumps else set()
-        for dump in dumps:
-            if dump.rows and dump.batch not in unsealed:
-                message = f"dump {dump.batch} of {dump.rows} rows has no unsealed batch"
-                yield broken(Rule.DUMPS_HAVE_ROWS, message, dump=dump.batch, rows=dump.rows)
+                message = f"full snapshots {older.batch} and {newer.batch} are both of {newer.time}"
+                yield broken(Invariant.FULL_SNAPSHOTS_ASCEND, message, older=older.time, newer=newer.time)
+        unsealed = {batch.id for batch in self.unsealed} if snapshots else set()
+        for snapshot in snapshots:
+            if snapshot.rows and snapshot.batch not in unsealed:
+                message = f"full snapshot {snapshot.batch} of {snapshot.rows} rows has no unsealed batch"
+                yield broken(Invariant.FULL_SNAPSHOTS_HAVE_ROWS, message, snapshot=snapshot.batch, rows=snapshot.rows)
 
     @property
     def function(self) -> CompactionFunction:
@@ -179,9 +180,14 @@ class Arrangement:
         return CompactionFunction(self.since, self.rungs)
 
     @property
-    def pending_dumps(self) -> tuple[Dump, ...]:
+    def pending_snapshots(self) -> tuple[FullSnapshot, ...]:
         """What the source was said to hold at times the trace does not cover yet, in order of time."""
-        return tuple(sorted((dump for dump in self.dumps if not dump.quarantined), key=lambda dump: dump.time))
+        return tuple(
+            sorted(
+                (snapshot for snapshot in self.snapshots if not snapshot.quarantined),
+                key=lambda snapshot: snapshot.time,
+            )
+        )
 
     @property
     def trace_upper(self) -> int:
@@ -207,7 +213,7 @@ class Arrangement:
         before, what was forgotten at an earlier horizon stays so.
         """
         floor = max(min(self.since, self.seal), self.seal - self.collection.lateness)
-        return max(self.forgotten, min([floor, *(batch.first_event_time for batch in self.pending)]))
+        return max(self.forgotten_below, min([floor, *(batch.first_event_time for batch in self.pending)]))
 
     @property
     def remembered_from(self) -> int:
@@ -228,15 +234,19 @@ class Arrangement:
         """The first interval below `upper` that was not ingested, counted from the collection's start."""
         return self.ingested.first_hole(self.collection.landed.start, upper)
 
-    def is_vouched(self, batch: UnsealedBatch | TraceBatch) -> bool:
+    def is_certified(self, batch: UnsealedBatch | TraceBatch) -> bool:
         """Whether a certificate under the current suite covers the batch."""
         suites = self._suites(Covers.UNSEALED if isinstance(batch, UnsealedBatch) else Covers.TRACE)
         return any(c.batch == batch.id and c.suite in suites for c in self.certificates)
 
     @property
-    def vouched_upper(self) -> int:
-        """Up to where the frontier gate has vouched under the current suite."""
-        return self.vouched.upper if self.vouched and self.vouched.suite in self._suites(Covers.FRONTIER) else 0
+    def certified_upper(self) -> int:
+        """Up to where the frontier gate has certified under the current suite."""
+        return (
+            self.frontier_certificate.upper
+            if self.frontier_certificate and self.frontier_certificate.suite in self._suites(Covers.FRONTIER)
+            else 0
+        )
 
     def _suites(self, kind: Covers) -> set[str]:
         """The current suites of the gates that cover a kind of thing."""
@@ -269,11 +279,14 @@ class Arrangement:
 
 def evicted(state: Arrangement) -> Arrangement:
     """Forget unsealed batches the trace covers: those wholly below the trace upper. Where later rows are placed among
-    those that were drained, a batch is kept until all it says happened below the horizon; `forgotten` records how far
+    those that were drained, a batch is kept until all it says happened below the horizon; `forgotten_below` records how
+    far
     that was."""
     remembered, pending = state.remembered_from, state.trace_upper
     kept = tuple(b for b in state.unsealed if b.last_time >= pending or b.last_event_time >= remembered)
     alive = {batch.id for batch in kept + state.trace + state.quarantined}
     certificates = tuple(c for c in state.certificates if c.batch in alive)
-    dumps = tuple(dump for dump in state.dumps if dump.time >= pending)
-    return replace(state, unsealed=kept, dumps=dumps, certificates=certificates, forgotten=state.forgotten_below)
+    snapshots = tuple(snapshot for snapshot in state.snapshots if snapshot.time >= pending)
+    return replace(
+        state, unsealed=kept, snapshots=snapshots, certificates=certificates, forgotten_below=state.forgotten_below
+    )

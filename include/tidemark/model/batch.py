@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
 from tidemark.model.interval import Interval
-from tidemark.model.invariants import Rule, Violation, broken, check, not_empty, of_interval
+from tidemark.model.invariants import Invariant, Violation, broken, check, not_empty, of_interval
 from tidemark.model.update import Row
 
 DIGEST_MODULUS = 2**64
@@ -126,7 +126,7 @@ class UnsealedBatch:
         for first, last in bounds:
             if first > last:
                 message = f"unsealed batch {self.id} has its time bounds reversed: {first} to {last}"
-                yield broken(Rule.TIME_BOUNDS, message, first=first, last=last)
+                yield broken(Invariant.TIME_BOUNDS, message, first=first, last=last)
         if self.rows < 1:
             yield not_empty(f"unsealed batch {self.id} has {self.rows} rows; an empty one is never recorded")
 
@@ -152,7 +152,7 @@ class TraceBatch:
         """What is broken of the batch as recorded; its description has checked itself."""
         if (self.rows == 0) != (self.parts is None):
             message = f"trace batch {self.id} has {self.rows} rows and parts {self.parts}"
-            yield broken(Rule.PARTS_FOR_ROWS, message, rows=self.rows, parts=str(self.parts))
+            yield broken(Invariant.PARTS_FOR_ROWS, message, rows=self.rows, parts=str(self.parts))
 
     def __str__(self) -> str:
         return f"{self.description} {self.rows} level={self.level}"

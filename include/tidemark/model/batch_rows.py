@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from tidemark.model.batch import Description
-from tidemark.model.invariants import Rule, Violation, broken, not_empty, of_interval
+from tidemark.model.invariants import Invariant, Violation, broken, not_empty, of_interval
 from tidemark.model.update import Update, sort_key
 
 
@@ -28,7 +28,7 @@ def of_trace_rows(description: Description, parts: Iterable[Iterable[Update]]) -
         if before is not None:
             yield from _of_order(before, update)
         if update.diff == 0:
-            yield broken(Rule.NO_ZERO_DIFFS, f"{_named(update)} has diff 0", time=update.time, diff=0)
+            yield broken(Invariant.NO_ZERO_DIFFS, f"{_named(update)} has diff 0", time=update.time, diff=0)
         before = update
 
 
@@ -36,22 +36,22 @@ def _of_time(description: Description, time: int) -> Iterator[Violation]:
     lower, upper, since = description.lower, description.upper, description.since
     if time < lower:
         message = f"{description} holds time {time}, before its lower {lower}"
-        yield broken(Rule.TIMES_FROM_LOWER, message, time=time, lower=lower)
+        yield broken(Invariant.TIMES_FROM_LOWER, message, time=time, lower=lower)
     # Once since has passed the upper, rows that were forwarded stand at since itself.
     if since < upper <= time:
         message = f"{description} holds time {time}, at or after its upper {upper}"
-        yield broken(Rule.TIMES_TO_UPPER_OR_SINCE, message, time=time, upper=upper)
+        yield broken(Invariant.TIMES_TO_UPPER_OR_SINCE, message, time=time, upper=upper)
     elif upper <= since < time:
         message = f"{description} holds time {time}, after its since {since}"
-        yield broken(Rule.TIMES_TO_UPPER_OR_SINCE, message, time=time, since=since)
+        yield broken(Invariant.TIMES_TO_UPPER_OR_SINCE, message, time=time, since=since)
 
 
 def _of_order(before: Update, update: Update) -> Iterator[Violation]:
     if sort_key(before) > sort_key(update):
         message = f"{_named(update)} comes after {_named(before)}"
-        yield broken(Rule.SORTED, message, before=_named(before), after=_named(update))
+        yield broken(Invariant.SORTED, message, before=_named(before), after=_named(update))
     elif sort_key(before) == sort_key(update):
-        yield broken(Rule.CONSOLIDATED, f"{_named(update)} is there twice", update=_named(update))
+        yield broken(Invariant.CONSOLIDATED, f"{_named(update)} is there twice", update=_named(update))
 
 
 def _named(update: Update) -> str:

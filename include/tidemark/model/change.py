@@ -13,7 +13,7 @@ from tidemark.model.arrangement import Fence, Hold, LedgerRun
 from tidemark.model.batch import PartsTable, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Gate
 from tidemark.model.frontier import CompactionFunction, Rung
-from tidemark.model.full_snapshot import Dump
+from tidemark.model.full_snapshot import FullSnapshot
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 
@@ -69,7 +69,7 @@ class Ingested:
     the smallest lateness coordinate among rows judged not late: a seal beyond it makes the judgement stale.
     `rows_late_moved` of the late rows applied lost their event time to the seal. A replay of dead letters is an ingest
     whose step is REPLAY and whose sources are late objects: it applies `rows_replayed`, and reads no interval.
-    `dump` is what the files are together, where each interval brings a dump.
+    `snapshot` is what the files are together, where each interval brings a full snapshot.
     """
 
     fence: Fence
@@ -82,7 +82,7 @@ class Ingested:
     bad_files: int = 0
     rows_late_moved: int = 0
     rows_replayed: int = 0
-    dump: Dump | None = None
+    snapshot: FullSnapshot | None = None
     kind: Literal["ingested"] = "ingested"
 
     @property
@@ -97,8 +97,8 @@ class Ingested:
             "files set aside": self.bad_files,
         }
         more = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
-        if self.batch is None and self.dump:
-            return f"ingested {self.fence.interval}: a dump without rows as {self.dump.batch[:SHORT_ID]}"
+        if self.batch is None and self.snapshot:
+            return f"ingested {self.fence.interval}: a full snapshot without rows as {self.snapshot.batch[:SHORT_ID]}"
         if self.batch is None:
             return f"ingested {self.fence.interval}: no rows{more}"
         rows, files = _counted(self.batch.rows, "row"), _counted(len(self.sources), "file")
@@ -124,7 +124,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Certified:
-    """A gate passed: it vouches for batches, or for the frontier up to `upper`."""
+    """A gate passed: it certifies batches, or the frontier up to `upper`."""
 
     gate: Gate
     suite: str
@@ -135,20 +135,20 @@ class Certified:
     @property
     def words(self) -> str:
         what = _ids(self.batches) if self.upper is None else f"[0, {format_instant(self.upper)})"
-        return f"{self.gate} gate vouched for {what}"
+        return f"{self.gate} gate certified {what}"
 
 
 @dataclass(frozen=True)
 class Sealed:
-    """The seal moved to `upper`; `wanted` is how far a run asked for and could not get because of a hole."""
+    """The seal moved to `upper`; `requested_seal` is how far a run asked for and could not get because of a hole."""
 
     upper: int
-    wanted: int
+    requested_seal: int
     kind: Literal["sealed"] = "sealed"
 
     @property
     def words(self) -> str:
-        waits = f", asked for {format_instant(self.wanted)}" if self.wanted > self.upper else ""
+        waits = f", asked for {format_instant(self.requested_seal)}" if self.requested_seal > self.upper else ""
         return f"sealed to {format_instant(self.upper)}{waits}"
 
 

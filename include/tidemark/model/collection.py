@@ -203,7 +203,9 @@ class Source:
         if self.envelope is Envelope.DEBEZIUM and self.format is Format.CSV:
             raise InvalidUsage("debezium messages are nested, and csv holds no nested values; use jsonl or parquet")
         if self.envelope is Envelope.SNAPSHOT and self.bad_files != "stop":
-            raise InvalidUsage("a dump that lacks a file would delete its rows: bad_files is stop for a snapshot")
+            raise InvalidUsage(
+                "a full snapshot that lacks a file would delete its rows: bad_files is stop for a snapshot"
+            )
 
 
 @dataclass(frozen=True)
@@ -315,11 +317,13 @@ class Collection:
             raise InvalidUsage(f"collection {self.name} ends at {landed.end} before it starts at {landed.start}")
         if not self.kind.tells_times and (landed.time or landed.event_time):
             raise InvalidUsage(
-                f"collection {self.name} is made of dumps, which are true at the end of their interval; "
+                f"collection {self.name} is made of full snapshots, which are true at the end of their interval; "
                 "remove time and event_time columns"
             )
         if not self.kind.tells_times and landed.late != Late():
-            raise InvalidUsage(f"collection {self.name} is made of dumps, of which no row is late; remove late")
+            raise InvalidUsage(
+                f"collection {self.name} is made of full snapshots, of which no row is late; remove late"
+            )
 
     def _number_columns(self) -> None:
         """Columns without an id get the next ones: as first declared, 1 and on, the key before the value."""

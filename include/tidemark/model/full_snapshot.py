@@ -1,16 +1,17 @@
-"""Full dumps, and the law that turns them into updates.
+"""Full snapshots, and the law that turns them into updates.
 
-A source that dumps says *what there is*: the files of one interval together are its whole content at the last instant
-of that interval, a multiset of (key, value) rows. What changed lies between two dumps: with `n_i` the multiplicity of
-a row in the dump of time `t_i`, and `n_0` what the collection holds of it before the first of them, the updates are
+A source of full snapshots says *what there is*: the files of one interval together are its whole content at the last
+instant of that interval, a multiset of (key, value) rows. What changed lies between two full snapshots: with `n_i` the
+multiplicity of a row in the full snapshot of time `t_i`, and `n_0` what the collection holds of it before the first of
+them, the updates are
 
     (t_i, n_i - n_{i-1})    where the two differ,
 
-learned and happened at `t_i`. An unchanged dump says nothing, an empty one that the source is empty. Where no dump
-came, nothing was said: the next one says what changed since the last.
+learned and happened at `t_i`. An unchanged full snapshot says nothing, an empty one that the source is empty. Where no
+full snapshot came, nothing was said: the next one says what changed since the last.
 
-The difference telescopes, so nothing has to be paired up: a row of dump i counts +1 at t_i and -1 at t_{i+1}, what was
-held counts negatively at t_1, and consolidation does the rest.
+The difference telescopes, so nothing has to be paired up: a row of full snapshot i counts +1 at t_i and -1 at t_{i+1},
+what was held counts negatively at t_1, and consolidation does the rest.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from tidemark.model.update import Row, Update, consolidate
 
 
 @dataclass(frozen=True)
-class Dump:
+class FullSnapshot:
     """What an interval's files said the source holds, as long as it was not drained.
 
-    `batch` is the id its files are known by; there is an unsealed batch of that id unless the dump has no rows. One in
+    `batch` is the id its files are known by; there is an unsealed batch of that id unless the full snapshot has no
+    rows. One in
     quarantine says nothing.
     """
 
@@ -37,20 +39,21 @@ class Dump:
 
     @property
     def time(self) -> int:
-        """When the dump was true, and learned: the last instant of its interval."""
+        """When the full snapshot was true, and learned: the last instant of its interval."""
         return self.interval.upper - 1
 
 
 def differences(
-    held: Iterable[tuple[Row, Row, int]], dumps: Sequence[tuple[int, Iterable[tuple[Row, Row]]]]
+    held: Iterable[tuple[Row, Row, int]], snapshots: Sequence[tuple[int, Iterable[tuple[Row, Row]]]]
 ) -> list[Update]:
-    """The consolidated updates by which dumps (time and rows of each, in order of time) change what is `held`: rows
+    """The consolidated updates by which full snapshots (time and rows of each, in order of time) change what is `held`:
+    rows
     (key, value, multiplicity), whose multiplicities are added up."""
-    if not dumps:
+    if not snapshots:
         return []
-    times = [time for time, _ in dumps]
+    times = [time for time, _ in snapshots]
     found = [Update(key, value, times[0], times[0], -count) for key, value, count in held]
-    for (time, rows), following in zip(dumps, [*times[1:], None], strict=True):
+    for (time, rows), following in zip(snapshots, [*times[1:], None], strict=True):
         for key, value in rows:
             found.append(Update(key, value, time, time, +1))
             if following is not None:

@@ -18,7 +18,7 @@ from tidemark.model.frontier import EMPTY
 Param = int | str
 
 
-class Rule(StrEnum):
+class Invariant(StrEnum):
     """What must hold, by the name that errors, gates and `verify` use."""
 
     BATCHES_NAMED_ONCE = "batches named once"
@@ -28,8 +28,8 @@ class Rule(StrEnum):
     NEIGHBOURS_TOUCH = "neighbours touch"
     LEVELS_DO_NOT_RISE = "levels do not rise"
     TRACE_FROM_ZERO = "trace from 0"
-    DUMPS_ASCEND = "dumps ascend"
-    DUMPS_HAVE_ROWS = "dumps have their rows"
+    FULL_SNAPSHOTS_ASCEND = "full snapshots ascend"
+    FULL_SNAPSHOTS_HAVE_ROWS = "full snapshots have their rows"
 
     INTERVAL = "interval not empty"
     TIME_BOUNDS = "time bounds in order"
@@ -56,7 +56,7 @@ class Rule(StrEnum):
 class Violation:
     """A rule that is broken: a message of one line, and the values that break it by name."""
 
-    rule: Rule
+    rule: Invariant
     message: str
     params: tuple[tuple[str, Param], ...]
 
@@ -74,7 +74,7 @@ def of_interval(what: str, lower: int, upper: int) -> Iterator[Violation]:
     """The half-open interval of a batch, of times or of sequence numbers."""
     if not 0 <= lower < upper:
         message = f"{what} [{shown(lower)}, {shown(upper)}) must satisfy 0 <= lower < upper"
-        yield broken(Rule.INTERVAL, message, lower=lower, upper=upper)
+        yield broken(Invariant.INTERVAL, message, lower=lower, upper=upper)
 
 
 def shown(frontier: int) -> str:
@@ -84,9 +84,9 @@ def shown(frontier: int) -> str:
 
 def not_empty(message: str) -> Violation:
     """That there are no rows where some must be."""
-    return broken(Rule.NOT_EMPTY, message, rows=0)
+    return broken(Invariant.NOT_EMPTY, message, rows=0)
 
 
-def broken(rule: Rule, message: str, **params: Param) -> Violation:
+def broken(rule: Invariant, message: str, **params: Param) -> Violation:
     """A rule that is broken, the values by name."""
     return Violation(rule, message, tuple(params.items()))

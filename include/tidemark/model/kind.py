@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.frontier import EMPTY
-from tidemark.model.full_snapshot import Dump
+from tidemark.model.full_snapshot import FullSnapshot
 from tidemark.model.interval import Interval
 
 
@@ -60,7 +60,7 @@ class Kind:
         """Whether a batch holds facts; else it holds updates."""
         return self.facts and isinstance(batch, UnsealedBatch)
 
-    def said_by(self, batch: str, interval: Interval, rows: int) -> Dump | None:
+    def said_by(self, batch: str, interval: Interval, rows: int) -> FullSnapshot | None:
         """What the files of an interval, ingested as `batch`, say together, beyond what each row says."""
         return None
 
@@ -97,8 +97,8 @@ class FullSnapshot(Kind):
     tells_times: bool = False
     whole_intervals: bool = True
 
-    def said_by(self, batch: str, interval: Interval, rows: int) -> Dump | None:
-        return Dump(batch, interval, rows)
+    def said_by(self, batch: str, interval: Interval, rows: int) -> FullSnapshot | None:
+        return FullSnapshot(batch, interval, rows)
 
 
 ADDITIVE = Additive()

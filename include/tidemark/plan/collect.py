@@ -103,7 +103,7 @@ class Graces:
 
 
 @dataclass(frozen=True)
-class Found:
+class Inventory:
     """What a collector sees: the head, the version objects by number, the low-water mark, the others, and what is
     unfinished."""
 
@@ -144,7 +144,7 @@ def stepped(before: Clocks, after: Clocks) -> str | None:
     return f"this machine's clock was put by {_shown(step)}" if abs(step) > TOLERANCE else None
 
 
-def ahead(found: Found, appeared: int, wall: int) -> str | None:
+def ahead(found: Inventory, appeared: int, wall: int) -> str | None:
     """Whether something appeared in what is the future to this machine: then its clock does not tell how long ago
     anything was superseded."""
     newest = max(found.now, appeared)
@@ -159,7 +159,7 @@ def _shown(micros: int) -> str:
     return f"{'-' if micros < 0 else ''}{hours}:{minutes:02} h"
 
 
-def first_kept(found: Found, *, now: int, keep: int, window: int, pinned: Sequence[int] = ()) -> int:
+def first_kept(found: Inventory, *, now: int, keep: int, window: int, pinned: Sequence[int] = ()) -> int:
     """The oldest version to keep: `keep` after it was superseded a version may go, with its whole window of checkpoint
     and changes, but no pinned one, nothing after a pinned one, and never the newest."""
     superseded = dict(found.versions)
@@ -173,7 +173,7 @@ def first_kept(found: Found, *, now: int, keep: int, window: int, pinned: Sequen
 
 
 def plan_collection(
-    found: Found,
+    found: Inventory,
     kept: int,
     named: Collection[str],
     previous: GarbagePlan | None,
@@ -213,7 +213,7 @@ def plan_collection(
     )
 
 
-def _garbage(found: Found, named: Collection[str], now: int) -> Iterator[Garbage]:
+def _garbage(found: Inventory, named: Collection[str], now: int) -> Iterator[Garbage]:
     for stored in found.objects:
         if stored.key.startswith("reads/"):
             if now - stored.modified > KEEP_READS and stored.key not in named:

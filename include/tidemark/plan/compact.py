@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from tidemark.errors import Corruption, Unvouched
+from tidemark.errors import Corruption, Uncertified
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import DIGEST_MODULUS, Description, Part, TraceBatch
 from tidemark.model.collection import Collection, Gate
@@ -91,13 +91,13 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
     What was drained and is remembered is forwarded to the horizon at most: facts to come are resolved against what the
     trace held there.
 
-    Raises Unvouched if an input is not vouched for under the current trace suite.
+    Raises Uncertified if an input is not certified under the current trace suite.
     """
     inputs = due(state)
     if not inputs:
         return None
-    if unvouched := [batch.id for batch in inputs if not state.is_vouched(batch)]:
-        raise Unvouched(f"trace batch {unvouched[0]} is not vouched for; run the trace gate", Gate.TRACE)
+    if uncertified := [batch.id for batch in inputs if not state.is_certified(batch)]:
+        raise Uncertified(f"trace batch {uncertified[0]} is not certified; run the trace gate", Gate.TRACE)
     held = [batch.description.function for batch in inputs if batch.rows]
     # Whole intervals below the horizon end earlier where coarser ones are kept now: what went further stays there.
     function = held[0] if len(inputs) > 1 and len(held) == 1 else reduce(CompactionFunction.then, held, allowed(state))
@@ -106,7 +106,7 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
 
 
 def due(state: Arrangement) -> tuple[TraceBatch, ...]:
-    """The batches that the next merge replaces, oldest first, vouched for or not; none if nothing is due."""
+    """The batches that the next merge replaces, oldest first, certified or not; none if nothing is due."""
     function = allowed(state)
     return _shrinking(state, function) or (_over_budget(state) if state.collection.compact_ahead else _cascade(state))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidemark.errors import Unvouched
+from tidemark.errors import Uncertified
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description
 from tidemark.model.collection import Gate
@@ -23,17 +23,17 @@ class DrainRequest:
 def plan_drain(state: Arrangement) -> DrainRequest | None:
     """Everything sealed and not yet in the trace; None if the trace upper is at the seal.
 
-    Raises Unvouched if the frontier gate has not vouched for the seal, or a batch of the interval is not vouched for.
+    Raises Uncertified if the frontier gate has not certified the seal, or a batch of the interval is not certified.
     """
     lower, upper = state.trace_upper, state.seal
     if upper == lower:
         return None
-    if state.vouched_upper < upper:
-        raise Unvouched(
-            f"the frontier is vouched for up to {state.vouched_upper}, the seal is {upper}; run the frontier gate",
+    if state.certified_upper < upper:
+        raise Uncertified(
+            f"the frontier is certified up to {state.certified_upper}, the seal is {upper}; run the frontier gate",
             Gate.FRONTIER,
         )
     unsealed = plan_of(state.collection.kind).request(state, lower, upper)
-    if unvouched := [batch.id for batch in unsealed.batches if not state.is_vouched(batch)]:
-        raise Unvouched(f"batch {unvouched[0]} is not vouched for; run the unsealed gate", Gate.UNSEALED)
+    if uncertified := [batch.id for batch in unsealed.batches if not state.is_certified(batch)]:
+        raise Uncertified(f"batch {uncertified[0]} is not certified; run the unsealed gate", Gate.UNSEALED)
     return DrainRequest(Description(lower, upper), unsealed)

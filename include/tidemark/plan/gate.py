@@ -1,4 +1,4 @@
-"""What a gate has to look at: everything not vouched for under its current suite."""
+"""What a gate has to look at: everything not certified under its current suite."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class GateRequest:
 
 
 def plan_gate(state: Arrangement, gate: Gate) -> GateRequest | None:
-    """The batches or the frontier that the gate has not vouched for yet; None if all is vouched for."""
+    """The batches or the frontier that the gate has not certified yet; None if all is certified."""
     suite = state.collection.suite(gate)
     if gate.covers is Covers.FRONTIER:
-        return GateRequest(gate, suite, upper=state.seal) if state.seal > state.vouched_upper else None
+        return GateRequest(gate, suite, upper=state.seal) if state.seal > state.certified_upper else None
     if gate.covers is Covers.UNSEALED:
-        unsealed = tuple(batch for batch in state.pending if not state.is_vouched(batch))
+        unsealed = tuple(batch for batch in state.pending if not state.is_certified(batch))
         return GateRequest(gate, suite, unsealed=unsealed) if unsealed else None
-    trace = tuple(batch for batch in state.trace if not state.is_vouched(batch))
+    trace = tuple(batch for batch in state.trace if not state.is_certified(batch))
     return GateRequest(gate, suite, trace=trace) if trace else None

@@ -49,7 +49,8 @@ def plan_ingest(
 
     A file set aside is read again once its content or the declaration has changed (`stands`). A file known by path must
     come with its `sha256`. Raises InvalidUsage for a file whose content changed since it was ingested, for an interval
-    outside the collection's start and end, and for a dump that comes too late or is not all the files of its interval.
+    outside the collection's start and end, and for a full snapshot that comes too late or is not all the files of its
+    interval.
     """
     collection = state.collection
     landed = collection.landed
@@ -64,7 +65,7 @@ def plan_ingest(
         return None
     counted = [file for file in files if file not in new]
     plan_of(collection.kind).check_files(state, interval, new, counted)
-    return IngestRequest(interval, new, state.seal, max(state.since, state.forgotten))
+    return IngestRequest(interval, new, state.seal, max(state.since, state.forgotten_below))
 
 
 def _is_new(file: SourceFile, entry: LedgerEntry | None, collection: Collection) -> bool:

@@ -28,7 +28,15 @@ from tidemark.model.kind import ADDITIVE, FULL_SNAPSHOT, KEYED, Kind
 from tidemark.model.ledger import SourceFile
 from tidemark.plan.answers import check_rows, check_sums
 from tidemark.plan.ranges import TASK_ROWS, split_keys, within
-from tidemark.plan.tasks import DifferenceTask, DumpRows, KeyRange, MergeTask, ResolveTask, UnsealedTask, WriteAnswer
+from tidemark.plan.tasks import (
+    DifferenceTask,
+    KeyRange,
+    MergeTask,
+    ResolveTask,
+    SnapshotRows,
+    UnsealedTask,
+    WriteAnswer,
+)
 from tidemark.plan.unsealed import PartsOf, UnsealedRequest
 
 LEAST_ROWS = 65_536
@@ -158,35 +166,35 @@ class _KeyedPlan(KindPlan):
 class _FullSnapshotPlan(KindPlan):
     """All rows there are, again and again: compared with one another and with what the trace holds."""
 
-    correction = "wait for the next dump"
+    correction = "wait for the next full snapshot"
 
     def check_files(
         self, state: Arrangement, interval: Interval, new: Sequence[SourceFile], counted: Sequence[SourceFile]
     ) -> None:
-        """All files of an interval are one dump: a file more, or one less, would be another collection."""
+        """All files of an interval are one full snapshot: a file more, or one less, would be another collection."""
         time = interval.upper - 1
-        held = next((dump for dump in state.pending_dumps if dump.time == time), None)
+        held = next((snapshot for snapshot in state.pending_snapshots if snapshot.time == time), None)
         if held and new:
             raise InvalidUsage(
-                f"the dump of {interval} was read already, as batch {held.batch}, without {new[0].identity}; "
+                f"the full snapshot of {interval} was read already, as batch {held.batch}, without {new[0].identity}; "
                 "quarantine that batch before it is drained, then all files of the interval are read together"
             )
         if new and time < state.seal:
             raise InvalidUsage(
-                f"{new[0].identity} is a dump of {format_instant(time)}, which the seal {format_instant(state.seal)} "
-                "has passed; the dump of an interval to come will say what there is"
+                f"{new[0].identity} is a full snapshot of {format_instant(time)}, which the seal {format_instant(state.seal)} "
+                "has passed; the full snapshot of an interval to come will say what there is"
             )
         if counted:
             raise InvalidUsage(
-                f"{counted[0].identity} of {interval} was counted with another interval; the files of a dump count "
+                f"{counted[0].identity} of {interval} was counted with another interval; the files of a full snapshot count "
                 "once, so let the source's path tell intervals apart"
             )
 
     def request(self, state: Arrangement, lower: int, upper: int) -> UnsealedRequest:
         request = super().request(state, lower, upper)
-        dumps = tuple(dump for dump in state.pending_dumps if dump.time < upper)
-        trace = _with_rows(state) if dumps else ()
-        return UnsealedRequest(lower, upper, request.batches, trace=trace, dumps=dumps)
+        snapshots = tuple(snapshot for snapshot in state.pending_snapshots if snapshot.time < upper)
+        trace = _with_rows(state) if snapshots else ()
+        return UnsealedRequest(lower, upper, request.batches, trace=trace, snapshots=snapshots)
 
     def cut_by(self, request: UnsealedRequest, parts: PartsOf) -> list[Part]:
         return [*_parts(request.trace, parts), *_parts(request.batches, parts)]
@@ -194,26 +202,29 @@ class _FullSnapshotPlan(KindPlan):
     def task(
         self, collection: Collection, request: UnsealedRequest, parts: PartsOf, keys: KeyRange, prefix: str = ""
     ) -> DifferenceTask:
-        dumps = tuple(DumpRows(dump.time, within(parts.get(dump.batch, ()), keys)) for dump in request.dumps)
-        return DifferenceTask(collection, within(_parts(request.trace, parts), keys), dumps, keys, prefix)
+        snapshots = tuple(
+            SnapshotRows(snapshot.time, within(parts.get(snapshot.batch, ()), keys)) for snapshot in request.snapshots
+        )
+        return DifferenceTask(collection, within(_parts(request.trace, parts), keys), snapshots, keys, prefix)
 
     def check(
         self, collection: Collection, request: UnsealedRequest, parts: PartsOf, answers: Sequence[WriteAnswer]
     ) -> None:
-        """Also that what was held, with what was written, is what the last dump said, by the sums recorded when it was
+        """Also that what was held, with what was written, is what the last full snapshot said, by the sums recorded
+        when it was
         ingested (where columns changed since, those do not compare)."""
         _check_read(request, answers, compared=sum(batch.rows for batch in request.trace))
         check_sums(answers)
-        if not request.dumps:
+        if not request.snapshots:
             return
-        last = request.dumps[-1].batch
+        last = request.snapshots[-1].batch
         rows = parts.get(last, ())
         said = sum(part.digest for part in rows) % DIGEST_MODULUS
         held = sum(answer.digest_held for answer in answers) % DIGEST_MODULUS
         if held != said and all(part.schema == collection.schema for part in rows):
             raise Corruption(
                 f"after the drain of {_described(request)} the collection holds a sum of {held:016x}, "
-                f"dump {last} has {said:016x}; refused"
+                f"full snapshot {last} has {said:016x}; refused"
             )
 
 

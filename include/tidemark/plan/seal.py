@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.errors import Unvouched
+from tidemark.errors import Uncertified
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Sealed
 from tidemark.model.collection import Gate
@@ -14,20 +14,20 @@ def plan_seal(state: Arrangement, upper: int) -> Sealed | None:
     Never past the first interval that was not ingested, counted from the collection's start: what is missing is waited
     for, and the wish remembered, so that the run which closes the hole also passes the days behind it.
 
-    Raises Unvouched if a batch below the new seal is not vouched for under the current unsealed suite.
+    Raises Uncertified if a batch below the new seal is not certified under the current unsealed suite.
     """
-    wanted = max(state.wanted, upper)
+    requested_seal = max(state.requested_seal, upper)
     landed, complete = state.collection.landed, state.complete
-    reached = min(wanted, complete) - landed.grace
+    reached = min(requested_seal, complete) - landed.grace
     # Before its first interval nothing of a collection is complete, not even what happened before the start: rows of
     # that interval may have, and must not be late only because another interval came first.
     target = max(state.seal, reached) if complete > landed.start else state.seal
     below = [batch for batch in state.pending if batch.first_time < target]
-    if unvouched := [batch.id for batch in below if not state.is_vouched(batch)]:
-        raise Unvouched(
-            f"batch {unvouched[0]} below {target} is not vouched for; run the unsealed gate, or quarantine the batch",
+    if uncertified := [batch.id for batch in below if not state.is_certified(batch)]:
+        raise Uncertified(
+            f"batch {uncertified[0]} below {target} is not certified; run the unsealed gate, or quarantine the batch",
             Gate.UNSEALED,
         )
-    if (target, wanted) == (state.seal, state.wanted):
+    if (target, requested_seal) == (state.seal, state.requested_seal):
         return None
-    return Sealed(target, wanted)
+    return Sealed(target, requested_seal)

@@ -144,8 +144,8 @@ class ResolveTask:
 
 
 @dataclass(frozen=True)
-class DumpRows:
-    """The time of a dump and the parts that hold its rows, none if there are none."""
+class SnapshotRows:
+    """The time of a full snapshot and the parts that hold its rows, none if there are none."""
 
     time: int
     parts: tuple[Part, ...]
@@ -153,12 +153,12 @@ class DumpRows:
 
 @dataclass(frozen=True)
 class DifferenceTask:
-    """Find within a key range by which updates the `dumps`, in order of time, change what the `trace` holds
+    """Find within a key range by which updates the `snapshots`, in order of time, change what the `trace` holds
     (model/full_snapshot.py)."""
 
     collection: Collection
     trace: tuple[Part, ...]
-    dumps: tuple[DumpRows, ...]
+    snapshots: tuple[SnapshotRows, ...]
     keys: KeyRange
     prefix: str = ""
     kernel: ClassVar[str] = "difference"
@@ -202,8 +202,9 @@ class WriteAnswer:
 
     `rows_read` and `digest_read` count the input rows within the time bounds, hashed under the output's forwarding;
     for a merge the written parts' digests must add up to `digest_read`. `bytes_read` is what was fetched from storage.
-    `digest_held` is, for differences, that of what was held with what was written, every row as of the last dump: it
-    must be that dump's. Parts `taken_over` were there: nothing was read, nothing written.
+    `digest_held` is, for differences, that of what was held with what was written, every row as of the last full
+    snapshot: it
+    must be that full snapshot's. Parts `taken_over` were there: nothing was read, nothing written.
     """
 
     parts: tuple[Part, ...]

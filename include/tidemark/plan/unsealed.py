@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
-from tidemark.model.full_snapshot import Dump
+from tidemark.model.full_snapshot import FullSnapshot
 
 PartsOf = Mapping[str, tuple[Part, ...]]
 """The parts of batches that were opened, by the batch's id; in a batch's own order."""
@@ -20,8 +20,9 @@ class UnsealedRequest:
 
     `batches` hold them; none means that there are none. Where rows are facts, `remembered` are the batches whose facts
     the new ones are placed among (they include `batches`), `horizon` is below all of those facts, and `trace` says what
-    was held before. Where they are full dumps, `dumps` are those of the interval, `trace` is what the first of them is
-    compared with; a dump without rows has no batch.
+    was held before. Where they are full snapshots, `snapshots` are those of the interval, `trace` is what the first of
+    them is
+    compared with; a full snapshot without rows has no batch.
     """
 
     lower: int
@@ -30,12 +31,12 @@ class UnsealedRequest:
     remembered: tuple[UnsealedBatch, ...] = ()
     trace: tuple[TraceBatch, ...] = ()
     horizon: int = 0
-    dumps: tuple[Dump, ...] = ()
+    snapshots: tuple[FullSnapshot, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was said in the interval."""
-        return not self.batches and not self.dumps
+        return not self.batches and not self.snapshots
 
     @property
     def others(self) -> tuple[UnsealedBatch | TraceBatch, ...]:

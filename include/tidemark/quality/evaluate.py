@@ -23,7 +23,7 @@ LONGEST_MESSAGE = 1_500
 """Characters of a finding: the steps' results, which are lines of JSON, hold the warnings' ones."""
 
 
-def judge_invariants(
+def evaluate_invariants(
     validator: Validator,
     collection: Collection,
     evidence: Evidence,
@@ -66,7 +66,7 @@ def _invariant(
     return replace(result, message=message, failing=failing, rows=find(batch, rule.offending(row, collection)))
 
 
-def judge_owners(
+def evaluate_owners(
     validator: Validator,
     collection: Collection,
     batch: str,

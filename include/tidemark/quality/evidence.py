@@ -35,7 +35,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Found:
+class Inspected:
     """A batch's parts as recorded, what reading each of them in full found, in the same order, and the
     columns they should have."""
 
@@ -45,7 +45,7 @@ class Found:
 
 
 def unsealed_evidence(
-    state: Arrangement, request: GateRequest, found: Mapping[str, Found], ledger: Sequence[LedgerEntry]
+    state: Arrangement, request: GateRequest, found: Mapping[str, Inspected], ledger: Sequence[LedgerEntry]
 ) -> Evidence:
     """Per ingested batch: what its parts hold against what was recorded, its late share, its rate against the
     usual.
@@ -77,26 +77,26 @@ def frontier_evidence(state: Arrangement, request: GateRequest) -> Evidence:
     upper = state.seal if request.upper is None else request.upper
     hole = state.hole_below(upper)
     below = [batch for batch in state.pending if batch.first_time < upper]
-    unvouched = [batch.id for batch in below if not state.is_vouched(batch)]
+    uncertified = [batch.id for batch in below if not state.is_certified(batch)]
     row: Row = {
         "batch": "",
         "seal": upper,
-        "floor": max(state.vouched_upper, state.trace_upper),
+        "floor": max(state.certified_upper, state.trace_upper),
         "hole": str(hole) if hole else None,
         "batches_below": len(below),
-        "batches_unvouched": len(unvouched),
-        "unvouched": unvouched[0] if unvouched else None,
+        "batches_uncertified": len(uncertified),
+        "uncertified": uncertified[0] if uncertified else None,
     }
     return Evidence(Gate.FRONTIER, (row,))
 
 
-def trace_evidence(state: Arrangement, request: GateRequest, found: Mapping[str, Found]) -> Evidence:
+def trace_evidence(state: Arrangement, request: GateRequest, found: Mapping[str, Inspected]) -> Evidence:
     """Per trace batch with data: the invariants of a trace batch as found in its parts, and its place in the
     trace."""
     return Evidence(Gate.TRACE, tuple(_trace_rows(state, request, found)))
 
 
-def compaction_evidence(state: Arrangement, request: GateRequest, found: Mapping[str, Found]) -> Evidence:
+def compaction_evidence(state: Arrangement, request: GateRequest, found: Mapping[str, Inspected]) -> Evidence:
     """As the trace's, and whether the compaction keeps up: merges still due, live batches against the bound that is
     promised where none is (None while one is due: debt says so)."""
     debt = bool(due(state))
@@ -105,7 +105,7 @@ def compaction_evidence(state: Arrangement, request: GateRequest, found: Mapping
     return Evidence(Gate.COMPACTION, tuple(row | figures for row in _trace_rows(state, request, found)))
 
 
-def _recorded_and_found(batch: UnsealedBatch | TraceBatch, found: Found) -> Row:
+def _recorded_and_found(batch: UnsealedBatch | TraceBatch, found: Inspected) -> Row:
     answers = found.answers
     altered = [
         part.file.key
@@ -131,7 +131,7 @@ def _recorded_and_found(batch: UnsealedBatch | TraceBatch, found: Found) -> Row:
     }
 
 
-def _trace_rows(state: Arrangement, request: GateRequest, found: Mapping[str, Found]) -> Iterable[Row]:
+def _trace_rows(state: Arrangement, request: GateRequest, found: Mapping[str, Inspected]) -> Iterable[Row]:
     older: dict[str, TraceBatch | None] = {
         newer.id: older for older, newer in pairwise([None, *state.trace]) if newer is not None
     }

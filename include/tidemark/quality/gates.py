@@ -14,7 +14,7 @@ from tidemark.plan.gate import GateRequest
 from tidemark.quality import suites
 from tidemark.quality.evidence import (
     Evidence,
-    Found,
+    Inspected,
     compaction_evidence,
     frontier_evidence,
     trace_evidence,
@@ -30,7 +30,7 @@ class Seen:
 
     state: Arrangement
     request: GateRequest
-    found: Mapping[str, Found]
+    found: Mapping[str, Inspected]
     recent: Callable[[], Sequence[LedgerEntry]]
 
 

@@ -65,7 +65,7 @@ class GateReport:
         return not self.failures
 
     @property
-    def vouched(self) -> tuple[str, ...]:
+    def certified(self) -> tuple[str, ...]:
         """The batches without a failure: they are good whatever became of the others."""
         failed = {result.batch for result in self.failures}
         return tuple(batch for batch in self.batches if batch not in failed)

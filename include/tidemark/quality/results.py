@@ -27,7 +27,7 @@ KEEP = 500
 MOST_BYTES = 1 << 20
 """Bytes of one result. Rows beyond are left out, then checks that passed."""
 OUTCOMES = ("passed", "failed", "refused", "nothing")
-"""`refused` is a gate that could not run, `nothing` one that found nothing it had not vouched for."""
+"""`refused` is a gate that could not run, `nothing` one that found nothing it had not certified."""
 _RESULT_NAME = re.compile(rf"(\d{{16}})-([0-9a-f]{{32}})-({'|'.join(OUTCOMES)})")
 
 

@@ -148,10 +148,10 @@ FRONTIER = (
         "interval {hole} was never ingested, and the seal {seal} is beyond it",
     ),
     Rule(
-        "batches vouched for",
+        "batches certified",
         "expect_column_values_to_be_between",
-        {"column": "batches_unvouched", "max_value": 0},
-        "{batches_unvouched} of {batches_below} batches below the seal {seal} are not vouched for, first {unvouched}",
+        {"column": "batches_uncertified", "max_value": 0},
+        "{batches_uncertified} of {batches_below} batches below the seal {seal} are not certified, first {uncertified}",
     ),
 )
 

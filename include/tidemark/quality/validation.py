@@ -97,7 +97,7 @@ def evidence_frame(rows: Sequence[Row], rules: Sequence[Rule]) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-_TEXTS = ("hole", "unvouched", "altered")
+_TEXTS = ("hole", "uncertified", "altered")
 """Evidence that is text or nothing: a column of nothing but nulls does not tell."""
 
 

@@ -1,4 +1,4 @@
-"""One run of one app, in a fork of the nursery: wired to the JVM, then as if started by spark-submit."""
+"""One run of one app, in a fork of the fork server: wired to the JVM, then as if started by spark-submit."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _take_over(request: Message, fds: Sequence[int]) -> None:
     scratch = Path(str(request["scratch"]))
     scratch.mkdir(mode=0o700)
     os.environ["TMPDIR"] = str(scratch)
-    tempfile.tempdir = None  # what the nursery found
+    tempfile.tempdir = None  # what the fork server found
     os.chdir(str(request["cwd"]))
     known = set(sys.path)
     sys.path += [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p not in known]

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tidemark.errors import CommitUnknown, Contention, InvalidUsage
 from tidemark.resident.protocol import MAX_REQUEST, VERSION, Channel, Message, ambient, close_all, is_trusted, peer
-from tidemark.resident.server_folder import PACKAGE, Place, Settings, fingerprint
+from tidemark.resident.server_folder import PACKAGE, ServerFolder, Settings, fingerprint
 
 CONNECT_S = 5.0
 HELLO_S = 30.0
@@ -59,7 +59,7 @@ class Resident:
     def __init__(
         self,
         settings: Settings,
-        place: Place | None = None,
+        place: ServerFolder | None = None,
         *,
         environ: Mapping[str, str] | None = None,
         hello_s: float = HELLO_S,
@@ -67,7 +67,7 @@ class Resident:
         if sys.platform != "linux":
             raise InvalidUsage(f"the resident launcher needs Linux, this is {sys.platform}: use the launcher submit")
         self._environ = dict(os.environ if environ is None else environ)
-        self._place = place or Place.default(self._environ)
+        self._place = place or ServerFolder.default(self._environ)
         self._settings = settings
         self._hello_s = hello_s
         self._silent_s = 1.5 * settings.patience_s  # a little longer than the server is patient with its helpers

@@ -1,4 +1,4 @@
-"""The keeper: the one Python process that holds the SparkContext, for the server.
+"""The context owner: the one Python process that holds the SparkContext, for the server.
 
 It opens a gateway of its own in the JVM for every run. When the run has ended, however it ended, the gateway is shut
 and with it go all Java objects of the run, which the JVM would otherwise keep for ever; and its jobs are cancelled,
@@ -23,7 +23,7 @@ _FOLLOW_S = 20.0
 """How long jobs of an ended run are looked for again: a statement under way may start another after the first look."""
 
 
-class Keeper:
+class ContextOwner:
     def __init__(self, connection: Path) -> None:
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
@@ -81,13 +81,13 @@ class Keeper:
         try:
             return bool(self._sc._jsc.parallelize(self._jvm.java.util.ArrayList(), 1).count() == 0)
         except Exception as error:
-            print(f"keeper: Spark ran no job: {str(error)[:500]}", file=sys.stderr, flush=True)
+            print(f"context owner: Spark ran no job: {str(error)[:500]}", file=sys.stderr, flush=True)
             return False
 
 
 def keep(channel: Channel, connection: Path) -> None:
     """Serve the server's messages until it closes the channel."""
-    keeper = Keeper(connection)
+    context_owner = ContextOwner(connection)
     channel.send({"up": True})
     channel.sock.settimeout(0.25)
     following = False
@@ -96,23 +96,23 @@ def keep(channel: Channel, connection: Path) -> None:
             got = channel.receive()
         except TimeoutError:
             if following:
-                following = keeper.follow()
+                following = context_owner.follow()
             continue
         if got is None:
             return
         message, _ = got
         match message:
             case {"open": int(number)}:
-                channel.send(keeper.open(number))
+                channel.send(context_owner.open(number))
             case {"close": int(number), "tags": list(tags)}:
-                keeper.close(number, tags)
+                context_owner.close(number, tags)
                 following = True
             case {"tidy": _}:
-                keeper.tidy()
+                context_owner.tidy()
             case {"ping": _}:
-                channel.send({"pong": keeper.alive})
+                channel.send({"pong": context_owner.alive})
             case {"probe": _}:  # in a thread of its own: a job may wait for ever
-                threading.Thread(target=lambda: channel.send({"probed": keeper.probe()}), daemon=True).start()
+                threading.Thread(target=lambda: channel.send({"probed": context_owner.probe()}), daemon=True).start()
 
 
 def _read_connection(path: Path) -> tuple[int, str]:

@@ -1,7 +1,7 @@
-"""The nursery: a pre-imported Python that forks, and does nothing else.
+"""The fork server: a pre-imported Python that forks, and does nothing else.
 
 It has one thread and no connection to the JVM, so that a fork of it inherits nothing that could be shared by mistake. A
-second nursery grows out of the first to import what is slow, while the first one serves.
+second fork server grows out of the first to import what is slow, while the first one serves.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidemark.resident.guard import die_with_parent
 from tidemark.resident.protocol import Channel, Message, close_all
 
 
-class Nursery:
+class ForkServer:
     """Forks on request and reports each child's pid and end."""
 
     def __init__(self, channel: Channel) -> None:
@@ -55,10 +55,10 @@ class Nursery:
                 for pid, name in self._children.values():
                     if name == run:
                         _kill(pid)
-            case {"keeper": str(connection)}:
-                self._fork(lambda server: _keep(server, fds[0], Path(connection)), "the keeper")
+            case {"context_owner": str(connection)}:
+                self._fork(lambda server: _keep(server, fds[0], Path(connection)), "the context owner")
             case {"grow": list(modules)}:
-                self._fork(lambda server: _grow(server, fds[0], modules), "the second nursery")
+                self._fork(lambda server: _grow(server, fds[0], modules), "the second fork server")
             case {"ping": _}:
                 self._channel.send({"pong": True})
         close_all(fds)
@@ -120,22 +120,22 @@ def _grow(server: Channel, fd: int, modules: Sequence[str]) -> None:
 
 
 def _serve(fd: int, modules: Sequence[str]) -> None:
-    """Import, report, serve: the life of a nursery."""
+    """Import, report, serve: the life of a fork server."""
     channel = Channel(socket.socket(fileno=fd))
     imported = [m for m in modules if _import(m)]
     if threading.active_count() > 1:  # a fork has but one, and would wait for ever for what the others hold
-        print(f"nursery: an import has started threads: {threading.enumerate()}", file=sys.stderr, flush=True)
+        print(f"fork server: an import has started threads: {threading.enumerate()}", file=sys.stderr, flush=True)
     gc.collect()
     gc.freeze()  # so that a child's collector does not touch, and thereby copy, every inherited page
     channel.send({"ready": imported})
-    Nursery(channel).serve()
+    ForkServer(channel).serve()
 
 
 def _import(module: str) -> bool:
     try:
         importlib.import_module(module)
     except Exception as e:  # a child that needs it will say so in its own log
-        print(f"nursery: cannot import {module}: {e!r}", file=sys.stderr, flush=True)
+        print(f"fork server: cannot import {module}: {e!r}", file=sys.stderr, flush=True)
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""What a server needs to run apps: JVM, nurseries and keeper; how they are started, watched and ended."""
+"""What a server needs to run apps: JVM, fork servers and context owner; how they are started, watched and ended."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from tidemark.resident import jvm
 from tidemark.resident.health import Health, Process
 from tidemark.resident.protocol import Channel, Message, pair
 from tidemark.resident.scratch import MARK, Scratch
-from tidemark.resident.server_folder import Place, Settings
+from tidemark.resident.server_folder import ServerFolder, Settings
 
 START_S = 300.0
-"""From the start of the JVM until Spark is up, of a nursery until it has imported."""
+"""From the start of the JVM until Spark is up, of a fork server until it has imported."""
 GROWN_AT_MOST = 5
-"""Second nurseries, each in place of one that failed."""
-KEEPER, FIRST, SECOND, PROBE = "the keeper", "the nursery", "the second nursery", "a job that reads nothing"
+"""Second fork servers, each in place of one that failed."""
+CONTEXT_OWNER, FIRST, SECOND, PROBE = (
+    "the context owner",
+    "the fork server",
+    "the second fork server",
+    "a job that reads nothing",
+)
 
 
 class Fatal(Exception):
@@ -29,13 +34,13 @@ class Fatal(Exception):
 class Helpers:
     """The processes below a server. What a run's process tells is for the subclass."""
 
-    def __init__(self, place: Place, settings: Settings) -> None:
+    def __init__(self, place: ServerFolder, settings: Settings) -> None:
         self._place = place
         self._settings = settings
         self._selector = selectors.DefaultSelector()
-        self._nurseries: dict[Channel, set[str]] = {}  # ready ones, by age, with what they have imported
+        self._fork_servers: dict[Channel, set[str]] = {}  # ready ones, by age, with what they have imported
         self._first, self._first_end = pair()
-        self._keeper, self._keeper_end = pair()
+        self._context_owner, self._context_owner_end = pair()
         self._second: Channel | None = None
         self._grown = 0
         self._gateways: list[Message] = []
@@ -53,18 +58,18 @@ class Helpers:
     def _run_tells(self, name: str, message: Message) -> None:
         raise NotImplementedError
 
-    def _runs_lost(self, nursery: Channel) -> None:
-        """A nursery has ended, and its children with it."""
+    def _runs_lost(self, fork_server: Channel) -> None:
+        """A fork server has ended, and its children with it."""
         raise NotImplementedError
 
     def _start_helpers(self) -> None:
         self._scratch = Scratch.make(self._place.scratch)
         self._start_jvm(self._scratch)
-        self._start_nursery()
+        self._start_fork_server()
 
     def _end_helpers(self, *, grace_s: float) -> None:
         """End all of them, and remove their files."""
-        for channel in (self._first, self._keeper, self._second):
+        for channel in (self._first, self._context_owner, self._second):
             if channel is not None:
                 channel.close()
         if self._jvm is not None:
@@ -77,7 +82,7 @@ class Helpers:
 
         Raises Fatal where the server cannot go on.
         """
-        for helper in [*self._nurseries, *([self._keeper] if self._up else [])]:
+        for helper in [*self._fork_servers, *([self._context_owner] if self._up else [])]:
             self._tell(helper, {"ping": True})
         if self._probing and not runs:  # else it may wait for their tasks
             self._health.expect(PROBE, once=True)
@@ -102,13 +107,13 @@ class Helpers:
     def _start_jvm(self, scratch: Scratch) -> None:
         self._jvm = jvm.start(self._settings, scratch.path)
         self._health.add("the JVM", Process(self._jvm.pid, os.pidfd_open(self._jvm.pid)))
-        self._health.expect(KEEPER, within_s=START_S)
+        self._health.expect(CONTEXT_OWNER, within_s=START_S)
         self._watch(os.pidfd_open(self._jvm.pid), self._jvm_ended)
 
     def _jvm_ended(self) -> None:
         raise Fatal("the JVM has ended")
 
-    def _start_nursery(self) -> None:
+    def _start_fork_server(self) -> None:
         end = self._first_end
         command = [sys.executable, "-m", "tidemark.resident.fork_server", str(end.fileno()), str(os.getpid())]
         command += self._settings.first
@@ -117,41 +122,41 @@ class Helpers:
             command, pass_fds=[end.fileno()], stdin=subprocess.DEVNULL, env={**os.environ, MARK: scratch}
         )
         end.close()
-        self._nursery = process
+        self._fork_server = process
         self._health.add(FIRST, Process(process.pid, os.pidfd_open(process.pid)))
         self._health.expect(FIRST, within_s=START_S)
-        self._watch(self._first, lambda: self._from_nursery(self._first))
+        self._watch(self._first, lambda: self._from_fork_server(self._first))
 
-    def _start_keeper(self) -> None:
+    def _start_context_owner(self) -> None:
         assert self._scratch is not None
         connection = str(jvm.connection_file(self._scratch.path))
-        self._tell(self._first, {"keeper": connection}, [self._keeper_end.fileno()])
-        self._keeper_end.close()
-        self._watch(self._keeper, self._from_keeper)
+        self._tell(self._first, {"context_owner": connection}, [self._context_owner_end.fileno()])
+        self._context_owner_end.close()
+        self._watch(self._context_owner, self._from_context_owner)
 
     def _grow(self) -> None:
-        """Let a second nursery import what is slow, beside the runs of the first."""
+        """Let a second fork server import what is slow, beside the runs of the first."""
         self._grown += 1
         ours, theirs = pair()
         self._second = ours
-        self._watch(ours, lambda: self._from_nursery(ours))
+        self._watch(ours, lambda: self._from_fork_server(ours))
         self._tell(self._first, {"grow": list(self._settings.later)}, [theirs.fileno()])
         theirs.close()
 
-    def _from_nursery(self, channel: Channel) -> None:
+    def _from_fork_server(self, channel: Channel) -> None:
         got = channel.receive()
         if got is None:
-            self._lost_nursery(channel)
+            self._lost_fork_server(channel)
             return
         name = FIRST if channel is self._first else SECOND
         match got[0]:
             case {"pong": _}:
                 self._health.expect(name)
             case {"ready": list(modules)}:
-                self._nurseries[channel] = set(modules)
+                self._fork_servers[channel] = set(modules)
                 self._health.expect(name)
                 if channel is self._first:
-                    self._start_keeper()
+                    self._start_context_owner()
                 log(f"imported {', '.join(modules)}")
             case {"forked": int(pid), "run": str(forked)} if got[1]:
                 self._forked(forked, Process(pid, got[1][0]))
@@ -159,34 +164,34 @@ class Helpers:
                 self._run_tells(run, told)
 
     def _forked(self, name: str, process: Process) -> None:
-        if name not in (KEEPER, SECOND) and not self._run_started(name, process.pid):
+        if name not in (CONTEXT_OWNER, SECOND) and not self._run_started(name, process.pid):
             os.close(process.pidfd)
             return
         self._health.add(name, process)
         if name == SECOND:
             self._health.expect(SECOND, within_s=START_S)
 
-    def _lost_nursery(self, channel: Channel) -> None:
+    def _lost_fork_server(self, channel: Channel) -> None:
         if channel is self._first:
-            raise Fatal("the nursery has ended")
-        log("the second nursery has ended; the first serves on")
+            raise Fatal("the fork server has ended")
+        log("the second fork server has ended; the first serves on")
         self._health.remove(SECOND)
         self._selector.unregister(channel)
         channel.close()
-        self._nurseries.pop(channel, None)
+        self._fork_servers.pop(channel, None)
         self._second = None
         self._runs_lost(channel)
         if self._grown < GROWN_AT_MOST:
             self._grow()
 
-    def _from_keeper(self) -> None:
-        got = self._keeper.receive()
+    def _from_context_owner(self) -> None:
+        got = self._context_owner.receive()
         if got is None:
-            raise Fatal("the keeper has ended")
+            raise Fatal("the context owner has ended")
         match got[0]:
             case {"up": _}:
                 self._up = True
-                self._health.expect(KEEPER)
+                self._health.expect(CONTEXT_OWNER)
                 if self._scratch is not None:
                     for read in (jvm.properties_file(self._scratch.path), jvm.connection_file(self._scratch.path)):
                         read.unlink(missing_ok=True)  # by whom it was for
@@ -199,7 +204,7 @@ class Helpers:
             case {"pong": False}:
                 raise Fatal("the SparkContext, or the executor in it, has been stopped")
             case {"pong": True}:
-                self._health.expect(KEEPER)
+                self._health.expect(CONTEXT_OWNER)
             case {"probed": True}:
                 self._probing = False
             case {"probed": False}:
@@ -209,11 +214,11 @@ class Helpers:
         """Find out whether Spark still runs a job, unless that is being found out."""
         if not self._probing:
             self._probing = True
-            self._tell(self._keeper, {"probe": True})
+            self._tell(self._context_owner, {"probe": True})
 
     def _open_gateway(self) -> None:
         self._count += 1
-        self._tell(self._keeper, {"open": self._count})
+        self._tell(self._context_owner, {"open": self._count})
 
 
 def log(text: str) -> None:

@@ -1,10 +1,12 @@
-"""The resident server: bookkeeping between clients, nursery, keeper and JVM. It computes nothing and never blocks.
+"""The resident server: bookkeeping between clients, fork server, context owner and JVM. It computes nothing and never
+blocks.
 
     python -m tidemark.resident.server --socket PATH --settings JSON
 
 Guarantees: a client that goes away takes its run along; a run that ends, however it ends, has its Spark jobs cancelled
-and is reported; if JVM, keeper or first nursery die, are stopped or do not answer, or Spark runs no job any more, the
-server ends, and every client learns of it at once. A run's process or a worker that is stopped for too long is killed.
+and is reported; if JVM, context owner or first fork server die, are stopped or do not answer, or Spark runs no job any
+more, the server ends, and every client learns of it at once. A run's process or a worker that is stopped for too long
+is killed.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from pathlib import Path
 
 from tidemark.resident.helpers import Fatal, Helpers, log
 from tidemark.resident.protocol import VERSION, Channel, Message, close_all, is_trusted, peer
-from tidemark.resident.server_folder import Place, Settings, fingerprint
+from tidemark.resident.server_folder import ServerFolder, Settings, fingerprint
 
 BEAT_S = 5.0
 """A running client hears from the server at least this often."""
@@ -38,13 +40,13 @@ class Run:
     request: Message
     fds: list[int]
     gateway: int | None = None
-    nursery: Channel | None = None
+    fork_server: Channel | None = None
     tags: list[str] = field(default_factory=list)
     abandoned: bool = False
 
 
 class Server(Helpers):
-    def __init__(self, place: Place, settings: Settings) -> None:
+    def __init__(self, place: ServerFolder, settings: Settings) -> None:
         super().__init__(place, settings)
         self._fingerprint = fingerprint(settings)
         self._runs: dict[str, Run] = {}
@@ -168,7 +170,7 @@ class Server(Helpers):
             "up": self._up,
             "running": len(self._runs),
             "queued": len(self._queue),
-            "imported": sorted(set().union(*self._nurseries.values())),
+            "imported": sorted(set().union(*self._fork_servers.values())),
             "log": str(self._place.log),
         }
 
@@ -227,31 +229,31 @@ class Server(Helpers):
             case Run() as run, {"code": int(code), "signal": int(number)}:
                 self._ended(run, code, number)
 
-    def _runs_lost(self, nursery: Channel) -> None:
-        for run in [r for r in self._runs.values() if r.nursery is nursery]:
+    def _runs_lost(self, fork_server: Channel) -> None:
+        for run in [r for r in self._runs.values() if r.fork_server is fork_server]:
             self._ended(run, 0, signal.SIGKILL)
 
     def _schedule(self) -> None:
         for run in list(self._queue):
             if len(self._runs) >= self._settings.max_runs or not self._gateways:
                 return
-            if nursery := self._nursery_for(run):
+            if fork_server := self._fork_server_for(run):
                 self._queue.remove(run)
-                self._start(run, nursery)
+                self._start(run, fork_server)
 
-    def _nursery_for(self, run: Run) -> Channel | None:
+    def _fork_server_for(self, run: Run) -> Channel | None:
         """The best one there is; none if a better one for what the run needs is on its way."""
         needs = set(run.request.get("needs") or ())
-        if self._second and self._second not in self._nurseries and needs & set(self._settings.later):
+        if self._second and self._second not in self._fork_servers and needs & set(self._settings.later):
             return None
-        return next(reversed(self._nurseries), None)
+        return next(reversed(self._fork_servers), None)
 
-    def _start(self, run: Run, nursery: Channel) -> None:
+    def _start(self, run: Run, fork_server: Channel) -> None:
         gateway = self._gateways.pop()
-        run.gateway, run.nursery, run.tags = gateway["gateway"], nursery, [run.name]
+        run.gateway, run.fork_server, run.tags = gateway["gateway"], fork_server, [run.name]
         self._runs[run.name] = run
         wired = {"run": run.name, "port": gateway["port"], "secret": gateway["secret"], "scratch": self._temporary(run)}
-        self._tell(nursery, {**run.request, **wired}, run.fds)
+        self._tell(fork_server, {**run.request, **wired}, run.fds)
         close_all(run.fds)
         run.fds = []
         self._open_gateway()
@@ -264,19 +266,19 @@ class Server(Helpers):
     def _kill(self, run: Run) -> None:
         close_all(run.fds)
         run.fds = []
-        if run.nursery is not None:
-            self._tell(run.nursery, {"kill": run.name})
-            self._health.kill(run.name)  # itself, should the nursery be stopped
+        if run.fork_server is not None:
+            self._tell(run.fork_server, {"kill": run.name})
+            self._health.kill(run.name)  # itself, should the fork server be stopped
             # Do not wait for the child's end: its jobs may be long.
-            self._tell(self._keeper, {"close": run.gateway, "tags": run.tags})
+            self._tell(self._context_owner, {"close": run.gateway, "tags": run.tags})
 
     def _ended(self, run: Run, code: int, number: int) -> None:
         del self._runs[run.name]
         self._health.remove(run.name)
         shutil.rmtree(self._temporary(run), ignore_errors=True)
-        self._tell(self._keeper, {"close": run.gateway, "tags": run.tags})
+        self._tell(self._context_owner, {"close": run.gateway, "tags": run.tags})
         if not self._runs:
-            self._tell(self._keeper, {"tidy": True})
+            self._tell(self._context_owner, {"tidy": True})
         if code or number:  # it may be Spark that has failed
             self._probe()
         log(f"{run.name}: ended with {f'signal {number}' if number else f'exit {code}'}")
@@ -299,7 +301,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     args = parser.parse_args(argv)
     settings = Settings.from_json(sys.stdin.read()) if args.settings else Settings(master=args.master)
-    return Server(Place(args.socket), settings).serve()
+    return Server(ServerFolder(args.socket), settings).serve()
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def fingerprint(settings: Settings) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class ServerFolder:
     """The socket of a server with the files beside it, in a folder only its user can enter."""
 
     socket: Path
@@ -124,7 +124,7 @@ class Place:
             )
 
     @classmethod
-    def default(cls, environ: Mapping[str, str]) -> Place:
+    def default(cls, environ: Mapping[str, str]) -> ServerFolder:
         """One place per user, source tree and Python, so that two clones do not push each other's server out."""
         base = environ.get("TIDEMARK_RESIDENT_DIR") or f"{tempfile.gettempdir()}/tidemark-{os.geteuid()}"
         name = hashlib.sha256(f"{PACKAGE}\0{sys.executable}".encode()).hexdigest()[:8]

@@ -16,7 +16,7 @@ AHEAD = 512
 """So many answers are held at most before they are asked for."""
 
 
-def several(read: Callable[[T], U], items: Sequence[T]) -> Iterator[U]:
+def read_many(read: Callable[[T], U], items: Sequence[T]) -> Iterator[U]:
     """What `read` answers to each item, in order. Raises what it raises for the first item it fails on."""
     if len(items) <= FEW:
         yield from map(read, items)

@@ -9,7 +9,7 @@ from typing import Any
 from tidemark.model.arrangement import LedgerRun
 from tidemark.model.batch import ObjectRef
 from tidemark.storage import ledger, parts_table
-from tidemark.storage.read_many import several
+from tidemark.storage.read_many import read_many
 from tidemark.storage.store import ObjectStore
 from tidemark.storage.versions import CHECKPOINT_EVERY, Version
 
@@ -17,7 +17,7 @@ Root = LedgerRun | ObjectRef
 
 
 @dataclass
-class Named:
+class References:
     """Versions of one store, read once and in order, and what the states from any of them on name.
 
     A state names what its checkpoint does or a change since has recorded: no state need be folded, and a reference is
@@ -44,7 +44,7 @@ class Named:
         roots += (root for number, changed in self._changes.items() if number > oldest for root in changed)
         by_key = {key_of(root): root for root in roots}
         closed = [root for key, root in by_key.items() if key not in self._opened]
-        self._opened |= zip(map(key_of, closed), several(self._read, closed), strict=True)
+        self._opened |= zip(map(key_of, closed), read_many(self._read, closed), strict=True)
         return {named for key in by_key for named in self._opened[key]}
 
     def _read(self, root: Root) -> frozenset[str]:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, TraceBatch, UnsealedBatch
-from tidemark.model.invariants import Rule
+from tidemark.model.invariants import Invariant
 from tidemark.model.ledger import LedgerEntry
 from tidemark.storage import ledger, parts_table
 from tidemark.storage.ledger import LedgerNode
@@ -201,17 +201,17 @@ def _times(batch: Batch, parts: Sequence[Part]) -> Iterator[Finding]:
     for part in parts:
         if part.first_time < first:
             detail = f"holds time {part.first_time}, before {first}, the first of {batch.description}"
-            yield Finding(Rule.TIMES_FROM_LOWER, detail, batch.id, part.file.key)
+            yield Finding(Invariant.TIMES_FROM_LOWER, detail, batch.id, part.file.key)
         if part.last_time > last:
             detail = f"holds time {part.last_time}, after {last}, the last of {batch.description}"
-            yield Finding(Rule.TIMES_TO_UPPER_OR_SINCE, detail, batch.id, part.file.key)
+            yield Finding(Invariant.TIMES_TO_UPPER_OR_SINCE, detail, batch.id, part.file.key)
 
 
 def _of_certificates(state: Arrangement) -> Iterable[Finding]:
     alive = {batch.id for batch in state.batches}
     for certificate in state.certificates:
         if certificate.batch not in alive:
-            yield Finding("certificates of live batches", f"{certificate.suite} vouches for it", certificate.batch)
+            yield Finding("certificates of live batches", f"{certificate.suite} certifies it", certificate.batch)
 
 
 def late_objects(found: Contents) -> list[tuple[LedgerEntry, ObjectRef]]:

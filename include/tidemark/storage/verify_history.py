@@ -90,7 +90,7 @@ class _Fold:
         self._known, self._before = False, None
 
     def end(self, *, decided: bool) -> Iterator[Finding]:
-        """What was in doubt: where no later version vouches for the younger of two, either may have been altered."""
+        """What was in doubt: where no later version certifies the younger of two, either may have been altered."""
         if self._doubt is not None:
             either = "" if decided else "; one of the two was altered"
             yield replace(self._doubt, detail=self._doubt.detail + either)

@@ -17,7 +17,7 @@ from typing import TypeVar
 from tidemark.errors import Corruption
 from tidemark.storage import document
 from tidemark.storage.codec import VersionRecord, without_checksum
-from tidemark.storage.read_many import several
+from tidemark.storage.read_many import read_many
 from tidemark.storage.store import Missing, ObjectInfo, ObjectStore, Unavailable
 from tidemark.storage.upgrade import Kind
 
@@ -79,7 +79,7 @@ class Versions:
     def between(self, first: int, last: int) -> Iterator[Version]:
         """The versions from first to last, each checked to follow the one before. Missing where one is not there."""
         before: Version | None = None
-        for version in several(self.present, range(first, last + 1)):
+        for version in read_many(self.present, range(first, last + 1)):
             if before is not None:
                 check_follows(version, before.sha256, before.number)
             yield version

@@ -18,7 +18,7 @@ from tidemark.model.batch import ObjectRef
 from tidemark.model.change import Attempted, Change, LedgerMerged
 from tidemark.plan.collect import COLLECT, Graces, due, plan_of
 from tidemark.storage import ledger, parts_table, plans
-from tidemark.storage.read_many import several
+from tidemark.storage.read_many import read_many
 from tidemark.storage.references import Root, key_of, roots
 from tidemark.storage.store import Missing, ObjectStore
 from tidemark.storage.versions import retried
@@ -112,7 +112,7 @@ class Written:
         folders = sorted({key.rpartition("/")[0] + "/" for key in asked if key.startswith("data/")})
         listed = (retried(lambda at=folder: [*self.store.list(at)], self.pause) for folder in folders)  # type: ignore[misc]
         unseen = sorted(asked - {info.key for infos in listed for info in infos})
-        infos = several(lambda key: retried(lambda: self.store.stat(key), self.pause), unseen)
+        infos = read_many(lambda key: retried(lambda: self.store.stat(key), self.pause), unseen)
         return next((key for key, info in zip(unseen, infos, strict=True) if info is None), None)
 
     def _doomed(self, token: str, keys: set[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Dumps as updates, against the law of dumps in plain Python."""
+"""Full snapshots as updates, against the law of full snapshots in plain Python."""
 
 from __future__ import annotations
 
@@ -18,52 +18,52 @@ from tidemark.model import full_snapshot as model
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.collection import Collection, Envelope
 from tidemark.model.update import Row, Update, consolidate
-from tidemark.plan.tasks import DifferenceTask, DumpRows, KeyRange
+from tidemark.plan.tasks import DifferenceTask, KeyRange, SnapshotRows
 from tidemark.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 
-DUMPED = relanded(SMALL, source=replace(SMALL.landed.source, envelope=Envelope.SNAPSHOT))
+SNAPSHOTED = relanded(SMALL, source=replace(SMALL.landed.source, envelope=Envelope.SNAPSHOT))
 EVERYTHING = KeyRange()
 TIMES = (19, 29, 49)
 
 
 class Said(NamedTuple):
-    """Updates the trace holds, in two batches, and the rows of dumps."""
+    """Updates the trace holds, in two batches, and the rows of full snapshots."""
 
     older: list[Update]
     newer: list[Update]
-    dumps: list[list[tuple[Row, Row]]]
+    snapshots: list[list[tuple[Row, Row]]]
 
     def expected(self) -> list[Update]:
         held = [(u.key, u.value, u.diff) for u in (*self.older, *self.newer)]
-        return model.differences(held, list(zip(TIMES, self.dumps, strict=False)))
+        return model.differences(held, list(zip(TIMES, self.snapshots, strict=False)))
 
 
-content = st.lists(st.tuples(keys(DUMPED, 4), values(DUMPED)), max_size=12)
-said = st.builds(Said, updates(DUMPED), updates(DUMPED), st.lists(content, min_size=1, max_size=3))
+content = st.lists(st.tuples(keys(SNAPSHOTED, 4), values(SNAPSHOTED)), max_size=12)
+said = st.builds(Said, updates(SNAPSHOTED), updates(SNAPSHOTED), st.lists(content, min_size=1, max_size=3))
 
 
-def dumped_rows(rows: list[tuple[Row, Row]], time: int, of: Collection = DUMPED) -> list[Update]:
+def dumped_rows(rows: list[tuple[Row, Row]], time: int, of: Collection = SNAPSHOTED) -> list[Update]:
     return [Update(key, value, time, time, 1) for key, value in rows]
 
 
 def task_of(store: MemoryStore, case: Said, keys: KeyRange = EVERYTHING) -> DifferenceTask:
-    """Each dump from two files, so that its rows are in parts that overlap."""
+    """Each full snapshot from two files, so that its rows are in parts that overlap."""
     trace = tuple(
         part
         for some in (case.older, case.newer)
-        for part in write(store, DUMPED, of_updates(DUMPED, consolidate(some)))
+        for part in write(store, SNAPSHOTED, of_updates(SNAPSHOTED, consolidate(some)))
     )
-    dumps = tuple(
-        DumpRows(time, tuple(p for half in (rows[::2], rows[1::2]) for p in parts_of(store, half, time)))
-        for time, rows in zip(TIMES, case.dumps, strict=False)
+    snapshots = tuple(
+        SnapshotRows(time, tuple(p for half in (rows[::2], rows[1::2]) for p in parts_of(store, half, time)))
+        for time, rows in zip(TIMES, case.snapshots, strict=False)
     )
-    return DifferenceTask(DUMPED, trace, dumps, keys, "out")
+    return DifferenceTask(SNAPSHOTED, trace, snapshots, keys, "out")
 
 
 def parts_of(store: MemoryStore, rows: list[tuple[Row, Row]], time: int) -> tuple[Part, ...]:
-    return write(store, DUMPED, of_updates(DUMPED, dumped_rows(rows, time)))
+    return write(store, SNAPSHOTED, of_updates(SNAPSHOTED, dumped_rows(rows, time)))
 
 
 @laws
@@ -71,37 +71,37 @@ def parts_of(store: MemoryStore, rows: list[tuple[Row, Row]], time: int) -> tupl
 def test_the_kernel_is_the_law(case: Said, buffered: int) -> None:
     store = MemoryStore()
     task = task_of(store, case)
-    assert as_updates(DUMPED, differences(store, task, buffered_rows=buffered)) == case.expected()
+    assert as_updates(SNAPSHOTED, differences(store, task, buffered_rows=buffered)) == case.expected()
 
 
 @laws
-@given(said, st.lists(keys(DUMPED, 4), max_size=2, unique=True))
+@given(said, st.lists(keys(SNAPSHOTED, 4), max_size=2, unique=True))
 def test_key_ranges_add_up_and_the_sums_prove_it(case: Said, cuts: list[Row]) -> None:
     store = MemoryStore()
     ranges = [KeyRange(*bounds) for bounds in pairwise([None, *sorted(cuts), None])]  # type: ignore[type-var]
     answers = [difference_range(store, task_of(store, case, keys)) for keys in ranges]
-    found = [u for answer in answers for u in as_updates(DUMPED, read(store, answer.parts))]
+    found = [u for answer in answers for u in as_updates(SNAPSHOTED, read(store, answer.parts))]
     assert found == case.expected()
     assert sum(a.rows_read for a in answers) == sum(
-        len(some) for some in (consolidate(case.older), consolidate(case.newer), *case.dumps)
+        len(some) for some in (consolidate(case.older), consolidate(case.newer), *case.snapshots)
     )
     for answer in answers:
         assert sum(part.digest for part in answer.parts) % DIGEST_MODULUS == answer.digest_read
-    last = of_updates(DUMPED, dumped_rows(case.dumps[-1], TIMES[len(case.dumps) - 1]))
+    last = of_updates(SNAPSHOTED, dumped_rows(case.snapshots[-1], TIMES[len(case.snapshots) - 1]))
     assert sum(a.digest_held for a in answers) % DIGEST_MODULUS == digest(last)
 
 
 def test_what_is_left_out_shows_in_the_sum_held() -> None:
-    """A part of the dump that is not read would retract its rows; the sum says so."""
+    """A part of the full snapshot that is not read would retract its rows; the sum says so."""
     store = MemoryStore()
     rows: list[tuple[Row, Row]] = [((k,), ("a",)) for k in range(20)]
     held = [Update(key, value, 3, 3, 1) for key, value in rows]
     task = task_of(store, Said(held, [], [rows]))
-    whole = digest(of_updates(DUMPED, dumped_rows(rows, TIMES[0])))
+    whole = digest(of_updates(SNAPSHOTED, dumped_rows(rows, TIMES[0])))
     assert difference_range(store, task).digest_held == whole
-    short = replace(task, dumps=(replace(task.dumps[0], parts=task.dumps[0].parts[1:]),))
+    short = replace(task, snapshots=(replace(task.snapshots[0], parts=task.snapshots[0].parts[1:]),))
     answer = difference_range(store, short)
-    assert sum(part.rows for part in answer.parts) == task.dumps[0].parts[0].rows, "rows of the part are retracted"
+    assert sum(part.rows for part in answer.parts) == task.snapshots[0].parts[0].rows, "rows of the part are retracted"
     assert answer.digest_held != whole
 
 
@@ -109,19 +109,19 @@ def test_more_equal_rows_than_memory_are_counted_whole() -> None:
     store = MemoryStore()
     many: list[tuple[Row, Row]] = [((1,), ("a",))] * 1000 + [((2,), ("b",))]
     task = task_of(store, Said([], [], [many, many[1:]]))
-    assert as_updates(DUMPED, differences(store, task, buffered_rows=20)) == [
+    assert as_updates(SNAPSHOTED, differences(store, task, buffered_rows=20)) == [
         Update((1,), ("a",), 19, 19, 1000),
         Update((1,), ("a",), 29, 29, -1),
         Update((2,), ("b",), 19, 19, 1),
     ]
 
 
-def test_key_only_collections_and_history_forwarded_beyond_the_dumps() -> None:
-    """`since` beyond the seal: what was held stands at a later time than the dump."""
-    of = replace(DUMPED, value=())
+def test_key_only_collections_and_history_forwarded_beyond_the_full_snapshots() -> None:
+    """`since` beyond the seal: what was held stands at a later time than the full snapshot."""
+    of = replace(SNAPSHOTED, value=())
     store = MemoryStore()
     held = write(store, of, of_updates(of, [Update((k,), (), 99, 99, 2) for k in (1, 2)]))
     rows = write(store, of, of_updates(of, [Update((k,), (), 19, 19, 1) for k in (2, 2, 3)]))
-    answer = difference_range(store, DifferenceTask(of, held, (DumpRows(19, rows),), KeyRange(), "out"))
+    answer = difference_range(store, DifferenceTask(of, held, (SnapshotRows(19, rows),), KeyRange(), "out"))
     assert as_updates(of, read(store, answer.parts)) == [Update((1,), (), 19, 19, -2), Update((3,), (), 19, 19, 1)]
     assert answer.digest_held == sum(part.digest for part in rows) % DIGEST_MODULUS

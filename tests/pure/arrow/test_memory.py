@@ -19,7 +19,7 @@ from tidemark.arrow.schema import updates_schema
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, Part, TraceBatch
 from tidemark.model.frontier import CompactionFunction, Rung
-from tidemark.plan.tasks import DifferenceTask, DumpRows, KeyRange, MergeTask, TrimTask
+from tidemark.plan.tasks import DifferenceTask, KeyRange, MergeTask, SnapshotRows, TrimTask
 from tidemark.storage import parts_table
 from tidemark.storage.local import LocalStore
 
@@ -81,11 +81,11 @@ def reading(store: LocalStore, inputs: Inputs) -> None:
 
 
 def comparing(store: LocalStore, inputs: Inputs) -> None:
-    """Two dumps with a trace of three batches: all of the trace and of the first dump goes again."""
+    """Two full snapshots with a trace of three batches: all of the trace and of the first full snapshot goes again."""
     *held, first, second = inputs
-    dumps = (DumpRows(100, tuple(first)), DumpRows(110, tuple(second)))
+    snapshots = (SnapshotRows(100, tuple(first)), SnapshotRows(110, tuple(second)))
     trace = tuple(part for each in held for part in each)
-    answer = difference.difference_range(store, DifferenceTask(SMALL, trace, dumps, KeyRange(), "differences"))
+    answer = difference.difference_range(store, DifferenceTask(SMALL, trace, snapshots, KeyRange(), "differences"))
     rows = sum(part.rows for part in first)
     assert (answer.rows_read, sum(part.rows for part in answer.parts)) == (5 * rows, 6 * rows)
 

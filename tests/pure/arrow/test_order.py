@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import APPEND, batch, keys, laws, of_updates, rows, updates, values
-from tidemark.arrow.order import place, place_of, ranks, rows_before, rows_up_to, sort, starts, unsorted
+from tidemark.arrow.order import ranks, rows_before, rows_up_to, sort, sort_key_at, sort_key_of, starts, unsorted
 from tidemark.arrow.schema import sort_columns, updates_schema
 from tidemark.model.update import Row, Update, sort_key
 
@@ -54,8 +54,8 @@ def test_starts_and_ranks_tell_equal_rows(some: list[Update]) -> None:
 @given(updates(APPEND), keys(APPEND), values(APPEND), st.integers(0, 12))
 def test_bounds_are_found_where_the_order_puts_them(some: list[Update], key: Row, value: Row, time: int) -> None:
     table = of_updates(APPEND, some)
-    bound = place_of((*key, *value, time))
-    at = [place_of((*u.key, *u.value, u.time)) for u in some]
+    bound = sort_key_of((*key, *value, time))
+    at = [sort_key_of((*u.key, *u.value, u.time)) for u in some]
     assert rows_before(table, bound, ORDER[:-1]) == sum(p < bound for p in at)
     assert rows_up_to(table, bound, ORDER[:-1]) == sum(p <= bound for p in at)
 
@@ -63,6 +63,6 @@ def test_bounds_are_found_where_the_order_puts_them(some: list[Update], key: Row
 def test_a_slice_is_compared_by_its_own_rows() -> None:
     table = of_updates(APPEND, [Update((n, "k"), (None,) * len(APPEND.value), 0, 0, 1) for n in (3, 1, 2)])
     part = table.slice(1)
-    assert place(part, 0, ["number"]) == place_of((2,))
+    assert sort_key_at(part, 0, ["number"]) == sort_key_of((2,))
     assert starts(part, ["number"]).tolist() == [True, True]
     assert np.array_equal(ranks(part, ["number"]), [0, 1])

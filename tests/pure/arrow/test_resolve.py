@@ -28,7 +28,7 @@ from tests.pure.arrow.samples import (
 )
 from tidemark.arrow.digest import digest
 from tidemark.arrow.merge import Tally
-from tidemark.arrow.order import place_of
+from tidemark.arrow.order import sort_key_of
 from tidemark.arrow.resolve import resolve_range, resolved, updates_from
 from tidemark.errors import Corruption
 from tidemark.model import fact as model
@@ -54,7 +54,7 @@ def by_the_model(known: Iterable[Fact], new: Iterable[Fact]) -> list[Update]:
     found: list[Update] = []
     told = sorted([*((f, False) for f in known), *((f, True) for f in new)], key=lambda one: one[0].key)  # type: ignore[arg-type,return-value]
     for _, group in groupby(told, key=lambda one: one[0].key):
-        some = [(replace(f, order=(place_of(f.order[:1]), *f.order[1:])), is_new) for f, is_new in group]  # type: ignore[arg-type]
+        some = [(replace(f, order=(sort_key_of(f.order[:1]), *f.order[1:])), is_new) for f, is_new in group]  # type: ignore[arg-type]
         found += model.resolve(None, [f for f, is_new in some if not is_new], [f for f, is_new in some if is_new])
     return sorted(found, key=sort_key)
 

@@ -13,7 +13,7 @@ from tidemark.arrow.schema import updates_schema
 from tidemark.jobs.verify import judge
 from tidemark.model.batch import Description, TraceBatch
 from tidemark.model.batch_rows import of_trace_rows
-from tidemark.model.invariants import Rule
+from tidemark.model.invariants import Invariant
 from tidemark.model.update import Update
 from tidemark.plan.tasks import InspectTask
 from tidemark.storage.memory import MemoryStore
@@ -59,6 +59,6 @@ def test_of_rows_that_were_the_kernel_asks_more(rows: list[Update], lower: int, 
     expected = {str(violation.rule) for violation in of_trace_rows(description, [rows])}
     found = found_by_the_kernel(description, rows)
     assert expected <= found
-    assert found - expected <= {Rule.TIMES_FROM_LOWER}
+    assert found - expected <= {Invariant.TIMES_FROM_LOWER}
     if found != expected:
         assert min(update.time for update in rows) < since

@@ -226,7 +226,7 @@ source:
 """
 
 
-def test_dumps_say_no_times(path: Path) -> None:
+def test_full_snapshots_say_no_times(path: Path) -> None:
     path.write_text(STOCK.replace(", at: timestamp", ""))
     stock = load(path)
     assert stock.kind is FULL_SNAPSHOT
@@ -238,16 +238,22 @@ def test_dumps_say_no_times(path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ("time: {column: at}\n", "10: time: a dump is true at the last instant of its interval; remove it"),
-        ("event_time: {column: at}\n", "10: event_time: a dump is true at the last instant of its interval; remove it"),
-        ("late: discard\n", "10: late: no row of a dump is late; remove it"),
-        ("  bad_files: quarantine\n", "10: bad_files: a dump that lacks a file would delete its rows; remove it"),
+        ("time: {column: at}\n", "10: time: a full snapshot is true at the last instant of its interval; remove it"),
+        (
+            "event_time: {column: at}\n",
+            "10: event_time: a full snapshot is true at the last instant of its interval; remove it",
+        ),
+        ("late: discard\n", "10: late: no row of a full snapshot is late; remove it"),
+        (
+            "  bad_files: quarantine\n",
+            "10: bad_files: a full snapshot that lacks a file would delete its rows; remove it",
+        ),
         ("  order_by: at\n", "6: order_by belongs to the envelopes upsert and debezium, not to snapshot"),
         ("  delete_when: at IS NULL\n", "6: delete_when belongs to the upsert envelope, not to snapshot"),
         ("  diff: count\n", "6: source: diff belongs to the updates envelope, not to snapshot"),
     ],
 )
-def test_what_dumps_cannot_have_is_refused_at_its_line(path: Path, more: str, says: str) -> None:
+def test_what_full_snapshots_cannot_have_is_refused_at_its_line(path: Path, more: str, says: str) -> None:
     assert refusal(path, STOCK + more).startswith(says)
 
 

@@ -10,7 +10,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from tests.pure.ingest.landed import collection
-from tidemark.arrow.lateness import Frame, judge
+from tidemark.arrow.lateness import LatenessBounds, judge
 from tidemark.arrow.schema import unsealed_schema
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late
 
@@ -76,7 +76,7 @@ COLLECTIONS = st.builds(
 def test_rows_are_judged_as_the_oracle_judges(c: Collection, rows: list[dict[str, Any]], seal: int, since: int) -> None:
     numbered = [row | {"_row": at} for at, row in enumerate(rows)]
     schema = pa.schema([("k", pa.int64()), ("v", pa.string()), *((n, pa.int64()) for n in ("t", "e", "diff", "_row"))])
-    judged = judge(pa.RecordBatch.from_pylist(numbered, schema), c, Frame(seal, since, ARRIVAL), path="p")
+    judged = judge(pa.RecordBatch.from_pylist(numbered, schema), c, LatenessBounds(seal, since, ARRIVAL), path="p")
     verdicts = [oracle(row, c, seal, since) for row in rows]
     for fate in {verdict[0] for verdict in verdicts}:
         event(fate)
@@ -126,6 +126,6 @@ def expected(row: dict[str, Any], c: Collection, time: int, event_time: int) -> 
 def test_lateness_is_exact_at_the_ends_of_the_range() -> None:
     c = collection(late=Late("reemit", 2**63 - 1))
     batch = pa.record_batch({"k": [1, 1], "t": [0, 2**63 - 1], "_row": [0, 1]})
-    judged = judge(batch, c, Frame(2**63 - 1, 0, 0), path="p")
+    judged = judge(batch, c, LatenessBounds(2**63 - 1, 0, 0), path="p")
     assert judged.late.column("_lateness").to_pylist() == [2**63 - 1]
     assert judged.applied.column("_time").to_pylist() == [2**63 - 1, 2**63 - 1]

@@ -51,7 +51,7 @@ def ingested(*sources: int) -> Ingested:
         (REPLAYED, Released("replayed", RUN, (7,))),
         # Its rows may be among those the drain has read.
         (DRAINED, Quarantined("b", RUN)),
-        # What it touched may be vouched for no longer; its rows may be judged otherwise now.
+        # What it touched may be certified no longer; its rows may be judged otherwise now.
         (DRAINED, REDEFINED),
         (COMPACTED, REDEFINED),
         (ingested(1), REDEFINED),

@@ -1,4 +1,5 @@
-"""The law of dumps against counting: after each dump the collection holds what it said, and writes no more for it."""
+"""The law of full snapshots against counting: after each full snapshot the collection holds what it said, and writes no
+more for it."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ row = st.tuples(st.tuples(st.integers(0, 2)), st.tuples(st.sampled_from([None, "
 contents = st.lists(row, max_size=8)
 
 
-@given(held=contents, dumps=st.lists(contents, max_size=4))
-def test_after_each_dump_the_collection_holds_what_it_said(held, dumps):
+@given(held=contents, snapshots=st.lists(contents, max_size=4))
+def test_after_each_full_snapshot_the_collection_holds_what_it_said(held, snapshots):
     """Written from counters alone: what is expected is never derived from the law."""
-    times = [10 * (at + 1) for at in range(len(dumps))]
+    times = [10 * (at + 1) for at in range(len(snapshots))]
     before = [Update(key, value, 1, 1, 1) for key, value in held]
-    found = differences([(key, value, 1) for key, value in held], list(zip(times, dumps, strict=True)))
+    found = differences([(key, value, 1) for key, value in held], list(zip(times, snapshots, strict=True)))
     then = Counter(held)
-    for time, rows in zip(times, dumps, strict=True):
+    for time, rows in zip(times, snapshots, strict=True):
         now = Counter(rows)
         said = {(u.key, u.value): u.diff for u in found if u.time == time}
         assert said == {at: now[at] - then[at] for at in {*now, *then} if now[at] != then[at]}
@@ -38,7 +39,7 @@ def test_after_each_dump_the_collection_holds_what_it_said(held, dumps):
     assert all(u.time == u.event_time and u.diff for u in found)
 
 
-def test_an_unchanged_dump_says_nothing_and_an_empty_one_that_all_is_gone():
+def test_an_unchanged_full_snapshot_says_nothing_and_an_empty_one_that_all_is_gone():
     a, b = ((1,), ("a",)), ((2,), ("b",))
     assert differences([(*a, 2)], [(9, [a, a])]) == []
     assert differences([(*a, 2)], [(9, []), (19, [b])]) == [
@@ -64,7 +65,7 @@ def dumped(**changes):
         ({"source": {"bad_files": "quarantine"}}, "would delete its rows"),
     ],
 )
-def test_what_dumps_cannot_have_is_refused(changes, said):
+def test_what_full_snapshots_cannot_have_is_refused(changes, said):
     assert dumped().kind is FULL_SNAPSHOT
     with pytest.raises(InvalidUsage, match=said):
         dumped(**changes)

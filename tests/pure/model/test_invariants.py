@@ -17,7 +17,7 @@ from tidemark.model import admission, batch_rows
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description
 from tidemark.model.frontier import EMPTY, CompactionFunction
-from tidemark.model.invariants import Rule, Violation
+from tidemark.model.invariants import Invariant, Violation
 from tidemark.model.update import Update, advance, consolidate
 from tidemark.quality.gates import GATES
 
@@ -36,7 +36,7 @@ def at(time: int, key: str = "k", diff: int = 1) -> Update:
     return Update((key,), ("v",), time, time, diff)
 
 
-def told(violations: Iterator[Violation]) -> list[tuple[Rule, dict[str, int | str]]]:
+def told(violations: Iterator[Violation]) -> list[tuple[Invariant, dict[str, int | str]]]:
     return [(violation.rule, dict(violation.params)) for violation in violations]
 
 
@@ -44,16 +44,16 @@ def told(violations: Iterator[Violation]) -> list[tuple[Rule, dict[str, int | st
     ("description", "rows", "broken"),
     [
         ((0, 2, 0), [], []),
-        ((1, 2, 0), [at(0)], [(Rule.TIMES_FROM_LOWER, {"time": 0, "lower": 1})]),
-        ((1, 2, 0), [at(2)], [(Rule.TIMES_TO_UPPER_OR_SINCE, {"time": 2, "upper": 2})]),
+        ((1, 2, 0), [at(0)], [(Invariant.TIMES_FROM_LOWER, {"time": 0, "lower": 1})]),
+        ((1, 2, 0), [at(2)], [(Invariant.TIMES_TO_UPPER_OR_SINCE, {"time": 2, "upper": 2})]),
         ((1, 2, 2), [at(2)], []),
         ((1, 2, 4), [at(2)], []),
         ((1, 2, 4), [at(4)], []),
-        ((1, 2, 4), [at(5)], [(Rule.TIMES_TO_UPPER_OR_SINCE, {"time": 5, "since": 4})]),
-        ((1, 9, 4), [at(9)], [(Rule.TIMES_TO_UPPER_OR_SINCE, {"time": 9, "upper": 9})]),
+        ((1, 2, 4), [at(5)], [(Invariant.TIMES_TO_UPPER_OR_SINCE, {"time": 5, "since": 4})]),
+        ((1, 9, 4), [at(9)], [(Invariant.TIMES_TO_UPPER_OR_SINCE, {"time": 9, "upper": 9})]),
         ((0, 2, EMPTY), [at(1)], []),
         ((0, 2, 0), [at(0), at(1)], []),
-        ((0, 2, 0), [at(0, diff=0)], [(Rule.NO_ZERO_DIFFS, {"time": 0, "diff": 0})]),
+        ((0, 2, 0), [at(0, diff=0)], [(Invariant.NO_ZERO_DIFFS, {"time": 0, "diff": 0})]),
     ],
 )
 def test_the_rows_of_a_trace_batch(description: tuple[int, int, int], rows: list[Update], broken: list[object]):
@@ -64,13 +64,13 @@ def test_the_rows_of_a_trace_batch(description: tuple[int, int, int], rows: list
     "parts", [[[0, 1]], [[0], [1]], [[0], [], [1]]], ids=["one part", "two", "an empty one between"]
 )
 def test_borders_of_parts_excuse_nothing(parts: list[list[int]]):
-    def rules(*rows: Update) -> list[Rule]:
+    def rules(*rows: Update) -> list[Invariant]:
         cut = [[rows[place] for place in part] for part in parts]
         return [violation.rule for violation in batch_rows.of_trace_rows(Description(0, 9), cut)]
 
-    assert rules(at(1), at(1)) == [Rule.CONSOLIDATED]
-    assert rules(at(2), at(1)) == [Rule.SORTED]
-    assert rules(at(1, "l"), at(2, "k")) == [Rule.SORTED]
+    assert rules(at(1), at(1)) == [Invariant.CONSOLIDATED]
+    assert rules(at(2), at(1)) == [Invariant.SORTED]
+    assert rules(at(1, "l"), at(2, "k")) == [Invariant.SORTED]
     assert rules(at(2, "k"), at(1, "l")) == []
 
 
@@ -85,15 +85,15 @@ def test_what_consolidation_makes_of_forwarded_updates_keeps_the_rules(updates: 
 
 @pytest.mark.parametrize(
     ("rows", "broken"),
-    [([], [Rule.NOT_EMPTY]), ([at(9), at(1, diff=0), at(1, diff=0)], [])],
+    [([], [Invariant.NOT_EMPTY]), ([at(9), at(1, diff=0), at(1, diff=0)], [])],
     ids=["none", "as they came"],
 )
-def test_the_rows_of_an_unsealed_batch(rows: list[Update], broken: list[Rule]):
+def test_the_rows_of_an_unsealed_batch(rows: list[Update], broken: list[Invariant]):
     assert [rule for rule, _ in told(batch_rows.of_unsealed_rows((0, 1), rows))] == broken
 
 
 def test_an_interval_is_checked_before_the_rows():
-    assert told(batch_rows.of_unsealed_rows((4, 4), []))[0] == (Rule.INTERVAL, {"lower": 4, "upper": 4})
+    assert told(batch_rows.of_unsealed_rows((4, 4), []))[0] == (Invariant.INTERVAL, {"lower": 4, "upper": 4})
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_an_interval_is_checked_before_the_rows():
     [
         ((7, 8), [20, 99], []),
         ((7, 9), [29], []),  # below the seal and not in the trace: a write and a later seal may be committed as one
-        ((5, 8), [19], [(Rule.SEQUENCE_CONTINUES, {"expected": 7, "got": 5})]),
-        ((7, 8), [25, 19, 3], [(Rule.ABOVE_THE_TRACE, {"time": 19, "trace_upper": 20})]),
-        ((7, 8), [], [(Rule.NOT_EMPTY, {"rows": 0})]),
-        ((0, 1), [], [(Rule.SEQUENCE_CONTINUES, {"expected": 7, "got": 0})]),
+        ((5, 8), [19], [(Invariant.SEQUENCE_CONTINUES, {"expected": 7, "got": 5})]),
+        ((7, 8), [25, 19, 3], [(Invariant.ABOVE_THE_TRACE, {"time": 19, "trace_upper": 20})]),
+        ((7, 8), [], [(Invariant.NOT_EMPTY, {"rows": 0})]),
+        ((0, 1), [], [(Invariant.SEQUENCE_CONTINUES, {"expected": 7, "got": 0})]),
     ],
 )
 def test_an_append_says_the_first_of_what_is_wrong(sequence: tuple[int, int], times: list[int], broken: list[object]):
@@ -113,11 +113,11 @@ def test_an_append_says_the_first_of_what_is_wrong(sequence: tuple[int, int], ti
 
 def test_frontiers_stay_or_advance():
     assert told(admission.of_seal(4, 4)) == told(admission.of_seal(4, EMPTY)) == []
-    assert told(admission.of_seal(4, 3)) == [(Rule.SEAL_ADVANCES, {"requested": 3, "current": 4})]
+    assert told(admission.of_seal(4, 3)) == [(Invariant.SEAL_ADVANCES, {"requested": 3, "current": 4})]
     four, nine, empty = CompactionFunction(4), CompactionFunction(9), CompactionFunction(EMPTY)
     assert told(admission.of_since(four, four)) == told(admission.of_since(nine, empty)) == []
-    assert told(admission.of_since(nine, four)) == [(Rule.SINCE_ADVANCES, {"requested": 4, "current": 9})]
-    assert told(admission.of_since(empty, nine)) == [(Rule.SINCE_ADVANCES, {"requested": 9, "current": EMPTY})]
+    assert told(admission.of_since(nine, four)) == [(Invariant.SINCE_ADVANCES, {"requested": 4, "current": 9})]
+    assert told(admission.of_since(empty, nine)) == [(Invariant.SINCE_ADVANCES, {"requested": 9, "current": EMPTY})]
     (back,) = admission.of_since(empty, nine)
     assert "empty" in back.message
     assert str(EMPTY) not in back.message
@@ -125,12 +125,12 @@ def test_frontiers_stay_or_advance():
 
 def test_writes_ranges_and_appends_to_the_trace():
     assert told(admission.of_write(4, 4)) == []
-    assert told(admission.of_write(4, 3)) == [(Rule.ABOVE_THE_SEAL, {"time": 3, "seal": 4})]
+    assert told(admission.of_write(4, 3)) == [(Invariant.ABOVE_THE_SEAL, {"time": 3, "seal": 4})]
     assert told(admission.of_range(4, 4)) == []
-    assert told(admission.of_range(4, 3)) == [(Rule.RANGE, {"lower": 4, "upper": 3})]
+    assert told(admission.of_range(4, 3)) == [(Invariant.RANGE, {"lower": 4, "upper": 3})]
     assert told(admission.of_trace_append(STATE, Description(20, 30))) == []
     assert told(admission.of_trace_append(STATE, Description(19, 30))) == [
-        (Rule.NEIGHBOURS_TOUCH, {"upper": 20, "lower": 19})
+        (Invariant.NEIGHBOURS_TOUCH, {"upper": 20, "lower": 19})
     ]
 
 
@@ -138,41 +138,44 @@ def test_a_merge_is_of_neighbours_and_never_forgets_how_far_they_were_forwarded(
     older, newer, apart = Description(0, 2, 1), Description(2, 4), Description(5, 6)
     assert told(admission.of_merge([older, newer], CompactionFunction(1))) == []
     assert told(admission.of_merge([older, newer], CompactionFunction(0))) == [
-        (Rule.MERGE_KEEPS_SINCE, {"requested": 0, "input_since": 1})
+        (Invariant.MERGE_KEEPS_SINCE, {"requested": 0, "input_since": 1})
     ]
     assert told(admission.of_merge([newer, apart], CompactionFunction(0))) == [
-        (Rule.MERGE_OF_NEIGHBOURS, {"upper": 4, "lower": 5})
+        (Invariant.MERGE_OF_NEIGHBOURS, {"upper": 4, "lower": 5})
     ]
 
 
 @pytest.mark.parametrize(
     ("wrong", "rule"),
     [
-        (lambda: Description(2, 2), Rule.INTERVAL),
-        (lambda: Description(3, 2), Rule.INTERVAL),
-        (lambda: replace(STATE.unsealed[0], sequence=(4, 4)), Rule.INTERVAL),
-        (lambda: replace(STATE.unsealed[0], first_time=41), Rule.TIME_BOUNDS),
-        (lambda: replace(STATE.unsealed[0], last_event_time=19), Rule.TIME_BOUNDS),
-        (lambda: replace(STATE.unsealed[0], rows=0), Rule.NOT_EMPTY),
-        (lambda: replace(STATE.trace[0], rows=0), Rule.PARTS_FOR_ROWS),
-        (lambda: replace(STATE.trace[0], parts=None), Rule.PARTS_FOR_ROWS),
-        (lambda: replace(STATE, quarantined=STATE.unsealed), Rule.BATCHES_NAMED_ONCE),
-        (lambda: replace(STATE, unsealed=(*STATE.unsealed, _next(6))), Rule.SEQUENCES_ASCEND),
-        (lambda: replace(STATE, since=8), Rule.SINCE_OF_THE_STATE),
-        (lambda: replace(STATE, seal=19), Rule.UPPER_BELOW_THE_SEAL),
-        (lambda: replace(STATE, trace=STATE.trace[1:]), Rule.TRACE_FROM_ZERO),
+        (lambda: Description(2, 2), Invariant.INTERVAL),
+        (lambda: Description(3, 2), Invariant.INTERVAL),
+        (lambda: replace(STATE.unsealed[0], sequence=(4, 4)), Invariant.INTERVAL),
+        (lambda: replace(STATE.unsealed[0], first_time=41), Invariant.TIME_BOUNDS),
+        (lambda: replace(STATE.unsealed[0], last_event_time=19), Invariant.TIME_BOUNDS),
+        (lambda: replace(STATE.unsealed[0], rows=0), Invariant.NOT_EMPTY),
+        (lambda: replace(STATE.trace[0], rows=0), Invariant.PARTS_FOR_ROWS),
+        (lambda: replace(STATE.trace[0], parts=None), Invariant.PARTS_FOR_ROWS),
+        (lambda: replace(STATE, quarantined=STATE.unsealed), Invariant.BATCHES_NAMED_ONCE),
+        (lambda: replace(STATE, unsealed=(*STATE.unsealed, _next(6))), Invariant.SEQUENCES_ASCEND),
+        (lambda: replace(STATE, since=8), Invariant.SINCE_OF_THE_STATE),
+        (lambda: replace(STATE, seal=19), Invariant.UPPER_BELOW_THE_SEAL),
+        (lambda: replace(STATE, trace=STATE.trace[1:]), Invariant.TRACE_FROM_ZERO),
         (
             lambda: replace(STATE, trace=(STATE.trace[0], trace_batch(["z", "[11][20][0]", "2", "0"]))),
-            Rule.NEIGHBOURS_TOUCH,
+            Invariant.NEIGHBOURS_TOUCH,
         ),
         (
             lambda: replace(STATE, trace=(STATE.trace[0], trace_batch(["z", "[9][20][0]", "2", "0"]))),
-            Rule.NEIGHBOURS_TOUCH,
+            Invariant.NEIGHBOURS_TOUCH,
         ),
-        (lambda: replace(STATE, trace=(STATE.trace[0], replace(STATE.trace[1], level=2))), Rule.LEVELS_DO_NOT_RISE),
+        (
+            lambda: replace(STATE, trace=(STATE.trace[0], replace(STATE.trace[1], level=2))),
+            Invariant.LEVELS_DO_NOT_RISE,
+        ),
     ],
 )
-def test_states_and_batches_refuse_to_be_wrong(wrong, rule: Rule):
+def test_states_and_batches_refuse_to_be_wrong(wrong, rule: Invariant):
     with pytest.raises(Corruption) as refused:
         wrong()
     assert refused.value.rule == rule
@@ -184,17 +187,17 @@ def test_states_and_batches_refuse_to_be_wrong(wrong, rule: Rule):
 
 def test_gates_call_the_rules_they_judge_by_the_same_names():
     named = {rule.name for gate in GATES.values() for rule in gate.rules}
-    assert named & set(Rule) == {
-        Rule.ABOVE_THE_TRACE,
-        Rule.CONSOLIDATED,
-        Rule.LEVELS_DO_NOT_RISE,
-        Rule.NEIGHBOURS_TOUCH,
-        Rule.NO_ZERO_DIFFS,
-        Rule.SEAL_ADVANCES,
-        Rule.SINCE_OF_THE_STATE,
-        Rule.SORTED,
-        Rule.TIMES_TO_UPPER_OR_SINCE,
-        Rule.UPPER_BELOW_THE_SEAL,
+    assert named & set(Invariant) == {
+        Invariant.ABOVE_THE_TRACE,
+        Invariant.CONSOLIDATED,
+        Invariant.LEVELS_DO_NOT_RISE,
+        Invariant.NEIGHBOURS_TOUCH,
+        Invariant.NO_ZERO_DIFFS,
+        Invariant.SEAL_ADVANCES,
+        Invariant.SINCE_OF_THE_STATE,
+        Invariant.SORTED,
+        Invariant.TIMES_TO_UPPER_OR_SINCE,
+        Invariant.UPPER_BELOW_THE_SEAL,
     }
 
 

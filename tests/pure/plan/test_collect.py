@@ -12,9 +12,9 @@ from tidemark.plan import collect
 from tidemark.plan.collect import (
     TOLERANCE,
     Clocks,
-    Found,
     GarbagePlan,
     Graces,
+    Inventory,
     Stored,
     Why,
     ahead,
@@ -31,11 +31,13 @@ WINDOW = 4
 """A checkpoint every so many versions here; 16 in a store."""
 
 
-def found(times: Sequence[int], *, oldest: int = 1, objects: Sequence[str] = (), strays: Sequence[int] = ()) -> Found:
+def found(
+    times: Sequence[int], *, oldest: int = 1, objects: Sequence[str] = (), strays: Sequence[int] = ()
+) -> Inventory:
     """Versions from `oldest` on, that appeared at the given times."""
     versions = [(number, Stored(f"versions/{number:03}", 10, 0)) for number in strays]
     versions += [(n, Stored(f"versions/{n:03}", 10, time)) for n, time in enumerate(times, start=oldest)]
-    return Found(oldest + len(times) - 1, oldest, versions, [Stored(key, 1, 0) for key in objects])
+    return Inventory(oldest + len(times) - 1, oldest, versions, [Stored(key, 1, 0) for key in objects])
 
 
 def kept(times: Sequence[int], *, now: int, keep: int, oldest: int = 1, pinned: Sequence[int] = ()) -> int:

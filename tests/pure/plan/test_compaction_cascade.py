@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from support.world import collection
-from tidemark.errors import Unvouched
+from tidemark.errors import Uncertified
 from tidemark.model.arrangement import Arrangement, Certificate
 from tidemark.model.batch import Description, ObjectRef, TraceBatch
 from tidemark.model.collection import Envelope, Gate
@@ -17,15 +17,15 @@ pytestmark = pytest.mark.pure
 REF = ObjectRef("data/x", 1, "0")
 
 
-def arrangement(*batches: tuple[int, int], vouched: int | None = None) -> Arrangement:
-    """A trace of (level, rows), of which all or the oldest `vouched` are vouched for."""
+def arrangement(*batches: tuple[int, int], certified: int | None = None) -> Arrangement:
+    """A trace of (level, rows), of which all or the oldest `certified` are certified."""
     declared = collection(Envelope.APPEND, compact_ahead=False)
     trace = tuple(
         TraceBatch(str(at), Description(at, at + 1), level, rows, 1, 0, REF if rows else None, 1 if rows else 0)
         for at, (level, rows) in enumerate(batches)
     )
     suite = declared.suite(Gate.TRACE)
-    certificates = tuple(Certificate(batch.id, suite) for batch in trace[:vouched])
+    certificates = tuple(Certificate(batch.id, suite) for batch in trace[:certified])
     return Arrangement(declared, seal=len(trace), since=len(trace), trace=trace, certificates=certificates)
 
 
@@ -64,7 +64,7 @@ def test_a_merge_with_an_empty_batch_moves_no_data():
     assert not plan_compaction(arrangement((0, 5), (0, 5))).moves_no_data
 
 
-def test_an_input_no_gate_has_vouched_for_is_refused_by_name():
-    with pytest.raises(Unvouched, match="trace batch 1 is not vouched for") as refused:
-        plan_compaction(arrangement((0, 5), (0, 5), vouched=1))
+def test_an_input_no_gate_has_certified_for_is_refused_by_name():
+    with pytest.raises(Uncertified, match="trace batch 1 is not certified") as refused:
+        plan_compaction(arrangement((0, 5), (0, 5), certified=1))
     assert refused.value.gate == Gate.TRACE

@@ -8,7 +8,7 @@ from support.world import collection
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, ObjectRef, Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import KINDS, Envelope
-from tidemark.model.full_snapshot import Dump
+from tidemark.model.full_snapshot import FullSnapshot
 from tidemark.model.interval import Interval
 from tidemark.plan.kinds import plan_of, tasks_of
 from tidemark.plan.ranges import split_within
@@ -27,8 +27,8 @@ def state_of(envelope: Envelope) -> Arrangement:
     """The trace holds [0, 20); sealed beyond it is what is at 20 and 29, not yet drained."""
     trace = TraceBatch("t", Description(0, 20), 0, 40, 1, 0, ObjectRef("t", 1, ""), 2)
     new = UnsealedBatch("u", Interval(20, 30), ObjectRef("u", 1, ""), 1, 20, 1, 0, 29, 29, 29, 29)
-    dumps = (Dump("u", Interval(20, 30), 20),) if envelope is Envelope.SNAPSHOT else ()
-    return Arrangement(collection(envelope), seal=30, trace=(trace,), unsealed=(new,), dumps=dumps)
+    snapshots = (FullSnapshot("u", Interval(20, 30), 20),) if envelope is Envelope.SNAPSHOT else ()
+    return Arrangement(collection(envelope), seal=30, trace=(trace,), unsealed=(new,), snapshots=snapshots)
 
 
 PARTS: PartsOf = {"t": (part("t1", 0, 10), part("t2", 20, 30)), "u": (part("u1", 0, 25, first=29, last=29),)}

@@ -35,12 +35,16 @@ def test_only_files_with_dead_letters_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("since", "forgotten", "expected"),
+    ("since", "forgotten_below", "expected"),
     [(0, 0, 0), (20, 0, 20), (20, 30, 30), (40, 30, 40), (70, 30, 50)],
-    ids=["all", "since", "forgotten", "since again", "since beyond the seal"],
+    ids=["all", "since", "forgotten_below", "since again", "since beyond the seal"],
 )
-def test_nothing_is_corrected_below_since_or_what_was_forgotten(since: int, forgotten: int, expected: int) -> None:
-    plan = plan_replay(Arrangement(collection(), seal=50, since=since, forgotten=forgotten), [entry("f", 1)])
+def test_nothing_is_corrected_below_since_or_what_was_forgotten(
+    since: int, forgotten_below: int, expected: int
+) -> None:
+    plan = plan_replay(
+        Arrangement(collection(), seal=50, since=since, forgotten_below=forgotten_below), [entry("f", 1)]
+    )
     assert plan is not None
     assert (plan.seal, plan.since) == (50, expected)
 

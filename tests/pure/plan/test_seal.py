@@ -30,7 +30,7 @@ def test_later_intervals_do_not_seal_what_came_before_the_start() -> None:
 
 
 def test_the_first_interval_passes_those_that_waited() -> None:
-    waiting = replace(ingested((100, 300)), wanted=300)
+    waiting = replace(ingested((100, 300)), requested_seal=300)
     assert plan_seal(waiting, 200) == Sealed(295, 300)
 
 
@@ -39,4 +39,4 @@ def test_the_seal_stops_at_a_hole_less_the_grace() -> None:
 
 
 def test_a_wait_is_recorded_once() -> None:
-    assert plan_seal(replace(ingested((200, 300)), wanted=300), 300) is None
+    assert plan_seal(replace(ingested((200, 300)), requested_seal=300), 300) is None

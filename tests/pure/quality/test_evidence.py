@@ -15,7 +15,7 @@ from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.plan.gate import GateRequest, plan_gate
 from tidemark.plan.tasks import InspectAnswer
 from tidemark.quality.evidence import (
-    Found,
+    Inspected,
     Row,
     compaction_evidence,
     frontier_evidence,
@@ -41,8 +41,8 @@ def answer(of: Part, **changes: Any) -> InspectAnswer:
     return replace(found, **changes)
 
 
-def found(*parts: Part, **changes: Any) -> Found:
-    return Found(parts, tuple(answer(each, **changes) for each in parts), COLUMNS)
+def found(*parts: Part, **changes: Any) -> Inspected:
+    return Inspected(parts, tuple(answer(each, **changes) for each in parts), COLUMNS)
 
 
 def trace(identity: str, lower: int, upper: int, *, level: int = 0, rows: int = 2, since: int = 0) -> TraceBatch:
@@ -60,13 +60,13 @@ def entry(day: int, rows: int, *, batch: str = "x", status: Status = Status.INGE
     return LedgerEntry(f"{day}", 1, "aa", "t", interval, status, batch, rows, **late)
 
 
-def of_trace(state: Arrangement, **parts: Found) -> dict[str, Row]:
+def of_trace(state: Arrangement, **parts: Inspected) -> dict[str, Row]:
     request = plan_gate(state, Gate.TRACE)
     assert request is not None
     return {row["batch"]: row for row in trace_evidence(state, request, parts).rows}
 
 
-def of_unsealed(state: Arrangement, *ledger: LedgerEntry, **parts: Found) -> Row:
+def of_unsealed(state: Arrangement, *ledger: LedgerEntry, **parts: Inspected) -> Row:
     request = GateRequest(Gate.UNSEALED, "s", unsealed=state.unsealed)
     (row,) = unsealed_evidence(state, request, parts or {"u": found(part("p", 1, 2))}, ledger).rows
     return row
@@ -88,7 +88,7 @@ def test_digests_add_up_beyond_64_bits() -> None:
 def test_altered_and_foreign_parts_are_counted_and_named() -> None:
     parts = (part("p", 1, 2), part("q", 3, 4), part("r", 5, 6))
     answers = (answer(parts[0]), answer(parts[1], sha256="bb"), answer(parts[2], columns=("id",)))
-    row = of_unsealed(Arrangement(COLLECTION, unsealed=(unsealed("u"),)), u=Found(parts, answers, COLUMNS))
+    row = of_unsealed(Arrangement(COLLECTION, unsealed=(unsealed("u"),)), u=Inspected(parts, answers, COLUMNS))
     assert (row["parts_altered"], row["altered"]) == (1, "q")
     assert (row["parts_with_other_columns"], row["columns"]) == (1, "id")
 
@@ -115,14 +115,14 @@ def test_the_usual_volume_needs_three_other_intervals() -> None:
     assert (row["usual_rows"], row["volume"]) == (2, 4)
 
 
-def test_the_frontier_knows_the_first_hole_and_who_is_not_vouched_for() -> None:
+def test_the_frontier_knows_the_first_hole_and_who_is_not_certified_for() -> None:
     ingested = IntervalSet().add(Interval(0, 10)).add(Interval(20, 30))
     state = Arrangement(COLLECTION, seal=30, ingested=ingested, unsealed=(unsealed("u"),))
     request = plan_gate(state, Gate.FRONTIER)
     assert request is not None
     (row,) = frontier_evidence(state, request).rows
     assert row["hole"] == str(Interval(10, 20))
-    assert (row["batches_unvouched"], row["unvouched"]) == (1, "u")
+    assert (row["batches_uncertified"], row["uncertified"]) == (1, "u")
 
 
 def test_the_last_lawful_time_is_below_upper_or_at_most_since() -> None:
@@ -162,7 +162,7 @@ def test_parts_of_one_run_may_meet_in_a_key_but_not_overlap(spans: list[tuple[in
 def test_live_batches_are_bounded_once_nothing_is_due(
     levels: tuple[int, ...], ahead: bool, due: int, bound: int | None
 ) -> None:
-    """Whether the newest batch is vouched for or not: this gate is what vouches for it."""
+    """Whether the newest batch is certified or not: this gate is what certifies it."""
     batches = tuple(trace(str(at), at, at + 1, level=level) for at, level in enumerate(levels))
     declared = replace(COLLECTION, live_batches=3, compact_ahead=ahead)
     state = Arrangement(declared, seal=len(levels), since=0 if ahead else len(levels), trace=batches)

@@ -33,8 +33,8 @@ def test_a_warning_alone_passes() -> None:
     assert not report(GOOD, BAD).passed
 
 
-def test_batches_without_a_failure_are_vouched_for() -> None:
-    assert report(GOOD, BAD, WORRYING).vouched == ("b1",)
+def test_batches_without_a_failure_are_certified_for() -> None:
+    assert report(GOOD, BAD, WORRYING).certified == ("b1",)
 
 
 def test_the_headline_names_batch_rule_finding_page_and_way_out() -> None:

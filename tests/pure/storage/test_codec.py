@@ -70,11 +70,11 @@ def test_a_version_comes_back_as_it_was(change: Change, written_at: int):
 
 
 @given(st.lists(parts).map(tuple))
-def test_keys_of_parts_keep_their_types(several: tuple[Part, ...]):
-    table = PartsTable(several)
+def test_keys_of_parts_keep_their_types(read_many: tuple[Part, ...]):
+    table = PartsTable(read_many)
     back = document.read(document.write(table), Kind.PARTS, PartsTable, name="parts").parts
-    assert back == several
-    for one, other in zip(back, several, strict=True):
+    assert back == read_many
+    for one, other in zip(back, read_many, strict=True):
         assert [type(cell) for cell in one.last_key] == [type(cell) for cell in other.last_key]
 
 
@@ -86,7 +86,7 @@ def test_a_checkpoint_comes_back_as_it_was():
         unsealed=(UnsealedBatch("a", interval(0), ObjectRef("k", 1, "0"), 1, 1, 1, 2**64 - 1, 0, 9, 0, 9),),
         ingested=IntervalSet((interval(0), interval(2))),
         certificates=(Certificate("a", "suite"),),
-        vouched=FrontierCertificate(9, "suite"),
+        frontier_certificate=FrontierCertificate(9, "suite"),
         fences=(Fence("drain", interval(0), "t"),),
     )
     assert decode(encode(state), Arrangement, name="state") == state

@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from tidemark.storage.read_many import AHEAD, FEW, READERS, several
+from tidemark.storage.read_many import AHEAD, FEW, READERS, read_many
 
 
 @pytest.mark.parametrize("count", [0, 1, FEW, FEW + 1, 3 * AHEAD + 7])
 def test_answers_come_in_order(count: int):
-    assert list(several(lambda item: item * 2, range(count))) == [2 * item for item in range(count)]
+    assert list(read_many(lambda item: item * 2, range(count))) == [2 * item for item in range(count)]
 
 
 def test_many_are_read_at_once():
@@ -23,7 +23,7 @@ def test_many_are_read_at_once():
             barrier.wait()  # none goes on before all have come
         return item
 
-    assert list(several(read, range(FEW + 1))) == list(range(FEW + 1))
+    assert list(read_many(read, range(FEW + 1))) == list(range(FEW + 1))
 
 
 def test_what_was_not_asked_for_yet_is_not_all_read():
@@ -33,7 +33,7 @@ def test_what_was_not_asked_for_yet_is_not_all_read():
         asked.append(item)
         return item
 
-    answers = several(read, range(10 * AHEAD))
+    answers = read_many(read, range(10 * AHEAD))
     assert next(answers) == 0
     time.sleep(0.05)
     assert len(asked) <= AHEAD
@@ -45,7 +45,7 @@ def test_the_first_failure_is_raised_in_its_place():
             raise ValueError(item)
         return item
 
-    answers = several(read, range(300))
+    answers = read_many(read, range(300))
     assert [next(answers) for _ in range(200)] == list(range(200))
     with pytest.raises(ValueError, match="200"):
         next(answers)

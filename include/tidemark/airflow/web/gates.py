@@ -25,7 +25,7 @@ _SAYS = {
     "refused": ("could not run", "bad"),
     "nothing": ("had nothing to look at", "quiet"),
 }
-_NOTHING_TO_LOOK_AT = "Everything there was had been vouched for before, under the same suite."
+_NOTHING_TO_LOOK_AT = "Everything there was had been certified before, under the same suite."
 _NONE = "No result of this gate is kept: it has not run yet, or long ago."
 
 

@@ -43,10 +43,10 @@ def _frontier(found: Mapping[str, Any], state: Arrangement) -> Iterator[Line]:
     upper = found.get("upper")
     if not isinstance(upper, int):
         return
-    if state.vouched_upper >= upper:
-        yield Line(f"passes now: the frontier is vouched for up to {format_instant(state.vouched_upper)}", "good")
+    if state.certified_upper >= upper:
+        yield Line(f"passes now: the frontier is certified up to {format_instant(state.certified_upper)}", "good")
     else:
-        yield Line(f"not vouched for yet: the frontier is so up to {format_instant(state.vouched_upper)}", "bad")
+        yield Line(f"not certified yet: the frontier is so up to {format_instant(state.certified_upper)}", "bad")
 
 
 def _batch(batch: str, failed: bool, state: Arrangement) -> Line:
@@ -56,6 +56,6 @@ def _batch(batch: str, failed: bool, state: Arrangement) -> Line:
     live = next((held for held in state.live if held.id == batch), None)
     if live is None:
         return Line(f"{name}: no longer there: it was drained, merged or replaced", "quiet")
-    if state.is_vouched(live):
+    if state.is_certified(live):
         return Line(f"{name}: {'passes now' if failed else 'vouched for'} under the suite of today", "good")
-    return Line(f"{name}: not vouched for, and nothing behind it runs", "bad")
+    return Line(f"{name}: not certified, and nothing behind it runs", "bad")

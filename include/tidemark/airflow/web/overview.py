@@ -68,5 +68,5 @@ def _entry(
         "interval": f"[{format_instant(lower)}, {format_instant(upper)})",
         "rows": batch.rows,
         "bytes": batch.bytes,
-        "vouched": state.is_vouched(batch),
+        "certified": state.is_certified(batch),
     }

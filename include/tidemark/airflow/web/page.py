@@ -41,8 +41,8 @@ p, li { overflow-wrap: anywhere } td { overflow-wrap: break-word; max-width: 40r
 .track { width: 100%; background: var(--soft); border-radius: 3px }
 .track text { fill: light-dark(#fff, #0d1620); font-size: 11px }
 .bar { fill: var(--trace); stroke: var(--card); stroke-width: 2px }
-.bar.unsealed { fill: var(--unsealed) } .bar.unvouched { stroke: var(--bad); stroke-width: 4px; stroke-dasharray: 5 4 }
-.bar.empty { opacity: .35 }
+.bar.unsealed { fill: var(--unsealed) } .bar.uncertified { stroke: var(--bad); stroke-width: 4px; stroke-dasharray: 5 4
+} .bar.empty { opacity: .35 }
 .axis { display: flex; justify-content: space-between; margin-left: 6.5rem; font-size: 12px; color: var(--quiet) }
 """
 
@@ -155,7 +155,7 @@ def _verdict(entry: Mapping[str, Any]) -> Markup:
         return tag("span", f"the seal waits for {entry['waiting_for']}", class_="bad")
     if entry["quarantined"]:
         return tag("span", f"{len(entry['quarantined'])} batches in quarantine", class_="bad")
-    if entry["trace_upper"] < entry["seal"] or entry["unvouched"]:
+    if entry["trace_upper"] < entry["seal"] or entry["uncertified"]:
         return tag("span", "not finished; next is ", tag("code", entry["next_step"]), class_="quiet")
     if not entry["seal"]:
         return tag("span", "nothing is sealed yet", class_="quiet")
@@ -214,10 +214,10 @@ def _lane(label: str, batches: Iterable[Mapping[str, Any]], first: int, last: in
     def bar(batch: Mapping[str, Any]) -> Markup:
         left = 100 * max(0, batch["lower"] - first) / (last - first)
         width = max(0.5, 100 * (batch["upper"] - first) / (last - first) - left)
-        flags = {"unsealed": batch["level"] is None, "unvouched": not batch["vouched"], "empty": not batch["rows"]}
+        flags = {"unsealed": batch["level"] is None, "uncertified": not batch["certified"], "empty": not batch["rows"]}
         kind = " ".join(["bar", *(name for name, is_so in flags.items() if is_so)])
         title = f"{batch['interval']}, {batch['rows']:,} rows, {batch['bytes']:,} bytes, {batch['id'][:12]}"
-        state = "" if batch["vouched"] else ", not vouched for yet"
+        state = "" if batch["certified"] else ", not certified yet"
         shape = tag("rect", class_=kind, width="100%", height="100%", rx=3)
         text = tag("text", f"{batch['rows']:,} rows", x=5, y=15)
         # A picture within the picture, which cuts off what does not fit. Its places are attributes of its own, because

@@ -1,4 +1,4 @@
-"""What is vouched for, sealed, allowed to be merged, and held."""
+"""What is certified, sealed, allowed to be merged, and held."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, 
 
 
 def certified(state: Arrangement, change: Certified) -> Outcome:
-    """A gate vouches for batches that are alive, or for the frontier."""
+    """A gate certifies batches that are alive, or the frontier."""
     if change.suite != state.collection.suite(change.gate):
         return Stale(f"the {change.gate} suite changed from {change.suite} to {state.collection.suite(change.gate)}")
-    vouched = state.vouched
-    if change.upper is not None and change.upper > state.vouched_upper:
-        vouched = FrontierCertificate(change.upper, change.suite)
+    frontier_certificate = state.frontier_certificate
+    if change.upper is not None and change.upper > state.certified_upper:
+        frontier_certificate = FrontierCertificate(change.upper, change.suite)
     alive = {batch.id for batch in state.live}
     added = {Certificate(batch, change.suite) for batch in change.batches if batch in alive} - set(state.certificates)
-    if not added and vouched == state.vouched:
+    if not added and frontier_certificate == state.frontier_certificate:
         return AlreadyApplied()
     certificates = (*state.certificates, *sorted(added, key=lambda c: c.batch))
-    return Applied(replace(state, certificates=certificates, vouched=vouched))
+    return Applied(replace(state, certificates=certificates, frontier_certificate=frontier_certificate))
 
 
 def sealed(state: Arrangement, change: Sealed) -> Outcome:
     """The seal moves on, over no batch without a certificate."""
-    seal, wanted = max(state.seal, change.upper), max(state.wanted, change.wanted)
-    if (seal, wanted) == (state.seal, state.wanted):
+    seal, requested_seal = max(state.seal, change.upper), max(state.requested_seal, change.requested_seal)
+    if (seal, requested_seal) == (state.seal, state.requested_seal):
         return AlreadyApplied()
     for batch in state.pending:
-        if batch.first_time < seal and not state.is_vouched(batch):
-            return Stale(f"batch {batch.id} came below {seal} and no gate has vouched for it")
+        if batch.first_time < seal and not state.is_certified(batch):
+            return Stale(f"batch {batch.id} came below {seal} and no gate has certified it")
     recent = state.collection.retention.recent
     seals = (*state.seals, seal)[-recent:] if recent and seal > state.seal else state.seals
-    return Applied(replace(state, seal=seal, wanted=wanted, seals=seals))
+    return Applied(replace(state, seal=seal, requested_seal=requested_seal, seals=seals))
 
 
 def compaction_allowed(state: Arrangement, change: CompactionAllowed) -> Outcome:

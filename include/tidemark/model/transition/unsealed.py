@@ -1,4 +1,5 @@
-"""What arrives, is taken out, put back and trimmed: unsealed batches, dumps, and the ledger of their sources."""
+"""What arrives, is taken out, put back and trimmed: unsealed batches, full snapshots, and the ledger of their
+sources."""
 
 from __future__ import annotations
 
@@ -17,27 +18,27 @@ from tidemark.model.change import (
     Released,
     Trimmed,
 )
-from tidemark.model.full_snapshot import Dump
+from tidemark.model.full_snapshot import FullSnapshot
 from tidemark.model.transition.fences import fenced_off, unfenced
 from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
 
 
 def ingested(state: Arrangement, change: Ingested) -> Outcome:
     """An interval was read: its batch is the last of the unsealed ones, its files are counted."""
-    batch, fence, dump = change.batch, change.fence, change.dump
+    batch, fence, snapshot = change.batch, change.fence, change.snapshot
     if batch and any(batch.id == held.id for held in (*state.unsealed, *state.quarantined)):
         return AlreadyApplied()
-    if dump and _dump(state, dump.batch):
+    if snapshot and _snapshot(state, snapshot.batch):
         return AlreadyApplied()
     if off := fenced_off(state, fence):
         return off
-    if dump and (reason := _misfit(state, dump)):
+    if snapshot and (reason := _misfit(state, snapshot)):
         return Stale(reason)
     for broken in admission.of_write(state.seal, batch.first_time) if batch else ():
         return Stale(broken.message)
     if change.first_on_time is not None and change.first_on_time < state.seal:
         return Stale(f"the seal {state.seal} has passed {change.first_on_time}, judged on time before")
-    merged = max(min(state.since, state.seal), state.forgotten)
+    merged = max(min(state.since, state.seal), state.forgotten_below)
     if batch and batch.first_event_time < merged:
         return Stale(f"the batch tells of {batch.first_event_time}, and history below {merged} was merged")
     placed = () if batch is None else (replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1)),)
@@ -54,7 +55,7 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
         replace(
             state,
             unsealed=(*state.unsealed, *placed),
-            dumps=(*state.dumps, dump) if dump else state.dumps,
+            snapshots=(*state.snapshots, snapshot) if snapshot else state.snapshots,
             ingested=state.ingested if fence.step == REPLAY else state.ingested.add(fence.interval),
             ledger=(*state.ledger, change.run) if change.run else state.ledger,
             fences=unfenced(state, fence),
@@ -87,15 +88,15 @@ def ledger_merged(state: Arrangement, change: LedgerMerged) -> Outcome:
 
 
 def quarantined(state: Arrangement, change: Quarantined) -> Outcome:
-    """A batch, or a dump without rows, is taken out; what was drained cannot be."""
+    """A batch, or a full snapshot without rows, is taken out; what was drained cannot be."""
     if any(held.id == change.batch for held in state.quarantined):
         return AlreadyApplied()
-    batch, dump = _named(state.unsealed, change.batch), _dump(state, change.batch)
-    if dump and dump.quarantined:
+    batch, snapshot = _named(state.unsealed, change.batch), _snapshot(state, change.batch)
+    if snapshot and snapshot.quarantined:
         return AlreadyApplied()
-    if dump and not dump.rows:
-        dumps = _with_dump(state, replace(dump, quarantined=True))
-        return Applied(replace(state, dumps=dumps, ledger=(*state.ledger, change.run)))
+    if snapshot and not snapshot.rows:
+        snapshots = _with_snapshot(state, replace(snapshot, quarantined=True))
+        return Applied(replace(state, snapshots=snapshots, ledger=(*state.ledger, change.run)))
     if batch is None:
         return Stale(f"no unsealed batch {change.batch}")
     if batch.trimmed or batch.first_time < state.trace_upper:
@@ -108,7 +109,7 @@ def quarantined(state: Arrangement, change: Quarantined) -> Outcome:
             state,
             unsealed=kept,
             quarantined=(*state.quarantined, batch),
-            dumps=_with_dump(state, dump and replace(dump, quarantined=True)),
+            snapshots=_with_snapshot(state, snapshot and replace(snapshot, quarantined=True)),
             ledger=(*state.ledger, change.run),
             certificates=certificates,
             totals=totals,
@@ -117,17 +118,17 @@ def quarantined(state: Arrangement, change: Quarantined) -> Outcome:
 
 
 def released(state: Arrangement, change: Released) -> Outcome:
-    """A batch or dump is put back, if the seal has not passed it."""
+    """A batch or full snapshot is put back, if the seal has not passed it."""
     if any(held.id == change.batch for held in state.unsealed):
         return AlreadyApplied()
-    batch, dump = _named(state.quarantined, change.batch), _dump(state, change.batch)
-    if dump and not dump.quarantined:
+    batch, snapshot = _named(state.quarantined, change.batch), _snapshot(state, change.batch)
+    if snapshot and not snapshot.quarantined:
         return AlreadyApplied()
-    if dump and (reason := _misfit(state, dump)):
-        return Stale(f"{reason}; the next dump will say what there is")
-    if dump and not dump.rows:
-        dumps = _with_dump(state, replace(dump, quarantined=False))
-        return Applied(replace(state, dumps=dumps, ledger=(*state.ledger, change.run)))
+    if snapshot and (reason := _misfit(state, snapshot)):
+        return Stale(f"{reason}; the next full snapshot will say what there is")
+    if snapshot and not snapshot.rows:
+        snapshots = _with_snapshot(state, replace(snapshot, quarantined=False))
+        return Applied(replace(state, snapshots=snapshots, ledger=(*state.ledger, change.run)))
     if batch is None:
         return Stale(f"no quarantined batch {change.batch}")
     if batch.first_time < state.seal:
@@ -145,7 +146,7 @@ def released(state: Arrangement, change: Released) -> Outcome:
             state,
             unsealed=(*state.unsealed, placed),
             quarantined=tuple(held for held in state.quarantined if held.id != change.batch),
-            dumps=_with_dump(state, dump and replace(dump, quarantined=False)),
+            snapshots=_with_snapshot(state, snapshot and replace(snapshot, quarantined=False)),
             ledger=(*state.ledger, change.run),
             totals=totals,
         )
@@ -165,24 +166,26 @@ def trimmed(state: Arrangement, change: Trimmed) -> Outcome:
         return Stale(f"facts below {change.horizon} may be needed again: the horizon is at {state.horizon}")
     placed = replace(change.batch, sequence=held.sequence)
     unsealed = tuple(placed if batch.id == held.id else batch for batch in state.unsealed)
-    forgotten = max(state.forgotten, change.horizon)
-    return Applied(replace(state, unsealed=unsealed, forgotten=forgotten, fences=unfenced(state, change.fence)))
+    forgotten_below = max(state.forgotten_below, change.horizon)
+    return Applied(
+        replace(state, unsealed=unsealed, forgotten_below=forgotten_below, fences=unfenced(state, change.fence))
+    )
 
 
-def _misfit(state: Arrangement, dump: Dump) -> str | None:
-    """Why a dump cannot be taken, or put back, any more."""
-    if dump.time < state.seal:
-        return f"the seal {state.seal} has passed the dump of {dump.time}"
-    other = next((held for held in state.pending_dumps if held.time == dump.time), None)
-    return f"dump {other.batch} of {dump.time} was read already" if other else None
+def _misfit(state: Arrangement, snapshot: FullSnapshot) -> str | None:
+    """Why a full snapshot cannot be taken, or put back, any more."""
+    if snapshot.time < state.seal:
+        return f"the seal {state.seal} has passed the full snapshot of {snapshot.time}"
+    other = next((held for held in state.pending_snapshots if held.time == snapshot.time), None)
+    return f"full snapshot {other.batch} of {snapshot.time} was read already" if other else None
 
 
-def _dump(state: Arrangement, batch: str) -> Dump | None:
-    return next((dump for dump in state.dumps if dump.batch == batch), None)
+def _snapshot(state: Arrangement, batch: str) -> FullSnapshot | None:
+    return next((snapshot for snapshot in state.snapshots if snapshot.batch == batch), None)
 
 
-def _with_dump(state: Arrangement, changed: Dump | None) -> tuple[Dump, ...]:
-    return tuple(changed if changed and dump.batch == changed.batch else dump for dump in state.dumps)
+def _with_snapshot(state: Arrangement, changed: FullSnapshot | None) -> tuple[FullSnapshot, ...]:
+    return tuple(changed if changed and snapshot.batch == changed.batch else snapshot for snapshot in state.snapshots)
 
 
 def _named(batches: Iterable[UnsealedBatch], identity: str) -> UnsealedBatch | None:
