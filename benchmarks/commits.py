@@ -25,8 +25,8 @@ from tidemark.arrow.read import as_of
 from tidemark.model.change import Change
 from tidemark.model.collection import Envelope
 from tidemark.model.transition import Stale
-from tidemark.storage.codec import encode
-from tidemark.storage.log import CHECKPOINT_EVERY, FOLDER_SIZE, Committed, Head, StateLog
+from tidemark.storage.documents.codec import encode
+from tidemark.storage.log.log import CHECKPOINT_EVERY, FOLDER_SIZE, Committed, Head, StateLog
 
 POINTS = (100, 1_000, 10_000)
 REACH = 4 * CHECKPOINT_EVERY

@@ -21,7 +21,7 @@ from benchmarks.figures import Figures
 from tidemark.jobs.job import fresh_id
 from tidemark.model.change import Created
 from tidemark.storage import open_store
-from tidemark.storage.log import StateLog
+from tidemark.storage.log.log import StateLog
 
 TESTS = str(Path(__file__).resolve().parent.parent / "tests")
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from tidemark.storage.store import ObjectInfo, ObjectStore
+from tidemark.storage.stores.store import ObjectInfo, ObjectStore
 
 
 @dataclass

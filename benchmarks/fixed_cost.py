@@ -22,7 +22,7 @@ from tidemark.arrow.read import as_of
 from tidemark.jobs.job import collection_store, fresh_id
 from tidemark.model.collection import Envelope
 from tidemark.model.instant import format_instant
-from tidemark.storage.log import StateLog
+from tidemark.storage.log.log import StateLog
 
 CHANGES = 100
 WARM_RUNS = 5

@@ -25,11 +25,11 @@ from benchmarks.feed import Feed, write_day
 from benchmarks.measure import apart, timed
 from benchmarks.steps import Bench, silent
 from tidemark.errors import GateFailed
-from tidemark.jobs import gate as gate_job
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
 from tidemark.jobs.job import Job
-from tidemark.jobs.seal import seal
+from tidemark.jobs.steps import gate as gate_job
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Envelope, Gate
 from tidemark.model.interval import Interval
 from tidemark.plan.gate import plan_gate

@@ -32,14 +32,14 @@ from benchmarks.steps import Bench, InProcess, silent, stored
 from benchmarks.workload import Workload, land, minus, windows
 from tests.support.memory import peak_bytes
 from tidemark.arrow.read import as_of_batches, changes_batches
-from tidemark.jobs.write import trace_batch
+from tidemark.jobs.steps.write import trace_batch
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description
 from tidemark.model.instant import MAX_TIME
 from tidemark.plan.ranges import overlaps, split_keys
 from tidemark.plan.read import plan_changes
 from tidemark.plan.tasks import MergeTask
-from tidemark.storage import parts_table
+from tidemark.storage.sidecars import parts_table
 
 ROUNDS = 10
 """Times the whole is read on the way."""

@@ -24,7 +24,7 @@ from tidemark.model.interval import Interval
 from tidemark.plan.ranges import groups_holding
 from tidemark.spark.runner import SparkRunner
 from tidemark.spark.session import session
-from tidemark.storage import parts_table
+from tidemark.storage.sidecars import parts_table
 
 TOUCHED = 100
 WAYS = ("random", "clustered")

@@ -12,22 +12,22 @@ from typing import Any
 
 from benchmarks.counting import CountingStore, Traffic
 from benchmarks.measure import Cost, measured
-from tidemark.arrow.kernels import kernel as kernel_named
-from tidemark.arrow.kernels import run_encoded
+from tidemark.arrow.kernels.registry import kernel as kernel_named
+from tidemark.arrow.kernels.registry import run_encoded
 from tidemark.jobs.app import open_job
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.gate import gate
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.init import declare_collection
 from tidemark.jobs.job import Job, Runner
-from tidemark.jobs.seal import seal
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.gate import gate
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.init import declare_collection
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import Certified
 from tidemark.model.collection import Collection, Gate
 from tidemark.model.interval import Interval
 from tidemark.plan.gate import plan_gate
 from tidemark.storage import ObjectStore
-from tidemark.storage.codec import decode, encode
+from tidemark.storage.documents.codec import decode, encode
 
 FIRST_TRY = "bench/step/-1/1/0"
 """The token of a task's first try in Airflow, as nearly all are."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import tidemark
 from tidemark.model.change import Sealed
 from tidemark.model.instant import format_instant, from_datetime
-from tidemark.storage import ledger
+from tidemark.storage.sidecars import ledger
 
 DAY = timedelta(days=1)
 SHOWN = ("status", "delay_min")

@@ -47,4 +47,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
 @pytest.fixture
 def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of parts and leaves of the ledger are objects of their own, however little they hold."""
-    monkeypatch.setattr("tidemark.storage.parts_table.SMALL", 0)
+    monkeypatch.setattr("tidemark.storage.sidecars.parts_table.SMALL", 0)

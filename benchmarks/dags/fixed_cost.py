@@ -7,8 +7,8 @@ from airflow.sdk import DAG, BaseOperator, chain
 
 from tidemark.airflow import tidemark_dag
 from tidemark.airflow.settings import collections_folder
-from tidemark.jobs.step import When
-from tidemark.jobs.steps import steps_of
+from tidemark.jobs.steps.declared import steps_of
+from tidemark.jobs.steps.step import When
 
 
 class Nothing(BaseOperator):

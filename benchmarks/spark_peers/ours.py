@@ -15,7 +15,7 @@ from benchmarks.feed import fingerprint_of as fingerprint_of_table
 from benchmarks.measure import timed
 from benchmarks.steps import Bench, InProcess, silent
 from tidemark.arrow import read
-from tidemark.jobs.collect import AT_ONCE, collect
+from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.model.collection import Envelope
 from tidemark.plan.tasks import KeyRange
 

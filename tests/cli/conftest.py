@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tidemark.arrow.kernels import kernel, run_encoded
+from tidemark.arrow.kernels.registry import kernel, run_encoded
 from tidemark.cli import app
 from tidemark.cli.command import Settings
 from tidemark.storage import ObjectStore
-from tidemark.storage.codec import decode, encode
+from tidemark.storage.documents.codec import decode, encode
 
 EVENTS = """\
 name: events

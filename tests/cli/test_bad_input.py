@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import EVENTS, PEOPLE, Shell
-from tidemark.storage.codec import with_checksum
+from tidemark.storage.documents.codec import with_checksum
 
 
 def people(shell: Shell, day: int, **columns: pa.Array) -> Path:

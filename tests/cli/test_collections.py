@@ -14,8 +14,8 @@ import pytest
 from tests.cli.conftest import EVENTS, PEOPLE, Shell, a_shell
 from tests.cli.test_steps import land_events, land_people
 from tidemark.jobs.job import collection_store
-from tidemark.storage import parts_table
-from tidemark.storage.log import StateLog
+from tidemark.storage.log.log import StateLog
+from tidemark.storage.sidecars import parts_table
 
 
 @pytest.fixture(scope="module")

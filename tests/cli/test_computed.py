@@ -15,12 +15,12 @@ import pytest
 
 from tidemark.api.conditions import Conditions, Equal, conditions_of
 from tidemark.api.keys import keys_within
-from tidemark.arrow.plain import plain_rows
+from tidemark.arrow.rows.plain import plain_rows
 from tidemark.cli import output
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.rows import Rows
-from tidemark.jobs.status import debt
-from tidemark.jobs.verify import judge
+from tidemark.jobs.questions.rows import Rows
+from tidemark.jobs.questions.status import debt
+from tidemark.jobs.questions.verify import judge
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, ObjectRef, Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source

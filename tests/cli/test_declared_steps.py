@@ -15,7 +15,7 @@ from tidemark.cli import app, steps
 from tidemark.cli.command import Settings, register
 from tidemark.jobs import app as jobs_app
 from tidemark.jobs.job import collection_store
-from tidemark.jobs.steps import STEPS
+from tidemark.jobs.steps.declared import STEPS
 
 
 def words(group: Any, before: str = "") -> set[str]:

@@ -26,28 +26,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from support.world import DAY, World, collection, interval
-from tidemark.arrow import ingest as ingest_kernel
-from tidemark.arrow import parts
-from tidemark.arrow.plain import plain_rows
+from tidemark.arrow.kernels import ingest as ingest_kernel
+from tidemark.arrow.parts import files
 from tidemark.arrow.read import as_of, changes
+from tidemark.arrow.rows.plain import plain_rows
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.collect import AT_ONCE, collect
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.init import declare_collection
-from tidemark.jobs.late import late_rows
-from tidemark.jobs.quarantine import quarantine
-from tidemark.jobs.replay import replay
-from tidemark.jobs.retain import hold
-from tidemark.jobs.seal import seal
+from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.steps.collect import AT_ONCE, collect
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.init import declare_collection
+from tidemark.jobs.steps.quarantine import quarantine
+from tidemark.jobs.steps.replay import replay
+from tidemark.jobs.steps.retain import hold
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Late
 from tidemark.model.retention import Retention, Step
 from tidemark.storage import landing
-from tidemark.storage.local import LocalStore
-from tidemark.storage.store import ObjectStore
-from tidemark.storage.upgrade import FORMAT
+from tidemark.storage.documents.upgrade import FORMAT
+from tidemark.storage.stores.local import LocalStore
+from tidemark.storage.stores.store import ObjectStore
 
 V1 = Path(__file__).parent / "v1"
 ANSWERS = "answers.json"
@@ -226,7 +226,7 @@ def make(target: Path, scratch: Path) -> None:
     told = {}
     for name, declared in COLLECTIONS.items():
         numbers = count(1)
-        parts.uuid4 = ingest_kernel.uuid4 = lambda numbers=numbers: SimpleNamespace(hex=f"file{next(numbers):05}")
+        files.uuid4 = ingest_kernel.uuid4 = lambda numbers=numbers: SimpleNamespace(hex=f"file{next(numbers):05}")
         world = World(scratch / name, declared, LocalStore(str(target / name)))
         live(world, name)
         found = answers(world.truth, world.state)

@@ -16,16 +16,16 @@ from tests.compat import second_reader
 from tests.compat.second_reader import SecondReader, Unreadable
 from tidemark.arrow.read import as_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.init import declare_collection
-from tidemark.jobs.quarantine import quarantine, release
-from tidemark.jobs.seal import seal
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.init import declare_collection
+from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import CompactionAllowed
 from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, Late, ValueType
 from tidemark.model.frontier import Rung
-from tidemark.storage.local import LocalStore
+from tidemark.storage.stores.local import LocalStore
 
 pytestmark = pytest.mark.model
 DAYS = 5

@@ -1,7 +1,7 @@
 """Nobody changes the shape of what is stored without raising its format: shapes/<n>.json holds the shape of format n.
 
-Where a shape differs: describe it in docs/format.md, and raise FORMAT and add a step (storage/upgrade.py) unless the
-format is not released yet, which is so as long as it has no collections in tests/compat/v<n>. Then
+Where a shape differs: describe it in docs/format.md, and raise FORMAT and add a step (storage/documents/upgrade.py)
+unless the format is not released yet, which is so as long as it has no collections in tests/compat/v<n>. Then
 `REWRITE=1 tools/run pytest tests/compat/test_shapes.py` writes the shape anew, and the diff is what is reviewed.
 """
 
@@ -21,16 +21,16 @@ from pydantic import ConfigDict, TypeAdapter
 
 from support.world import collection
 from tests.compat.make_v1 import V1
-from tidemark.arrow.decode import decoded_schema
-from tidemark.arrow.lateness import late_schema
-from tidemark.arrow.schema import unsealed_schema, updates_schema
+from tidemark.arrow.decode.source import decoded_schema
+from tidemark.arrow.kernels.lateness import late_schema
+from tidemark.arrow.rows.schema import unsealed_schema, updates_schema
 from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, Format
 from tidemark.plan.collect import GarbagePlan
 from tidemark.plan.retain import ReadAsked
-from tidemark.storage.codec import VersionRecord
-from tidemark.storage.ledger import SHAPE
-from tidemark.storage.parts_table import PartsTable
-from tidemark.storage.upgrade import FORMAT, Kind, upgraded
+from tidemark.storage.documents.codec import VersionRecord
+from tidemark.storage.documents.upgrade import FORMAT, Kind, upgraded
+from tidemark.storage.sidecars.ledger import SHAPE
+from tidemark.storage.sidecars.parts_table import PartsTable
 
 SHAPES = Path(__file__).parent / "shapes"
 STORED: dict[Kind, Any] = {

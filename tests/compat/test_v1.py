@@ -15,13 +15,13 @@ from support.world import DAY, World
 from tests.compat.make_v1 import ANSWERS, COLLECTIONS, V1, a_day_more, answers, files, reader
 from tests.compat.second_reader import SecondReader
 from tidemark.arrow.read import as_of
-from tidemark.jobs.retain import hold
-from tidemark.jobs.status import status
-from tidemark.jobs.verify import verify
+from tidemark.jobs.questions.status import status
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.retain import hold
 from tidemark.model.arrangement import Hold
 from tidemark.model.collection import Envelope
-from tidemark.storage.upgrade import FORMAT
-from tidemark.storage.versions import CHECKPOINT_EVERY
+from tidemark.storage.documents.upgrade import FORMAT
+from tidemark.storage.log.versions import CHECKPOINT_EVERY
 
 pytestmark = pytest.mark.model
 TOLD: dict[str, dict[str, Any]] = json.loads((V1 / ANSWERS).read_text())

@@ -15,8 +15,8 @@ from typing import Any
 from tests.conformance.codes import check_error
 from tests.conformance.plain import COLLECTION, frontier, frontier_of, multiset, plain_rows, read, update_of
 from tests.conformance.stand import Stand, fits
-from tidemark.arrow.consolidate import forwarded
-from tidemark.arrow.merge import between
+from tidemark.arrow.kernels.merge import between
+from tidemark.arrow.rows.consolidate import forwarded
 from tidemark.errors import Corruption
 from tidemark.model import admission, batch_rows, invariants
 from tidemark.model.arrangement import Arrangement, evicted
@@ -24,7 +24,7 @@ from tidemark.model.batch import Description, TraceBatch
 from tidemark.model.change import Compacted
 from tidemark.model.frontier import EMPTY, CompactionFunction
 from tidemark.plan.compact import CompactionRequest, next_pair
-from tidemark.storage import parts_table
+from tidemark.storage.sidecars import parts_table
 
 Step = dict[str, Any]
 

@@ -8,9 +8,9 @@ from tests.conformance.codes import check_error
 from tests.conformance.plain import COLLECTION, frontier, frontier_of, plain_rows, read
 from tests.conformance.stand import Stand, applied
 from tests.conformance.validators import description
-from tidemark.arrow.merge import Tally, merged
-from tidemark.arrow.parts import PartWriter
-from tidemark.arrow.schema import updates_schema
+from tidemark.arrow.kernels.merge import Tally, merged
+from tidemark.arrow.parts.files import PartWriter
+from tidemark.arrow.rows.schema import updates_schema
 from tidemark.errors import Corruption
 from tidemark.model import admission, invariants
 from tidemark.model.arrangement import Arrangement
@@ -19,7 +19,7 @@ from tidemark.model.frontier import CompactionFunction
 from tidemark.model.instant import MAX_TIME
 from tidemark.plan.compact import CompactionRequest
 from tidemark.plan.tasks import KeyRange, MergeTask
-from tidemark.storage import parts_table
+from tidemark.storage.sidecars import parts_table
 
 Case = dict[str, Any]
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemark.arrow.order import sort
-from tidemark.arrow.parts import PartWriter, read_groups
-from tidemark.arrow.schema import sort_columns, updates_schema
+from tidemark.arrow.parts.files import PartWriter, read_groups
+from tidemark.arrow.rows.order import sort
+from tidemark.arrow.rows.schema import sort_columns, updates_schema
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
 from tidemark.model.frontier import EMPTY
 from tidemark.model.update import Update
-from tidemark.storage.store import ObjectStore
+from tidemark.storage.stores.store import ObjectStore
 
 COLLECTION = Collection(
     "vectors",

@@ -6,11 +6,11 @@ from itertools import count
 
 from tests.conformance.plain import Plain, write
 from tests.support.inprocess import InProcessRunner
-from tidemark.jobs.compact import execute as merge
-from tidemark.jobs.drain import execute as move
 from tidemark.jobs.job import Job
-from tidemark.jobs.trim import execute as trim
-from tidemark.jobs.write import trace_batch
+from tidemark.jobs.steps.compact import execute as merge
+from tidemark.jobs.steps.drain import execute as move
+from tidemark.jobs.steps.trim import execute as trim
+from tidemark.jobs.steps.write import trace_batch
 from tidemark.model.arrangement import Arrangement, Fence
 from tidemark.model.batch import DIGEST_MODULUS, Description, TraceBatch, UnsealedBatch
 from tidemark.model.change import Attempted, Certified, Change, Compacted, Drained, Trimmed
@@ -20,9 +20,9 @@ from tidemark.model.transition import AlreadyApplied, Applied, Stale, apply
 from tidemark.plan.compact import CompactionRequest
 from tidemark.plan.drain import plan_drain
 from tidemark.plan.trim import plan_trim, trimming
-from tidemark.storage import parts_table
-from tidemark.storage.log import StateLog
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.log.log import StateLog
+from tidemark.storage.sidecars import parts_table
+from tidemark.storage.stores.memory import MemoryStore
 
 
 class Stand:

@@ -19,7 +19,7 @@ from tidemark.airflow.documentation import gate_doc, step_doc
 from tidemark.airflow.maintenance import MaintenanceOperator
 from tidemark.airflow.steps import GateOperator, IngestOperator, StepOperator, declared_by
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.steps import STEPS
+from tidemark.jobs.steps.declared import STEPS
 from tidemark.model.collection import Gate
 
 START = datetime(2024, 1, 1)  # noqa: DTZ001 airflow makes it UTC

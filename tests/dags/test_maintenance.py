@@ -12,7 +12,7 @@ import pytest
 from tests.dags.support import ORDERS, parsed
 from tidemark.airflow import maintenance_dag
 from tidemark.airflow.location import Location, location_of
-from tidemark.storage.versions import key_of
+from tidemark.storage.log.versions import key_of
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
     assert (told["task_id"], told["map_index"], told["try_number"]) == ("gate_unsealed", -1, 1)
     assert told["run_id"].startswith("manual__")
 
-    from tidemark.jobs.quarantine import quarantine
+    from tidemark.jobs.steps.quarantine import quarantine
 
     quarantine(location_of(orders).job(), stopped.pending[0].id)
     bad = Path(os.environ["TIDEMARK_LANDING"]) / "orders" / "2024-01-03" / "0.csv"

@@ -25,9 +25,9 @@ from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.quality.results import Results, ran
-from tidemark.storage import ledger
-from tidemark.storage.codec import with_checksum
-from tidemark.storage.private import open_private
+from tidemark.storage.documents.codec import with_checksum
+from tidemark.storage.sidecars import ledger
+from tidemark.storage.stores.private import open_private
 
 PATHS = (
     "/",

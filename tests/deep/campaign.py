@@ -159,7 +159,7 @@ def compare(landed: Landed, root: Path, chance: random.Random) -> None:
     """Every answer there is: now, at some earlier time, and all changes."""
     from tidemark.arrow.read import as_of, changes
     from tidemark.jobs.job import collection_store, fresh_id
-    from tidemark.storage.log import StateLog
+    from tidemark.storage.log.log import StateLog
 
     store = collection_store(str(root), landed.name)
     state = StateLog(store, fresh_id).load().state

@@ -22,7 +22,7 @@ from demo.airflow_api import AirflowApi
 from tests.support.killing import Killing
 from tidemark.jobs.job import collection_store, fresh_id
 from tidemark.storage import ObjectStore
-from tidemark.storage.log import StateLog
+from tidemark.storage.log.log import StateLog
 
 PROJECT = Path(__file__).resolve().parents[2]
 RUN_SECONDS = 600

@@ -27,13 +27,13 @@ from tests.launch.support import context, eventually, is_dead
 from tests.spark.support import DAY, HOUR, START, UPSERT, Made, day_of
 from tests.support.killing import Killing
 from tidemark.arrow.read import as_of, changes
-from tidemark.jobs.verify import verify
+from tidemark.jobs.questions.verify import verify
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef
 from tidemark.model.instant import format_instant
 from tidemark.resident.client import Resident
 from tidemark.resident.server_folder import Settings
-from tidemark.storage import ledger, parts_table
+from tidemark.storage.sidecars import ledger, parts_table
 
 pytestmark = pytest.mark.e2e
 

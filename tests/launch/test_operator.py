@@ -21,7 +21,7 @@ from tidemark.airflow.app_operator import AppOperator
 from tidemark.airflow.submit_hook import AppSubmitHook
 from tidemark.errors import Contention, InvalidUsage
 from tidemark.jobs import app as jobs_app
-from tidemark.jobs.steps import STEPS
+from tidemark.jobs.steps.declared import STEPS
 from tidemark.resident.client import Resident
 from tidemark.resident.scratch import Scratch
 from tidemark.resident.server_folder import FIRST, LATER

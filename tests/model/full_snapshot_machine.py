@@ -23,12 +23,12 @@ from model.oracle import Oracle
 from support.faulty import FaultyStore
 from support.world import DAY, World, collection, interval
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.quarantine import quarantine, release
-from tidemark.jobs.verify import verify
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.model.change import Change, Drained, Ingested, Quarantined, Released
 from tidemark.model.collection import Envelope
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.memory import MemoryStore
 
 
 class FullSnapshotOracle(Oracle):

@@ -14,8 +14,8 @@ from model.oracle import Oracle
 from support.world import World, interval
 from tidemark.arrow.read import as_of, changes
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.retain import drop_hold, hold
-from tidemark.jobs.trim import trim
+from tidemark.jobs.steps.retain import drop_hold, hold
+from tidemark.jobs.steps.trim import trim
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import CompactionAllowed, Redefined
 from tidemark.model.frontier import Rung

@@ -37,13 +37,13 @@ from support.relanded import relanded
 from support.world import DAY, World, certify, collection, interval
 from tidemark.arrow.read import as_of, changes
 from tidemark.errors import Fenced, InvalidUsage
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.quarantine import quarantine, release
-from tidemark.jobs.replay import replay
-from tidemark.jobs.seal import seal
-from tidemark.jobs.trim import trim
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.replay import replay
+from tidemark.jobs.steps.seal import seal
+from tidemark.jobs.steps.trim import trim
 from tidemark.model.change import (
     REPLAY,
     Change,
@@ -62,9 +62,9 @@ from tidemark.model.evolution import evolved
 from tidemark.model.ledger import late_identity, path_hash
 from tidemark.model.transition import Stale
 from tidemark.plan.compact import due
-from tidemark.storage import ledger, parts_table
-from tidemark.storage.log import Committed, Head, StateLog
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.log.log import Committed, Head, StateLog
+from tidemark.storage.sidecars import ledger, parts_table
+from tidemark.storage.stores.memory import MemoryStore
 
 
 def compare(found: Counter[Any], expected: Counter[Any], what: str) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 from support.stores import Contents
 from support.world import World, certify, collection, interval
 from tidemark.arrow.read import as_of, changes
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
 from tidemark.jobs.job import Job
-from tidemark.jobs.quarantine import quarantine, release
-from tidemark.jobs.seal import seal
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Envelope, Gate
 from tidemark.storage import ObjectStore
 

@@ -13,9 +13,9 @@ from support.faulty import InterruptedStore
 from support.relanded import relanded
 from support.world import World, collection, interval
 from tidemark.errors import Contention, GateFailed
-from tidemark.jobs.ingest import ingest, recorded_run, sources_of
-from tidemark.jobs.init import declare_collection
 from tidemark.jobs.job import Job
+from tidemark.jobs.steps.ingest import ingest, recorded_run, sources_of
+from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.change import Refused
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.ledger import set_aside

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from model.script import row
 from support.world import DAY, World, collection, interval
 from tidemark.arrow.read import as_of, changes
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.seal import seal
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Envelope, Late
 
 pytestmark = pytest.mark.model

@@ -14,12 +14,12 @@ from model.script import world as world_of_days
 from support.faulty import InterruptedStore, WrappedStore
 from support.world import World, interval
 from tidemark.errors import Contention
-from tidemark.jobs.collect import SECOND, collect
-from tidemark.jobs.ingest import ingest
 from tidemark.jobs.job import Job
+from tidemark.jobs.steps.collect import SECOND, collect
+from tidemark.jobs.steps.ingest import ingest
 from tidemark.model.collection import Envelope
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.verify import verify_history, verify_objects
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.verify.collection import verify_history, verify_objects
 
 pytestmark = pytest.mark.model
 HOUR = 3600.0

@@ -15,24 +15,24 @@ from model.script import world as world_of_days
 from support.faulty import Clock, Died, Fault, FaultyStore, InterruptedStore, WrappedStore
 from support.world import World, certify, collection, interval
 from tidemark.errors import CommitUnknown, Contention, Corruption, InvalidUsage
-from tidemark.jobs.collect import AT_ONCE, GRACES, SECOND, Report, collect
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
 from tidemark.jobs.job import Job
-from tidemark.jobs.seal import seal
+from tidemark.jobs.steps.collect import AT_ONCE, GRACES, SECOND, Report, collect
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Fence
 from tidemark.model.batch import ObjectRef
 from tidemark.model.change import Attempted
 from tidemark.model.collection import Envelope, Gate
 from tidemark.plan.collect import Why
-from tidemark.storage import plans
-from tidemark.storage.log import CHECKPOINT_EVERY, Committed
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.references import References
-from tidemark.storage.store import AlreadyExists, Indeterminate, Unavailable
-from tidemark.storage.verify import verify_history, verify_objects
-from tidemark.storage.versions import key_of
+from tidemark.storage.log import plans
+from tidemark.storage.log.log import CHECKPOINT_EVERY, Committed
+from tidemark.storage.log.references import References
+from tidemark.storage.log.versions import key_of
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.store import AlreadyExists, Indeterminate, Unavailable
+from tidemark.storage.verify.collection import verify_history, verify_objects
 
 pytestmark = pytest.mark.model
 HOUR = 3600.0
@@ -469,7 +469,7 @@ def test_records_of_reads_go_after_thirty_days_and_unknown_folders_stay(world: W
 
 
 def test_files_left_unfinished_by_killed_writers_go(tmp_path: Path):
-    from tidemark.storage.local import TEMPORARY, LocalStore
+    from tidemark.storage.stores.local import TEMPORARY, LocalStore
 
     world = World(tmp_path / "landing", collection(), LocalStore(str(tmp_path / "root")))
     left = tmp_path / "root" / "data" / "b" / f"{TEMPORARY}x"
@@ -483,7 +483,7 @@ def test_files_left_unfinished_by_killed_writers_go(tmp_path: Path):
 
 
 def test_every_reference_a_table_or_an_entry_can_hold_is_known_to_the_collector():
-    """Whoever adds one teaches `storage/references.py` and `ledger.named_objects`, or it is collected."""
+    """Whoever adds one teaches `storage/log/references.py` and `ledger.named_objects`, or it is collected."""
     from dataclasses import fields
 
     from tidemark.model.batch import Part

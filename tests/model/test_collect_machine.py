@@ -17,10 +17,10 @@ from model.machine import REACHED, Held, Machine, reached
 from model.test_machine import PROFILES
 from support.faulty import WrappedStore
 from tidemark.errors import Contention
-from tidemark.jobs.collect import SECOND, collect
 from tidemark.jobs.job import Job
-from tidemark.storage.head import PLAN_LIMIT
-from tidemark.storage.verify import verify_history, verify_objects
+from tidemark.jobs.steps.collect import SECOND, collect
+from tidemark.storage.log.head import PLAN_LIMIT
+from tidemark.storage.verify.collection import verify_history, verify_objects
 
 pytestmark = pytest.mark.model
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")

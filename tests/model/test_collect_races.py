@@ -15,18 +15,19 @@ import pytest
 from support.inprocess import InProcessRunner
 from support.world import collection, interval
 from tidemark.errors import RETRY_SAFE, TidemarkError
-from tidemark.jobs.collect import SECOND, collect
 from tidemark.jobs.job import Job
+from tidemark.jobs.steps.collect import SECOND, collect
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Created, Ingested
 from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.plan.collect import Graces
-from tidemark.storage import ledger, log
-from tidemark.storage.local import LocalStore
-from tidemark.storage.log import Committed, StateLog
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.store import ObjectStore
-from tidemark.storage.verify import verify_history, verify_objects
+from tidemark.storage.log import log
+from tidemark.storage.log.log import Committed, StateLog
+from tidemark.storage.sidecars import ledger
+from tidemark.storage.stores.local import LocalStore
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.store import ObjectStore
+from tidemark.storage.verify.collection import verify_history, verify_objects
 
 pytestmark = [pytest.mark.model, pytest.mark.usefixtures("nothing_is_small")]
 WRITERS, INGESTS = 6, 15

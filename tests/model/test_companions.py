@@ -16,10 +16,10 @@ import pytest
 from support.world import World, certify, collection, interval
 from tidemark.arrow.read import as_of, changes
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.seal import seal
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import CompactionAllowed
 from tidemark.model.collection import Envelope, Gate

@@ -19,19 +19,19 @@ from hypothesis import strategies as st
 
 from model.oracle import Oracle, Row
 from support.world import DAY, World, collection, interval
-from tidemark.arrow.inspect import inspect_part
+from tidemark.arrow.kernels.inspect import inspect_part
 from tidemark.arrow.read import as_of, changes
-from tidemark.arrow.schema import plain_scalars, unsealed_schema, updates_schema
+from tidemark.arrow.rows.schema import plain_scalars, unsealed_schema, updates_schema
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.init import declare_collection
-from tidemark.jobs.seal import seal
-from tidemark.jobs.verify import verify
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.init import declare_collection
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, ValueType
 from tidemark.plan.tasks import InspectTask
-from tidemark.storage import parts_table
+from tidemark.storage.sidecars import parts_table
 
 BOOL, INT, FLOAT, STRING, DATE, TIMESTAMP, BYTES, JSON = ColumnType
 MONEY, MORE = DecimalType(12, 2), DecimalType(38, 4)

@@ -19,14 +19,14 @@ from support.relanded import relanded
 from support.world import World, collection, interval
 from tidemark.arrow.read import as_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
 from tidemark.jobs.job import Job
-from tidemark.jobs.seal import seal
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import LedgerMerged
 from tidemark.model.collection import Envelope
-from tidemark.storage import ledger
+from tidemark.storage.sidecars import ledger
 
 pytestmark = pytest.mark.model
 ROWS = [row(1, "a", 3), row(2, "b", 4)]

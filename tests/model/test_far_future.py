@@ -13,17 +13,17 @@ import pytest
 from support.faulty import WrappedStore
 from support.world import DAY, World, collection, interval
 from tidemark.arrow.read import as_of
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.seal import seal
-from tidemark.jobs.verify import verify
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.batch import Part
 from tidemark.model.collection import Envelope, Late
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.retention import Retention
 from tidemark.plan import ahead
-from tidemark.storage import parts_table
+from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.model
 DAYS, COMPARED, ROWS = 30, 5, 30

@@ -13,8 +13,8 @@ from support.stores import Contents, Stores
 from support.world import World
 from tidemark.arrow.read import changes
 from tidemark.model.collection import Envelope
-from tidemark.storage import ledger, parts_table
-from tidemark.storage.store import AlreadyExists, Indeterminate
+from tidemark.storage.sidecars import ledger, parts_table
+from tidemark.storage.stores.store import AlreadyExists, Indeterminate
 
 pytestmark = pytest.mark.model
 ENVELOPES = [Envelope.APPEND, Envelope.UPSERT, Envelope.SNAPSHOT]

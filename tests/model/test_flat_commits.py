@@ -12,13 +12,13 @@ import pytest
 
 from support.faulty import WrappedStore
 from support.world import DAY, World, collection, interval
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.seal import seal
-from tidemark.storage.log import CHECKPOINT_EVERY, FOLDER_SIZE
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.store import ObjectInfo, ObjectStore
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
+from tidemark.storage.log.log import CHECKPOINT_EVERY, FOLDER_SIZE
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.store import ObjectInfo, ObjectStore
 
 pytestmark = pytest.mark.model
 

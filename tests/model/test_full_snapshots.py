@@ -14,11 +14,11 @@ from support.inprocess import InProcessRunner
 from support.world import DAY, World, certify, collection, interval
 from tidemark.arrow.read import as_of, changes
 from tidemark.errors import Corruption, GateFailed, InvalidUsage
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.quarantine import quarantine, release
-from tidemark.jobs.seal import seal
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import CompactionAllowed, Redefined
 from tidemark.model.collection import Column, ColumnType, Envelope, Gate
 from tidemark.model.evolution import evolved

@@ -18,27 +18,28 @@ from support.faulty import WrappedStore
 from support.world import DAY, World, certify, collection, interval
 from tidemark.arrow.read import as_of
 from tidemark.errors import UpgradeRequired
-from tidemark.jobs.collect import AT_ONCE, collect
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.gate import gate
-from tidemark.jobs.history import history
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.init import declare_collection
 from tidemark.jobs.job import Job
-from tidemark.jobs.late import late_rows
-from tidemark.jobs.quarantine import quarantine, release
-from tidemark.jobs.replay import replay
-from tidemark.jobs.retain import hold
-from tidemark.jobs.seal import seal
-from tidemark.jobs.verify import verify
+from tidemark.jobs.questions.history import history
+from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.collect import AT_ONCE, collect
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.gate import gate
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.init import declare_collection
+from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.replay import replay
+from tidemark.jobs.steps.retain import hold
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Envelope, Gate
-from tidemark.storage import parts_table, plans
-from tidemark.storage.codec import reference, with_checksum
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.store import Missing, ObjectStore
-from tidemark.storage.upgrade import FORMAT
-from tidemark.storage.versions import key_of
+from tidemark.storage.documents.codec import reference, with_checksum
+from tidemark.storage.documents.upgrade import FORMAT
+from tidemark.storage.log import plans
+from tidemark.storage.log.versions import key_of
+from tidemark.storage.sidecars import parts_table
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.store import Missing, ObjectStore
 
 pytestmark = [pytest.mark.model, pytest.mark.usefixtures("nothing_is_small")]
 NEXT = FORMAT + 1

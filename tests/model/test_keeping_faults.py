@@ -12,17 +12,17 @@ import pytest
 from support.faulty import Fault, FaultyStore, LostAckStore
 from support.world import World, certify, collection, interval
 from tidemark.arrow.read import as_of, changes
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
 from tidemark.jobs.job import Job
-from tidemark.jobs.retain import drop_hold, hold
-from tidemark.jobs.seal import seal
-from tidemark.jobs.trim import trim
-from tidemark.jobs.verify import verify
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.retain import drop_hold, hold
+from tidemark.jobs.steps.seal import seal
+from tidemark.jobs.steps.trim import trim
 from tidemark.model.collection import Envelope, Gate, Late
 from tidemark.model.retention import Retention, Step
-from tidemark.storage.store import AlreadyExists, Indeterminate
+from tidemark.storage.stores.store import AlreadyExists, Indeterminate
 
 pytestmark = pytest.mark.model
 

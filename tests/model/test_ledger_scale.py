@@ -10,15 +10,15 @@ import pytest
 
 from support.faulty import WrappedStore
 from support.world import World, collection, interval
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.quarantine import quarantine, release
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Ingested
 from tidemark.model.ledger import LedgerEntry, Status
-from tidemark.storage import ledger
-from tidemark.storage.log import Committed
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.store import ObjectStore
+from tidemark.storage.log.log import Committed
+from tidemark.storage.sidecars import ledger
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.store import ObjectStore
 
 pytestmark = pytest.mark.model
 FILES = (100, 100_000)

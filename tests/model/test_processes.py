@@ -12,8 +12,8 @@ from support.crowd import WRITERS, crowd, nothing_lost_or_repeated
 from support.world import collection
 from tidemark.jobs.job import fresh_id
 from tidemark.model.change import Created
-from tidemark.storage.local import LocalStore
-from tidemark.storage.log import StateLog
+from tidemark.storage.log.log import StateLog
+from tidemark.storage.stores.local import LocalStore
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(600)]
 

@@ -7,13 +7,13 @@ import pytest
 from support.faulty import WrappedStore
 from support.world import World, collection, gated, interval
 from tidemark.errors import Contention, InvalidUsage
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
 from tidemark.jobs.job import Job
-from tidemark.jobs.quarantine import quarantine, release
-from tidemark.jobs.seal import seal
-from tidemark.storage.ledger import FAN_IN
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.seal import seal
+from tidemark.storage.sidecars.ledger import FAN_IN
 
 pytestmark = pytest.mark.model
 ROW = {"k": 1, "v": "a", "t": 3, "e": 3}

@@ -12,16 +12,16 @@ import pytest
 
 from support.stores import Stores
 from support.world import World, certify, collection, interval
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.seal import seal
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Created
 from tidemark.model.collection import Gate
-from tidemark.storage.log import Committed, StateLog
-from tidemark.storage.store import ObjectStore
-from tidemark.storage.verify import verify_history
+from tidemark.storage.log.log import Committed, StateLog
+from tidemark.storage.stores.store import ObjectStore
+from tidemark.storage.verify.collection import verify_history
 
 pytestmark = pytest.mark.model
 WRITERS, ROUNDS = 8, 6

@@ -14,16 +14,16 @@ from support.relanded import relanded
 from support.world import DAY, World, collection, interval
 from tidemark.arrow.read import as_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.init import declare_collection
-from tidemark.jobs.late import late_rows
-from tidemark.jobs.quarantine import quarantine
-from tidemark.jobs.seal import seal
+from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.init import declare_collection
+from tidemark.jobs.steps.quarantine import quarantine
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import Change, Redefined
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late
 from tidemark.model.transition import Stale
-from tidemark.storage.log import Committed, Head, StateLog
+from tidemark.storage.log.log import Committed, Head, StateLog
 
 LARGE = 2**53 + 1
 

@@ -19,23 +19,23 @@ from support.relanded import relanded
 from support.world import World, certify, collection, interval
 from tidemark.arrow.read import as_of, changes
 from tidemark.errors import Contention, InvalidUsage, Uncertified
-from tidemark.jobs.collect import SECOND, collect
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
 from tidemark.jobs.job import Job
-from tidemark.jobs.late import late_rows
-from tidemark.jobs.quarantine import quarantine, release
-from tidemark.jobs.replay import replay
-from tidemark.jobs.seal import seal
-from tidemark.jobs.verify import verify
+from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.collect import SECOND, collect
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.replay import replay
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, CompactionAllowed, Redefined
 from tidemark.model.collection import Column, ColumnType, Envelope, Gate, Late
 from tidemark.model.evolution import evolved
 from tidemark.model.interval import Interval
-from tidemark.storage.local import LocalStore
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.local import LocalStore
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.model
 LETTERS = [row(1, "x", 21, 5), row(7, "y", 22, 12, d=2), row(1, "on time", 23, 20)]

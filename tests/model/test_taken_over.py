@@ -10,15 +10,15 @@ import pytest
 from support.world import World, certify, collection, interval
 from tidemark.arrow.read import as_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.collect import AT_ONCE, collect
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.quarantine import quarantine
-from tidemark.jobs.seal import seal
-from tidemark.jobs.verify import verify
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.collect import AT_ONCE, collect
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Envelope, Gate
-from tidemark.storage import parts_table
+from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.model
 

@@ -10,12 +10,12 @@ import pytest
 from support.world import World, collection, interval
 from tidemark.arrow.read import as_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.quarantine import quarantine
-from tidemark.jobs.seal import seal
-from tidemark.jobs.trim import trim
-from tidemark.jobs.verify import verify
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine
+from tidemark.jobs.steps.seal import seal
+from tidemark.jobs.steps.trim import trim
 from tidemark.model.change import Redefined
 from tidemark.model.collection import Column, ColumnType, Envelope, Late
 from tidemark.model.evolution import evolved

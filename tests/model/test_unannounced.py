@@ -6,15 +6,15 @@ import pytest
 
 from support.world import World, certify, collection, interval
 from tidemark.errors import Fenced
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
 from tidemark.jobs.job import Job
-from tidemark.jobs.seal import seal
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Drained
 from tidemark.model.collection import Gate
 from tidemark.model.transition import FencedOff, overtaken
-from tidemark.storage.log import StateLog
+from tidemark.storage.log.log import StateLog
 
 pytestmark = pytest.mark.model
 

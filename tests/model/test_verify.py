@@ -13,12 +13,12 @@ import pytest
 from model.script import row, steps, world
 from support.faulty import Fault, FaultyStore
 from support.world import World, collection, interval
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.verify import Report, verify
+from tidemark.jobs.questions.verify import Report, verify
+from tidemark.jobs.steps.ingest import ingest
 from tidemark.model.collection import Envelope
-from tidemark.storage import ledger, parts_table
-from tidemark.storage.codec import with_checksum
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.documents.codec import with_checksum
+from tidemark.storage.sidecars import ledger, parts_table
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = [pytest.mark.model, pytest.mark.usefixtures("nothing_is_small")]
 

@@ -16,13 +16,13 @@ import pytest
 from support.memory import peak_bytes
 from support.world import DAY, World, collection, interval
 from tidemark.arrow import read
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.seal import seal
-from tidemark.jobs.verify import verify
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Envelope, Format
-from tidemark.storage.local import LocalStore
+from tidemark.storage.stores.local import LocalStore
 
 pytestmark = pytest.mark.model
 

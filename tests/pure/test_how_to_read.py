@@ -10,13 +10,13 @@ import pytest
 
 from support.inprocess import InProcessRunner
 from support.world import gated
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.init import declare
 from tidemark.jobs.job import Job, collection_store, fresh_id
-from tidemark.jobs.seal import seal
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.init import declare
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
-from tidemark.storage.log import StateLog
+from tidemark.storage.log.log import StateLog
 
 pytestmark = pytest.mark.pure
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "read-from-python.md"

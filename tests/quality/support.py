@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemark.arrow.kernels import kernel, run_encoded
-from tidemark.arrow.parts import PartWriter
-from tidemark.arrow.schema import facts_schema, updates_schema
+from tidemark.arrow.kernels.registry import kernel, run_encoded
+from tidemark.arrow.parts.files import PartWriter
+from tidemark.arrow.rows.schema import facts_schema, updates_schema
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Fence
 from tidemark.model.batch import DIGEST_MODULUS, Description, Part, TraceBatch, UnsealedBatch
@@ -20,11 +20,11 @@ from tidemark.model.change import Attempted, Created, Drained, Ingested
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Late, Source
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, Status
-from tidemark.storage import ledger, parts_table
-from tidemark.storage.codec import decode, encode
-from tidemark.storage.log import StateLog
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.store import ObjectStore
+from tidemark.storage.documents.codec import decode, encode
+from tidemark.storage.log.log import StateLog
+from tidemark.storage.sidecars import ledger, parts_table
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.store import ObjectStore
 
 DAY = 86_400_000_000
 

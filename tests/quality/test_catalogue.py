@@ -13,13 +13,13 @@ import pytest
 
 from tests.quality.support import DAY, InProcess, World, collection, fact
 from tidemark.errors import GateFailed
-from tidemark.jobs import gate as gate_job
+from tidemark.jobs.steps import gate as gate_job
 from tidemark.model.collection import Envelope, Gate
 from tidemark.quality.expectations import CATALOGUE, COMMON, owner_expectations
 from tidemark.quality.rows import pandas_rows, spark_rows
 from tidemark.quality.validation import Validator
-from tidemark.storage import parts_table
-from tidemark.storage.local import LocalStore
+from tidemark.storage.sidecars import parts_table
+from tidemark.storage.stores.local import LocalStore
 
 TEXT = {"column": "status"}
 NUMBER = {"column": "amount"}

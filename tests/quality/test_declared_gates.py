@@ -9,11 +9,11 @@ import pytest
 from tests.quality.support import World, collection, update
 from tests.support import toy_step
 from tidemark.errors import GateFailed
-from tidemark.jobs.gate import gate
+from tidemark.jobs.steps.gate import gate
 from tidemark.model.batch import Description
 from tidemark.model.change import Sealed
 from tidemark.quality.results import Results
-from tidemark.storage.private import open_private
+from tidemark.storage.stores.private import open_private
 
 pytestmark = pytest.mark.quality
 

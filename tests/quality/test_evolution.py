@@ -11,7 +11,7 @@ import pytest
 
 from tests.quality.support import DAY, World, collection, fact, update
 from tidemark.errors import GateFailed
-from tidemark.jobs.gate import gate
+from tidemark.jobs.steps.gate import gate
 from tidemark.model.batch import Description
 from tidemark.model.change import Redefined, Sealed
 from tidemark.model.collection import Column, ColumnType, Envelope, Gate

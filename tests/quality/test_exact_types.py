@@ -19,8 +19,8 @@ from tidemark.quality.expectations import OwnerExpectation, owner_expectations
 from tidemark.quality.rows import pandas_rows, spark_rows
 from tidemark.quality.validation import Validator, Verdict
 from tidemark.quality.wording import Wording
-from tidemark.storage import parts_table
-from tidemark.storage.local import LocalStore
+from tidemark.storage.sidecars import parts_table
+from tidemark.storage.stores.local import LocalStore
 
 pytestmark = pytest.mark.quality
 

@@ -14,12 +14,12 @@ import pytest
 
 from tests.quality.support import DAY, World, collection, fact, update
 from tidemark.errors import GateFailed, InvalidUsage
-from tidemark.jobs.gate import gate
+from tidemark.jobs.steps.gate import gate
 from tidemark.model.batch import Description
 from tidemark.model.change import CompactionAllowed, Redefined, Sealed
 from tidemark.model.collection import Envelope, Gate
 from tidemark.quality.results import Results
-from tidemark.storage.private import open_private
+from tidemark.storage.stores.private import open_private
 
 pytestmark = pytest.mark.quality
 

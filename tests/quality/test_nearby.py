@@ -9,8 +9,8 @@ import pytest
 
 from tests.quality.support import DAY, InProcess, World, collection, update
 from tidemark.jobs import nearby
-from tidemark.jobs.gate import gate
 from tidemark.jobs.nearby import FewInProcess
+from tidemark.jobs.steps.gate import gate
 from tidemark.model.collection import Gate
 
 pytestmark = pytest.mark.quality

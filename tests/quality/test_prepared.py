@@ -17,7 +17,7 @@ from tests.quality.support import DAY, World, collection, fact, update
 from tests.quality.test_catalogue import EXAMPLES, ROWS
 from tests.quality.test_suites import SOUND, failed
 from tidemark.errors import GateFailed, InvalidUsage
-from tidemark.jobs.gate import gate
+from tidemark.jobs.steps.gate import gate
 from tidemark.model.change import Redefined
 from tidemark.model.collection import Envelope, Gate
 from tidemark.model.evolution import evolved
@@ -28,7 +28,7 @@ from tidemark.quality.expectations import OwnerExpectation, owner_expectations
 from tidemark.quality.gates import GATES
 from tidemark.quality.rows import pandas_rows
 from tidemark.quality.validation import Validator, Verdict
-from tidemark.storage import parts_table
+from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.quality
 

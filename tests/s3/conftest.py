@@ -13,7 +13,7 @@ from support.budget import budget
 from support.s3_server import ACCESS, s3_server
 from support.stores import Stores
 from support.trouble import Proxy, proxy
-from tidemark.storage.s3 import S3Store
+from tidemark.storage.stores.s3 import S3Store
 
 BUCKET = "tides"
 _names = count()

@@ -8,14 +8,14 @@ import pytest
 
 from model.script import answers, steps
 from model.script import world as world_of_days
-from tidemark.jobs.collect import AT_ONCE, collect
+from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.model.collection import Envelope
 from tidemark.plan.collect import Why
-from tidemark.storage import plans
-from tidemark.storage.references import References
-from tidemark.storage.s3 import S3Store
-from tidemark.storage.s3_output import PART_BYTES
-from tidemark.storage.verify import verify_history, verify_objects
+from tidemark.storage.log import plans
+from tidemark.storage.log.references import References
+from tidemark.storage.stores.s3 import S3Store
+from tidemark.storage.stores.s3_output import PART_BYTES
+from tidemark.storage.verify.collection import verify_history, verify_objects
 
 pytestmark = pytest.mark.s3
 

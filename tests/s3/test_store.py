@@ -13,10 +13,10 @@ from support.world import collection, interval
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Created
-from tidemark.storage.log import Committed, StateLog
-from tidemark.storage.s3 import S3Store
-from tidemark.storage.s3_output import PART_BYTES
-from tidemark.storage.store import AlreadyExists, Indeterminate, Unavailable
+from tidemark.storage.log.log import Committed, StateLog
+from tidemark.storage.stores.s3 import S3Store
+from tidemark.storage.stores.s3_output import PART_BYTES
+from tidemark.storage.stores.store import AlreadyExists, Indeterminate, Unavailable
 
 pytestmark = pytest.mark.s3
 

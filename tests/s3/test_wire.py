@@ -22,10 +22,10 @@ from support.trouble import (
     answered,
 )
 from support.wire import Message
-from tidemark.storage import s3
-from tidemark.storage.s3 import S3Store
-from tidemark.storage.s3_output import PART_BYTES
-from tidemark.storage.store import AlreadyExists, Indeterminate, Unavailable, Unwritable
+from tidemark.storage.stores import s3
+from tidemark.storage.stores.s3 import S3Store
+from tidemark.storage.stores.s3_output import PART_BYTES
+from tidemark.storage.stores.store import AlreadyExists, Indeterminate, Unavailable, Unwritable
 
 pytestmark = pytest.mark.s3
 

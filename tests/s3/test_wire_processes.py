@@ -13,7 +13,7 @@ from support.wire import Message
 from support.world import collection
 from tidemark.jobs.job import fresh_id
 from tidemark.model.change import Created
-from tidemark.storage.log import StateLog
+from tidemark.storage.log.log import StateLog
 
 pytestmark = [pytest.mark.s3, pytest.mark.timeout(600)]
 

@@ -14,18 +14,18 @@ import pyarrow.parquet
 
 from tests.support.inprocess import InProcessRunner
 from tidemark.jobs.app import gated
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.gate import gate
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.init import declare
 from tidemark.jobs.job import Job, Runner, collection_store, fresh_id
-from tidemark.jobs.seal import seal
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.gate import gate
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.init import declare
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Gate
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
 from tidemark.storage import ObjectStore
-from tidemark.storage.log import StateLog
+from tidemark.storage.log.log import StateLog
 
 START = parse_instant("2024-01-01")
 HOUR = 3_600_000_000

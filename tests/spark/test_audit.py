@@ -10,8 +10,8 @@ import pytest
 
 from tests.spark.support import ALL, Made
 from tidemark.jobs import app
-from tidemark.jobs.verify import verify
-from tidemark.storage import ledger, parts_table
+from tidemark.jobs.questions.verify import verify
+from tidemark.storage.sidecars import ledger, parts_table
 
 pytestmark = pytest.mark.spark
 

@@ -17,11 +17,11 @@ import pytest
 from tests.spark.support import ALL, DAY, HOUR, INSTANT, START, Made, day_of, rows_of
 from tidemark.arrow import read as arrow_read
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.init import declare_collection
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.collection import Column, ColumnType
 from tidemark.plan.tasks import KeyRange
-from tidemark.storage import parts_table
+from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.spark
 

@@ -12,11 +12,12 @@ import pytest
 
 from tests.spark.support import ALL, Made
 from tests.support.inprocess import InProcessRunner
-from tidemark.arrow.kernels import kernel
+from tidemark.arrow.kernels.registry import kernel
 from tidemark.errors import Corruption, InvalidUsage, TidemarkError, Uncertified
-from tidemark.jobs.verify import verify
+from tidemark.jobs.questions.verify import verify
 from tidemark.model.batch import Part
-from tidemark.storage import ObjectStore, parts_table
+from tidemark.storage import ObjectStore
+from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.spark
 
@@ -37,7 +38,7 @@ class Troubled:
         genuine, trouble = runner.run_encoded, self._trouble
 
         def troubled(store: ObjectStore, name: str, task: bytes) -> bytes:
-            from tidemark.arrow.kernels import run_encoded
+            from tidemark.arrow.kernels.registry import run_encoded
 
             answer = run_encoded(store, name, task)
             trouble(name, task)

@@ -17,8 +17,8 @@ import pytest
 
 from tests.spark.support import ALL, Made, day_of
 from tidemark import __version__
-from tidemark.jobs.verify import verify
-from tidemark.storage import parts_table
+from tidemark.jobs.questions.verify import verify
+from tidemark.storage.sidecars import parts_table
 from tools.build_zip import build
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]

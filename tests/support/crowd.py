@@ -22,8 +22,8 @@ from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Change, Created
 from tidemark.model.interval import Interval
 from tidemark.storage import ObjectStore, open_store
-from tidemark.storage.log import Committed, StateLog
-from tidemark.storage.verify import verify_history
+from tidemark.storage.log.log import Committed, StateLog
+from tidemark.storage.verify.collection import verify_history
 
 WRITERS = 16
 _context = multiprocessing.get_context("forkserver")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, TypeVar
 
-from tidemark.storage.store import AlreadyExists, Indeterminate, ObjectInfo, ObjectStore, Unavailable
+from tidemark.storage.stores.store import AlreadyExists, Indeterminate, ObjectInfo, ObjectStore, Unavailable
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ import pickle
 from collections.abc import Sequence
 from typing import Any
 
-from tidemark.arrow.kernels import kernel, run_encoded
+from tidemark.arrow.kernels.registry import kernel, run_encoded
 from tidemark.errors import TidemarkError
-from tidemark.storage.codec import decode, encode
-from tidemark.storage.store import ObjectStore
+from tidemark.storage.documents.codec import decode, encode
+from tidemark.storage.stores.store import ObjectStore
 
 
 class InProcessRunner:

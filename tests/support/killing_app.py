@@ -105,8 +105,10 @@ def _lives(pid: int) -> bool:
 
 def hit(folder: str, plan: dict[str, str]) -> None:
     """Let every store of the run, here and in its executors, be a HittingStore."""
-    from tidemark.jobs import compact, drain, job
-    from tidemark.storage import open_store, parts_table
+    from tidemark.jobs import job
+    from tidemark.jobs.steps import compact, drain
+    from tidemark.storage import open_store
+    from tidemark.storage.sidecars import parts_table
 
     driver = os.getpid()
 

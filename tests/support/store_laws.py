@@ -12,7 +12,7 @@ import pytest
 
 from tidemark.errors import InvalidUsage
 from tidemark.storage import open_store
-from tidemark.storage.store import AlreadyExists, Missing, ObjectStore
+from tidemark.storage.stores.store import AlreadyExists, Missing, ObjectStore
 
 
 def keys(store: ObjectStore, prefix: str = "") -> list[str]:
@@ -20,7 +20,7 @@ def keys(store: ObjectStore, prefix: str = "") -> list[str]:
 
 
 class StoreLaws:
-    """Laws of the protocol in storage/store.py."""
+    """Laws of the protocol in storage/stores/store.py."""
 
     @pytest.mark.parametrize("data", [b"", b"x", bytes(range(256)) * 1000])
     def test_what_was_created_is_read(self, store: ObjectStore, data: bytes):

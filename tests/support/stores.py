@@ -6,9 +6,9 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from tidemark.storage.local import LocalStore
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.store import ObjectStore
+from tidemark.storage.stores.local import LocalStore
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.store import ObjectStore
 
 Stores = Callable[[], ObjectStore]
 """Makes empty stores of one kind; the fixture `stores` of a ring."""

@@ -8,8 +8,8 @@ import pytest
 
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import Job
-from tidemark.jobs.step import Argument, Intervals, Step, When
-from tidemark.jobs.steps import STEPS
+from tidemark.jobs.steps.declared import STEPS
+from tidemark.jobs.steps.step import Argument, Intervals, Step, When
 from tidemark.model.collection import COVERED, Covers, Gate
 from tidemark.model.instant import parse_duration
 from tidemark.model.interval import Interval

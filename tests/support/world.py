@@ -18,9 +18,9 @@ from tidemark.model.change import Certified, Created
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Landed, Late, Source
 from tidemark.model.interval import Interval
 from tidemark.plan.gate import plan_gate
-from tidemark.storage.log import Committed, Head, StateLog
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.store import AlreadyExists, Indeterminate, ObjectStore, Unavailable
+from tidemark.storage.log.log import Committed, Head, StateLog
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.store import AlreadyExists, Indeterminate, ObjectStore, Unavailable
 
 DAY = 10
 """Times in one interval: few, so that ties are many."""

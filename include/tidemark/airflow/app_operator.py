@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from tidemark.airflow import settings
 from tidemark.airflow.launch import InputNotReady, ResultLine, attempt_token, settle
 from tidemark.errors import REFUSED, InvalidUsage, NotReady, TidemarkError
-from tidemark.jobs.steps import STEPS
+from tidemark.jobs.steps.declared import STEPS
 
 LAUNCHERS = ("submit", "resident")
 CONNECTION = "spark_default"
@@ -29,7 +29,7 @@ ANY_STEP = "step.py"
 
 class AppOperator(SparkSubmitOperator):
     """Runs `spark_apps/<app>.py` of the project with `app_args` and a token of this attempt, and returns its result.
-    A declared step (jobs/steps.py) needs no file of its own: without one `spark_apps/step.py` runs it.
+    A declared step (jobs/steps/declared.py) needs no file of its own: without one `spark_apps/step.py` runs it.
 
     A step with nothing to read is done in the task itself before a Spark is started for it. `launcher` is `submit` (a
     spark-submit, with the project's zip) or `resident` (the machine's warm Spark); None means TIDEMARK_LAUNCHER, and

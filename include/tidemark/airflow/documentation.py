@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidemark.jobs.step import Step
+from tidemark.jobs.steps.step import Step
 from tidemark.model.collection import Collection, Column, Gate, Landed
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.quality.gates import GATES

@@ -17,8 +17,8 @@ from tidemark.airflow.owners import refuse_second_maker
 from tidemark.airflow.publish import PublishOperator
 from tidemark.airflow.steps import step_and_gate
 from tidemark.airflow.timetable import CollectionTimetable
-from tidemark.jobs.step import When
-from tidemark.jobs.steps import steps_of
+from tidemark.jobs.steps.declared import steps_of
+from tidemark.jobs.steps.step import When
 from tidemark.model.collection import Collection
 from tidemark.model.instant import EPOCH
 

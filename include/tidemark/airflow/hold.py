@@ -38,7 +38,7 @@ class _HoldTask(BaseOperator):
         return open_job(self.root or settings.root(), self.collection, no_data)
 
     def hold_name(self, context: Any) -> str:
-        from tidemark.jobs.retain import hold_name
+        from tidemark.jobs.steps.retain import hold_name
 
         return self.hold or hold_name(f"{context['dag'].dag_id}.{context['run_id']}")
 
@@ -57,7 +57,7 @@ class HoldOperator(_HoldTask):
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Place the hold; what it holds."""
-        from tidemark.jobs.retain import hold
+        from tidemark.jobs.steps.retain import hold
 
         try:
             at = parse_instant(self.at) if self.at else None
@@ -85,7 +85,7 @@ class ReleaseHoldOperator(_HoldTask):
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Let the hold go; the state's version after it."""
-        from tidemark.jobs.retain import drop_hold
+        from tidemark.jobs.steps.retain import drop_hold
 
         try:
             return drop_hold(self.job(), self.hold_name(context), missing_ok=True)

@@ -43,7 +43,7 @@ class Location:
 
     def declare(self) -> None:
         """Create the collection as declared, or bring a changed declaration into its state."""
-        from tidemark.jobs.init import declare_collection
+        from tidemark.jobs.steps.init import declare_collection
 
         declare_collection(self.job(), self.collection)
 

@@ -13,8 +13,8 @@ from tidemark.airflow.collection_files import MAINTENANCE, right_collections
 from tidemark.airflow.factory import OWNER
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.steps import StepOperator, for_each
-from tidemark.jobs.step import When
-from tidemark.jobs.steps import steps_of
+from tidemark.jobs.steps.declared import steps_of
+from tidemark.jobs.steps.step import When
 from tidemark.model.collection import Collection
 
 _DOC = """\

@@ -18,8 +18,8 @@ from tidemark.airflow.links import DataDocsLink
 from tidemark.airflow.location import Location
 from tidemark.airflow.window import intervals_of
 from tidemark.errors import REFUSED, InvalidUsage, TidemarkError
-from tidemark.jobs.step import Argument, Intervals, Step
-from tidemark.jobs.steps import LANDING, step_of
+from tidemark.jobs.steps.declared import LANDING, step_of
+from tidemark.jobs.steps.step import Argument, Intervals, Step
 from tidemark.model.collection import Collection, Gate
 from tidemark.model.instant import format_duration, format_instant, parse_instant
 from tidemark.model.interval import Interval
@@ -71,7 +71,8 @@ def declared_by(step: Step) -> dict[str, Argument]:
 class StepOperator(AppOperator):
     """One step of one collection, over the run's intervals of the collection's schedule if it has any (`intervals_of`).
 
-    Takes the arguments its step declares (jobs/steps.py) by name: values, their text, or templates of it. Idempotent:
+    Takes the arguments its step declares (jobs/steps/declared.py) by name: values, their text, or templates of it.
+    Idempotent:
     running it again, after whatever end, does what is left to do. Returns the app's result. Skipped where the asset
     events that triggered the run completed no interval. InvalidUsage for an argument that is none of its values.
     """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidemark.errors import InvalidUsage, MissingExtra, TidemarkError
-from tidemark.storage.store import Missing
+from tidemark.storage.stores.store import Missing
 
 if TYPE_CHECKING:
     import pandas

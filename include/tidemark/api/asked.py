@@ -18,7 +18,7 @@ from tidemark.errors import InvalidUsage, require
 from tidemark.model.collection import Collection
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.plan.read import plan_as_of, plan_changes, read_tasks
-from tidemark.storage import asked_reads, parts_table
+from tidemark.storage.sidecars import asked_reads, parts_table
 
 if TYPE_CHECKING:
     from tidemark.api.pinned import Pinned

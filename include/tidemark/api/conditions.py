@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.api.values import value_of
-from tidemark.arrow.predicate import holds
-from tidemark.arrow.schema import arrow_type
+from tidemark.arrow.rows.predicate import holds
+from tidemark.arrow.rows.schema import arrow_type
 from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage, listed, plain_line
 from tidemark.model.collection import Collection, ColumnType

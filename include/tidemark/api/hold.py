@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidemark.jobs import retain
 from tidemark.jobs.job import Job
+from tidemark.jobs.steps import retain
 
 
 class Hold:

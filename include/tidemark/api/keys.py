@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from tidemark.api.conditions import Conditions
 from tidemark.api.values import value_of
-from tidemark.arrow.predicate import scalar
-from tidemark.arrow.schema import arrow_type, plain_scalars
+from tidemark.arrow.rows.predicate import scalar
+from tidemark.arrow.rows.schema import arrow_type, plain_scalars
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType
 from tidemark.model.predicate import And, Compare, In, Literal, Predicate

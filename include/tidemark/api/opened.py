@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from tidemark.api.asked import AsOf, Changes
     from tidemark.api.conditions import Where
     from tidemark.api.hold import Hold
-    from tidemark.jobs.history import Entry
-    from tidemark.jobs.late import LateRows
-    from tidemark.jobs.status import Status
+    from tidemark.jobs.questions.history import Entry
+    from tidemark.jobs.questions.late import LateRows
+    from tidemark.jobs.questions.status import Status
     from tidemark.model.arrangement import Arrangement
-    from tidemark.storage.log import StateLog
-    from tidemark.storage.store import ObjectStore
+    from tidemark.storage.log.log import StateLog
+    from tidemark.storage.stores.store import ObjectStore
 
 
 class OpenCollection:
@@ -127,13 +127,13 @@ class OpenCollection:
 
     def status(self) -> Status:
         """Frontiers, what is unsealed, the trace by level, debt, late rows, and the next step, at this version."""
-        from tidemark.jobs.status import status
+        from tidemark.jobs.questions.status import status
 
         return status(self._pinned.head)
 
     def history(self, limit: int | None = None) -> list[Entry]:
         """The versions down from this one, newest first: what each changed, when, and who wrote it; at most `limit`."""
-        from tidemark.jobs.history import history
+        from tidemark.jobs.questions.history import history
 
         if limit is not None and limit < 0:
             raise InvalidUsage(f"limit is {limit}; it must not be negative")
@@ -141,7 +141,7 @@ class OpenCollection:
 
     def late(self, limit: int = 0, path: str | None = None) -> LateRows:
         """What came late: counts by source file, of those whose path holds `path`, and at most `limit` of the rows."""
-        from tidemark.jobs.late import late_rows
+        from tidemark.jobs.questions.late import late_rows
 
         return late_rows(self.store, self.state, limit=limit, path=path)
 

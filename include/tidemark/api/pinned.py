@@ -8,8 +8,8 @@ from typing import Any
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import collection_store, fresh_id, writer_name
 from tidemark.model.arrangement import Arrangement
-from tidemark.storage.log import Head, StateLog
-from tidemark.storage.store import ObjectStore
+from tidemark.storage.log.log import Head, StateLog
+from tidemark.storage.stores.store import ObjectStore
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ _SHOWN = 200
 def value_of(name: str, value: Any, type_: pa.DataType, of_json: bool = False) -> pa.Scalar:
     """The value as one of the column `name`, exactly; None is null.
 
-    Text is read as JSON, CSV and tables for people write values (arrow/plain.py): times in ISO 8601, decimals in their
+    Text is read as JSON, CSV and tables for people write values (arrow/rows/plain.py): times in ISO 8601, decimals in
+    their
     digits, bytes as base64. Raises InvalidUsage for what is no value of the column's type, or only nearly one.
     """
     if value is None:

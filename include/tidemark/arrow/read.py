@@ -13,20 +13,20 @@ from itertools import takewhile
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.columns import Bools, integers
-from tidemark.arrow.cuts import joined
-from tidemark.arrow.merge import BUFFERED_ROWS, Run, Shrink, rounds, summed
-from tidemark.arrow.order import ranks
+from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Run, Shrink, rounds, summed
+from tidemark.arrow.rows.columns import Bools, integers
+from tidemark.arrow.rows.cuts import joined
+from tidemark.arrow.rows.order import ranks
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, live_prefix, updates_schema
 from tidemark.arrow.runs import runs_of
-from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, live_prefix, updates_schema
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
 from tidemark.model.instant import MAX_TIME
 from tidemark.plan.read import plan_as_of, plan_changes, read_tasks
 from tidemark.plan.tasks import ALL_KEYS, KeyRange, ReadTask
-from tidemark.storage import asked_reads, parts_table
-from tidemark.storage.store import ObjectStore
+from tidemark.storage.sidecars import asked_reads, parts_table
+from tidemark.storage.stores.store import ObjectStore
 
 MULTIPLICITY = "_multiplicity"
 CHANGE_TYPE = "_change_type"

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.columns import Bools, integers
-from tidemark.arrow.consolidate import forwarded
-from tidemark.arrow.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of
-from tidemark.arrow.schema import EVENT_TIME, TIME, some_of, updates_schema
-from tidemark.arrow.updates import updates_of
+from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of
+from tidemark.arrow.kernels.updates import updates_of
+from tidemark.arrow.rows.columns import Bools, integers
+from tidemark.arrow.rows.consolidate import forwarded
+from tidemark.arrow.rows.schema import EVENT_TIME, TIME, some_of, updates_schema
 from tidemark.model.batch import Part
 from tidemark.plan.tasks import ALL_KEYS, ReadTask
-from tidemark.storage.store import ObjectStore
+from tidemark.storage.stores.store import ObjectStore
 
 
 def runs_of(store: ObjectStore, task: ReadTask, names: Sequence[str], together: Sequence[str]) -> list[Run]:

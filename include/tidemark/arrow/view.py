@@ -20,12 +20,12 @@ from itertools import takewhile
 
 import pyarrow as pa
 
-from tidemark.arrow.merge import BUFFERED_ROWS, Run, summed
+from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Run, summed
 from tidemark.arrow.read import MULTIPLICITY, as_of_schema, changes_schema, held_by, ordered_by, rounds_by, told_of
-from tidemark.arrow.schema import DIFF
+from tidemark.arrow.rows.schema import DIFF
 from tidemark.model.collection import Collection
 from tidemark.plan.tasks import ReadTask
-from tidemark.storage.store import ObjectStore
+from tidemark.storage.stores.store import ObjectStore
 
 Keep = Callable[[pa.RecordBatch], pa.RecordBatch]
 """The rows of a batch that fit."""

@@ -11,10 +11,10 @@ import typer
 from tidemark.cli import output
 from tidemark.cli.command import Call, CollectionArgument, UsageError, register
 from tidemark.cli.steps import PANEL
-from tidemark.jobs.steps import STEPS
+from tidemark.jobs.steps.declared import STEPS
 
 if TYPE_CHECKING:
-    from tidemark.jobs.collect import Report
+    from tidemark.jobs.steps.collect import Report
     from tidemark.plan.collect import Garbage
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the plan; write and remove nothing.")]
@@ -44,8 +44,8 @@ def collect(
     nothing_else_runs: AloneOption = False,
 ) -> None:
     """The step `collect`, and more than a run of it may: a look at what it would do, and doing so at once."""
-    from tidemark.jobs.collect import AT_ONCE, GRACES
-    from tidemark.jobs.collect import collect as step
+    from tidemark.jobs.steps.collect import AT_ONCE, GRACES
+    from tidemark.jobs.steps.collect import collect as step
 
     if now and not nothing_else_runs:
         raise UsageError(

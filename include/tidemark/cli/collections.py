@@ -11,7 +11,7 @@ from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOpt
 from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
-    from tidemark.jobs.status import Shelf, Status
+    from tidemark.jobs.questions.status import Shelf, Status
     from tidemark.plan.bounds import Bounds
 
 PANEL = "Collections"
@@ -36,8 +36,8 @@ def init(
     once, from the first delta file that has landed, and frozen."""
     from tidemark.cli.declare import declared
     from tidemark.config.collection_file import parse
-    from tidemark.jobs.init import declare_collection
-    from tidemark.jobs.status import status as compute
+    from tidemark.jobs.questions.status import status as compute
+    from tidemark.jobs.steps.init import declare_collection
 
     parsed = parse(file)
     job = call.job(parsed.name, step="init", create=True)
@@ -98,7 +98,7 @@ def verify(
     spark: SparkOption = LOCAL_SPARK,
 ) -> None:
     """Whether storage still holds what the state promises. Exit code 1 if anything was found."""
-    from tidemark.jobs.verify import verify as check
+    from tidemark.jobs.questions.verify import verify as check
 
     job = call.job(collection, spark=spark, step="verify")
     with output.working(f"verifying {collection}") as advance:
@@ -120,13 +120,13 @@ def verify(
 
 
 def _frontiers(seen: Status) -> dict[str, Any]:
-    from tidemark.jobs.status import FRONTIERS
+    from tidemark.jobs.questions.status import FRONTIERS
 
     return {key: value for key, value in seen.as_dict().items() if key.removesuffix("_text") in FRONTIERS}
 
 
 def _frontier_lines(seen: Status) -> list[tuple[str, str]]:
-    from tidemark.jobs.status import FRONTIERS
+    from tidemark.jobs.questions.status import FRONTIERS
 
     times = {name: format_instant(getattr(seen, name)) for name in FRONTIERS}
     return [(name.replace("_", " "), f"{times[name]}  {promise}") for name, promise in FRONTIERS.items()]

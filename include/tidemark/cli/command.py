@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tidemark.api.opened import OpenCollection
     from tidemark.jobs.job import Job, Runner
-    from tidemark.jobs.step import Step
+    from tidemark.jobs.steps.step import Step
     from tidemark.storage import ObjectStore
 
 USAGE = 2
@@ -91,7 +91,7 @@ class Call:
     def job(self, collection: str, *, spark: str = LOCAL_SPARK, step: str = "read", create: bool = False) -> Job:
         """A job on a collection, which must exist unless it is to be created; Spark starts if the job reads data."""
         from tidemark.jobs.app import open_job
-        from tidemark.jobs.root import check_root
+        from tidemark.jobs.questions.root import check_root
 
         check_root(self.root)
         self.collection = collection
@@ -136,7 +136,7 @@ class Call:
 
     def collections(self) -> list[str]:
         """The collections below the root, by name. InvalidUsage if there are none."""
-        from tidemark.jobs.root import check_root, collections
+        from tidemark.jobs.questions.root import check_root, collections
 
         check_root(self.root)
         if existing := collections(self.root):
@@ -144,7 +144,7 @@ class Call:
         raise InvalidUsage(self._absent(""))
 
     def _absent(self, collection: str) -> str:
-        from tidemark.jobs.root import absent, collections
+        from tidemark.jobs.questions.root import absent, collections
 
         return absent(self.root, collection, collections(self.root))
 
@@ -218,7 +218,7 @@ def report(call: Call, error: Exception, code: int) -> int:
 def _outside(error: Exception) -> Exception:
     """Storage or the system failing is no bug of ours and needs no traceback; anything else does."""
     from tidemark.errors import CommitUnknown, out_of_memory
-    from tidemark.storage.store import Indeterminate, Missing
+    from tidemark.storage.stores.store import Indeterminate, Missing
 
     if isinstance(error, MemoryError):
         return out_of_memory("the command", error)

@@ -8,8 +8,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from tidemark.jobs.step import Argument, Step
-from tidemark.jobs.steps import LANDING
+from tidemark.jobs.steps.declared import LANDING
+from tidemark.jobs.steps.step import Argument, Step
 
 
 def declared(step: Step) -> dict[str, Argument]:

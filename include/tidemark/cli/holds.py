@@ -39,7 +39,7 @@ def hold(
 
     Example: tidemark hold flights month-end-report --at 2013-01-31 --for 7d
     """
-    from tidemark.jobs import retain
+    from tidemark.jobs.steps import retain
     from tidemark.model.instant import parse_duration
 
     job = call.job(collection)
@@ -66,8 +66,8 @@ def release(
 ) -> None:
     """Put a quarantined batch back, or let a hold go."""
     from tidemark.cli.steps import show
-    from tidemark.jobs import retain
-    from tidemark.jobs.quarantine import release as put_back
+    from tidemark.jobs.steps import retain
+    from tidemark.jobs.steps.quarantine import release as put_back
 
     job = call.job(collection, step="release")
     state = job.log.load().state

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from tidemark.cli import output
 from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, register
 from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, within
-from tidemark.jobs.steps import STEPS
+from tidemark.jobs.steps.declared import STEPS
 from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def list_(
     limit: Annotated[int, typer.Option("--limit", min=0, help="Most rows to list; 0 counts only.")] = 50,
 ) -> None:
     """Source rows that came below the seal: why and by how much they were late, and what became of them."""
-    from tidemark.jobs.late import LateRows, late_rows
+    from tidemark.jobs.questions.late import LateRows, late_rows
 
     job = call.job(collection)
     head = job.log.load()
@@ -93,8 +93,8 @@ def replay(
     spark: SparkOption = LOCAL_SPARK,
 ) -> None:
     """The step `replay`, told in letters."""
-    from tidemark.jobs.replay import replay as step
-    from tidemark.jobs.status import next_step
+    from tidemark.jobs.questions.status import next_step
+    from tidemark.jobs.steps.replay import replay as step
 
     job = call.job(collection, spark=spark, step="replay")
     some = within(job.log.load().state.collection, lower, upper, date, first, last)

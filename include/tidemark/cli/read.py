@@ -145,7 +145,7 @@ def _condition(columns: Mapping[str, ValueType], text: str) -> Where:
 
 
 def _show(call: Call, answer: Answer, limit: int | None, shape: Shape, about: dict[str, Any], said: str) -> None:
-    from tidemark.jobs.rows import Rows
+    from tidemark.jobs.questions.rows import Rows
 
     names = answer.schema.names
     as_json = call.settings.as_json or shape is Shape.JSON

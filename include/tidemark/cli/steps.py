@@ -14,8 +14,8 @@ from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOpt
 from tidemark.cli.declared import as_parameter, declared
 from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, chosen, within
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.step import Intervals, Step
-from tidemark.jobs.steps import LANDING, STEPS
+from tidemark.jobs.steps.declared import LANDING, STEPS
+from tidemark.jobs.steps.step import Intervals, Step
 from tidemark.model.interval import Interval
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _all(step: Step, state: Arrangement) -> list[Interval]:
 
 def quarantine(call: Call, collection: CollectionArgument, batch: BatchArgument) -> None:
     """Take an unsealed batch out and free its source files, so that mended ones can be ingested."""
-    from tidemark.jobs.quarantine import quarantine as step
+    from tidemark.jobs.steps.quarantine import quarantine as step
 
     job = call.job(collection, step="quarantine")
     result = step(job, batch)
@@ -102,7 +102,7 @@ def quarantine(call: Call, collection: CollectionArgument, batch: BatchArgument)
 
 def _complete(state: Arrangement) -> Interval:
     """From the collection's start to the first interval that was not ingested."""
-    from tidemark.jobs.status import next_ingest
+    from tidemark.jobs.questions.status import next_ingest
 
     start = state.collection.landed.start
     complete = state.ingested.complete_from(start)
@@ -117,7 +117,7 @@ def _everything(state: Arrangement) -> Interval:
 
 
 def _next(state: Arrangement) -> str:
-    from tidemark.jobs.status import next_step
+    from tidemark.jobs.questions.status import next_step
 
     return next_step(state)
 
@@ -162,7 +162,7 @@ def _line(result: dict[str, Any]) -> str:
 
 def _word(value: Any) -> str:
     if isinstance(value, str) and _IDENTITY.fullmatch(value):
-        from tidemark.jobs.history import SHORT_ID
+        from tidemark.jobs.questions.history import SHORT_ID
 
         return value[:SHORT_ID]
     if isinstance(value, int):

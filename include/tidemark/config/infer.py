@@ -11,8 +11,8 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from tidemark.arrow.columns import nested as nested_schema
-from tidemark.arrow.jsontexts import is_nested
+from tidemark.arrow.decode.jsontexts import is_nested
+from tidemark.arrow.rows.columns import nested as nested_schema
 from tidemark.errors import InvalidUsage, listed, out_of_memory
 from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, Format, ValueType
 from tidemark.storage.landing import open_source

@@ -12,13 +12,13 @@ from typing import Any
 from tidemark import __version__
 from tidemark.errors import MAX_LINE, RETRY_SAFE, InvalidUsage, TidemarkError, shortened
 from tidemark.jobs.job import Job, Runner, collection_store, fresh_id, writer_name
-from tidemark.jobs.step import Argument, Intervals, Step
-from tidemark.jobs.steps import step_of
+from tidemark.jobs.steps.declared import step_of
+from tidemark.jobs.steps.step import Argument, Intervals, Step
 from tidemark.model.collection import Gate
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
 from tidemark.quality.results import ran
-from tidemark.storage.log import StateLog
+from tidemark.storage.log.log import StateLog
 
 
 class NeedsSpark(BaseException):
@@ -133,7 +133,7 @@ def run(step: str, args: argparse.Namespace, runner: Callable[[], Runner]) -> di
     job = open_job(args.root, args.collection, runner, attempt=args.attempt)
     values, interval = declared.values(vars(args)), _interval(declared, args)
     if declared.declares and args.file:
-        from tidemark.jobs.init import declare
+        from tidemark.jobs.steps.init import declare
 
         declare(job, args.file)
     result = gated(job, lambda: _called(declared, job, interval, values))
@@ -199,7 +199,7 @@ def gated(job: Job, step: Callable[[], dict[str, Any]], *, rounds: int = 5) -> d
     A gate that fails raises GateFailed. The command line calls steps bare, so that there a missing gate is refused.
     """
     from tidemark.errors import Uncertified
-    from tidemark.jobs.gate import gate
+    from tidemark.jobs.steps.gate import gate
 
     for _ in range(rounds):
         try:

@@ -17,7 +17,7 @@ from tidemark.model.collection import NAME
 from tidemark.model.interval import Interval
 from tidemark.model.transition import Stale
 from tidemark.storage import ObjectStore, open_store
-from tidemark.storage.log import Committed, Head, StateLog
+from tidemark.storage.log.log import Committed, Head, StateLog
 
 ROUNDS = 20
 """Times a job plans anew after finding its result stale, before it gives way to others."""
@@ -66,7 +66,7 @@ class Runner(Protocol):
     """Runs kernels over tasks, wherever that is. Answers come in the order of the tasks, each from one attempt only."""
 
     def run(self, kernel: str, tasks: Sequence[Any]) -> list[Any]:
-        """The answers of `kernel` (see tidemark/arrow/kernels.py) to each task."""
+        """The answers of `kernel` (see tidemark/arrow/kernels/registry.py) to each task."""
         ...
 
     @property

@@ -21,7 +21,7 @@ class InProcess:
     parallelism: int = 1
 
     def run(self, name: str, tasks: Sequence[Any]) -> list[Any]:
-        from tidemark.arrow.kernels import kernel
+        from tidemark.arrow.kernels.registry import kernel
 
         function = kernel(name).function
         return [function(self.store, task) for task in tasks]

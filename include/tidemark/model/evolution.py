@@ -2,8 +2,8 @@
 
 A column is its id. Rows at rest hold the key and then every value column there ever was, in order of id: what is added
 comes last, and what is dropped stays, null from then on. So rows never change their order, and parts written under an
-earlier declaration merge with later ones (arrow/fields.py reads them as today's columns). A name that comes back after
-a drop is a new column: old values do not.
+earlier declaration merge with later ones (arrow/rows/fields.py reads them as today's columns). A name that comes back
+after a drop is a new column: old values do not.
 """
 
 from __future__ import annotations

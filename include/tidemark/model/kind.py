@@ -10,7 +10,7 @@ So whatever differs is asked of the kind, in the room where it is done, by the n
 
     model/kind.py      laws of states: what is remembered, what is forgotten, what counts together
     plan/kinds.py      what a drain and a read open, into which tasks they are cut, how answers are checked
-    arrow/updates.py   the updates that a task stands for
+    arrow/kernels/updates.py   the updates that a task stands for
 
 A new kind is one class in each of the first two, and a kernel in the third where its rows are neither updates nor facts
 nor whole contents. Nobody else asks which kinds there are; the flags of a kind say what is true of its rows.

@@ -1,11 +1,11 @@
 """What a read has to open, and whether it may be answered at all; and the tasks by which it is answered.
 
     plan    plan_as_of, plan_changes     the batches that can hold what was asked, from the state alone
-    open    storage/parts_table.py       the parts of these batches; the only step that touches storage
+    open    storage/sidecars/parts_table.py       the parts of these batches; the only step that touches storage
     part    plan/unmerged.py             on Spark: the parts that are the answer as they are, and need no task
     cut     read_tasks                   one task per key range, with the parts it needs and nothing else
     runs    arrow/runs.py                the parts, and what unsealed rows come to, as sorted runs
-    merge   arrow/merge.py               rounds of rows that belong together, added up
+    merge   arrow/kernels/merge.py               rounds of rows that belong together, added up
     answer  arrow/read.py, spark/read.py in the columns of as_of or of changes
 
 Each step takes what the one before it made. An example: `as_of(25)` of a keyed collection with the trace [0, 20), seal

@@ -30,7 +30,7 @@ class ReadAsked:
 def plan_retention(state: Arrangement, now: int, asked: Sequence[ReadAsked] | None = None) -> CompactionAllowed | None:
     """Move `since` as far as the policy and the holds at wall-clock `now` allow; None if it is there.
 
-    `asked` are the reads asked lately (storage/asked_reads.py), which only `adaptive` needs.
+    `asked` are the reads asked lately (storage/sidecars/asked_reads.py), which only `adaptive` needs.
     """
     wanted = _wanted(state, asked or ()).capped(_corrected_from(state))
     for hold in alive(state.holds, now):

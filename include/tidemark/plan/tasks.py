@@ -166,7 +166,7 @@ class DifferenceTask:
 
 UnsealedTask = MergeTask | ResolveTask | DifferenceTask
 """The updates that unsealed rows of a key range stand for: a drain writes them under the task's `prefix`, by its
-`kernel`; a read takes them as they come, and writes nothing (arrow/updates.py)."""
+`kernel`; a read takes them as they come, and writes nothing (arrow/kernels/updates.py)."""
 
 
 @dataclass(frozen=True)

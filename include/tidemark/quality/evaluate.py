@@ -17,7 +17,7 @@ from tidemark.quality.rows import MAX_ROWS, held, matching_rows, rows_at, shorte
 from tidemark.quality.suites import Clause, Rule
 from tidemark.quality.validation import Validator, Verdict
 from tidemark.quality.wording import Wording, by_column, plain_text, written
-from tidemark.storage.store import ObjectStore
+from tidemark.storage.stores.store import ObjectStore
 
 LONGEST_MESSAGE = 1_500
 """Characters of a finding: the steps' results, which are lines of JSON, hold the warnings' ones."""

@@ -1,5 +1,5 @@
 """The gates. What each looks at, judges by and says to people is declared here and nowhere else; which step it stands
-behind is said by the step (jobs/steps.py), what it certifies by the law (`Gate` in model/collection.py)."""
+behind is said by the step (jobs/steps/declared.py), what it certifies by the law (`Gate` in model/collection.py)."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import NAME, Gate
-from tidemark.storage.private import open_private
-from tidemark.storage.store import Missing, ObjectStore
+from tidemark.storage.stores.private import open_private
+from tidemark.storage.stores.store import Missing, ObjectStore
 
 FOLDER = "_gates"
 """No collection is called so: their names start with a letter."""

@@ -95,7 +95,7 @@ def matching_rows(
     columns."""
     if not clauses:
         return ()
-    from tidemark.arrow.schema import live_schema
+    from tidemark.arrow.rows.schema import live_schema
 
     schema = live_schema(collection, facts=facts)
     condition = reduce(or_, (reduce(and_, (_expression(term, schema) for term in clause)) for clause in clauses))
@@ -122,7 +122,7 @@ def rows_at(
 
 
 def _first_rows(tables: Iterable[pa.Table]) -> tuple[dict[str, Any], ...]:
-    from tidemark.arrow.plain import plain_rows
+    from tidemark.arrow.rows.plain import plain_rows
 
     found: list[dict[str, Any]] = []
     for table in tables:
@@ -153,8 +153,8 @@ def _tables(store: ObjectStore, part: Part, collection: Collection, *, facts: bo
     """The rows of a part in today's columns."""
     import pyarrow as pa
 
-    from tidemark.arrow.parts import read_groups
-    from tidemark.arrow.schema import live_schema
+    from tidemark.arrow.parts.files import read_groups
+    from tidemark.arrow.rows.schema import live_schema
 
     for batch in read_groups(store, part, schema=live_schema(collection, facts=facts), groups_at_once=GROUPS_AT_ONCE):
         yield pa.Table.from_batches([batch])
@@ -170,8 +170,8 @@ def _in_numbers(table: pa.Table) -> pa.Table:
     """Dates, timestamps and decimals as the whole numbers that they are; bytes as base64."""
     import pyarrow as pa
 
-    from tidemark.arrow.columns import contiguous, in_units
-    from tidemark.arrow.plain import plain_values
+    from tidemark.arrow.rows.columns import contiguous, in_units
+    from tidemark.arrow.rows.plain import plain_values
 
     for at, field in enumerate(table.schema):
         if pa.types.is_date32(field.type):

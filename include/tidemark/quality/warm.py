@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow.acero
 
-from tidemark.arrow import inspect
+from tidemark.arrow.kernels import inspect
 from tidemark.quality import rows
 from tidemark.quality.validation import Validator
 

@@ -78,7 +78,7 @@ class Wording:
         if self.types.get(column) is ColumnType.TIMESTAMP:
             return format_instant(int(held))
         if self.types.get(column) is ColumnType.DATE:
-            from tidemark.arrow.plain import format_day
+            from tidemark.arrow.rows.plain import format_day
 
             return format_day(int(held))
         return plain_text(held)

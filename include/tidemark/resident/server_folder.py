@@ -24,7 +24,12 @@ MAX_SOCKET_PATH = 107
 
 FIRST = (
     *("pyspark.sql.functions", "pyspark.sql.pandas.types", "pyarrow.parquet", "pyarrow.fs", "pandas"),
-    *("tidemark.spark.runner", "tidemark.spark.session", "tidemark.arrow.kernels", "tidemark.arrow.schema"),
+    *(
+        "tidemark.spark.runner",
+        "tidemark.spark.session",
+        "tidemark.arrow.kernels.registry",
+        "tidemark.arrow.rows.schema",
+    ),
     "tidemark.jobs.warm",
 )
 """What the apps import anyway."""

@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidemark.arrow import read
-from tidemark.arrow.cuts import pieces
 from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, as_of_schema, changes_schema
-from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, updates_schema
+from tidemark.arrow.rows.cuts import pieces
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.plan.ranges import TASK_ROWS
@@ -30,8 +30,9 @@ from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes, read_tasks
 from tidemark.plan.tasks import ALL_KEYS, AtRest, KeyRange, ReadTask
 from tidemark.plan.unmerged import unmerged
 from tidemark.plan.unsealed import PartsOf
-from tidemark.storage import ObjectStore, asked_reads, open_store, parts_table
-from tidemark.storage.codec import decode, encode
+from tidemark.storage import ObjectStore, open_store
+from tidemark.storage.documents.codec import decode, encode
+from tidemark.storage.sidecars import asked_reads, parts_table
 
 BATCH_BYTES = 16 * 2**20
 """Most bytes of rows handed to the JVM at once, which holds them outside its heap too."""

@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemark.arrow.kernels import kernel, run_encoded
+from tidemark.arrow.kernels.registry import kernel, run_encoded
 from tidemark.errors import Corruption, TidemarkError
 from tidemark.storage import open_store
-from tidemark.storage.codec import decode, encode
+from tidemark.storage.documents.codec import decode, encode
 
 ANSWER = pa.schema([("id", pa.int64()), ("answer", pa.binary()), ("error", pa.binary())])
 

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 
 from tidemark.errors import InvalidUsage, NotReady, Unavailable
 from tidemark.model.ledger import SourceFile
-from tidemark.storage.store import Missing
+from tidemark.storage.stores.store import Missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tidemark.storage.s3 import S3Store
+    from tidemark.storage.stores.s3 import S3Store
 
 _WILD = re.compile(r"[*?[]")
 _ESCAPED = re.compile(r"\[([*?[])\]")
@@ -274,6 +274,6 @@ def _s3(bucket: str) -> S3Store:
 @lru_cache(maxsize=8)
 def _s3_of(bucket: str, _environment: tuple[str | None, ...]) -> S3Store:
     """One client per bucket and account: making one takes longer than a small read."""
-    from tidemark.storage.s3 import S3Store
+    from tidemark.storage.stores.s3 import S3Store
 
     return S3Store(f"s3://{bucket}")

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from support.world import World, collection, interval
-from tidemark.jobs.compact import compact
-from tidemark.jobs.drain import drain
-from tidemark.jobs.ingest import ingest
-from tidemark.jobs.seal import seal
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Envelope
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.memory import MemoryStore
 
 _roots = count(1)
 ROWS: dict[Envelope, list[list[dict[str, Any]]]] = {

@@ -17,11 +17,11 @@ import pytest
 
 import tidemark
 from tests.pure.api.made import ROWS, Made
-from tidemark.jobs.collect import AT_ONCE, collect
-from tidemark.jobs.history import history
-from tidemark.jobs.status import status
+from tidemark.jobs.questions.history import history
+from tidemark.jobs.questions.status import status
+from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.model.collection import Envelope, Retention
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 HEAVY = ("airflow", "boto3", "great_expectations", "numpy", "pandas", "pyarrow", "pydantic", "pyspark", "typer")

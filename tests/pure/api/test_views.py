@@ -16,15 +16,16 @@ import tidemark
 from tests.pure.api.made import ROWS, Made
 from tests.pure.arrow.samples import APPEND, KEYED_BY_ALL, SMALL, laws, rows, updates
 from tests.pure.arrow.test_read import arranged, frontiers
-from tidemark.arrow import merge, read, runs, view
+from tidemark.arrow import read, runs, view
+from tidemark.arrow.kernels import merge
 from tidemark.arrow.read import told_of
-from tidemark.arrow.schema import plain_scalars
+from tidemark.arrow.rows.schema import plain_scalars
 from tidemark.arrow.view import View, held_in, told_in
 from tidemark.model.collection import Collection, Envelope
 from tidemark.model.update import Update
 from tidemark.plan.read import plan_as_of, plan_changes, read_tasks
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.parts_table import opened_read
+from tidemark.storage.sidecars.parts_table import opened_read
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 TIMES = ("_commit_version", "_commit_timestamp", "_event_time")

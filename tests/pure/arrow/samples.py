@@ -10,9 +10,9 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from tidemark.arrow.order import sort
-from tidemark.arrow.parts import PartWriter, read_groups
-from tidemark.arrow.schema import facts_schema, plain_scalars, sort_columns, updates_schema
+from tidemark.arrow.parts.files import PartWriter, read_groups
+from tidemark.arrow.rows.order import sort
+from tidemark.arrow.rows.schema import facts_schema, plain_scalars, sort_columns, updates_schema
 from tidemark.model.batch import Part
 from tidemark.model.collection import (
     Collection,
@@ -28,7 +28,7 @@ from tidemark.model.collection import (
 from tidemark.model.decimals import from_units
 from tidemark.model.fact import Fact
 from tidemark.model.update import Row, Scalar, Update
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.memory import MemoryStore
 
 NAN = float("nan")
 """The one NaN object of the tests: tuples that hold it are equal to each other."""

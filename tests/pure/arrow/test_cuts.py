@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import APPEND, SMALL, laws, of_updates, rows, updates
-from tidemark.arrow.columns import row_bytes
-from tidemark.arrow.cuts import compacted, gathered, pieces, ranks_of, sorted_pieces
-from tidemark.arrow.order import ranks, sort
-from tidemark.arrow.schema import sort_columns
+from tidemark.arrow.rows.columns import row_bytes
+from tidemark.arrow.rows.cuts import compacted, gathered, pieces, ranks_of, sorted_pieces
+from tidemark.arrow.rows.order import ranks, sort
+from tidemark.arrow.rows.schema import sort_columns
 from tidemark.model.update import Update
 
 pytestmark = pytest.mark.pure
@@ -31,7 +31,7 @@ def whole(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 @given(some_batches, st.integers(1, 900), st.booleans())
 def test_pieces_in_order_are_the_rows_in_order(batches: list[pa.RecordBatch], most: int, chunked: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidemark.arrow.cuts.NARROW", 0 if chunked else 1024)
+        patch.setattr("tidemark.arrow.rows.cuts.NARROW", 0 if chunked else 1024)
         found = list(sorted_pieces(batches, ORDER, most=most))
     assert [row for piece in found for row in rows(piece)] == rows(sort(whole(batches), ORDER))
     for piece in found:

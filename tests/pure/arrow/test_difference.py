@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from support.relanded import relanded
 from tests.pure.arrow.samples import SMALL, as_updates, keys, laws, of_updates, read, updates, values, write
-from tidemark.arrow.difference import difference_range, differences
-from tidemark.arrow.digest import digest
+from tidemark.arrow.kernels.difference import difference_range, differences
+from tidemark.arrow.rows.digest import digest
 from tidemark.model import full_snapshot as model
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.collection import Collection, Envelope
 from tidemark.model.update import Row, Update, consolidate
 from tidemark.plan.tasks import DifferenceTask, KeyRange, SnapshotRows
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 

@@ -23,10 +23,10 @@ from tests.pure.arrow.samples import (
     rows,
     updates,
 )
-from tidemark.arrow.consolidate import consolidated, forwarded
-from tidemark.arrow.digest import BLOCK_ROWS, digest, row_hashes
-from tidemark.arrow.order import sort
-from tidemark.arrow.schema import sort_columns
+from tidemark.arrow.rows.consolidate import consolidated, forwarded
+from tidemark.arrow.rows.digest import BLOCK_ROWS, digest, row_hashes
+from tidemark.arrow.rows.order import sort
+from tidemark.arrow.rows.schema import sort_columns
 from tidemark.model.collection import Envelope
 from tidemark.model.fact import Fact
 from tidemark.model.frontier import CompactionFunction
@@ -93,8 +93,8 @@ def test_updates_hash_as_written_down(some: list[Update], forward: int) -> None:
 
 def test_long_strings_beside_short_ones_hash_as_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """Around the length from which strings are hashed alone, and around several times it; rows cut by bytes."""
-    monkeypatch.setattr("tidemark.arrow.digest.LONG", 16)
-    monkeypatch.setattr("tidemark.arrow.digest.BLOCK_BYTES", 400)
+    monkeypatch.setattr("tidemark.arrow.rows.digest.LONG", 16)
+    monkeypatch.setattr("tidemark.arrow.rows.digest.BLOCK_BYTES", 400)
     lengths = (0, 15, 16, 17, 3, 24, 127, 128, 129, 136, 1, 1000, 8 * 16 * 3)
     table = of_updates(SMALL, [Update((n,), ("aé🌊xyz"[n % 6] * length,), n, n, 1) for n, length in enumerate(lengths)])
     assert digest(table) == expected(table)

@@ -16,11 +16,11 @@ from tests.pure.arrow.samples import EXACT, KEYED_BY_ALL, MONEY, laws
 from tidemark.api.conditions import conditions_of
 from tidemark.api.keys import keys_within
 from tidemark.api.values import value_of
-from tidemark.arrow.fields import as_wanted, found
-from tidemark.arrow.order import place, ranks, sort
-from tidemark.arrow.plain import plain_rows
-from tidemark.arrow.predicate import holds
-from tidemark.arrow.schema import arrow_type, keys_of
+from tidemark.arrow.rows.fields import as_wanted, found
+from tidemark.arrow.rows.order import place, ranks, sort
+from tidemark.arrow.rows.plain import plain_rows
+from tidemark.arrow.rows.predicate import holds
+from tidemark.arrow.rows.schema import arrow_type, keys_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.decimals import from_units, units

@@ -7,9 +7,9 @@ import pytest
 
 from tidemark.api.conditions import Conditions, Equal
 from tidemark.api.values import value_of
-from tidemark.arrow.consolidate import consolidated
-from tidemark.arrow.plain import plain_rows
-from tidemark.arrow.strict import Misfit, fitted
+from tidemark.arrow.decode.strict import Misfit, fitted
+from tidemark.arrow.rows.consolidate import consolidated
+from tidemark.arrow.rows.plain import plain_rows
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
 

@@ -11,12 +11,12 @@ import pytest
 
 from support.relanded import relanded
 from tests.pure.arrow.samples import KEYED, SMALL, batch, collection, of_facts, of_updates, rows, write
-from tidemark.arrow.bounds import integer_bounds
-from tidemark.arrow.fields import field_id, found, is_earlier, todays_names
-from tidemark.arrow.inspect import inspect_part
-from tidemark.arrow.merge import merge_range
-from tidemark.arrow.parts import read_groups
-from tidemark.arrow.schema import (
+from tidemark.arrow.kernels.inspect import inspect_part
+from tidemark.arrow.kernels.merge import merge_range
+from tidemark.arrow.parts.bounds import integer_bounds
+from tidemark.arrow.parts.files import read_groups
+from tidemark.arrow.rows.fields import field_id, found, is_earlier, todays_names
+from tidemark.arrow.rows.schema import (
     facts_schema,
     live_prefix,
     live_schema,
@@ -32,7 +32,7 @@ from tidemark.model.fact import Fact
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.update import Update
 from tidemark.plan.tasks import InspectTask, KeyRange, MergeTask
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 

@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import APPEND, KEYED, SMALL, batch, laws, of_facts, of_updates, updates, write
-from tidemark.arrow import inspect
-from tidemark.arrow.digest import digest
-from tidemark.arrow.inspect import inspect_part
-from tidemark.arrow.schema import facts_schema, updates_schema
+from tidemark.arrow.kernels import inspect
+from tidemark.arrow.kernels.inspect import inspect_part
+from tidemark.arrow.rows.digest import digest
+from tidemark.arrow.rows.schema import facts_schema, updates_schema
 from tidemark.errors import Corruption
 from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.collection import Collection
 from tidemark.model.fact import Fact
 from tidemark.model.update import Update
 from tidemark.plan.tasks import InspectAnswer, InspectTask
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 

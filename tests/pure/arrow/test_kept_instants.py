@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import APPEND, SMALL, as_updates, laws, of_updates, updates, write
 from tests.pure.arrow.test_read import changed, held_rows, kind, unsealed
-from tidemark.arrow import merge, read, runs
-from tidemark.arrow.consolidate import forwarded
-from tidemark.arrow.merge import merge_range
+from tidemark.arrow import read, runs
+from tidemark.arrow.kernels import merge
+from tidemark.arrow.kernels.merge import merge_range
 from tidemark.arrow.read import as_of, changes
+from tidemark.arrow.rows.consolidate import forwarded
 from tidemark.errors import InvalidUsage
 from tidemark.model import update as model
 from tidemark.model.arrangement import Arrangement
@@ -22,8 +23,8 @@ from tidemark.model.collection import Collection
 from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
 from tidemark.model.update import Update
 from tidemark.plan.tasks import KeyRange, MergeTask
-from tidemark.storage import parts_table
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.sidecars import parts_table
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 

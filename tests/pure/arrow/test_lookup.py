@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import array, laws
-from tidemark.arrow.lookup import Lookup
-from tidemark.arrow.order import sort
-from tidemark.arrow.parts import Fetched, PartWriter
-from tidemark.arrow.schema import keys_of, some_of, sort_columns, updates_schema
+from tidemark.arrow.parts.files import Fetched, PartWriter
+from tidemark.arrow.parts.lookup import Lookup
+from tidemark.arrow.rows.order import sort
+from tidemark.arrow.rows.schema import keys_of, some_of, sort_columns, updates_schema
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Source
 from tidemark.model.update import Row
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.memory import MemoryStore
 
 SOME = {
     ColumnType.BOOL: [False, True],

@@ -13,15 +13,16 @@ import pytest
 
 from tests.pure.arrow.samples import SMALL
 from tests.support.memory import peak_bytes
-from tidemark.arrow import difference, merge, read, runs, trim
-from tidemark.arrow.parts import PartWriter
-from tidemark.arrow.schema import updates_schema
+from tidemark.arrow import read, runs
+from tidemark.arrow.kernels import difference, merge, trim
+from tidemark.arrow.parts.files import PartWriter
+from tidemark.arrow.rows.schema import updates_schema
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, Part, TraceBatch
 from tidemark.model.frontier import CompactionFunction, Rung
 from tidemark.plan.tasks import DifferenceTask, KeyRange, MergeTask, SnapshotRows, TrimTask
-from tidemark.storage import parts_table
-from tidemark.storage.local import LocalStore
+from tidemark.storage.sidecars import parts_table
+from tidemark.storage.stores.local import LocalStore
 
 pytestmark = pytest.mark.pure
 

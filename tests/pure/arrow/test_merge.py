@@ -21,18 +21,18 @@ from tests.pure.arrow.samples import (
     updates,
     write,
 )
-from tidemark.arrow.consolidate import consolidated
-from tidemark.arrow.digest import digest
-from tidemark.arrow.merge import Run, Tally, chained, merge_range, merged, rounds
-from tidemark.arrow.order import sort
-from tidemark.arrow.schema import sort_columns
+from tidemark.arrow.kernels.merge import Run, Tally, chained, merge_range, merged, rounds
+from tidemark.arrow.rows.consolidate import consolidated
+from tidemark.arrow.rows.digest import digest
+from tidemark.arrow.rows.order import sort
+from tidemark.arrow.rows.schema import sort_columns
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.update import Row, Update, advance, consolidate
 from tidemark.plan.tasks import KeyRange, MergeTask
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 
@@ -55,7 +55,7 @@ def streamed(store: MemoryStore, task: MergeTask, buffered: int) -> tuple[list[U
     """What a merge gives with little memory: few rows of each input, few bytes of a round at once."""
     tally = Tally()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidemark.arrow.merge.PIECE_BYTES", 40 * buffered)
+        patch.setattr("tidemark.arrow.kernels.merge.PIECE_BYTES", 40 * buffered)
         return as_updates(task.collection, merged(store, task, tally, buffered_rows=buffered)), tally
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import APPEND, batch, keys, laws, of_updates, rows, updates, values
-from tidemark.arrow.order import ranks, rows_before, rows_up_to, sort, sort_key_at, sort_key_of, starts, unsorted
-from tidemark.arrow.schema import sort_columns, updates_schema
+from tidemark.arrow.rows.order import ranks, rows_before, rows_up_to, sort, sort_key_at, sort_key_of, starts, unsorted
+from tidemark.arrow.rows.schema import sort_columns, updates_schema
 from tidemark.model.update import Row, Update, sort_key
 
 pytestmark = pytest.mark.pure

@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import APPEND, KEYED, SMALL, laws, of_facts, of_updates, read, rows, updates, write
-from tidemark.arrow.digest import digest
-from tidemark.arrow.parts import Fetched, PartWriter, read_groups
-from tidemark.arrow.schema import some_of, updates_schema
+from tidemark.arrow.parts.files import Fetched, PartWriter, read_groups
+from tidemark.arrow.rows.digest import digest
+from tidemark.arrow.rows.schema import some_of, updates_schema
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.batch import Part
 from tidemark.model.fact import Fact
 from tidemark.model.update import Update
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.store import Unavailable
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.store import Unavailable
 
 pytestmark = pytest.mark.pure
 

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from tidemark.arrow.plain import format_day, plain_rows
+from tidemark.arrow.rows.plain import format_day, plain_rows
 from tidemark.model.instant import format_instant, parse_instant
 
 pytestmark = pytest.mark.pure

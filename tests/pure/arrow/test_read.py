@@ -29,7 +29,8 @@ from tests.pure.arrow.samples import (
     write,
 )
 from tests.pure.arrow.test_resolve import by_the_model
-from tidemark.arrow import merge, runs
+from tidemark.arrow import runs
+from tidemark.arrow.kernels import merge
 from tidemark.arrow.read import as_of, as_of_batches, changes, changes_batches, held_by, told_of
 from tidemark.errors import InvalidUsage
 from tidemark.model import update as model
@@ -42,9 +43,9 @@ from tidemark.model.interval import Interval
 from tidemark.model.update import Row, Update
 from tidemark.plan.read import plan_as_of, plan_changes, read_tasks
 from tidemark.plan.tasks import KeyRange
-from tidemark.storage import parts_table
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.parts_table import opened_read
+from tidemark.storage.sidecars import parts_table
+from tidemark.storage.sidecars.parts_table import opened_read
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 

@@ -26,10 +26,10 @@ from tests.pure.arrow.samples import (
     values,
     write,
 )
-from tidemark.arrow.digest import digest
-from tidemark.arrow.merge import Tally
-from tidemark.arrow.order import sort_key_of
-from tidemark.arrow.resolve import resolve_range, resolved, updates_from
+from tidemark.arrow.kernels.merge import Tally
+from tidemark.arrow.kernels.resolve import resolve_range, resolved, updates_from
+from tidemark.arrow.rows.digest import digest
+from tidemark.arrow.rows.order import sort_key_of
 from tidemark.errors import Corruption
 from tidemark.model import fact as model
 from tidemark.model.batch import Part
@@ -38,7 +38,7 @@ from tidemark.model.fact import Fact
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.update import Row, Update, advance, consolidate, sort_key
 from tidemark.plan.tasks import KeyRange, ResolveTask
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 
@@ -131,9 +131,9 @@ def test_what_is_wide_resolves_a_few_keys_at_a_time(case: Said, batches: int, mo
     store = MemoryStore()
     task = task_of(store, case, batches)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidemark.arrow.lookup.NARROW", 0)
-        patch.setattr("tidemark.arrow.resolve.BLOCK_BYTES", most)
-        patch.setattr("tidemark.arrow.resolve.PIECE_BYTES", most)
+        patch.setattr("tidemark.arrow.parts.lookup.NARROW", 0)
+        patch.setattr("tidemark.arrow.kernels.resolve.BLOCK_BYTES", most)
+        patch.setattr("tidemark.arrow.kernels.resolve.PIECE_BYTES", most)
         found = as_updates(ORDERED, updates_from(store, task, Tally()))
     assert found == by_the_model(case.known, case.new)
 

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import SMALL, batch, laws, write
-from tidemark.arrow.inspect import inspect_part
-from tidemark.arrow.schema import updates_schema
-from tidemark.jobs.verify import judge
+from tidemark.arrow.kernels.inspect import inspect_part
+from tidemark.arrow.rows.schema import updates_schema
+from tidemark.jobs.questions.verify import judge
 from tidemark.model.batch import Description, TraceBatch
 from tidemark.model.batch_rows import of_trace_rows
 from tidemark.model.invariants import Invariant
 from tidemark.model.update import Update
 from tidemark.plan.tasks import InspectTask
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 TIMES = st.integers(0, 7)

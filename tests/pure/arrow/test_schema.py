@@ -9,7 +9,7 @@ import pytest
 
 from support.relanded import relanded
 from tests.pure.arrow.samples import APPEND, KEYED, batch
-from tidemark.arrow.schema import facts_schema, keys_of, order_type, sort_columns, unsealed_schema, updates_schema
+from tidemark.arrow.rows.schema import facts_schema, keys_of, order_type, sort_columns, unsealed_schema, updates_schema
 from tidemark.model.collection import Column, ColumnType
 
 pytestmark = pytest.mark.pure

@@ -18,10 +18,10 @@ from support.relanded import relanded
 from tests.pure.arrow.samples import KEYED, SMALL, laws, of_facts, of_updates, rows, values, write
 from tests.pure.arrow.test_read import ADDED, frontiers, told, unsealed
 from tests.pure.arrow.test_resolve import by_the_model
-from tidemark.arrow.columns import integers
-from tidemark.arrow.parts import read_groups
+from tidemark.arrow.parts.files import read_groups
 from tidemark.arrow.read import as_of, as_of_schema, changes, changes_schema, held_by, told_of
-from tidemark.arrow.schema import DIFF, EVENT_TIME, TIME, updates_schema
+from tidemark.arrow.rows.columns import integers
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
 from tidemark.errors import InvalidUsage
 from tidemark.model import update as model
 from tidemark.model.arrangement import Arrangement
@@ -34,8 +34,8 @@ from tidemark.model.update import Row, Update
 from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes, read_tasks
 from tidemark.plan.tasks import KeyRange
 from tidemark.plan.unmerged import unmerged
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.parts_table import opened_read
+from tidemark.storage.sidecars.parts_table import opened_read
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.arrow.predicate import holds
+from tidemark.arrow.rows.predicate import holds
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
 from tidemark.model.predicate import And, Compare, In, IsNull, Not, Or, check_types, columns, parse

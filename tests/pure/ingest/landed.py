@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidemark.arrow.decode import Content, decode, fetch, source_columns
-from tidemark.arrow.schema import arrow_type
+from tidemark.arrow.decode.source import Content, decode, fetch, source_columns
+from tidemark.arrow.rows.schema import arrow_type
 from tidemark.model.collection import (
     Collection,
     Column,

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from tests.pure.ingest import test_debezium as messages
 from tests.pure.ingest.landed import ALL_TYPES, collection, content_of, write
-from tidemark.arrow.content import BadFile
-from tidemark.arrow.decode import decode
+from tidemark.arrow.decode.content import BadFile
+from tidemark.arrow.decode.source import decode
 from tidemark.errors import MAX_REASON
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format
 

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from support.relanded import relanded
 from tests.pure.ingest.landed import decoded, listed
-from tidemark.arrow import jsonlfile, parquetfile
-from tidemark.arrow.decode import BadFile, decode, fetch
-from tidemark.arrow.lateness import LatenessBounds, judge
+from tidemark.arrow.decode import jsonlfile, parquetfile
+from tidemark.arrow.decode.source import BadFile, decode, fetch
+from tidemark.arrow.kernels.lateness import LatenessBounds, judge
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, Format, Landed, Source
 
 pytestmark = pytest.mark.pure

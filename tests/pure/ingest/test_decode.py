@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.pure.ingest.landed import ALL_TYPES, FORMATS, MONEY, collection, decoded, write
-from tidemark.arrow import parquetfile
-from tidemark.arrow.decode import BadFile
+from tidemark.arrow.decode import parquetfile
+from tidemark.arrow.decode.source import BadFile
 from tidemark.model.canonical_json import canonical
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, ValueType
 

@@ -14,14 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.pure.ingest.landed import FORMATS, collection, listed, task, write
-from tidemark.arrow import content, ingest
-from tidemark.arrow.ingest import ingest_files
-from tidemark.arrow.parts import read_groups
+from tidemark.arrow.decode import content
+from tidemark.arrow.kernels import ingest
+from tidemark.arrow.kernels.ingest import ingest_files
+from tidemark.arrow.parts.files import read_groups
 from tidemark.errors import NotReady, Unavailable
 from tidemark.model.collection import Column, ColumnType, Envelope, Format, Late
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status
 from tidemark.plan.tasks import IngestAnswer
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 
@@ -221,7 +222,7 @@ def test_wide_rows_are_cut_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = tmp_path / "a"
     pq.write_table(pa.table({"k": list(range(30)), "v": ["x" * 1000] * 30, "t": [1] * 30}), path, row_group_size=5)
     store = MemoryStore()
-    monkeypatch.setattr("tidemark.arrow.parquetfile.BATCH_ROWS", 5)
+    monkeypatch.setattr("tidemark.arrow.decode.parquetfile.BATCH_ROWS", 5)
     answer = ingest_files(store, task(declared, [listed(path)]))
     assert sum(part.rows for part in answer.parts) == 30
     assert len(answer.parts) > 2

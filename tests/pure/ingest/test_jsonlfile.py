@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tests.pure.ingest.landed import content_of
-from tidemark.arrow import jsonlfile
-from tidemark.arrow.content import BadFile
+from tidemark.arrow.decode import jsonlfile
+from tidemark.arrow.decode.content import BadFile
 from tidemark.model.collection import Column, ColumnType, DecimalType
 
 pytestmark = pytest.mark.pure

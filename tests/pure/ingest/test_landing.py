@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.arrow.content import fetch
+from tidemark.arrow.decode.content import fetch
 from tidemark.errors import InvalidUsage, NotReady
 from tidemark.model.ledger import SourceFile
 from tidemark.storage.landing import is_ready, list_sources, open_source, sha256_of, token_of

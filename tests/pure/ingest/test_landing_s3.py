@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.pure.ingest.landed import collection, task
-from tidemark.arrow import content
-from tidemark.arrow.ingest import ingest_files
+from tidemark.arrow.decode import content
+from tidemark.arrow.kernels.ingest import ingest_files
 from tidemark.errors import InvalidUsage, NotReady
 from tidemark.model.collection import Column, ColumnType, Format
 from tidemark.model.ledger import Status
 from tidemark.storage.landing import is_ready, list_sources, open_source, sha256_of, token_of
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.s3
 

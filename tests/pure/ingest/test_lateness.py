@@ -10,8 +10,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from tests.pure.ingest.landed import collection
-from tidemark.arrow.lateness import LatenessBounds, judge
-from tidemark.arrow.schema import unsealed_schema
+from tidemark.arrow.kernels.lateness import LatenessBounds, judge
+from tidemark.arrow.rows.schema import unsealed_schema
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late
 
 pytestmark = pytest.mark.pure

@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.pure.ingest.landed import collection, listed, task, write
-from tidemark.arrow import content
-from tidemark.arrow.decode import decode, fetch
-from tidemark.arrow.ingest import ingest_files
+from tidemark.arrow.decode import content
+from tidemark.arrow.decode.source import decode, fetch
+from tidemark.arrow.kernels.ingest import ingest_files
 from tidemark.errors import RETRY_SAFE, InvalidUsage, NotReady, Unavailable
 from tidemark.model.collection import Column, ColumnType, Format
 from tidemark.model.ledger import SourceFile, Status
 from tidemark.storage.landing import as_text, is_ready, is_text, list_sources, sha256_of, token_of
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 NOBODY = 65534
@@ -129,11 +129,11 @@ TIGHT = """
 import resource, sys
 from pathlib import Path
 from tests.pure.ingest.landed import collection, listed, task
-from tidemark.arrow.kernels import run_encoded
+from tidemark.arrow.kernels.registry import run_encoded
 from tidemark.errors import Unavailable
 from tidemark.model.collection import Column, ColumnType, Format
-from tidemark.storage.codec import encode
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.documents.codec import encode
+from tidemark.storage.stores.memory import MemoryStore
 
 V = Column("v", ColumnType.STRING)
 for spare in [None, 1, None]:
@@ -164,7 +164,7 @@ WIDE = """
 import re, sys
 from pathlib import Path
 from tests.pure.ingest.landed import collection, listed
-from tidemark.arrow.decode import decode, fetch
+from tidemark.arrow.decode.source import decode, fetch
 from tidemark.model.collection import Column, ColumnType
 
 def peak():

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.pure.ingest.landed import collection, decoded
-from tidemark.arrow import parquetfile
-from tidemark.arrow.decode import BadFile
+from tidemark.arrow.decode import parquetfile
+from tidemark.arrow.decode.source import BadFile
 from tidemark.model.collection import Column, ColumnType, DecimalType, Format, ValueType
 
 pytestmark = pytest.mark.pure

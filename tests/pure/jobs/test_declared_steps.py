@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.support import toy_step
-from tidemark.arrow.kernels import KERNELS
+from tidemark.arrow.kernels.registry import KERNELS
 from tidemark.errors import InvalidUsage
 from tidemark.jobs import app, warm
 from tidemark.jobs.job import Job, collection_store
-from tidemark.jobs.step import Argument, Intervals, Step, When
-from tidemark.jobs.steps import STEPS, steps_of
+from tidemark.jobs.steps.declared import STEPS, steps_of
+from tidemark.jobs.steps.step import Argument, Intervals, Step, When
 from tidemark.model.collection import Covers, Gate
 from tidemark.quality.gates import GATES
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tidemark.jobs.step import Step
+from tidemark.jobs.steps.step import Step
 
 HOW_TO = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "add-a-step.md"
 

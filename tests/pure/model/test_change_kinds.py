@@ -30,7 +30,7 @@ from tidemark.model.change import (
     Trimmed,
 )
 from tidemark.model.collection import Gate
-from tidemark.storage.codec import decode, encode
+from tidemark.storage.documents.codec import decode, encode
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 HOW_TO = DOCS / "how-to" / "add-a-change-kind.md"

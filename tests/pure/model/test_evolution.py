@@ -29,7 +29,7 @@ from tidemark.model.collection import (
 from tidemark.model.decimals import NoDecimal, units
 from tidemark.model.evolution import bounds_of, differences, evolved, started, widens
 from tidemark.model.transition import Applied, apply
-from tidemark.storage.codec import decode, encode
+from tidemark.storage.documents.codec import decode, encode
 
 
 class Columns:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.arrow.content import BadFile
+from tidemark.arrow.decode.content import BadFile
 from tidemark.errors import (
     MAX_LINE,
     MAX_MESSAGE,
@@ -28,8 +28,8 @@ from tidemark.errors import (
     shortened,
 )
 from tidemark.jobs.app import result_line
-from tidemark.jobs.verify import Unsound
-from tidemark.storage.verify import Finding
+from tidemark.jobs.questions.verify import Unsound
+from tidemark.storage.verify.collection import Finding
 
 pytestmark = pytest.mark.pure
 TEXTS = st.text(st.characters(codec=None), max_size=30) | st.sampled_from(["x" * 10**5, "😀" * 10**5, "\udcff" * 10**4])

@@ -127,7 +127,7 @@ def test_the_certificates_name_changes_with_the_owners_suite_alone() -> None:
 
 def test_checking_imports_neither_great_expectations_nor_pandas() -> None:
     code = (
-        "import sys; import tidemark.quality.expectations, tidemark.jobs.gate;"
+        "import sys; import tidemark.quality.expectations, tidemark.jobs.steps.gate;"
         "print(sorted({'great_expectations', 'pandas', 'pyspark'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,9 +11,9 @@ import pytest
 from tidemark.errors import InvalidUsage
 from tidemark.quality import results
 from tidemark.quality.results import MOST_BYTES, Ran, Results, ran, result_name, results_url
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.private import PrivateStore
-from tidemark.storage.store import AlreadyExists
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.private import PrivateStore
+from tidemark.storage.stores.store import AlreadyExists
 
 pytestmark = pytest.mark.pure
 

@@ -17,10 +17,10 @@ from tidemark.model.collection import Envelope, Gate
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.interval import IntervalSet
 from tidemark.model.transition import apply
-from tidemark.storage import document
-from tidemark.storage.codec import VersionRecord, check, decode, encode, reference
-from tidemark.storage.parts_table import PartsTable
-from tidemark.storage.upgrade import Kind
+from tidemark.storage.documents import document
+from tidemark.storage.documents.codec import VersionRecord, check, decode, encode, reference
+from tidemark.storage.documents.upgrade import Kind
+from tidemark.storage.sidecars.parts_table import PartsTable
 
 big = st.integers(0, 2**64 - 1)
 times = st.integers(0, MAX_TIME)

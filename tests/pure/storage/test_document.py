@@ -20,13 +20,15 @@ from tidemark.model.change import Created, Sealed
 from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.plan.collect import Garbage, GarbagePlan, Why
 from tidemark.plan.retain import ReadAsked
-from tidemark.storage import asked_reads, document, ledger, parts_table, plans, sidecar
-from tidemark.storage.codec import VersionRecord, reference, with_checksum
-from tidemark.storage.log import StateLog
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.store import ObjectStore
-from tidemark.storage.upgrade import FORMAT, STEPS, Kind
-from tidemark.storage.versions import key_of
+from tidemark.storage.documents import document
+from tidemark.storage.documents.codec import VersionRecord, reference, with_checksum
+from tidemark.storage.documents.upgrade import FORMAT, STEPS, Kind
+from tidemark.storage.log import plans
+from tidemark.storage.log.log import StateLog
+from tidemark.storage.log.versions import key_of
+from tidemark.storage.sidecars import asked_reads, ledger, parts_table, sidecar
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.store import ObjectStore
 
 PART = Part(ObjectRef("data/a/1.parquet", 9, "0"), 2, 2**64 - 1, (((1, "é"), 2),), (2, "x"), 0, 1, 0, 1)
 ENTRY = LedgerEntry("a", 1, "0", "t", interval(0), Status.INGESTED, late=ObjectRef("data/a/late.parquet", 1, "0"))

@@ -17,8 +17,8 @@ from tidemark.errors import Corruption
 from tidemark.model.arrangement import LedgerRun
 from tidemark.model.batch import ObjectRef
 from tidemark.model.ledger import LedgerEntry, Status
-from tidemark.storage import ledger
-from tidemark.storage.memory import MemoryStore
+from tidemark.storage.sidecars import ledger
+from tidemark.storage.stores.memory import MemoryStore
 
 
 def entry(path: str, rows: int = 1, *, late: str = "") -> LedgerEntry:

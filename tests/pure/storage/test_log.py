@@ -11,9 +11,17 @@ from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, Inval
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Created, Sealed
 from tidemark.model.transition import Stale
-from tidemark.storage.log import ATTEMPTS, CHECKPOINT_EVERY, COLLECTION_GRACE, STALL_LIMIT, Committed, Head, StateLog
-from tidemark.storage.store import AlreadyExists, Indeterminate, ObjectStore, Unavailable, Unwritable
-from tidemark.storage.verify import verify_history
+from tidemark.storage.log.log import (
+    ATTEMPTS,
+    CHECKPOINT_EVERY,
+    COLLECTION_GRACE,
+    STALL_LIMIT,
+    Committed,
+    Head,
+    StateLog,
+)
+from tidemark.storage.stores.store import AlreadyExists, Indeterminate, ObjectStore, Unavailable, Unwritable
+from tidemark.storage.verify.collection import verify_history
 
 
 class Ids:

@@ -15,13 +15,13 @@ from support.world import collection
 from tidemark.errors import CommitUnknown, Contention, Corruption, InvalidUsage
 from tidemark.model.change import Created
 from tidemark.plan.collect import GarbagePlan
-from tidemark.storage import plans
-from tidemark.storage.head import COLLECTION_GRACE, PLAN_LIMIT, STALL_LIMIT
-from tidemark.storage.log import Committed
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.store import Indeterminate, ObjectStore
-from tidemark.storage.verify import verify_history
-from tidemark.storage.versions import key_of
+from tidemark.storage.log import plans
+from tidemark.storage.log.head import COLLECTION_GRACE, PLAN_LIMIT, STALL_LIMIT
+from tidemark.storage.log.log import Committed
+from tidemark.storage.log.versions import key_of
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.store import Indeterminate, ObjectStore
+from tidemark.storage.verify.collection import verify_history
 
 GONE = 32
 

@@ -9,9 +9,9 @@ import pytest
 from support.faulty import LostAckStore
 from tidemark.errors import Corruption
 from tidemark.plan.collect import Garbage, GarbagePlan, Why
-from tidemark.storage import plans
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.store import AlreadyExists, Indeterminate
+from tidemark.storage.log import plans
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.store import AlreadyExists, Indeterminate
 
 PLAN = GarbagePlan(7, 40, 32, (), (Garbage("data/ü\n/x", 2**60, Why.UNNAMED, 3, "token"),), 5, ((3, 2**60),))
 

@@ -14,9 +14,9 @@ import pytest
 from support.store_laws import StoreLaws, keys
 from tidemark.errors import InvalidUsage
 from tidemark.storage import open_store
-from tidemark.storage.local import TEMPORARY, LocalStore, translated
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.store import Indeterminate, ObjectStore, Unavailable, Unwritable
+from tidemark.storage.stores.local import TEMPORARY, LocalStore, translated
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.store import Indeterminate, ObjectStore, Unavailable, Unwritable
 
 NAMES = count()
 

@@ -13,9 +13,9 @@ from tidemark.model.arrangement import Arrangement, Certificate
 from tidemark.model.batch import Description, Part, TraceBatch, UnsealedBatch
 from tidemark.model.interval import Interval
 from tidemark.model.update import Update
-from tidemark.storage import parts_table
-from tidemark.storage.memory import MemoryStore
-from tidemark.storage.verify import verify_objects
+from tidemark.storage.sidecars import parts_table
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.verify.collection import verify_objects
 
 pytestmark = pytest.mark.pure
 

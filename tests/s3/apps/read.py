@@ -6,7 +6,7 @@ import sys
 from tidemark.jobs.job import collection_store, fresh_id
 from tidemark.spark.read import as_of
 from tidemark.spark.session import session
-from tidemark.storage.log import StateLog
+from tidemark.storage.log.log import StateLog
 
 if __name__ == "__main__":
     store = collection_store(sys.argv[1], sys.argv[2])

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark.jobs.app import open_job
-from tidemark.jobs.ingest import ingest
+from tidemark.jobs.steps.ingest import ingest
 from tidemark.model.interval import Interval
 from tidemark.spark import runner as spark_runner
 from tidemark.spark.session import session

@@ -10,12 +10,12 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from tidemark.arrow.parts import PartWriter
-from tidemark.arrow.schema import updates_schema
-from tidemark.jobs.compact import compact
+from tidemark.arrow.parts.files import PartWriter
+from tidemark.arrow.rows.schema import updates_schema
 from tidemark.jobs.job import Job
-from tidemark.jobs.verify import verify
-from tidemark.jobs.write import trace_batch
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.write import trace_batch
 from tidemark.model.arrangement import Fence
 from tidemark.model.batch import Description
 from tidemark.model.change import Attempted, Certified, Change, CompactionAllowed, Created, Drained, Sealed
@@ -23,8 +23,8 @@ from tidemark.model.collection import Collection, Column, ColumnType, Envelope, 
 from tidemark.model.interval import Interval
 from tidemark.spark.runner import SparkRunner
 from tidemark.spark.session import session
-from tidemark.storage.local import LocalStore
-from tidemark.storage.log import StateLog
+from tidemark.storage.log.log import StateLog
+from tidemark.storage.stores.local import LocalStore
 
 BATCHES, ROUND = 3, 4_000
 

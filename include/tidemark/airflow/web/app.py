@@ -21,7 +21,7 @@ from tidemark.jobs.app import open_job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import NAME, Gate
 from tidemark.quality.results import Ran, ResultName, result_name, results_of
-from tidemark.storage.store import Indeterminate, Unavailable
+from tidemark.storage.stores.store import Indeterminate, Unavailable
 
 LONGEST = 500
 """Characters of a run's or a task's id: Airflow allows 250."""

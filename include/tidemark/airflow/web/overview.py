@@ -9,7 +9,7 @@ from typing import Any
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import find
 from tidemark.errors import TidemarkError
-from tidemark.jobs.history import Entry, history
+from tidemark.jobs.questions.history import Entry, history
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.collection import NAME

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from tidemark.airflow.web import policy
-from tidemark.jobs.status import FRONTIERS
+from tidemark.jobs.questions.status import FRONTIERS
 from tidemark.model.instant import format_instant
 
 REFRESH_SECONDS = 10

@@ -1,0 +1,164 @@
+"""Delta files in CSV: UTF-8, commas, double quotes, a header. Blank lines are skipped.
+
+A field is quoted whole, a double quote within it written twice, or not at all: `"b"c` and `b"c` are refused, as readers
+differ about them. Arrow takes both, and a text never closed; so what it reads is watched on its way (csvscan.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from tidemark.arrow.decode.content import MAX_ROW_BYTES, BadFile, Content, memory_is_no_verdict
+from tidemark.arrow.decode.csvscan import Record, Scanner, TooLong, records
+from tidemark.errors import listed
+
+BLOCK_BYTES = MAX_ROW_BYTES + 2**16
+"""What is parsed at once; a single row must fit."""
+MAX_HEADER_BYTES = 2**20
+"""A longer first line is no header."""
+_BOM = b"\xef\xbb\xbf"
+_FIELD = re.compile(rb'(?:"((?:[^"]+|"")*)"|([^",]*))(?:,|\Z)')
+
+
+def read_blocks(content: Content, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The columns as texts, block by block. Raises BadFile for what is not a CSV file with these columns."""
+    first = _header(content)
+    header = _fields(first.text)
+    for name in columns:
+        if header.count(name) != 1:
+            what = "twice in the header" if name in header else "missing"
+            raise BadFile(content.path, f"column {name} is {what}; the file has {listed(header)}")
+    with memory_is_no_verdict(content.path), content.open() as source:
+        body = _Body(source, first.end)
+        try:
+            if body.is_empty:
+                return
+            for block in _parsed(body, header, columns):
+                _check(content, body.scanner)
+                yield block
+        except pa.ArrowInvalid as error:
+            _check(content, body.scanner)
+            raise BadFile(content.path, _explained(content, len(header), error)) from None
+    _check(content, body.scanner, ended=True)
+
+
+def line_of(content: Content, row: int) -> int:
+    """The line on which a row (from 0, the header not counted) starts."""
+    return next((record.line for at, record in enumerate(_records(content)) if at == row + 1), 0)
+
+
+def _parsed(body: _Body, header: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    # Columns by their places: names of others may be anything, and stand twice.
+    places = [str(header.index(name)) for name in columns]
+    blocks = pa.csv.open_csv(
+        pa.PythonFile(body, mode="r"),
+        pa.csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False, column_names=list(map(str, range(len(header))))),
+        pa.csv.ParseOptions(newlines_in_values=True),
+        pa.csv.ConvertOptions(
+            include_columns=places,
+            column_types=dict.fromkeys(places, pa.string()),
+            null_values=[],
+            strings_can_be_null=False,
+        ),
+    )
+    for block in blocks:
+        yield block.rename_columns(list(columns))
+
+
+def _check(content: Content, scanner: Scanner, *, ended: bool = False) -> None:
+    if problem := scanner.problem(MAX_ROW_BYTES, ended=ended):
+        raise BadFile(content.path, problem)
+
+
+def _records(content: Content, most: int = MAX_ROW_BYTES) -> Iterator[Record]:
+    """The records that are not blank, header first."""
+    with content.open() as source:
+        lead = source.read(len(_BOM))
+        skipped = len(_BOM) if lead == _BOM else 0
+        yield from records(source, b"" if skipped else lead, offset=skipped, most=most)
+
+
+def _header(content: Content) -> Record:
+    try:
+        first = next(_records(content, MAX_HEADER_BYTES), None)
+    except TooLong as long:
+        problem = f"line {long.line}: the header is longer than {MAX_HEADER_BYTES:,} bytes; is it CSV?"
+        raise BadFile(content.path, problem) from None
+    if first is None:
+        raise BadFile(content.path, "is empty; a CSV file starts with a header")
+    if not first.closed:
+        raise BadFile(content.path, f"line {first.line}: the header cannot be read: a quoted text is never closed")
+    scanner = Scanner(first.line)
+    scanner.see(first.text)
+    if problem := scanner.problem(MAX_HEADER_BYTES):
+        raise BadFile(content.path, f"{problem}; this is in the header")
+    return first
+
+
+def _fields(record: bytes) -> list[str]:
+    """The fields of a record whose quotes are right. Bytes that are not UTF-8 stay, in a name that nothing declares."""
+    fields, at = [], 0
+    while True:
+        match = _FIELD.match(record, at)
+        assert match is not None, "quotes were checked"
+        quoted, bare = match.groups()
+        text = bare if quoted is None else quoted.replace(b'""', b'"')
+        fields.append(text.decode("utf-8", "surrogateescape"))
+        at = match.end()
+        if record[at - 1 : at] != b"," or match.end() == match.start():
+            return fields
+
+
+def _explained(content: Content, width: int, error: Exception) -> str:
+    try:
+        for record in _records(content):
+            if record.width != width:
+                return f"line {record.line}: {record.width} fields, the header has {width}; truncated?"
+            try:
+                record.text.decode()
+            except UnicodeDecodeError:
+                return f"line {record.line}: not UTF-8"
+    except TooLong as long:
+        return str(long)
+    return f"cannot be read: {str(error).splitlines()[0]}"
+
+
+class _Body:
+    """What follows the header, as Arrow reads it, watched by a scanner. Blank lines before the first row are left out:
+    Arrow takes a file of nothing else for a wrong one."""
+
+    closed = False
+
+    def __init__(self, source: pa.NativeFile, start: int) -> None:
+        self._source = source
+        self.scanner = Scanner()
+        self.scanner.see(source.read(start).removeprefix(_BOM))
+        self._first = b""
+        while (data := self._next(2**16)) and not (first := data.lstrip(b"\r\n")):
+            pass
+        self._first = first if data else b""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no rows."""
+        return not self._first
+
+    def read(self, size: int | None = None) -> Any:
+        held, self._first = self._first, b""
+        wanted = None if size is None or size < 0 else size - len(held)
+        if held and (wanted is None or wanted > 0):
+            return held + self._next(wanted)
+        return held or self._next(size)
+
+    def _next(self, size: int | None) -> bytes:
+        data: bytes = self._source.read(size)
+        self.scanner.see(data)
+        return data
+
+    def close(self) -> None:
+        """Nothing: whoever opened the input closes it."""

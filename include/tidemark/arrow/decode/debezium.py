@@ -1,0 +1,183 @@
+"""What the change messages of Debezium say: one row for each key whose value a message tells of (messages.py).
+
+    c, r, u    the key of the after-image has the value of the after-image
+    u          whose before-image has another key: that key is deleted too, at the same place in source order
+    d          the key of the before-image is deleted; without one, that of the message's key
+    tombstone  says nothing that the delete before it did not say: skipped
+
+Anything else is refused, with its place. A truncate does not say which keys are gone; an after-image that lacks what
+the database did not log is no value. Before-images are used for their keys only, so it does not matter whether a
+connector sends them, as long as keys do not change and deletes carry theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.arrow.decode import debezium_files
+from tidemark.arrow.decode.content import BadFile, Content, NumberAsTime
+from tidemark.arrow.decode.debezium_files import OP, TOMBSTONE
+from tidemark.arrow.decode.typed import check_values, epoch_unit, place, refusal, typed
+from tidemark.arrow.rows.columns import Ints, one_batch
+from tidemark.arrow.rows.schema import ROW
+from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Format
+
+UNAVAILABLE = "__debezium_unavailable_value"
+"""What Debezium writes for a large value that the database did not log, as it did not change."""
+_REFUSED = {
+    "t": "op t truncates the table and does not say which keys it held; put deletes (op d) of them in its place, or "
+    "take the table up anew from full snapshots (envelope snapshot)",
+    None: "there is no op in the message",
+}
+
+_Columns = Mapping[str, pa.Array]
+
+
+def decode(
+    content: Content, collection: Collection, columns: Sequence[Column], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a file in order: the columns, `_deleted`, and `_row`, the message's position. Raises BadFile."""
+    facts = _Facts(content, collection, columns, schema)
+    _check_scales(content, collection)
+    first = 0
+    try:
+        for block in debezium_files.read_blocks(content, collection.landed.source.format, facts.fields):
+            told = facts.of(block, first)
+            first += block.num_rows
+            if told.num_rows:
+                yield told
+    except NumberAsTime as bad:
+        advice = "if it counts since the epoch, write source: units: {NAME: ms}"
+        raise BadFile(bad.path, f"{bad.reason}; {advice}") from None
+
+
+def _check_scales(content: Content, collection: Collection) -> None:
+    """Raise BadFile where the messages' own schema counts another digit of a decimal than is declared."""
+    if collection.landed.source.decimals != "precise" or collection.landed.source.format is not Format.JSONL:
+        return
+    scales = debezium_files.scales_of(content)
+    for column in collection.columns:
+        scale = scales.get(column.name)
+        if isinstance(column.type, DecimalType) and scale is not None and scale != column.type.scale:
+            said = f"is declared {column.type}, the messages' schema has scale {scale}"
+            raise BadFile(content.path, f"column {column.name} {said}; declare the scale of the source's column")
+
+
+class _Facts:
+    """Turns messages into facts, for one file."""
+
+    def __init__(self, content: Content, collection: Collection, columns: Sequence[Column], schema: pa.Schema) -> None:
+        self._content, self._collection, self._columns, self._schema = content, collection, columns, schema
+        stored = {column.name for column in collection.columns}
+        self._keys = [column for column in columns if column.name in {key.name for key in collection.key}]
+        self._values = [column for column in columns if column.name in stored and column not in self._keys]
+        self._others = [column for column in columns if column.name not in stored]
+
+    @property
+    def fields(self) -> list[Column]:
+        """What is read of a message."""
+
+        def raw(column: Column, prefix: str) -> Column:
+            of = ColumnType.INT if epoch_unit(self._collection, column) else column.type
+            in_base64 = isinstance(of, DecimalType) and self._collection.landed.source.decimals == "precise"
+            return Column(prefix + column.name, ColumnType.BYTES if in_base64 else of)
+
+        return [
+            Column(OP, ColumnType.STRING),
+            *(raw(column, "after.") for column in (*self._keys, *self._values)),
+            *(raw(column, "before.") for column in self._keys),
+            *(raw(column, "key.") for column in self._keys),
+            *(raw(column, "") for column in self._others),
+        ]
+
+    def of(self, block: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        """What the messages of a block say, the first of which is the file's `first`."""
+        rows = np.arange(first, first + block.num_rows)
+        op = self._typed(block, "", [Column(OP, ColumnType.STRING)], first)[OP]
+        self._check_ops(op, rows)
+        removed = pc.equal(op, "d").fill_null(False)
+        told = pc.is_in(op, value_set=pa.array(["c", "r", "u"]))
+        after = self._typed(block, "after.", (*self._keys, *self._values), first)
+        before = self._typed(block, "before.", self._keys, first)
+        own = self._typed(block, "key.", self._keys, first)
+        others = self._typed(block, "", self._others, first)
+        self._check_images(after, told, rows)
+        has_before = _complete(before)
+        self._check_deletes(pc.and_(removed, pc.invert(pc.or_(has_before, _complete(own)))), rows)
+
+        keys = {name: pc.if_else(removed, pc.if_else(has_before, before[name], own[name]), after[name]) for name in own}
+        values = {c.name: pc.if_else(removed, pa.scalar(None, after[c.name].type), after[c.name]) for c in self._values}
+        facts = self._batch({**keys, **values, **others}, removed, rows).filter(pc.or_(told, removed))
+        self._check_values(facts)
+        moved = pc.and_(pc.and_(pc.equal(op, "u").fill_null(False), has_before), _differ(before, after))
+        if not pc.any(moved).as_py():
+            return facts
+        nulls = {column.name: pa.nulls(len(op), after[column.name].type) for column in self._values}
+        always = pa.repeat(pa.scalar(True), len(op))
+        left = self._batch({**before, **nulls, **others}, always, rows).filter(moved)
+        return one_batch(pa.Table.from_batches([left, facts]))
+
+    def _typed(self, block: pa.RecordBatch, prefix: str, columns: Sequence[Column], first: int) -> dict[str, pa.Array]:
+        return {
+            column.name: typed(self._content, self._collection, column, block.column(prefix + column.name), first)
+            for column in columns
+        }
+
+    def _batch(self, columns: _Columns, deleted: pa.Array, rows: Ints) -> pa.RecordBatch:
+        arrays = [*(columns[column.name] for column in self._columns), deleted, pa.array(rows)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _check_ops(self, op: pa.Array, rows: Ints) -> None:
+        known = pc.is_in(op, value_set=pa.array(["c", "r", "u", "d", TOMBSTONE]))
+        if (at := pc.index(known, False).as_py()) >= 0:
+            found = op[at].as_py()
+            problem = _REFUSED.get(found, f"op {found!r} is not one of c (create), r (read), u (update), d (delete)")
+            raise self._refusal(problem, rows[at])
+
+    def _check_images(self, after: _Columns, told: pa.Array, rows: Ints) -> None:
+        """Raise BadFile for a message that must have an after-image and has none, or half a one."""
+        at_rows = rows[told.to_numpy(zero_copy_only=False)]
+        nothing = reduce(pc.and_, (after[key.name].filter(told).is_null() for key in self._keys))
+        if (at := pc.index(nothing, True).as_py()) >= 0:
+            raise self._refusal(f"an insert or update has an after-image with the key ({self._names})", at_rows[at])
+        for column in self._values:
+            if column.type not in (ColumnType.STRING, ColumnType.BYTES):
+                continue
+            unavailable = pa.scalar(UNAVAILABLE.encode(), pa.binary()).cast(after[column.name].type)
+            if (at := pc.index(after[column.name].filter(told), unavailable).as_py()) >= 0:
+                problem = f"holds {UNAVAILABLE}: the after-image is not whole; set REPLICA IDENTITY FULL at the source"
+                row = int(at_rows[at])
+                raise refusal(self._content, self._collection.landed.source.format, column.name, problem, row)
+
+    def _check_deletes(self, lost: pa.Array, rows: Ints) -> None:
+        if (at := pc.index(lost, True).as_py()) >= 0:
+            problem = f"op d has the key ({self._names}) neither in a before-image nor in a message key"
+            raise self._refusal(problem, rows[at])
+
+    def _check_values(self, facts: pa.RecordBatch) -> None:
+        for column in self._columns:
+            check_values(self._content, self._collection, column, facts.column(column.name), facts.column(ROW))
+
+    @property
+    def _names(self) -> str:
+        return ", ".join(key.name for key in self._keys)
+
+    def _refusal(self, problem: str, row: int) -> BadFile:
+        return BadFile(
+            self._content.path, f"{place(self._content, self._collection.landed.source.format, int(row))}: {problem}"
+        )
+
+
+def _complete(columns: _Columns) -> pa.Array:
+    """Where no column is null."""
+    return reduce(pc.and_, (array.is_valid() for array in columns.values()))
+
+
+def _differ(one: _Columns, other: _Columns) -> pa.Array:
+    """Where the columns of `one` differ from those of the same names in `other`; False where either is null."""
+    return reduce(pc.or_, (pc.not_equal(array, other[name]).fill_null(False) for name, array in one.items()))

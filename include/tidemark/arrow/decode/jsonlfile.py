@@ -1,0 +1,322 @@
+"""Delta files in JSON lines: UTF-8, one JSON object a line. Blank lines are skipped.
+
+Arrow parses blocks of lines. It is laxer than this format (it takes `null` for a row, and dies of one at the start; it
+looks at no byte of a field it ignores, and takes `Inf` for a number), so a block it might misread, and one it refuses,
+is parsed by Python, line by line: slow, exact, and with a line number.
+A column's name may be a path, `source.ts_ms`: the field of an object within the row.
+Numbers of decimal columns are taken as they are written, and so are those within json: no double is on the way. Rows
+with json columns are parsed by Python: Arrow makes no text of a value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from tidemark.arrow.decode.content import MAX_ROW_BYTES, BadFile, Content, NumberAsTime, memory_is_no_verdict
+from tidemark.arrow.decode.jsontexts import or_null
+from tidemark.arrow.decode.strict import shorter, shown
+from tidemark.arrow.rows.columns import leaves, nested
+from tidemark.arrow.rows.schema import TIMES, arrow_type
+from tidemark.errors import listed
+from tidemark.model import canonical_json, decimals
+from tidemark.model.canonical_json import Literal, NotJson, Pairs
+from tidemark.model.collection import Column, ColumnType, DecimalType, ValueType
+
+BLOCK_BYTES = 8 * 2**20
+MAX_LINE_BYTES = MAX_ROW_BYTES
+MAX_CELLS = 4_000_000
+"""Values decoded at once: an absent field takes no byte of a line, and eight in memory."""
+_BOM = b"\xef\xbb\xbf"
+# A line that does not start with `{`; a null or a second object after an object. Three searches, as each alone runs
+# along its first literal byte, and one with `|` would not.
+_DOUBTFUL = tuple(re.compile(p) for p in (rb"\A\s*[^{\s]", rb"\n[ \t\r]*[^{\s]", rb"\}[ \t\r]*[n{]"))
+_NULL_LINE = re.compile(rb"^null[ \t\r]*$", re.MULTILINE)
+_TEXTS = (ColumnType.STRING, ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.BYTES)
+
+
+def read_blocks(
+    content: Content,
+    columns: Sequence[Column],
+    *,
+    optional: bool = False,
+    null_line: bytes | None = None,
+    json_in_texts: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """The columns block by block: bools, numbers and json (canonical) as they shall be, all else as texts; an absent
+    field is null. With `json_in_texts` a text in a json column is not a text, but JSON.
+
+    Raises BadFile for what is not JSON lines, for a value of another type, and, unless columns are `optional`, for one
+    in no line of the file. A line that is `null` is read as if it was `null_line`, where one is given.
+    """
+    schema = pa.schema([(column.name, raw_type(column.type)) for column in columns])
+    of_json = any(column.type is ColumnType.JSON for column in columns)
+    unseen = set() if optional else {column.name for column in columns}
+    line, rows = 1, 0
+    for block in _blocks(content, most_lines=max(1, MAX_CELLS // max(1, len(columns)))):
+        with memory_is_no_verdict(content.path):
+            if null_line is not None and (block.startswith(b"null") or b"\nnull" in block):
+                block = _NULL_LINE.sub(null_line, block)
+            batch = None if of_json else _fast(block, schema)
+            if batch is None:
+                batch = _exact(content, block, line, columns, schema, json_in_texts)
+        unseen -= {name for name in unseen if batch.column(name).null_count < batch.num_rows}
+        line += block.count(b"\n")
+        rows += batch.num_rows
+        yield batch
+    if rows and (missing := sorted(unseen - _present(content, unseen))):
+        has = listed(next(_name_lists(content), []))
+        raise BadFile(content.path, f"column {missing[0]} is missing from every line; the first line has {has}")
+
+
+def raw_type(declared: ValueType) -> pa.DataType:
+    """What a field is before dates, timestamps and bytes are parsed."""
+    return pa.string() if declared in _TEXTS else arrow_type(declared)
+
+
+def line_of(content: Content, row: int) -> int:
+    """The line on which a row (from 0) stands."""
+    return next((line for at, (line, _) in enumerate(_lines(content)) if at == row), 0)
+
+
+def parsed_lines(content: Content) -> Iterator[tuple[int, Any]]:
+    """Each row as Python has it, with its line. Slow: for few rows. Raises BadFile for what is not JSON."""
+    for line, text in _lines(content):
+        yield line, _loaded(content, line, text)
+
+
+def _name_lists(content: Content) -> Iterator[list[str]]:
+    """The field names of each row."""
+    for line, text in _lines(content):
+        pairs = _loaded(content, line, text, object_pairs_hook=_Pairs)
+        yield [name for name, _ in pairs] if isinstance(pairs, _Pairs) else []
+
+
+def _loaded(content: Content, line: int, text: bytes, **options: Any) -> Any:
+    """A line as Python reads it; BadFile if it cannot."""
+    try:
+        with memory_is_no_verdict(content.path):
+            return json.loads(text.decode(), **options)
+    except UnicodeDecodeError:
+        raise BadFile(content.path, f"line {line}: not UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise BadFile(content.path, f"line {line}: not JSON: {error}; truncated?") from None
+
+
+def _blocks(content: Content, most_lines: int = MAX_CELLS) -> Iterator[bytes]:
+    """The file cut behind line ends."""
+    carry, line = b"", 1
+    with memory_is_no_verdict(content.path), content.open() as source:
+        if (start := source.read(len(_BOM))) != _BOM:
+            carry = start
+        while chunk := source.read(BLOCK_BYTES):
+            # Only a line that began in an earlier chunk can be longer than this one.
+            if len(carry) + (chunk.find(b"\n") if b"\n" in chunk else len(chunk)) > MAX_LINE_BYTES:
+                raise BadFile(content.path, f"line {line}: longer than {MAX_LINE_BYTES:,} bytes; is it JSON lines?")
+            carry += chunk
+            if cut := carry.rfind(b"\n") + 1:
+                yield from _pieces(carry[:cut], most_lines)
+                line += carry.count(b"\n", 0, cut)
+                carry = carry[cut:]
+    if carry:
+        yield carry
+
+
+def _pieces(block: bytes, most_lines: int) -> Iterator[bytes]:
+    """A block, cut further if it has more lines than may be decoded at once."""
+    if block.count(b"\n") <= most_lines:
+        yield block
+        return
+    lines = block.splitlines(keepends=True) if b"\r" not in block else re.findall(rb"[^\n]*\n", block)
+    for start in range(0, len(lines), most_lines):
+        yield b"".join(lines[start : start + most_lines])
+
+
+def _lines(content: Content) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, with their numbers."""
+    line = 1
+    for block in _blocks(content):
+        yield from _numbered(block, line)
+        line += block.count(b"\n")
+
+
+def _numbered(block: bytes, first: int) -> Iterator[tuple[int, bytes]]:
+    for line, text in enumerate(block.split(b"\n"), first):
+        if text.strip():
+            yield line, text
+
+
+def _fast(block: bytes, schema: pa.Schema) -> pa.RecordBatch | None:
+    """The rows of a block as Arrow reads them; None if that may be wrong."""
+    if any(doubtful.search(block) for doubtful in _DOUBTFUL) or not _is_text(block):
+        return None
+    if b"Inf" in block and block.count(b"Inf") > block.count(b"Infinity"):
+        return None
+    try:
+        table = pa.json.read_json(
+            pa.BufferReader(block),
+            pa.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+            pa.json.ParseOptions(explicit_schema=nested(schema), unexpected_field_behavior="ignore"),
+        )
+    except pa.ArrowInvalid:
+        return None
+    lines = block.count(b"\n") + (not block.endswith(b"\n"))
+    if table.num_rows != lines and table.num_rows != sum(1 for _ in _numbered(block, 1)):
+        return None
+    read = leaves(table, schema.names)
+    try:
+        for column in read.columns:
+            if pa.types.is_decimal(column.type):
+                column.validate(full=True)  # Arrow takes 1234.5 for a decimal(5, 2), of six digits then
+    except pa.ArrowInvalid:
+        return None
+    if any(pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py() for column in read.columns):
+        return None  # Infinity, or an integer of hundreds of digits.
+    return read
+
+
+def _exact(
+    content: Content, block: bytes, first: int, columns: Sequence[Column], schema: pa.Schema, json_in_texts: bool
+) -> pa.RecordBatch:
+    """The rows of a block, line by line. Raises BadFile at the first line that is wrong."""
+    values: list[list[Any]] = [[] for _ in columns]
+    for line, text in _numbered(block, first):
+        if not _is_text(text):
+            raise BadFile(content.path, f"line {line}: {_not_text(text, columns)}")
+        pairs = _loaded(content, line, text, object_pairs_hook=_Pairs, parse_float=Literal)
+        if not isinstance(pairs, _Pairs):
+            raise BadFile(content.path, f"line {line}: not a JSON object: {shown(pairs)}")
+        for held, column in zip(values, columns, strict=True):
+            value, twice = pairs.at(column.name)
+            problem = twice or _problem(value, column.type)
+            if not problem:
+                try:
+                    held.append(_cell(value, column.type, json_in_texts))
+                    continue
+                except ValueError as error:
+                    problem = _complaint(value, column.type, error)
+            counts = not twice and column.type in TIMES and type(value) is int
+            refused = NumberAsTime if counts else BadFile
+            raise refused(content.path, f"line {line}: column {column.name} {problem}")
+    arrays = [pa.array(held, field.type) for held, field in zip(values, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _is_text(block: bytes) -> bool:
+    """Whether the bytes are UTF-8."""
+    try:
+        return block.isascii() or bool(block.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def _not_text(text: bytes, columns: Sequence[Column]) -> str:
+    """What is wrong with a line that is not UTF-8: the column that holds such bytes, if one does."""
+    try:
+        pairs = json.loads(text.decode("utf-8", "surrogateescape"), object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        return "not UTF-8"
+    for column in columns if isinstance(pairs, _Pairs) else ():
+        value, _ = pairs.at(column.name)
+        if isinstance(value, str) and any("\udc80" <= letter <= "\udcff" for letter in value):
+            return f"column {column.name} is declared {column.type} and holds bytes that are not UTF-8"
+    return "not UTF-8"
+
+
+def _cell(value: Any, declared: ValueType, json_in_texts: bool) -> Any:
+    """A JSON value that may be of the declared type as Arrow takes it. Raises NotJson and NoDecimal."""
+    if value is None:
+        return None
+    if declared is ColumnType.FLOAT:
+        return float(value)
+    if isinstance(declared, DecimalType):
+        number = value.text if isinstance(value, Literal) else value
+        return decimals.from_units(decimals.units(number, declared), declared.scale)
+    if declared is not ColumnType.JSON:
+        return value
+    if json_in_texts and isinstance(value, str):
+        return or_null(canonical_json.canonical(value))
+    return or_null(canonical_json.written(value))
+
+
+def _complaint(value: Any, declared: ValueType, error: Exception) -> str:
+    if isinstance(error, NotJson):
+        return f"is declared json and holds {error}"
+    return f"is declared {declared} and holds {_as_written(value)}, {error}"
+
+
+def _as_written(value: Any) -> str:
+    return shorter(value.text) if isinstance(value, Literal) else shown(value)
+
+
+def _problem(value: Any, declared: ValueType) -> str | None:
+    """Why a JSON value cannot be of a declared type, or None."""
+    if value is None or declared is ColumnType.JSON:
+        return None
+    complaint = f"is declared {declared} and holds {shown(value)}"
+    if isinstance(declared, DecimalType):
+        return None if isinstance(value, int | Literal | str) and not isinstance(value, bool) else complaint
+    if declared is ColumnType.BOOL:
+        return None if isinstance(value, bool) else complaint
+    if declared in _TEXTS:
+        if not isinstance(value, str):
+            return complaint
+        return "holds half a surrogate pair, which is not Unicode text" if _broken(value) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return complaint
+    if declared is ColumnType.FLOAT:
+        return (
+            None
+            if abs(value) <= sys.float_info.max or not isinstance(value, int | Literal)
+            else f"is declared float and holds {_as_written(value)}, which is beyond a double"
+        )
+    if isinstance(value, float):
+        return complaint
+    return None if -(2**63) <= value < 2**63 else f"{complaint}: integer overflow, beyond 64 bits"
+
+
+def _broken(text: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _present(content: Content, names: set[str]) -> set[str]:
+    """Those of the names that are a field of at least one row."""
+    present: set[str] = set()
+    quoted = {name: f'"{name}"'.encode() for name in names}
+    for line, text in _lines(content):
+        waiting = [name for name in names - present if quoted[name] in text]
+        if waiting:
+            present |= {name for name, _ in _loaded(content, line, text, object_pairs_hook=_Pairs)} & names
+        if present == names:
+            break
+    return present
+
+
+class _Pairs(Pairs):
+    """The object that a row is, and those within it."""
+
+    @cached_property
+    def last(self) -> dict[str, Any]:
+        """The last value of each name."""
+        return dict(self)
+
+    def at(self, path: str) -> tuple[Any, str | None]:
+        """What stands at a path (None if nothing does), and what is wrong on the way there."""
+        value: Any = self
+        for step in path.split("."):
+            if value is None:
+                break
+            if not isinstance(value, _Pairs):
+                return None, f"is looked for in an object, found {shown(value)}"
+            if len(value.last) < len(value) and sum(name == step for name, _ in value) > 1:
+                return None, "is written twice"
+            value = value.last.get(step)
+        return value, None

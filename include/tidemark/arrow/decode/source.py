@@ -1,0 +1,95 @@
+"""From a delta file to tables of declared columns: exact, or refused with one line that says where and why.
+
+    for table in decode(fetch(file), collection): ...
+
+Each table holds the key and value columns, the other columns the envelope needs (times, order_by, diff, those of
+delete_when) under their own names, and `_row`, the position in the file from 0. Other columns are ignored. A change
+message of Debezium gives a row for each key it tells of, with `_deleted` (debezium.py).
+Nothing is ever rounded, wrapped or guessed (strict.py says what fits what).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.decode import csvfile, debezium, jsonlfile
+from tidemark.arrow.decode.content import BadFile, Content, fetch
+from tidemark.arrow.decode.parquetfile import opened
+from tidemark.arrow.decode.typed import check_values, typed
+from tidemark.arrow.rows.schema import DELETED, ROW, source_schema
+from tidemark.errors import listed
+from tidemark.model import predicate
+from tidemark.model.collection import Collection, Column, Envelope, Format
+
+__all__ = ["BadFile", "Content", "decode", "fetch", "source_columns"]
+
+
+def source_columns(collection: Collection) -> tuple[Column, ...]:
+    """Every column read from a source file, each once: key, value, then what the envelope needs besides."""
+    landed, source = collection.landed, collection.landed.source
+    names = [landed.time, landed.event_time, source.order_by]
+    if source.envelope is Envelope.UPDATES:
+        names.append(source.diff)
+    if source.delete_when:
+        names += predicate.columns(predicate.parse(source.delete_when))
+    wanted = [*(column.name for column in collection.columns), *(name for name in names if name)]
+    ids = {column.name: column.id for column in collection.columns}
+    return tuple(Column(name, collection.type_of(name), ids.get(name, 0)) for name in dict.fromkeys(wanted))
+
+
+def decoded_schema(collection: Collection) -> pa.Schema:
+    """The columns of decoded rows."""
+    schema = source_schema(source_columns(collection))
+    if collection.landed.source.envelope is Envelope.DEBEZIUM:
+        return schema.insert(schema.get_field_index(ROW), pa.field(DELETED, pa.bool_()))
+    return schema
+
+
+def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]:
+    """The rows of a file in order, a bounded number of bytes at a time.
+
+    Raises BadFile at the first thing that is wrong, also after some rows were given: take them only when all have come.
+    Raises Unavailable where memory or storage fail.
+    """
+    columns = source_columns(collection)
+    if collection.landed.source.envelope is Envelope.DEBEZIUM:
+        yield from debezium.decode(content, collection, columns, decoded_schema(collection))
+        return
+    schema = decoded_schema(collection)
+    first = 0
+    for block in _blocks(content, collection, columns):
+        arrays = [typed(content, collection, column, block.column(column.name), first) for column in columns]
+        rows = pa.array(np.arange(first, first + block.num_rows))
+        for column, array in zip(columns, arrays, strict=True):
+            check_values(content, collection, column, array, rows)
+        arrays.append(rows)
+        first += block.num_rows
+        if block.num_rows:
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _blocks(content: Content, collection: Collection, columns: tuple[Column, ...]) -> Iterator[pa.RecordBatch]:
+    match collection.landed.source.format:
+        case Format.PARQUET:
+            return _parquet_blocks(content, collection, columns)
+        case Format.CSV:
+            return csvfile.read_blocks(content, [column.name for column in columns])
+        case Format.JSONL:
+            return jsonlfile.read_blocks(content, columns)
+
+
+def _parquet_blocks(content: Content, collection: Collection, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+    with opened(content) as file:
+        has = file.schema.names
+        for column in columns:
+            if has.count(column.name) != 1:
+                what = "in the file twice" if column.name in has else "missing"
+                raise BadFile(content.path, f"column {column.name} is {what}; the file has {listed(has)}")
+        for column in columns:
+            # A type that cannot be the declared one is refused before any value of it is expanded.
+            held = file.schema.field(column.name).type
+            typed(content, collection, column, pa.array([], held), 0)
+        yield from file.blocks([column.name for column in columns])

@@ -1,0 +1,297 @@
+"""Strict conversion of a source column to its declared type: what does not fit exactly is a Misfit, never rounded.
+
+    declared   Parquet                              JSON                      CSV (empty is null, but for string)
+    bool       bool                                 true, false               true, false in any case; 1, 0
+    int        any integer within 64 bits, signed   12; not 12.0, not 1e3     12, -12; not +12
+    float      any float; integers up to 2^53       any; NaN, Infinity        any number; nan, inf
+    string     any string                           a text                    as it stands; empty is empty
+    date       date                                 "2013-01-02"              2013-01-02
+    timestamp  any, if no nanoseconds are lost      ISO 8601 text             ISO 8601
+    decimal    decimals, integers, texts of both;   12, -12.50, 1e2, "12.50"  12, -12.50, 1e2, .5, +1
+               a float that is exactly one
+    bytes      any binary                           base64 text               base64
+    json       texts that are JSON; struct, list,   any value                 JSON
+               map (jsontexts.py)
+
+A decimal with more digits than declared is refused, behind the point and before it; zeros at its end are no digits.
+JSON leaves as its canonical text (model/canonical_json.py), and its null as null. Text of a float is rounded to the
+nearest double, as everywhere; a number beyond the doubles is refused. A timestamp without a zone or offset is UTC;
+INT96 timestamps are read as microseconds. Floats leave as one NaN and without -0.0.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.arrow.decode import jsontexts
+from tidemark.arrow.rows.fields import as_decimals
+from tidemark.arrow.rows.schema import ARROW_TYPES, arrow_type
+from tidemark.model import decimals, encoded_bytes
+from tidemark.model.canonical_json import NotJson
+from tidemark.model.collection import ColumnType, DecimalType, ValueType
+
+_Conversion = Callable[[pa.Array], pa.Array]
+_UTC = ARROW_TYPES[ColumnType.TIMESTAMP]
+_INTEGER = re.compile(r"-?[0-9]{1,4000}")
+_PLUS = re.compile(r"\+[0-9.]")
+_ZONED = r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$"
+
+
+class Misfit(Exception):
+    """A column, or its value in row `index`, is not of the declared type."""
+
+    def __init__(self, reason: str, index: int | None = None) -> None:
+        super().__init__(reason, index)
+        self.reason, self.index = reason, index
+
+
+def fitted(array: pa.Array, declared: ValueType) -> pa.Array:
+    """A typed column of a file as the declared type. Raises Misfit."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), arrow_type(declared))
+    if not _may_hold(array.type, declared):
+        raise Misfit(f"is declared {declared}, the file has {jsontexts.shortened(array.type)}")
+    if declared is ColumnType.JSON:
+        return _divided(_json, array, declared)
+    if isinstance(declared, DecimalType):
+        return _divided(lambda some: _decimals(some, declared), array, declared)
+
+    def convert(some: pa.Array) -> pa.Array:
+        cast = some if some.type == ARROW_TYPES[declared] else some.cast(ARROW_TYPES[declared])
+        if declared is ColumnType.STRING:
+            cast.validate(full=True)
+        return cast
+
+    return canonical(_divided(convert, array, declared))
+
+
+def since_epoch(array: pa.Array, declared: ValueType, unit: str) -> pa.Array:
+    """A column of integers that count since the epoch as the timestamp or date declared. Raises Misfit."""
+    if declared is ColumnType.DATE:
+        days = pa.int32()
+        return _divided(lambda some: some.cast(days).cast(ARROW_TYPES[declared]), array, declared)
+    return fitted(fitted(array, ColumnType.INT).cast(pa.timestamp(unit, "UTC")), declared)
+
+
+def from_unscaled(array: pa.Array, declared: DecimalType) -> pa.Array:
+    """Numbers as big-endian two's complement, binary or in base64, that count the last digit of the type declared, as
+    decimals. What is a decimal already stays one. Raises Misfit."""
+    if _may_hold(array.type, declared) and not _is_text(array.type):
+        return fitted(array, declared)
+    held = parsed(array, ColumnType.BYTES, empty_is_null=False) if _is_text(array.type) else array
+    return _divided(lambda some: _counted(some, declared), fitted(held, ColumnType.BYTES), declared)
+
+
+def parsed(array: pa.Array, declared: ValueType, *, empty_is_null: bool) -> pa.Array:
+    """A column of texts as the declared type. Raises Misfit."""
+    if declared is ColumnType.STRING:
+        return fitted(array, declared)
+    if empty_is_null:
+        empty = pc.equal(pc.binary_length(array), 0)
+        if pc.any(empty).as_py():
+            array = pc.if_else(empty, pa.scalar(None, pa.string()), array)
+    if isinstance(declared, DecimalType):
+        return _divided(lambda some: _decimals(some, declared), array, declared)
+    return canonical(_divided(_PARSERS[declared], array, declared))
+
+
+def canonical(array: pa.Array) -> pa.Array:
+    """Floats with one NaN and without -0.0; anything else as it is."""
+    if not pa.types.is_floating(array.type):
+        return array
+    array = pc.add(array, 0.0)
+    nans = pc.is_nan(array)
+    return pc.if_else(nans, float("nan"), array) if pc.any(nans).as_py() else array
+
+
+def _may_hold(of: pa.DataType, declared: ValueType) -> bool:
+    types = pa.types
+    match declared:
+        case ColumnType.BOOL:
+            return bool(types.is_boolean(of))
+        case ColumnType.INT:
+            return bool(types.is_integer(of))
+        case ColumnType.FLOAT:
+            return bool(types.is_floating(of) or types.is_integer(of))
+        case ColumnType.STRING:
+            return _is_text(of)
+        case ColumnType.DATE:
+            return bool(types.is_date(of))
+        case ColumnType.TIMESTAMP:
+            return bool(types.is_timestamp(of))
+        case ColumnType.BYTES:
+            return bool(
+                types.is_binary(of)
+                or types.is_large_binary(of)
+                or types.is_fixed_size_binary(of)
+                or types.is_binary_view(of)
+            )
+        case ColumnType.JSON:
+            return _is_text(of) or jsontexts.is_nested(of)
+        case DecimalType():
+            return bool(types.is_decimal(of) or types.is_integer(of) or types.is_floating(of)) or _is_text(of)
+
+
+def _is_text(of: pa.DataType) -> bool:
+    return bool(pa.types.is_string(of) or pa.types.is_large_string(of) or pa.types.is_string_view(of))
+
+
+def _divided(convert: _Conversion, array: pa.Array, declared: ValueType, first: int = 0) -> pa.Array:
+    """Convert an array; what fails whole is halved until the first value that fails alone is found, or none is."""
+    try:
+        return convert(array)
+    except (pa.ArrowInvalid, ValueError) as error:
+        if len(array) == 1:
+            raise Misfit(_complaint(array, declared, error), first) from None
+    half = len(array) // 2
+    left = _divided(convert, array.slice(0, half), declared, first)
+    return pa.concat_arrays([left, _divided(convert, array.slice(half), declared, first + half)])
+
+
+def _complaint(one: pa.Array, declared: ValueType, error: Exception) -> str:
+    """Why a single value does not fit."""
+    if declared is ColumnType.JSON and not isinstance(error, UnicodeDecodeError):
+        return f"is declared json and holds {error if isinstance(error, NotJson) else shorter(str(error))}"
+    if pa.types.is_floating(one.type) and isinstance(declared, DecimalType):
+        return _of_float(one[0].as_py(), declared)
+    if pa.types.is_timestamp(one.type):
+        value = one.cast(pa.timestamp(one.type.unit)).cast(pa.int64())[0].as_py()
+        what = "nanoseconds that would be lost" if one.type.unit == "ns" else "a time out of range"
+        return f"is declared timestamp and holds {what}: {value} {one.type.unit} since the epoch"
+    if pa.types.is_date64(one.type):
+        value = one.cast(pa.int64())[0].as_py()
+        return f"is declared {declared} and holds a day out of range: {value} ms since the epoch"
+    try:
+        value = one[0].as_py()
+    except UnicodeDecodeError:
+        return f"is declared {declared} and holds bytes that are not UTF-8"
+    if isinstance(declared, DecimalType):
+        told = shorter(decimals.text(value)) if isinstance(value, Decimal) else shown(value)
+        return f"is declared {declared} and holds {told}, {error}"
+    if declared is ColumnType.BYTES and isinstance(error, encoded_bytes.NotBase64):
+        return f"is declared bytes and holds {shown(value)}, which is {error}"
+    if declared is ColumnType.INT and _beyond_64_bits(value):
+        return f"is declared int and holds {shorter(str(value))}: integer overflow, beyond 64 bits"
+    if declared in (ColumnType.INT, ColumnType.FLOAT) and isinstance(value, str) and _PLUS.match(value):
+        return f"is declared {declared} and holds {shown(value)}; write it without the plus sign"
+    if declared is ColumnType.FLOAT and isinstance(value, int):
+        return f"is declared float and holds the integer {value}, which no float equals"
+    return f"is declared {declared} and holds {shown(value)}"
+
+
+def _of_float(value: float, declared: DecimalType) -> str:
+    """Why a float is not taken for a decimal."""
+    if not math.isfinite(value):
+        return f"is declared {declared} and holds {value}, which is no decimal number"
+    exact = Decimal(value)
+    try:
+        decimals.units(exact, declared)
+    except decimals.NoDecimal as error:
+        if exact == Decimal(repr(value)):
+            return f"is declared {declared} and holds {value}, {error}"
+    return (
+        f"is declared {declared} and holds the float {value}, which is {shorter(decimals.text(exact))} exactly: "
+        "write decimals or texts at the source"
+    )
+
+
+def _beyond_64_bits(value: object) -> bool:
+    if isinstance(value, str):
+        return bool(_INTEGER.fullmatch(value)) and not -(2**63) <= int(value) < 2**63
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
+
+
+def shown(value: object) -> str:
+    """A value for a message: its start, if it is long."""
+    return shorter(repr(value[:100] if isinstance(value, str | bytes | list) else value))
+
+
+def shorter(text: str) -> str:
+    """The start of a text that is long."""
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _ints(array: pa.Array) -> pa.Array:
+    ints = array.cast(pa.int64())
+    # Arrow reads 0x1F as 31.
+    if pc.any(pc.match_substring(array, "x")).as_py() or pc.any(pc.match_substring(array, "X")).as_py():
+        raise pa.ArrowInvalid("hexadecimal")
+    return ints
+
+
+def _floats(array: pa.Array) -> pa.Array:
+    floats = array.cast(pa.float64())
+    infinite = array.filter(pc.is_inf(floats))
+    # Arrow reads 1e400 as infinite.
+    if len(infinite) and not pc.all(pc.match_substring(infinite, "inf", ignore_case=True)).as_py():
+        raise pa.ArrowInvalid("beyond a double")
+    return floats
+
+
+def _decimals(array: pa.Array, declared: DecimalType) -> pa.Array:
+    """Numbers, or their texts, as decimals. Arrow is quick, and refuses some that would fit. Raises NoDecimal."""
+    if pa.types.is_floating(array.type):
+        return _exact(array.cast(pa.float64()), declared)
+    try:
+        return as_decimals(array, arrow_type(declared))
+    except pa.ArrowInvalid:
+        return _exact(array, declared)
+
+
+def _exact(array: pa.Array, declared: DecimalType) -> pa.Array:
+    """As _decimals, value by value. Raises NoDecimal."""
+    held = [Decimal(x) if isinstance(x, float) else x for x in array.to_pylist()]
+    exact = [None if x is None else decimals.from_units(decimals.units(x, declared), declared.scale) for x in held]
+    return pa.array(exact, arrow_type(declared))
+
+
+def _counted(array: pa.Array, declared: DecimalType) -> pa.Array:
+    counts = [None if x is None else int.from_bytes(x, "big", signed=True) for x in array.to_pylist()]
+    for count in counts:
+        if count is not None and abs(count) >= 10**declared.precision:
+            told = f"{count:,}" if abs(count) < 10**60 else "more"
+            raise decimals.NoDecimal(f"{told} units of its last digit; {declared} has {declared.precision} digits")
+    exact = [None if x is None else decimals.from_units(x, declared.scale) for x in counts]
+    return pa.array(exact, arrow_type(declared))
+
+
+def _bytes(array: pa.Array) -> pa.Array:
+    return pa.array([None if x is None else encoded_bytes.decoded(x) for x in array.to_pylist()], pa.binary())
+
+
+def _json(array: pa.Array) -> pa.Array:
+    return jsontexts.of_nested(array) if jsontexts.is_nested(array.type) else jsontexts.of_texts(array)
+
+
+def _timestamps(array: pa.Array) -> pa.Array:
+    for unit in ("us", "ns"):
+        for zone in ("UTC", None):
+            try:
+                return array.cast(pa.timestamp(unit, zone)).cast(_UTC)
+            except pa.ArrowInvalid:
+                continue
+    zoned = pc.match_substring_regex(array, _ZONED)
+    if len(array) == 1 or not pc.any(zoned).as_py() or pc.all(zoned).as_py():
+        raise pa.ArrowInvalid("not all of them times")
+    nothing = pa.scalar(None, pa.string())
+    with_zone, without = pc.if_else(zoned, array, nothing), pc.if_else(zoned, nothing, array)
+    return pc.coalesce(_timestamps(with_zone), _timestamps(without))
+
+
+_PARSERS: dict[ColumnType, _Conversion] = {
+    ColumnType.BOOL: lambda array: array.cast(pa.bool_()),
+    ColumnType.INT: _ints,
+    ColumnType.FLOAT: _floats,
+    ColumnType.DATE: lambda array: array.cast(pa.date32()),
+    ColumnType.TIMESTAMP: _timestamps,
+    ColumnType.BYTES: _bytes,
+    ColumnType.JSON: _json,
+}

@@ -1,0 +1,100 @@
+"""A column of a source file as it must be: of its declared type, no nulls where none may be; refused with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.arrow.decode import csvfile, jsonlfile
+from tidemark.arrow.decode.content import BadFile, Content, NumberAsTime
+from tidemark.arrow.decode.strict import Misfit, fitted, from_unscaled, parsed, shown, since_epoch
+from tidemark.arrow.rows.schema import TIMES
+from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, Format
+from tidemark.model.epoch import unit_of
+
+MOST_KEY_BYTES = 2**16
+"""Bytes of a text, or of bytes, in a key. The first key of every row group is kept in the table of parts, and travels
+with tasks."""
+
+_LONG = (ColumnType.STRING, ColumnType.BYTES, ColumnType.JSON)
+
+
+def typed(content: Content, collection: Collection, column: Column, array: pa.Array, first: int) -> pa.Array:
+    """A column of a block, whose first row is `first`, as its declared type. Raises BadFile."""
+    file_format = collection.landed.source.format
+    unit = epoch_unit(collection, column)
+    try:
+        if column.type is ColumnType.JSON and file_format is Format.JSONL:
+            return array
+        if isinstance(column.type, DecimalType) and collection.landed.source.decimals == "precise":
+            return from_unscaled(array, column.type)
+        if unit is not None and pa.types.is_integer(array.type):
+            return since_epoch(array, column.type, unit)
+        if file_format is Format.CSV or (pa.types.is_string(array.type) and file_format is Format.JSONL):
+            return parsed(array, column.type, empty_is_null=file_format is Format.CSV)
+        return fitted(array, column.type)
+    except Misfit as misfit:
+        at = None if misfit.index is None else first + misfit.index
+        refused = refusal(content, file_format, column.name, misfit.reason, at)
+        if column.type in TIMES and pa.types.is_integer(array.type) and unit is None:
+            raise NumberAsTime(refused.path, refused.reason) from None
+        raise refused from None
+
+
+def check_values(content: Content, collection: Collection, column: Column, array: pa.Array, rows: pa.Array) -> None:
+    """Raise BadFile for a null where none may be, a key that is too long, and a time before the epoch; `rows` are the
+    values' places."""
+    file_format = collection.landed.source.format
+    if column.type in _LONG and column.name in (key.name for key in collection.key):
+        lengths = pc.binary_length(array)
+        if (at := pc.index(pc.greater(lengths, MOST_KEY_BYTES), True).as_py()) >= 0:
+            what = "text" if column.type is ColumnType.STRING else column.type
+            most = f"a key's {what} has at most {MOST_KEY_BYTES:,}"
+            problem = f"holds {lengths[at].as_py():,} bytes; {most}: let it be a value"
+            raise refusal(content, file_format, column.name, problem, rows[at].as_py())
+    for role in _never_null(collection, column.name):
+        if array.null_count:
+            at = rows[pc.index(array.is_null(), True).as_py()].as_py()
+            raise refusal(content, file_format, column.name, f"is null; {role} never is", at)
+    if column.name in (collection.landed.time, collection.landed.event_time):
+        micros = array.cast(pa.int64())
+        negative = pc.index(pc.less(micros, 0), True).as_py()
+        if negative >= 0:
+            problem = f"holds a time before 1970: {shown(micros[negative].as_py())} µs"
+            raise refusal(content, file_format, column.name, problem, rows[negative].as_py())
+
+
+def epoch_unit(collection: Collection, column: Column) -> str | None:
+    """What the column's integers count since the epoch, in messages that have times as numbers."""
+    if collection.landed.source.envelope is not Envelope.DEBEZIUM or column.type not in TIMES:
+        return None
+    return unit_of(column.name, collection.landed.source.units)
+
+
+def refusal(content: Content, file_format: Format, column: str, problem: str, row: int | None = None) -> BadFile:
+    """The error for a column, or for its value in a row."""
+    where = "" if row is None else f"{place(content, file_format, row)}: "
+    return BadFile(content.path, f"{where}column {column} {problem}")
+
+
+def place(content: Content, file_format: Format, row: int) -> str:
+    """Where a row (from 0) stands, for people."""
+    match file_format:
+        case Format.PARQUET:
+            return f"row {row}"
+        case Format.CSV:
+            return f"line {csvfile.line_of(content, row)}"
+        case Format.JSONL:
+            return f"line {jsonlfile.line_of(content, row)}"
+
+
+def _never_null(collection: Collection, name: str) -> Iterator[str]:
+    """The reasons why a column may hold no nulls."""
+    if any(name == column.name for column in collection.key):
+        yield "a key"
+    if name in (collection.landed.time, collection.landed.event_time):
+        yield "a time"
+    if collection.landed.source.envelope is Envelope.UPDATES and name == collection.landed.source.diff:
+        yield "a diff"

@@ -1,0 +1,200 @@
+"""The ingest kernel: delta files in, unsealed parts, late objects and ledger entries out.
+
+A file is taken whole or not at all: it is decoded to its end before the first of its rows goes into a part. What is not
+too large is kept meanwhile, a larger one is decoded a second time; so memory is bounded whatever the files' size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidemark.arrow.decode.content import BadFile, Content, fetch
+from tidemark.arrow.decode.source import decode
+from tidemark.arrow.kernels.ahead import apart, cut_of
+from tidemark.arrow.kernels.lateness import Judged, LatenessBounds, judge
+from tidemark.arrow.parts.files import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
+from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
+from tidemark.arrow.rows.schema import sort_columns, unsealed_schema
+from tidemark.errors import NotReady
+from tidemark.model.batch import ObjectRef, Part
+from tidemark.model.ledger import LedgerEntry, SourceFile, Status, set_aside
+from tidemark.plan.ahead import Cut
+from tidemark.plan.tasks import IngestAnswer, IngestTask, ReplayTask
+from tidemark.storage.stores.store import ObjectStore
+
+SORTED_ROWS = PART_ROWS // ROW_GROUP_ROWS * ROW_GROUP_ROWS
+"""Most rows sorted together: what fills one part."""
+SORTED_BYTES = 128 * 2**20
+"""Most bytes of rows held for sorting, for rows that are wide."""
+CHECKED_BYTES = 128 * 2**20
+"""Most bytes of decoded rows kept until their file is known to be whole; a file with more is decoded twice."""
+
+
+def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
+    """Read the task's files, judge their rows, write parts sorted by key and one late object per file that needs it.
+
+    A file that cannot be taken gives a quarantined entry with its reason, and none of its rows is in any part. The
+    entries are in the order of the files; their `rows` are those applied, and add up to the parts' rows. Raises
+    NotReady if a file changes while it is read, Unavailable if one, or memory for it, cannot be had now: which is no
+    verdict on any file.
+    """
+    parts = SortedParts(store, task)
+    entries = [_ingest_file(store, task, file, parts) for file in task.files]
+    return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time)
+
+
+def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: SortedParts) -> LedgerEntry:
+    content = fetch(file)
+    try:
+        blocks = _checked(content, task)
+    except BadFile as bad:
+        content.check_unchanged()
+        return set_aside(task.collection, task.interval, file, content.sha256, bad.reason)
+    frame = LatenessBounds(task.seal, task.since, task.interval.upper - 1)
+    applied = late_applied = late_discarded = late_moved = 0
+    with LateObject(store, task.prefix) as late:
+        try:
+            for block in blocks:
+                judged = judge(block, task.collection, frame, path=file.identity)
+                parts.add(judged)
+                late.write(judged.late)
+                applied += judged.applied.num_rows
+                late_applied += judged.late_applied
+                late_discarded += judged.late_discarded
+                late_moved += judged.late_moved
+        except BadFile as bad:
+            raise NotReady(f"{bad}; it was whole when read a moment ago: run the step again") from None
+        content.check_unchanged()
+        reference = late.close()
+    return LedgerEntry(
+        file.identity,
+        content.bytes,
+        content.sha256,
+        file.token,
+        task.interval,
+        Status.INGESTED,
+        task.batch,
+        applied,
+        late_applied,
+        late_discarded,
+        reference,
+        rows_late_moved=late_moved,
+    )
+
+
+def _checked(content: Content, task: IngestTask) -> Iterator[pa.RecordBatch]:
+    """The rows of a file that decodes to its end. Raises BadFile at once if it does not."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for block in decode(content, task.collection):
+        size += block.nbytes
+        if size <= CHECKED_BYTES:
+            held.append(block)
+        else:
+            held.clear()
+    return iter(held) if size <= CHECKED_BYTES else decode(content, task.collection)
+
+
+class SortedParts:
+    """Gathers applied rows, and writes them sorted whenever enough have come."""
+
+    def __init__(self, store: ObjectStore, task: IngestTask | ReplayTask) -> None:
+        self._store, self._task = store, task
+        self._schema = unsealed_schema(task.collection)
+        self._held: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+        self._parts: list[Part] = []
+        self.first_on_time: int | None = None
+
+    def add(self, judged: Judged) -> None:
+        """Take over the rows to apply."""
+        if judged.first_on_time is not None:
+            bounds = (judged.first_on_time, self.first_on_time)
+            self.first_on_time = min(bound for bound in bounds if bound is not None)
+        batch = judged.applied
+        if self._held and (self._rows + batch.num_rows > SORTED_ROWS or self._bytes + batch.nbytes > SORTED_BYTES):
+            self._write()
+        if batch.num_rows:
+            self._held.append(batch)
+            self._rows += batch.num_rows
+            self._bytes += batch.nbytes
+
+    def close(self) -> tuple[Part, ...]:
+        """Write the rest; all parts written."""
+        self._write()
+        return tuple(self._parts)
+
+    def _write(self) -> None:
+        if not self._held:
+            return
+        collection = self._task.collection
+        held, self._held, self._rows, self._bytes = self._held, [], 0, 0
+        order = sort_columns(collection, facts=collection.kind.facts)
+        cut = self._cut(held)
+        with ExitStack() as stack:
+            writers = [stack.enter_context(self._writer()) for _ in range(cut.parts)]
+            for piece in sorted_pieces(held, order, most=PIECE_BYTES):
+                for number, rows in apart(piece, cut):
+                    writers[number].write(rows)
+            self._parts += [part for writer in writers for part in writer.close()]
+
+    def _writer(self) -> PartWriter:
+        collection = self._task.collection
+        return PartWriter(
+            self._store,
+            self._task.prefix,
+            self._schema,
+            key_width=len(collection.key),
+            facts=collection.kind.facts,
+            tell_consolidated=not collection.kind.facts,
+        )
+
+    def _cut(self, held: Sequence[pa.RecordBatch]) -> Cut:
+        """How rows that lie ahead are told apart from those due with their interval; replayed ones are due at once."""
+        if isinstance(self._task, ReplayTask):
+            return Cut()
+        interval = self._task.interval
+        width = interval.upper - interval.lower
+        return cut_of(held, max(interval.upper, self._task.seal + width), width, facts=self._task.collection.kind.facts)
+
+
+@dataclass
+class LateObject:
+    """The Parquet object of one file's late rows, begun with the first of them."""
+
+    store: ObjectStore
+    prefix: str
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _open: tuple[str, HashingSink, pq.ParquetWriter] | None = None
+
+    def __enter__(self) -> LateObject:
+        self._stack.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.__exit__(*error)  # type: ignore[arg-type]
+
+    def write(self, late: pa.RecordBatch) -> None:
+        """Append rows."""
+        if not late.num_rows:
+            return
+        if self._open is None:
+            key = f"{self.prefix.rstrip('/')}/late-{uuid4().hex}.parquet"
+            sink = HashingSink(self._stack.enter_context(self.store.open_output(key)))
+            self._open = key, sink, pq.ParquetWriter(sink, late.schema, compression="zstd")
+        self._open[2].write_batch(late)
+
+    def close(self) -> ObjectRef | None:
+        """The object, whole and durable; None if no row was late."""
+        if self._open is None:
+            return None
+        key, sink, writer = self._open
+        writer.close()
+        self._stack.close()
+        return ObjectRef(key, sink.bytes, sink.sha256.hexdigest())

@@ -1,0 +1,146 @@
+"""Reading one part in full and reporting what is really in it: the evidence of gates and of `verify --data`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.parts.files import OpenedPart, readable
+from tidemark.arrow.rows.columns import integers
+from tidemark.arrow.rows.digest import digest
+from tidemark.arrow.rows.fields import is_earlier
+from tidemark.arrow.rows.order import starts, unsorted
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, facts_schema, keys_of, sort_columns, updates_schema
+from tidemark.errors import Corruption
+from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
+from tidemark.model.update import Row
+from tidemark.plan.tasks import AuditAnswer, ChecksumAnswer, ChecksumTask, InspectAnswer, InspectTask
+from tidemark.storage.stores.store import Missing, ObjectStore
+
+CHUNK_BYTES = 2**20
+GROUPS_AT_ONCE = 4
+
+
+def inspect_part(store: ObjectStore, task: InspectTask) -> InspectAnswer:
+    """What the part's file and rows are; a part without rows has no keys and time bounds of 0.
+
+    Raises Corruption if the file is missing, cannot be read, or has another size or other row groups than recorded.
+    """
+    file = _hashed(store, task.part)
+    with OpenedPart(store, task.part) as part:
+        found = _Findings(task, part.schema)
+        groups = range(len(task.part.groups))
+        for start in range(0, len(groups), GROUPS_AT_ONCE):
+            some = groups[start : start + GROUPS_AT_ONCE]
+            found.add(part.read(some), [task.part.groups[group] for group in some])
+        return found.answer(file)
+
+
+def audit_part(store: ObjectStore, task: InspectTask) -> AuditAnswer:
+    """As inspect_part; Corruption is an answer."""
+    try:
+        return AuditAnswer(inspect_part(store, task))
+    except Corruption as error:
+        return AuditAnswer(None, str(error))
+
+
+def checksums(store: ObjectStore, task: ChecksumTask) -> ChecksumAnswer:
+    """The checksums of objects as they are."""
+    return ChecksumAnswer(tuple(_checksum(store, key) for key in task.keys))
+
+
+def _checksum(store: ObjectStore, key: str) -> str:
+    try:
+        return _read_whole(store, key).sha256
+    except Missing:
+        return ""
+
+
+def _hashed(store: ObjectStore, part: Part) -> ObjectRef:
+    """The size and SHA-256 the file really has."""
+    with readable(part):
+        return _read_whole(store, part.file.key)
+
+
+def _read_whole(store: ObjectStore, key: str) -> ObjectRef:
+    sha256, size = hashlib.sha256(), 0
+    with store.open_input(key) as native:
+        for chunk in _chunks(native):
+            sha256.update(chunk)
+            size += len(chunk)
+    return ObjectRef(key, size, sha256.hexdigest())
+
+
+def _chunks(native: pa.NativeFile) -> Iterator[bytes]:
+    while chunk := native.read(CHUNK_BYTES):
+        yield chunk
+
+
+class _Findings:
+    """Counts over the rows seen so far, in the columns they were written with; the last row is kept to compare the next
+    one with."""
+
+    def __init__(self, task: InspectTask, held: pa.Schema) -> None:
+        self._key_width = len(task.collection.key)
+        now = (facts_schema if task.facts else updates_schema)(task.collection)
+        same = held.names == now.names
+        self._fits = is_earlier(held, now) if task.part.schema < task.collection.schema else same
+        order = sort_columns(task.collection, facts=task.facts)
+        # Names may be other ones today, places are not: facts are in order of their key and of Tidemark's columns.
+        own = order[self._key_width :] if task.facts else held.names[self._key_width : -1]
+        self._order = (*held.names[: self._key_width], *own)
+        self.columns = tuple(now.names if self._fits else held.names)
+        self._last: pa.RecordBatch | None = None
+        self._first: pa.RecordBatch | None = None
+        self._misplaced = 0
+        self._rows = self._digest = self._null_keys = self._zero_diffs = self._unsorted = self._repeated = 0
+        self._times: list[int] = []
+        self._event_times: list[int] = []
+
+    def add(self, batch: pa.RecordBatch, groups: Sequence[tuple[Row, int]]) -> None:
+        """Take the rows of some row groups, recorded as (first key, rows) each."""
+        if not batch.num_rows:
+            return
+        self._rows += batch.num_rows
+        if not self._fits:
+            return
+        self._digest = (self._digest + digest(batch)) % DIGEST_MODULUS
+        begins = [0, *accumulate(rows for _, rows in groups[:-1])]
+        firsts = keys_of(batch, begins, self._key_width)
+        self._misplaced += sum(tuple(key) != found for (key, _), found in zip(groups, firsts, strict=True))
+        self._null_keys += sum(batch.column(at).null_count for at in range(self._key_width))
+        if DIFF in batch.schema.names:
+            self._zero_diffs += int(np.count_nonzero(integers(batch, DIFF) == 0))
+        for name, bounds in ((TIME, self._times), (EVENT_TIME, self._event_times)):
+            times = integers(batch, name)
+            bounds += [int(times.min()), int(times.max())]
+        joined = batch if self._last is None else pa.concat_batches([self._last, batch])
+        self._unsorted += unsorted(joined, self._order)
+        self._repeated += int(np.count_nonzero(~starts(joined, self._order)))
+        self._first = batch.slice(0, 1) if self._first is None else self._first
+        self._last = batch.slice(batch.num_rows - 1)
+
+    def answer(self, file: ObjectRef) -> InspectAnswer:
+        keys = [keys_of(row, [0], self._key_width)[0] if row else None for row in (self._first, self._last)]
+        return InspectAnswer(
+            file=file,
+            sha256=file.sha256,
+            rows=self._rows,
+            digest=self._digest,
+            null_keys=self._null_keys,
+            zero_diffs=self._zero_diffs,
+            unsorted=self._unsorted,
+            first_time=min(self._times, default=0),
+            last_time=max(self._times, default=0),
+            first_event_time=min(self._event_times, default=0),
+            last_event_time=max(self._event_times, default=0),
+            first_key=keys[0],
+            last_key=keys[1],
+            columns=self.columns,
+            repeated=self._repeated,
+            misplaced=self._misplaced,
+        )

@@ -1,0 +1,215 @@
+"""What source rows mean: each judged on time or late, once, and turned into rows of an unsealed batch.
+
+The coordinate that decides is the event time, or the time in a collection without event times. At or above the seal a
+row is on time. Below it, it is late: applied with the seal as its time, or as both its times (`next_window`), or kept
+as a dead letter; REASONS say which and why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.arrow.rows import predicate
+from tidemark.arrow.rows.columns import Bools, Ints, values
+from tidemark.arrow.rows.schema import DELETED, DIFF, EVENT_TIME, FILE, ORDER, ROW, TIME, unsealed_schema
+from tidemark.model.collection import Collection, Envelope
+from tidemark.model.predicate import bound, parse
+
+APPLIED = "_applied"
+ORIGINAL = "_original_event_time"
+"""In a late object: whether a row was applied, and the coordinate it was judged by."""
+REASONS = ("below the seal", "beyond max_lateness", "below since", "moved to the seal")
+"""Why a row is in the late table; the first also stands at late rows that were applied with their event time, the last
+only at those that lost it."""
+_BELOW_SEAL, _BEYOND, _BELOW_SINCE, _MOVED = range(4)
+
+
+@dataclass(frozen=True)
+class LatenessBounds:
+    """What a file's rows are judged against: the seal and since of the plan, and the time of rows that bring none.
+
+    `arrival` is the last instant of the interval, not the clock's, so that a retry judges alike.
+    """
+
+    seal: int
+    since: int
+    arrival: int
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows judged: `applied` in the unsealed schema, `late` as they came with their fate (`late_schema`).
+
+    `first_on_time` is the smallest coordinate among rows on time, None if there are none.
+    """
+
+    applied: pa.RecordBatch
+    late: pa.RecordBatch
+    late_applied: int
+    first_on_time: int | None
+    late_moved: int = 0
+
+    @property
+    def late_discarded(self) -> int:
+        return int(self.late.num_rows) - self.late_applied
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """Per row: its coordinates as applied, the one it is judged by, whether it is late, whether it is discarded, its
+    place in REASONS."""
+
+    time: Ints
+    event_time: Ints
+    coordinate: Ints
+    late: Bools
+    dead: Bools
+    reason: Ints
+
+
+def judge(rows: pa.RecordBatch, collection: Collection, frame: LatenessBounds, *, path: str) -> Judged:
+    """Judge decoded rows (decode.py) of the file listed as `path`."""
+    verdict = _verdict(rows, collection, frame)
+    on_time = verdict.coordinate[~verdict.late]
+    late = verdict.late.nonzero()[0]
+    return Judged(
+        _applied(rows, collection, verdict, path),
+        _late(rows, verdict, late, frame, path),
+        int(np.count_nonzero(verdict.late & ~verdict.dead)),
+        int(on_time.min()) if len(on_time) else None,
+        int(np.count_nonzero(verdict.reason[late] == _MOVED)),
+    )
+
+
+def revive(
+    rows: pa.RecordBatch, letters: pa.RecordBatch, collection: Collection, frame: LatenessBounds, as_now: bool
+) -> Judged:
+    """Judge dead letters again, all of one source file, to be applied now: `rows` are `letters` as decoded.
+
+    What happened below `frame.since` is left, unless it may apply `as_now`. `late` of the result are the letters left.
+    """
+    happened = _micros(letters, ORIGINAL)
+    seal = np.full(rows.num_rows, frame.seal)
+    allowed = may_apply(letters, collection, frame)
+    dead = np.zeros_like(allowed) if as_now else ~allowed
+    kept = np.where(allowed, happened, frame.seal) if collection.landed.event_time else seal
+    verdict = _Verdict(seal, kept, happened, ~dead, dead, np.where(allowed, _BELOW_SEAL, _MOVED))
+    path = letters.column(FILE)[0].as_py() if letters.num_rows else ""
+    applied = _applied(rows, collection, verdict, path)
+    moved = int(np.count_nonzero(~allowed & ~dead))
+    return Judged(applied, letters.filter(pa.array(dead)), 0, None, moved)
+
+
+def may_apply(letters: pa.RecordBatch, collection: Collection, frame: LatenessBounds) -> Bools:
+    """Which dead letters may be applied with the event time they have; without event times all may."""
+    if not collection.landed.event_time:
+        return np.ones(letters.num_rows, np.bool_)
+    return np.asarray(_micros(letters, ORIGINAL) >= frame.since)
+
+
+def _verdict(rows: pa.RecordBatch, collection: Collection, frame: LatenessBounds) -> _Verdict:
+    landed, arrival = collection.landed, np.full(rows.num_rows, frame.arrival, np.int64)
+    time = _micros(rows, landed.time) if landed.time else arrival
+    coordinate = _micros(rows, landed.event_time) if landed.event_time else time
+    late = coordinate < frame.seal
+    learned = np.where(late, frame.seal, np.maximum(time, frame.seal))
+    dead, reason = late, np.full(rows.num_rows, _BELOW_SEAL)
+    if landed.late.policy == "reemit":
+        beyond = late & (frame.seal - coordinate > landed.late.reach)
+        forgotten = late & ~beyond & (coordinate < frame.since)
+        dead = beyond | forgotten
+        reason = np.where(beyond, _BEYOND, np.where(forgotten, _BELOW_SINCE, _BELOW_SEAL))
+    happened = coordinate if landed.event_time else learned
+    if landed.late.policy == "next_window":
+        dead, reason = np.zeros(rows.num_rows, np.bool_), np.full(rows.num_rows, _MOVED)
+        happened = np.where(late, frame.seal, happened)
+    return _Verdict(learned, happened, coordinate, late, dead, reason)
+
+
+def _applied(rows: pa.RecordBatch, collection: Collection, verdict: _Verdict, path: str) -> pa.RecordBatch:
+    keep = None if not verdict.dead.any() else pa.array(~verdict.dead)
+    schema = unsealed_schema(collection)
+    columns = {column.name: rows.column(column.name) for column in collection.columns}
+    columns |= {TIME: pa.array(verdict.time), EVENT_TIME: pa.array(verdict.event_time)}
+    if collection.kind.facts:
+        columns |= _fact_columns(rows, collection, path)
+    elif collection.landed.source.envelope is Envelope.UPDATES:
+        columns[DIFF] = rows.column(collection.landed.source.diff)
+    else:
+        columns[DIFF] = _constant(1, rows.num_rows, pa.int64())
+    # A dropped column is in no source row, and null from then on.
+    nothing = {name: pa.nulls(rows.num_rows, schema.field(name).type) for name in schema.names if name not in columns}
+    arrays = [(columns | nothing)[field.name].cast(field.type) for field in schema]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return batch if keep is None else batch.filter(keep)
+
+
+def _fact_columns(rows: pa.RecordBatch, collection: Collection, path: str) -> dict[str, pa.Array]:
+    """The columns of facts, tombstones with their values nulled."""
+    source = collection.landed.source
+    length = rows.num_rows
+    deleted = _constant(False, length, pa.bool_())
+    columns: dict[str, pa.Array] = {}
+    if source.envelope is Envelope.DEBEZIUM:
+        deleted = rows.column(DELETED)
+    elif source.delete_when:
+        condition = bound(parse(source.delete_when), collection.type_of)
+        deleted = predicate.holds(condition, rows)
+        if pc.any(deleted).as_py():
+            for column in collection.value:
+                array = rows.column(column.name)
+                columns[column.name] = pc.if_else(deleted, pa.scalar(None, array.type), array)
+    order = rows.column(source.order_by) if source.order_by else pa.nulls(length, pa.int64())
+    return columns | {DELETED: deleted, ORDER: order, FILE: _constant(path, length, pa.string()), ROW: rows.column(ROW)}
+
+
+def late_schema(source_rows: pa.Schema) -> pa.Schema:
+    """The columns of a late object: those decoded, then the fate of the row.
+
+    `_time` and `_event_time` are what it was applied with, or would have been; `_original_event_time` is the coordinate
+    it was judged by, and `_lateness` how far that is below the seal, in microseconds.
+    """
+    decoded = [field for field in source_rows if field.name != ROW]
+    fate = [
+        ("_reason", pa.string()),
+        (APPLIED, pa.bool_()),
+        ("_lateness", pa.int64()),
+        (ORIGINAL, pa.int64()),
+        ("_seal", pa.int64()),
+        (TIME, pa.int64()),
+        (EVENT_TIME, pa.int64()),
+        (FILE, pa.string()),
+        (ROW, pa.int64()),
+    ]
+    return pa.schema([*decoded, *(pa.field(name, of) for name, of in fate)])
+
+
+def _late(rows: pa.RecordBatch, verdict: _Verdict, at: Ints, frame: LatenessBounds, path: str) -> pa.RecordBatch:
+    schema = late_schema(rows.schema)
+    if not len(at):
+        return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+    taken = rows.take(pa.array(at))
+    fate = {
+        "_reason": pa.array(REASONS).take(pa.array(verdict.reason[at])),
+        APPLIED: pa.array(~verdict.dead[at]),
+        "_lateness": pa.array(frame.seal - verdict.coordinate[at]),
+        ORIGINAL: pa.array(verdict.coordinate[at]),
+        "_seal": _constant(frame.seal, len(at), pa.int64()),
+        TIME: pa.array(verdict.time[at]),
+        EVENT_TIME: pa.array(verdict.event_time[at]),
+        FILE: _constant(path, len(at), pa.string()),
+    }
+    arrays = [fate[name] if name in fate else taken.column(name) for name in schema.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _micros(rows: pa.RecordBatch, name: str) -> Ints:
+    return np.asarray(values(rows.column(name)), np.int64)
+
+
+def _constant(value: bool | int | str, length: int, of: pa.DataType) -> pa.Array:
+    return pa.repeat(pa.scalar(value, of), length)

@@ -1,0 +1,239 @@
+"""The streaming merge of sorted parts: what drains updates and compacts, in memory that does not grow with them.
+
+Parts that follow one another by key form a run; of each run a few row groups are in memory. No row after the last
+one in memory of a run with more to come is known yet, so each round takes from every run the rows strictly before the
+least of these last rows, sorts them if they come from more than one, consolidates and passes them on. Rows equal to
+that least row are held back, consolidated: a group of equal rows larger than memory shrinks as it is read, and its
+halves cannot leave apart.
+
+Forwarding moves rows of one (key, value) together, whose order by event time it does not keep. There "equal" means
+equal key, value and forwarded time, by which forwarded rows are still in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from tidemark.arrow.parts.files import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Fetched, PartWriter, read_groups
+from tidemark.arrow.rows.columns import integers
+from tidemark.arrow.rows.consolidate import consolidated, forwarded
+from tidemark.arrow.rows.cuts import PIECE_BYTES, compacted, joined, sorted_pieces
+from tidemark.arrow.rows.digest import digest
+from tidemark.arrow.rows.order import SortKey, rows_before, rows_up_to, sort_key_at, sort_key_of
+from tidemark.arrow.rows.schema import TIME, sort_columns, updates_schema
+from tidemark.model.batch import DIGEST_MODULUS, Part
+from tidemark.model.update import Row
+from tidemark.plan.ranges import groups_within, overlaps
+from tidemark.plan.tasks import KeyRange, MergeTask, WriteAnswer
+from tidemark.storage.stores.store import ObjectStore
+
+BUFFERED_ROWS = 2**18
+"""Rows in memory over all runs together, as far as a row group of each allows: tens of megabytes. Half as many cost a
+read of a dozen runs a tenth more CPU, in rounds."""
+ROW_BYTES = 256
+"""What a row counts for where it takes more: of wide rows fewer are in memory, so that their bytes are bounded."""
+
+Shrink = Callable[[list[pa.RecordBatch]], list[pa.RecordBatch]]
+Piece = tuple[pa.RecordBatch, bool]
+"""Some rows of a run, and whether more may follow them."""
+
+
+@dataclass
+class Tally:
+    """What was read: rows within key range and time bounds, their digest once forwarded, bytes fetched."""
+
+    rows: int = 0
+    digest: int = 0
+    fetched: Fetched = field(default_factory=Fetched)
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Count rows that were read and belong to the task."""
+        self.rows += rows.num_rows
+        self.digest = (self.digest + digest(rows)) % DIGEST_MODULUS
+
+
+def merge_range(store: ObjectStore, task: MergeTask) -> WriteAnswer:
+    """Write the consolidated updates of the task's key range and time bounds, forwarded by its function.
+
+    Raises Corruption if a part is not what was recorded, InvalidUsage if diffs add up beyond 64 bits.
+    """
+    tally = Tally()
+    schema = updates_schema(task.collection)
+    with PartWriter(store, task.prefix, schema, key_width=len(task.collection.key), facts=False) as writer:
+        for batch in merged(store, task, tally):
+            writer.write(batch)
+        return WriteAnswer(writer.close(), tally.rows, tally.digest, tally.fetched.bytes)
+
+
+def merged(
+    store: ObjectStore, task: MergeTask, tally: Tally, *, buffered_rows: int = BUFFERED_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """The consolidated updates of a merge, in order."""
+    order = sort_columns(task.collection, facts=False)
+    function = task.function
+    first = min((min(part.first_time, part.first_event_time) for part in task.parts), default=function.since)
+    forwards = first < function.since and not function.changes_nothing
+    together = order[:-1] if forwards else order
+    chains = chained([part for part in task.parts if overlaps(part, task.keys)])
+    capacity = buffered_rows // max(1, len(chains))
+    runs = [Run(_pieces(store, chain, task, tally, capacity), together, capacity) for chain in chains]
+
+    for rows in rounds(runs, lambda held: list(summed(held, order, resort=forwards))):
+        yield from summed(rows, order, resort=forwards)
+
+
+def summed(
+    batches: Sequence[pa.RecordBatch], columns: Sequence[str], *, resort: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a round in order of `columns`, consolidated by them, in pieces; one batch is in order, but to
+    `resort`."""
+    for rows in sorted_pieces(batches, columns, together=columns, resort=resort, most=PIECE_BYTES):
+        yield consolidated(rows, columns)
+
+
+def rounds(runs: Sequence[Run], shrink: Shrink) -> Iterator[list[pa.RecordBatch]]:
+    """The rows of all runs, cut between groups of rows equal in the runs' columns: each round's are before the next's.
+
+    A round is a list of batches, each in order. A group that fills memory is held back over several fillings; what is
+    held passes through `shrink` each time.
+    """
+    held: list[pa.RecordBatch] = []
+    while runs := [run for run in runs if run.fill()]:
+        bound = min((run.last for run in runs if run.more), default=None)
+        taken = [rows for run in runs if (rows := run.take_before(bound)).num_rows]
+        if taken or bound is None:
+            yield [*held, *taken]
+            held = []
+        else:
+            equal = (run.take_up_to(bound) for run in runs)
+            held = shrink([*held, *(rows for rows in equal if rows.num_rows)])
+    if held:
+        yield held
+
+
+def chained(parts: Iterable[Part]) -> list[list[Part]]:
+    """The parts in as few chains as can be, each of parts that follow one another by key and share none."""
+    chains: list[list[Part]] = []
+    for part in sorted(parts, key=lambda part: (part.first_key, part.last_key)):
+        fitting = next((chain for chain in chains if chain[-1].last_key < part.first_key), None)
+        if fitting is None:
+            chains.append([part])
+        else:
+            fitting.append(part)
+    return chains
+
+
+class Run:
+    """Rows in order of `columns`, of which the next few are in memory."""
+
+    def __init__(self, pieces: Iterator[Piece], columns: Sequence[str], capacity: int) -> None:
+        self._pieces, self._columns, self._capacity = pieces, columns, capacity
+        self._rows: pa.RecordBatch = None  # until the first fill
+        self.more = True
+
+    def fill(self) -> bool:
+        """Read on if few rows are left in memory; False if none are left at all."""
+        batches = [self._rows] if self._rows else []
+        held = sum(map(_weight, batches))
+        if held == 0 or held < self._capacity // 2:
+            while self.more and held < max(1, self._capacity):
+                rows, self.more = next(self._pieces, (None, False))
+                if rows:
+                    batches.append(rows)
+                    held += _weight(rows)
+            self._rows = joined(batches) if batches else None
+        return bool(held)
+
+    @property
+    def last(self) -> SortKey:
+        """The place of the last row in memory."""
+        return sort_key_at(self._rows, self._rows.num_rows - 1, self._columns)
+
+    def take_before(self, bound: SortKey | None) -> pa.RecordBatch:
+        """Remove and return the rows in memory before a place (None: all)."""
+        return self._take(self._rows.num_rows if bound is None else rows_before(self._rows, bound, self._columns))
+
+    def take_up_to(self, bound: SortKey) -> pa.RecordBatch:
+        """Remove and return the rows in memory before a place or at it."""
+        return self._take(rows_up_to(self._rows, bound, self._columns))
+
+    def _take(self, count: int) -> pa.RecordBatch:
+        taken, self._rows = self._rows.slice(0, count), self._rows.slice(count)
+        return taken
+
+
+def _weight(rows: pa.RecordBatch) -> int:
+    """The rows, or how many rows of ROW_BYTES their bytes would be, if that is more."""
+    return max(int(rows.num_rows), int(rows.nbytes) // ROW_BYTES)
+
+
+def within(batch: pa.RecordBatch, keys: KeyRange, key_columns: Sequence[str]) -> pa.RecordBatch:
+    """The rows of a sorted batch whose key is in the range."""
+
+    def rows_below(key: Row) -> int:
+        return rows_before(batch, sort_key_of(key), key_columns)
+
+    first = 0 if keys.lower is None else rows_below(keys.lower)
+    end = batch.num_rows if keys.upper is None else rows_below(keys.upper)
+    return batch.slice(first, max(0, end - first))
+
+
+def between(batch: pa.RecordBatch, lower: int, upper: int) -> pa.RecordBatch:
+    """The rows with `lower <= _time < upper`."""
+    times = integers(batch, TIME)
+    inside = (times >= lower) & (times < upper)
+    return batch if inside.all() else batch.filter(pa.array(inside))
+
+
+def pieces_of(
+    store: ObjectStore,
+    parts: Sequence[Part],
+    keys: KeyRange,
+    capacity: int,
+    *,
+    schema: Callable[[Part], pa.Schema],
+    prepare: Callable[[Part, pa.RecordBatch], pa.RecordBatch],
+    key_columns: Sequence[str],
+    fetched: Fetched | None = None,
+) -> Iterator[Piece]:
+    """The rows of a chain of parts within a range of keys, about `capacity` at a time, each batch prepared."""
+    spans = [(part, groups_within(part, keys)) for part in parts]
+    spans = [(part, groups) for part, groups in spans if groups]
+    for at, (part, groups) in enumerate(spans):
+        at_once = _groups_at_once(part, capacity)
+        left = len(groups)
+        wanted = schema(part)
+        for batch in read_groups(store, part, groups, wanted, fetched=fetched, groups_at_once=at_once):
+            left -= at_once
+            inside = compacted(within(batch, keys, key_columns), batch)
+            yield prepare(part, inside), left > 0 or at + 1 < len(spans)
+
+
+def _groups_at_once(part: Part, capacity: int) -> int:
+    """How many row groups to read of a part. Those of fewer rows than they could have are of wide rows."""
+    full = part.groups[0][1] >= ROW_GROUP_ROWS
+    return max(1, capacity // ROW_GROUP_ROWS if full else capacity * ROW_BYTES // ROW_GROUP_BYTES)
+
+
+def _pieces(store: ObjectStore, chain: Sequence[Part], task: MergeTask, tally: Tally, capacity: int) -> Iterator[Piece]:
+    """The rows of a chain of parts that belong to the task, forwarded and tallied."""
+    schema = updates_schema(task.collection)
+
+    def prepare(_: Part, batch: pa.RecordBatch) -> pa.RecordBatch:
+        rows = forwarded(between(batch, task.lower, task.upper), task.function)
+        tally.add(rows)
+        return rows
+
+    return pieces_of(
+        store,
+        chain,
+        task.keys,
+        capacity,
+        schema=lambda _: schema,
+        prepare=prepare,
+        key_columns=[column.name for column in task.collection.key],
+        fetched=tally.fetched,
+    )

@@ -1,0 +1,298 @@
+"""Resolving the facts of keyed collections into updates, key range by key range, in bounded memory.
+
+New facts are merged by key from their parts, in blocks that hold all new facts of their keys. For a block, the facts
+known before and the value held before the oldest of them are looked up: only of its keys, only where they can be.
+
+The value held before the oldest fact of a key is the sum of the key's updates that happened up to and at the horizon:
+older facts are not remembered, and their updates may have been moved up to `since`, which the horizon may equal. The
+sum also holds what known facts at the horizon itself changed, and that does not matter: a new fact before one of them
+happened at the horizon too, and whatever it changes between two places of one event time cancels out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.kernels.history import NOTHING, Changes, Facts, changes_of
+from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds
+from tidemark.arrow.parts.files import PartWriter
+from tidemark.arrow.parts.lookup import Lookup, TooWide
+from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
+from tidemark.arrow.rows.consolidate import consolidated
+from tidemark.arrow.rows.cuts import PIECE_BYTES, gathered_pieces, ranks_of, sorted_pieces
+from tidemark.arrow.rows.order import ranks, sort, sort_indices, starts
+from tidemark.arrow.rows.schema import (
+    DELETED,
+    DIFF,
+    EVENT_TIME,
+    TIME,
+    facts_schema,
+    keys_of,
+    some_of,
+    sort_columns,
+    updates_schema,
+    value_columns,
+)
+from tidemark.errors import Corruption
+from tidemark.model.batch import Part
+from tidemark.model.update import Row
+from tidemark.plan.ranges import overlaps
+from tidemark.plan.tasks import ResolveTask, WriteAnswer
+from tidemark.storage.stores.store import ObjectStore
+
+BLOCK_BYTES = 64 * 2**20
+"""Bytes of facts that are resolved at once, and of what is looked up for them, but for those of a single key."""
+MANY = 2**62
+
+
+def resolve_range(store: ObjectStore, task: ResolveTask) -> WriteAnswer:
+    """Write the updates by which the task's new facts change the history of their keys.
+
+    Raises Corruption if a part is not what was recorded, or if the trace holds for a key anything but one value.
+    """
+    tally = Tally()
+    schema = updates_schema(task.collection)
+    with PartWriter(store, task.prefix, schema, key_width=len(task.collection.key), facts=False) as writer:
+        for batch in updates_from(store, task, tally):
+            writer.write(batch)
+        return WriteAnswer(writer.close(), tally.rows, tally.digest, tally.fetched.bytes)
+
+
+def resolved(store: ObjectStore, task: ResolveTask) -> Iterator[pa.Table]:
+    """The same updates without writing them, in order (the task's prefix is not used)."""
+    for batch in updates_from(store, task, Tally()):
+        yield pa.Table.from_batches([batch])
+
+
+def updates_from(
+    store: ObjectStore, task: ResolveTask, tally: Tally, *, buffered_rows: int = BUFFERED_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """The updates of a task, in order, block by block of keys."""
+    key_columns = [column.name for column in task.collection.key]
+    order = sort_columns(task.collection, facts=True)
+    parts = [part for part in task.facts if overlaps(part, task.keys) and part.first_time < task.upper]
+    chains = chained(part for part in parts if part.last_time >= task.lower)
+    capacity = buffered_rows // max(1, len(chains))
+    runs = [Run(_told(store, chain, task, tally, capacity), key_columns, capacity) for chain in chains]
+    with _Past(store, task, tally) as past:
+        for batches in rounds(runs, lambda held: held):
+            for facts in sorted_pieces(batches, order, together=key_columns, resort=False, most=BLOCK_BYTES):
+                for block in past.blocks(facts):
+                    yield from _updates(block, task)
+
+
+def _told(store: ObjectStore, chain: Sequence[Part], task: ResolveTask, tally: Tally, capacity: int) -> Iterator[Piece]:
+    """The facts of a chain of parts, new ones and remembered ones; the new ones are tallied."""
+    schema = facts_schema(task.collection)
+
+    def prepare(part: Part, rows: pa.RecordBatch) -> pa.RecordBatch:
+        times, event_times = integers(rows, TIME), integers(rows, EVENT_TIME)
+        new = (times >= task.lower) & (times < task.upper)
+        _check_horizon(part, event_times[new], task.horizon)
+        tally.add(_filtered(rows, new))
+        return _filtered(rows, new | _is_remembered(rows, task))
+
+    return pieces_of(
+        store,
+        chain,
+        task.keys,
+        capacity,
+        schema=lambda _: schema,
+        prepare=prepare,
+        key_columns=[column.name for column in task.collection.key],
+        fetched=tally.fetched,
+    )
+
+
+def _filtered(rows: pa.RecordBatch, kept: Bools) -> pa.RecordBatch:
+    return rows if kept.all() else rows.filter(pa.array(kept))
+
+
+def _check_horizon(part: Part, event_times: Ints, horizon: int) -> None:
+    if len(event_times) and event_times.min() < horizon:
+        raise Corruption(
+            f"{part.file.key} holds a new fact that happened at {event_times.min()}, below the horizon {horizon}"
+        )
+
+
+def _is_remembered(rows: pa.RecordBatch, task: ResolveTask) -> Bools:
+    """The facts resolved by earlier drains that new ones are placed among."""
+    return np.asarray((integers(rows, TIME) < task.lower) & (integers(rows, EVENT_TIME) >= task.horizon))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """All facts of some keys that are remembered or new, in order, and updates of what was held before them."""
+
+    facts: pa.RecordBatch
+    keys: pa.RecordBatch
+    before: pa.RecordBatch
+
+
+class _Past:
+    """What is known of keys: facts resolved by earlier drains, and the trace. A context manager."""
+
+    def __init__(self, store: ObjectStore, task: ResolveTask, tally: Tally) -> None:
+        self._task = task
+        self._key_columns = [column.name for column in task.collection.key]
+        self._order = sort_columns(task.collection, facts=True)
+        facts, updates = facts_schema(task.collection), updates_schema(task.collection)
+        held = [*value_columns(task.collection), EVENT_TIME, DIFF]
+        known = [p for p in task.facts if p.last_time < task.lower and p.last_event_time >= task.horizon]
+        trace = [p for p in task.trace if p.first_event_time <= task.horizon]
+        self._known = Lookup(
+            store,
+            known,
+            keys=some_of(facts, self._key_columns),
+            others=some_of(facts, set(facts.names) - set(self._key_columns)),
+            wanted=lambda rows: _is_remembered(rows, task),
+            fetched=tally.fetched,
+        )
+        self._trace = Lookup(
+            store,
+            trace,
+            keys=some_of(updates, self._key_columns),
+            others=some_of(updates, held),
+            wanted=lambda rows: np.asarray(integers(rows, EVENT_TIME) <= task.horizon),
+            fetched=tally.fetched,
+        )
+        self._keys_at_once = MANY
+        self._nothing = pa.RecordBatch.from_pylist([], some_of(updates, [*self._key_columns, *held]))
+
+    def __enter__(self) -> _Past:
+        with ExitStack() as stack:
+            stack.enter_context(self._known)
+            stack.enter_context(self._trace)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def blocks(self, facts: pa.RecordBatch) -> Iterator[_Block]:
+        """The facts, which are all of their keys, with all that is remembered of these; without keys of which none is
+        new. In several blocks where what is remembered is wide."""
+        begins = np.append(np.flatnonzero(starts(facts, self._key_columns)), facts.num_rows)
+        done, keys = 0, len(begins) - 1
+        while done < keys:
+            some = min(self._keys_at_once, keys - done)
+            start, end = int(begins[done]), int(begins[done + some])
+            try:
+                block = self._block(facts.slice(start, end - start))
+            except TooWide:
+                self._keys_at_once = max(1, some // 2)
+                continue
+            done += some
+            self._keys_at_once = min(MANY, 2 * self._keys_at_once)
+            if block is not None:
+                yield block
+
+    def _block(self, facts: pa.RecordBatch) -> _Block | None:
+        begins = starts(facts, self._key_columns)
+        numbers = np.cumsum(begins) - 1
+        new = integers(facts, TIME) >= self._task.lower
+        touched = np.zeros(int(numbers[-1]) + 1, bool) if len(numbers) else np.zeros(0, bool)
+        touched[numbers[new]] = True
+        if not touched.any():
+            return None
+        if not touched.all():
+            facts = facts.filter(pa.array(touched[numbers]))
+            begins = starts(facts, self._key_columns)
+        keys = facts.select(self._key_columns).filter(pa.array(begins))
+        if known := self._known.rows_of(keys, BLOCK_BYTES):
+            facts = sort(pa.concat_batches([facts, *(rows.cast(facts.schema) for rows in known)]), self._order)
+        return _Block(facts, keys, self._before(facts, keys))
+
+    def _before(self, facts: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
+        """The updates up to the horizon of the keys whose history may begin with a new fact."""
+        begins = starts(facts, self._key_columns)
+        new = integers(facts, TIME) >= self._task.lower
+        asked = new[begins]
+        if not asked.any():
+            return self._nothing
+        return pa.concat_batches([self._nothing, *self._trace.rows_of(keys.filter(pa.array(asked)), BLOCK_BYTES)])
+
+
+def _updates(block: _Block, task: ResolveTask) -> Iterator[pa.RecordBatch]:
+    """The law over a block: keys as numbers, values as the rows that hold them; and as columns again."""
+    key_columns = [column.name for column in task.collection.key]
+    value_names = value_columns(task.collection)
+    facts = block.facts
+    held, rows_held = _held(block, key_columns, value_names)
+    deleted = np.asarray(values(contiguous(facts.column(DELETED))), bool)
+    told = Facts(
+        key=np.cumsum(starts(facts, key_columns)) - 1,
+        value=np.where(deleted, NOTHING, np.arange(facts.num_rows)),
+        time=integers(facts, TIME),
+        event_time=integers(facts, EVENT_TIME),
+        new=integers(facts, TIME) >= task.lower,
+    )
+    base = np.where(held == NOTHING, NOTHING, held + facts.num_rows)
+    changed = changes_of(told, base)
+    if not len(changed.key):
+        return
+    cells = [facts.select(value_names), rows_held.select(value_names)]
+    keys = [told.key, np.flatnonzero(held != NOTHING)]
+    numbers = _numbered(cells, keys)
+    net = _net(changed, numbers)
+    schema, start = updates_schema(task.collection), 0
+    for piece in gathered_pieces(cells, net.value, PIECE_BYTES) if value_names else [None]:
+        end = len(net.key) if piece is None else start + piece.num_rows
+        columns = block.keys.take(pa.array(net.key[start:end])).columns
+        columns += piece.columns if piece is not None else []
+        columns += [pa.array(column[start:end]) for column in (net.time, net.event_time, net.diff)]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        start = end
+
+
+def _numbered(cells: Sequence[pa.RecordBatch], keys: Sequence[Ints]) -> Ints:
+    """Numbers of rows, in order of the keys they are of and their values; equal for equal rows."""
+    names = [str(at) for at in range(cells[0].num_columns + 1)]
+    rows = [
+        pa.RecordBatch.from_arrays([pa.array(key), *some.columns], names) for some, key in zip(cells, keys, strict=True)
+    ]
+    return ranks_of(rows, names, PIECE_BYTES)
+
+
+def _net(changed: Changes, numbers: Ints) -> Changes:
+    """The changes in order of key, value and times, equal ones summed up; `numbers` are those of the rows that hold
+    the values, by which keys and values are in order."""
+    columns = {"value": numbers[changed.value], "time": changed.time, "event_time": changed.event_time}
+    batch = pa.RecordBatch.from_pydict(columns)
+    order = sort_indices(batch, list(columns)).to_numpy()
+    firsts = np.flatnonzero(starts(batch.take(pa.array(order)), list(columns)))
+    sums = np.add.reduceat(changed.diff[order], firsts)
+    kept = order[firsts[sums != 0]]
+    return Changes(
+        changed.key[kept], changed.value[kept], changed.time[kept], changed.event_time[kept], sums[sums != 0]
+    )
+
+
+def _held(block: _Block, key_columns: list[str], value_names: list[str]) -> tuple[Ints, pa.RecordBatch]:
+    """For each key the row that holds the one value held before its facts, or NOTHING; and these rows."""
+    held = np.full(block.keys.num_rows, NOTHING)
+    columns = [*key_columns, *value_names]
+    sums = consolidated(sort(block.before, columns), columns)
+    if sums.num_rows == 0:
+        return held, sums
+    both = pa.concat_batches([block.keys, sums.select(key_columns)])
+    keys, diffs = ranks(both, key_columns)[block.keys.num_rows :], integers(sums, DIFF)
+    wrong = diffs != 1
+    wrong[1:] |= keys[1:] == keys[:-1]
+    if wrong.any():
+        key = int(keys[np.argmax(wrong)])
+        raise Corruption(
+            f"the trace holds for key {_named(block.keys, key)} not one value before its facts, "
+            f"but multiplicities {diffs[keys == key].tolist()}"
+        )
+    held[keys] = np.arange(sums.num_rows)
+    return held, sums
+
+
+def _named(keys: pa.RecordBatch, row: int) -> Row:
+    return keys_of(keys, [row], keys.num_columns)[0]

@@ -1,0 +1,444 @@
+"""Parts: writing a batch's Parquet files with their records, and reading them back row group by row group.
+
+A part's record (`Part`) is made while its file is written, from the same rows and bytes: counts, digest, time
+bounds, the first key of every row group, size and SHA-256. What is read is checked against it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidemark.arrow.rows.columns import integers, one_batch, rows_within
+from tidemark.arrow.rows.digest import digest
+from tidemark.arrow.rows.fields import as_wanted, found
+from tidemark.arrow.rows.order import starts, unsorted
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, SCHEMA, TIME, keys_of
+from tidemark.errors import Corruption, InvalidUsage, out_of_memory
+from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
+from tidemark.model.update import Row
+from tidemark.storage.stores.store import Missing, ObjectStore, Unavailable
+
+ROW_GROUP_ROWS = 16_384
+"""Most rows of a row group: what a point read decodes, and the grain of the sparse index."""
+ROW_GROUP_BYTES = 8 * 2**20
+"""Most bytes of a row group's rows in memory, but for a single row: what a reader must hold at least of every part it
+has open. Rows of up to 512 bytes make full row groups."""
+PART_ROWS = 1_000_000
+"""Most rows of one part (rounded down to whole row groups): tens of megabytes, a fair unit of work."""
+PART_BYTES = 256 * 2**20
+"""Most bytes of one part's rows in memory, encoded they are fewer: wide rows make parts of fewer rows."""
+
+
+DICTIONARY_BYTES = 32 * 2**10
+"""Most bytes of what a row group's column holds in a dictionary: four thousand distinct numbers."""
+
+
+def fresh_name() -> str:
+    """A name no other attempt uses."""
+    return uuid4().hex
+
+
+class PartWriter:
+    """Writes tables that come in order as parts under `prefix`; `close` tells what was written.
+
+        with PartWriter(store, prefix, schema, key_width=1, facts=False) as writer:
+            writer.write(table)
+            parts = writer.close()
+
+    Rows must be sorted, within a table and from table to table (InvalidUsage if their keys are not). They are cut into
+    row groups and parts by rows, and by what they take in memory.
+    A part is reported only after its file is whole and durable; leaving the block without `close` abandons
+    the open file. With `tell_consolidated` the record of a part of updates, which are then in order throughout, says
+    whether they are consolidated.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        prefix: str,
+        schema: pa.Schema,
+        *,
+        key_width: int,
+        facts: bool,
+        part_rows: int = PART_ROWS,
+        part_bytes: int = PART_BYTES,
+        group_rows: int = ROW_GROUP_ROWS,
+        group_bytes: int = ROW_GROUP_BYTES,
+        tell_consolidated: bool = False,
+        name: Callable[[], str] = fresh_name,
+    ) -> None:
+        if facts == (DIFF in schema.names):
+            raise InvalidUsage(f"columns {schema.names} are not those of {'facts' if facts else 'updates'}")
+        self._store, self._prefix, self._name = store, prefix.rstrip("/"), name
+        self._schema, self._key_width = schema, key_width
+        self._tell_consolidated = tell_consolidated
+        self._group_rows, self._group_bytes = group_rows, group_bytes
+        self._part_rows, self._part_bytes = max(1, part_rows // group_rows) * group_rows, part_bytes
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = self._waiting_bytes = 0
+        self._last_key: Row | None = None
+        self._open: _OpenPart | None = None
+        self._done: list[Part] = []
+
+    def __enter__(self) -> PartWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._open is not None:
+            self._open.abandon(error)
+            self._open = None
+
+    def write(self, table: pa.Table | pa.RecordBatch) -> None:
+        """Append rows. Raises InvalidUsage for other columns than the schema's, and for a null key."""
+        if table.schema.names != self._schema.names or table.schema.types != self._schema.types:
+            raise InvalidUsage(
+                f"cannot write columns {_described(table.schema)} to a part of {_described(self._schema)}"
+            )
+        for name in self._schema.names[: self._key_width]:
+            if nulls := table.column(name).null_count:
+                raise InvalidUsage(f"key column {name} holds {nulls} null; a key has no nulls")
+        if table.num_rows:
+            self._waiting.append(pa.Table.from_arrays(list(table.columns), schema=self._schema))
+            self._waiting_rows += table.num_rows
+            self._waiting_bytes += table.nbytes
+        if self._waiting_rows >= self._group_rows or self._waiting_bytes >= self._group_bytes:
+            self._flush()
+
+    def close(self) -> tuple[Part, ...]:
+        """Finish the last part and return all, in order; none if no row was written."""
+        self._flush(last=True)
+        if self._open is not None:
+            self._done.append(self._open.finish())
+            self._open = None
+        return tuple(self._done)
+
+    def _flush(self, *, last: bool = False) -> None:
+        """Write the waiting rows by whole row groups, rotating parts as they fill; at the `last` time all rows."""
+        table = pa.concat_tables(self._waiting) if self._waiting else self._schema.empty_table()
+        start = 0
+        while start < table.num_rows:
+            part = self._open = self._open or self._start()
+            limit = min(self._group_rows, self._part_rows - part.rows)
+            group = table.slice(start, limit)
+            room = self._part_bytes - part.held
+            ends_part = room < self._group_bytes
+            length = rows_within(group, min(room, self._group_bytes), least=0 if ends_part and part.rows else 1)
+            if length == group.num_rows < limit and not last:
+                break  # more rows may come into this group
+            if length:
+                self._append(part, one_batch(group.slice(0, length)))
+            start += length
+            if part.rows == self._part_rows or (ends_part and length < group.num_rows):
+                self._done.append(part.finish())
+                self._open = None
+        self._waiting = [table.slice(start)] if start < table.num_rows else []
+        self._waiting_rows, self._waiting_bytes = table.num_rows - start, sum(rest.nbytes for rest in self._waiting)
+
+    def _append(self, part: _OpenPart, group: pa.RecordBatch) -> None:
+        first_key, last_key = keys_of(group, [0, group.num_rows - 1], self._key_width)
+        if self._last_key is not None and first_key < self._last_key:
+            raise InvalidUsage(f"rows must be written in order: key {first_key} comes after {self._last_key}")
+        if count := unsorted(group, self._schema.names[: self._key_width]):
+            raise InvalidUsage(
+                f"rows must be written in order: {count} of {group.num_rows} keys are below the one before"
+            )
+        self._last_key = last_key
+        part.append(group, first_key, last_key)
+
+    def _start(self) -> _OpenPart:
+        key = f"{self._prefix}/{self._name()}.parquet"
+        return _OpenPart(self._store, key, self._schema, self._key_width, self._tell_consolidated)
+
+
+class _OpenPart:
+    """A part being written, and its record so far."""
+
+    def __init__(
+        self, store: ObjectStore, key: str, schema: pa.Schema, key_width: int, tell_consolidated: bool
+    ) -> None:
+        self._key = key
+        self._consolidated = tell_consolidated
+        self._last_row: pa.RecordBatch = None
+        self._groups: list[tuple[Row, int]] = []
+        self._last_key: Row = ()
+        self._digest = self._retractions = 0
+        self._times: list[int] = []
+        self._event_times: list[int] = []
+        self.rows = self.held = 0
+        self._stack = ExitStack()
+        self._sink = HashingSink(self._stack.enter_context(store.open_output(key)))
+        self._writer = pq.ParquetWriter(self._sink, schema, **_parquet_options(schema, key_width))
+        self._schema_number = int((schema.metadata or {}).get(SCHEMA, 0))
+
+    def append(self, batch: pa.RecordBatch, first_key: Row, last_key: Row) -> None:
+        """Write rows as one row group."""
+        self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=batch.num_rows)
+        self._groups.append((first_key, batch.num_rows))
+        self._last_key = last_key
+        self._digest = (self._digest + digest(batch)) % DIGEST_MODULUS
+        if self._consolidated:
+            both = batch if self._last_row is None else pa.concat_batches([self._last_row, batch])
+            self._consolidated = is_consolidated(both)
+            self._last_row = batch.slice(batch.num_rows - 1)
+        if DIFF in batch.schema.names:
+            self._retractions += int(np.count_nonzero(integers(batch, DIFF) < 0))
+        for name, bounds in ((TIME, self._times), (EVENT_TIME, self._event_times)):
+            bounds += pc.min_max(batch.column(name)).as_py().values()
+        self.rows += batch.num_rows
+        self.held += batch.nbytes
+
+    def finish(self) -> Part:
+        """The part, once its file is whole and durable."""
+        try:
+            self._writer.close()
+        except BaseException as error:
+            self.abandon(error)
+            raise
+        self._stack.close()
+        return Part(
+            file=ObjectRef(self._key, self._sink.bytes, self._sink.sha256.hexdigest()),
+            rows=self.rows,
+            digest=self._digest,
+            groups=tuple(self._groups),
+            last_key=self._last_key,
+            first_time=min(self._times),
+            last_time=max(self._times),
+            first_event_time=min(self._event_times),
+            last_event_time=max(self._event_times),
+            retractions=self._retractions,
+            schema=self._schema_number,
+            consolidated=self._consolidated,
+        )
+
+    def abandon(self, error: BaseException | None) -> None:
+        """Leave the output on an error, so that no object appears."""
+        cause = error or InvalidUsage(f"{self._key} was abandoned: the writer was left without close")
+        self._stack.__exit__(type(cause), cause, cause.__traceback__)
+
+
+def is_consolidated(updates: pa.RecordBatch) -> bool:
+    """Whether no two updates, in order, are equal but for their diffs, and no diff is 0."""
+    names = [name for name in updates.schema.names if name != DIFF]
+    return bool(np.all(integers(updates, DIFF) != 0)) and bool(starts(updates, names).all())
+
+
+class HashingSink:
+    """Passes bytes on to an output, counting and hashing them on the way."""
+
+    closed = False
+
+    def __init__(self, inner: BinaryIO) -> None:
+        self._inner = inner
+        self.bytes = 0
+        self.sha256 = hashlib.sha256()
+
+    def write(self, data: Any) -> int:
+        self.sha256.update(data)
+        self.bytes += len(data)
+        self._inner.write(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self.bytes
+
+    def flush(self) -> None:
+        """Nothing: the output is durable when it is closed."""
+
+
+def _parquet_options(schema: pa.Schema, key_width: int) -> dict[str, Any]:
+    """Delta encoding suits sorted keys and times, and is quick; a dictionary suits what repeats, and is given up where
+    it gets long: it would cost more than it spares."""
+    sorted_by = [*schema.names[:key_width], EVENT_TIME] if DIFF not in schema.names else schema.names[:-1]
+    deltas = [field.name for field in schema if _is_integer(field.type) and field.name != DIFF]
+    return {
+        "compression": "zstd",
+        "compression_level": 1,
+        "use_dictionary": [name for name in schema.names if name not in deltas],
+        "dictionary_pagesize_limit": DICTIONARY_BYTES,
+        "column_encoding": dict.fromkeys(deltas, "DELTA_BINARY_PACKED"),
+        "sorting_columns": [pq.SortingColumn(schema.get_field_index(n), nulls_first=True) for n in sorted_by],
+        "write_statistics": True,
+        "write_page_index": True,
+    }
+
+
+def _is_integer(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_int64(type_) or pa.types.is_timestamp(type_) or pa.types.is_date32(type_))
+
+
+def _described(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+@dataclass
+class Fetched:
+    """How many bytes were really fetched from storage."""
+
+    bytes: int = 0
+
+
+def read_groups(
+    store: ObjectStore,
+    part: Part,
+    groups: Sequence[int] | None = None,
+    schema: pa.Schema | None = None,
+    *,
+    fetched: Fetched | None = None,
+    groups_at_once: int = 1,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some row groups (None: all) of a part, in order, `groups_at_once` to a batch, in the columns of
+    `schema` (None: as they are in the file).
+
+    Raises Corruption if the file is missing, unreadable, or not of the size, rows and row groups recorded.
+    """
+    wanted = range(len(part.groups)) if groups is None else groups
+    if not wanted:
+        return
+    with OpenedPart(store, part, fetched) as file:
+        for start in range(0, len(wanted), groups_at_once):
+            yield file.read(wanted[start : start + groups_at_once], schema)
+
+
+class OpenedPart:
+    """A part's file, open for reading, its footer checked against the record (Corruption if they differ).
+
+    `schema` are the columns it has, as they were when it was written; `metadata` is Parquet's, with statistics. With
+    `dictionaries`, texts that the file has in dictionaries come so out of `encoded`.
+    """
+
+    def __init__(
+        self, store: ObjectStore, part: Part, fetched: Fetched | None = None, *, dictionaries: bool = False
+    ) -> None:
+        self.part = part
+        with readable(part), ExitStack() as stack:
+            native = stack.enter_context(store.open_input(part.file.key))
+            if native.size() != part.file.bytes:
+                raise Corruption(f"{part.file.key} has {native.size()} bytes, recorded were {part.file.bytes}")
+            source = pa.PythonFile(_CountingSource(native, fetched or Fetched()), mode="r")
+            self._file = pq.ParquetFile(source, pre_buffer=True)
+            self.schema: pa.Schema = self._file.schema_arrow
+            self.metadata: pq.FileMetaData = self._file.metadata
+            self._check_footer()
+            if dictionaries and (texts := _in_dictionaries(self.metadata)):
+                self._file = pq.ParquetFile(source, metadata=self.metadata, read_dictionary=texts, pre_buffer=True)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> OpenedPart:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; it may not be read any more."""
+        self._stack.close()
+
+    def read(self, groups: Sequence[int], schema: pa.Schema | None = None) -> pa.RecordBatch:
+        """The rows of some row groups as one batch, in the columns of `schema` (fields.py), or as they are."""
+        with readable(self.part):
+            if schema is None:
+                return self._whole(groups, None)
+            pairs = found(self.schema, schema)
+            names = [source.name for _, source in pairs if source is not None]
+            rows = self._whole(groups, names)
+            return as_wanted(rows, pairs, sum(self.part.groups[group][1] for group in groups))
+
+    def encoded(self, groups: Sequence[int], schema: pa.Schema) -> pa.RecordBatch:
+        """The rows of some row groups in those columns of the file that `schema` asks for, at least one of which it
+        has, as the file has them: some rows of it are what `decoded` takes."""
+        with readable(self.part):
+            return self._whole(groups, [source.name for _, source in found(self.schema, schema) if source is not None])
+
+    def decoded(self, rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+        """Rows that `encoded` gave for `schema`, in its columns."""
+        with readable(self.part):
+            return as_wanted(rows, found(self.schema, schema), rows.num_rows)
+
+    def _whole(self, groups: Sequence[int], names: list[str] | None) -> pa.RecordBatch:
+        """All rows of the groups: damage in a page's header can make the reader end early and say nothing."""
+        rows = one_batch(self._file.read_row_groups(list(groups), columns=names, use_threads=False))
+        recorded = sum(self.part.groups[group][1] for group in groups)
+        if names != [] and rows.num_rows != recorded:
+            raise Corruption(f"{self.part.file.key} gives {rows.num_rows} rows, recorded were {recorded}")
+        return rows
+
+    def _check_footer(self) -> None:
+        held = [self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups)]
+        if held != [rows for _, rows in self.part.groups]:
+            raise Corruption(
+                f"{self.part.file.key} has {sum(held)} rows in {len(held)} row groups, "
+                f"recorded were {self.part.rows} in {len(self.part.groups)}"
+            )
+
+
+def _in_dictionaries(metadata: pq.FileMetaData) -> list[str]:
+    """The columns of texts that the first row group has in dictionaries: most likely all of them do."""
+    if not metadata.num_row_groups:
+        return []
+    columns = (metadata.row_group(0).column(at) for at in range(metadata.num_columns))
+    return [column.path_in_schema for column in columns if _is_text_in_dictionary(column)]
+
+
+def _is_text_in_dictionary(column: pq.ColumnChunkMetaData) -> bool:
+    return bool(column.physical_type == "BYTE_ARRAY" and column.has_dictionary_page)
+
+
+@contextmanager
+def readable(part: Part) -> Iterator[None]:
+    """What cannot be read as it was recorded is Corruption; a store that fails has said so itself."""
+    try:
+        yield
+    except Missing:
+        raise Corruption(f"{part.file.key} is missing; a part of {part.rows} rows was recorded there") from None
+    except MemoryError as error:  # Arrow's is an ArrowException, too
+        raise out_of_memory(part.file.key, error) from error
+    except (pa.ArrowException, OSError, KeyError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise Corruption(f"{part.file.key} cannot be read: {reason}") from error
+
+
+class _CountingSource:
+    """An input as Parquet reads it, counting bytes. A failing store is unavailable, not corrupt."""
+
+    def __init__(self, native: pa.NativeFile, fetched: Fetched) -> None:
+        self._native, self._fetched = native, fetched
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._native.closed)
+
+    def read(self, size: int | None = None) -> Any:
+        return self.read_buffer(size)
+
+    def read_buffer(self, size: int | None = None) -> Any:
+        try:
+            data = self._native.read_buffer(size)
+        except OSError as error:
+            raise Unavailable(f"reading failed: {error}") from error
+        self._fetched.bytes += data.size
+        return data
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self._native.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._native.tell())
+
+    def size(self) -> int:
+        return int(self._native.size())
+
+    def close(self) -> None:
+        """Nothing: whoever opened the input closes it."""

@@ -1,0 +1,157 @@
+"""Fetching the rows of given keys from sorted parts, reading only the row groups that can hold one of them.
+
+A thousand keys among a million touch every row group, and Parquet decodes a row group's column whole: what is left to
+spare is work on the rows that are not asked for. So the first key column alone says which rows can be meant; texts stay
+numbers in a dictionary until these rows are taken; and only they are compared by the whole key.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.arrow.parts.files import Fetched, OpenedPart
+from tidemark.arrow.rows.columns import Bools, Ints, contiguous, values
+from tidemark.arrow.rows.cuts import NARROW
+from tidemark.arrow.rows.order import ranks, rows_before, rows_up_to, sort_key_of
+from tidemark.arrow.rows.schema import keys_of
+from tidemark.model.batch import Part
+from tidemark.model.update import Row
+from tidemark.storage.stores.store import ObjectStore
+
+
+class TooWide(Exception):
+    """The rows of some keys take more memory than they may: ask for fewer keys."""
+
+
+class Lookup:
+    """Parts to look keys up in, asked with ascending sets of keys.
+
+    Of a row group the first of the columns `keys` is read first, and the rest of them with `others` only if it holds
+    one of the keys' first columns. The file and the row group last read of each part stay at hand for the next set,
+    until it has passed them. A context manager: the files are closed on leaving.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        parts: Sequence[Part],
+        *,
+        keys: pa.Schema,
+        others: pa.Schema,
+        wanted: Callable[[pa.RecordBatch], Bools],
+        fetched: Fetched,
+    ) -> None:
+        self._store, self._fetched, self._wanted = store, fetched, wanted
+        self._keys, self._first = keys, pa.schema([keys.field(0)])
+        self._rest = pa.schema([*list(keys)[1:], *others])
+        self._schema = pa.schema([*self._first, *self._rest])
+        self._nothing = pa.RecordBatch.from_pylist([], self._schema)
+        self._parts = list(parts)
+        self._open: dict[str, _Open] = {}
+
+    def __enter__(self) -> Lookup:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._open.values():
+            file.part.close()
+
+    def rows_of(self, touched: pa.RecordBatch, most: int) -> list[pa.RecordBatch]:
+        """The wanted rows whose key is among `touched`, distinct keys in order; in order within each batch.
+
+        Raises TooWide if they are wide, more than `most` bytes, and not of one key only.
+        """
+        first, last = keys_of(touched, [0, touched.num_rows - 1], touched.num_columns)
+        self._leave_behind(first)
+        found, size, count = [], 0, 0
+        for part in self._parts:
+            for rows in self._rows_in(part, first, last, touched):
+                size, count = size + rows.nbytes, count + rows.num_rows
+                if size > max(most, NARROW * count) and touched.num_rows > 1:
+                    raise TooWide
+                if rows.num_rows:
+                    found.append(rows)
+        return found
+
+    def _leave_behind(self, key: Row) -> None:
+        """Forget the parts that end before a key: the sets of keys to come are not below it."""
+        for part in self._parts:
+            if part.last_key < key and part.file.key in self._open:
+                self._open.pop(part.file.key).part.close()
+        self._parts = [part for part in self._parts if not part.last_key < key]
+
+    def _rows_in(self, part: Part, first: Row, last: Row, touched: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        firsts = [key for key, _ in part.groups]
+        for group in range(max(0, bisect_left(firsts, first) - 1), bisect_right(firsts, last)):
+            # A group may end with the key the next one begins with.
+            end_key = firsts[group + 1] if group + 1 < len(firsts) else part.last_key
+            start = rows_before(touched, sort_key_of(firsts[group]), self._keys.names)
+            end = rows_up_to(touched, sort_key_of(end_key), self._keys.names)
+            if start < end:
+                yield self._rows_of_group(part, group, touched.slice(start, end - start))
+
+    def _rows_of_group(self, part: Part, group: int, touched: pa.RecordBatch) -> pa.RecordBatch:
+        if part.file.key not in self._open:
+            self._open[part.file.key] = _Open(OpenedPart(self._store, part, self._fetched, dictionaries=True))
+        file = self._open[part.file.key]
+        if file.group != group:
+            file.group, file.first, file.rest = group, file.part.encoded([group], self._first), None
+        near = _near(contiguous(file.first.column(0)), contiguous(touched.column(0)))
+        if not len(near):
+            return self._nothing
+        if file.rest is None:
+            file.rest = file.part.encoded([group], self._rest)
+        first, rest = (
+            file.part.decoded(rows.take(pa.array(near)), wanted)
+            for rows, wanted in ((file.first, self._first), (file.rest, self._rest))
+        )
+        rows = pa.RecordBatch.from_arrays([*first.columns, *rest.columns], schema=self._schema)
+        held = self._wanted(rows)
+        if self._keys.names[1:]:
+            held = held & _among(rows.select(self._keys.names), touched)
+        return rows if held.all() else rows.filter(pa.array(held))
+
+
+@dataclass
+class _Open:
+    """An open part, and of the row group last read the columns read so far, as they are in the file."""
+
+    part: OpenedPart
+    group: int = -1
+    first: pa.RecordBatch = None
+    rest: pa.RecordBatch = None
+
+
+def _near(held: pa.Array, wanted: pa.Array) -> Ints:
+    """The places in `held`, which ascends, of what is among `requested_seal`."""
+    kind = held.type
+    if kind == wanted.type and (pa.types.is_int64(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind)):
+        numbers, sought = values(held), np.unique(values(wanted))
+        starts, ends = (np.searchsorted(numbers, sought, side) for side in ("left", "right"))
+        return _spans(starts, ends)
+    if pa.types.is_dictionary(kind):
+        among = pc.is_in(held.dictionary, value_set=wanted.cast(kind.value_type)).take(held.indices)
+    else:
+        among = pc.is_in(held.cast(wanted.type), value_set=wanted)
+    return np.flatnonzero(among.to_numpy(zero_copy_only=False))
+
+
+def _spans(starts: Ints, ends: Ints) -> Ints:
+    """The numbers of all spans from a start to before its end, one after the other."""
+    lengths = ends - starts
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
+
+
+def _among(keys: pa.RecordBatch, touched: pa.RecordBatch) -> Bools:
+    """Which rows of `keys` are among the rows of `touched`."""
+    numbers = ranks(pa.concat_batches([touched, keys.cast(touched.schema)]), touched.schema.names)
+    among = np.zeros(len(numbers), bool)
+    among[numbers[: touched.num_rows]] = True
+    return np.asarray(among[numbers[touched.num_rows :]])

@@ -1,0 +1,159 @@
+"""One total order of rows: column by column, null first, NaN next, then ascending; strings by code point, bytes as
+unsigned numbers, decimals as numbers.
+
+Arrow's `sort_indices` with nulls at the start orders so (stable, NaN between null and the least number, -0.0
+equal to 0.0), and Python compares str by code point as Arrow compares UTF-8 bytes, so all layers agree.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.arrow.rows.columns import Bools, Ints, contiguous, one_batch, valid, values
+from tidemark.model import decimals
+from tidemark.model.update import Row, Scalar
+
+SortKey = tuple[tuple[int, Any], ...]
+PLAIN = 2
+"""What marks a cell that is neither null nor NaN in a place: those come first."""
+
+
+def sort(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    """The rows in order of `columns`; equal rows stay as they were."""
+    batch = one_batch(table)
+    return batch.take(sort_indices(batch, columns))
+
+
+def sort_indices(batch: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
+    """By which rows to take a batch to have it in order."""
+    return pc.sort_indices(batch, sort_keys=[(name, "ascending", "at_start") for name in columns])
+
+
+def starts(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Bools:
+    """Where a row differs from the row before it in any of `columns`; the first row always does.
+
+    Null equals null and NaN equals NaN.
+    """
+    differs = np.zeros(table.num_rows, bool)
+    differs[:1] = True
+    if table.num_rows < 2:
+        return differs
+    for name in columns:
+        differs[1:] |= _differs(contiguous(table.column(name)))
+    return differs
+
+
+def unsorted(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> int:
+    """How many rows are before their predecessor in the order."""
+    undecided = np.ones(max(0, table.num_rows - 1), bool)
+    wrong = 0
+    for name in columns:
+        if not undecided.any():
+            break
+        array = contiguous(table.column(name))
+        differs = _differs(array)
+        wrong += int(np.count_nonzero(undecided & differs & _descends(array)))
+        undecided &= ~differs
+    return wrong
+
+
+def ranks(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Ints:
+    """For each row the number of distinct rows before its own in the order: equal for equal rows, from 0."""
+    batch = one_batch(table).select(list(columns))
+    permutation = sort_indices(batch, columns)
+    numbers = np.empty(batch.num_rows, np.int64)
+    numbers[permutation.to_numpy()] = np.cumsum(starts(batch.take(permutation), columns)) - 1
+    return numbers
+
+
+def sort_key_at(batch: pa.RecordBatch, row: int, columns: Sequence[str]) -> SortKey:
+    """A row's place in the order as a value that Python compares alike."""
+    return _sort_keys(batch, columns)(row)
+
+
+def sort_key_of(row: Row) -> SortKey:
+    """The place of plain scalars."""
+    return tuple((0, 0) if x is None else (1, 0) if x != x else (PLAIN, x) for x in row)
+
+
+def rows_before(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str]) -> int:
+    """How many rows of a sorted batch are before the place."""
+    low, high = _narrowed(batch, bound, columns)
+    return bisect_left(range(batch.num_rows), bound, low, high, key=_sort_keys(batch, columns))
+
+
+def rows_up_to(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str]) -> int:
+    """How many rows of a sorted batch are before the place or at it."""
+    low, high = _narrowed(batch, bound, columns)
+    return bisect_right(range(batch.num_rows), bound, low, high, key=_sort_keys(batch, columns))
+
+
+def _narrowed(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str]) -> tuple[int, int]:
+    """Between which rows a place is, by the first column alone if that is of plain integers: mostly that is all."""
+    first, (kind, value) = batch.column(columns[0]), bound[0]
+    if kind != PLAIN or not pa.types.is_int64(first.type) or first.null_count:
+        return 0, batch.num_rows
+    held = values(first)
+    return int(np.searchsorted(held, value, "left")), int(np.searchsorted(held, value, "right"))
+
+
+def _sort_keys(batch: pa.RecordBatch, columns: Sequence[str]) -> Callable[[int], SortKey]:
+    arrays = [batch.column(name) for name in columns]
+    return lambda row: sort_key_of(tuple(_cell(array[row]) for array in arrays))
+
+
+def _cell(cell: pa.Scalar) -> Scalar:
+    # As plain_scalars; `value` is the plain integer of a timestamp or a date, where `as_py` makes an object of it.
+    plain: Any = cell.value if isinstance(cell, pa.TimestampScalar | pa.Date32Scalar) else cell.as_py()
+    if isinstance(plain, Decimal):
+        plain = decimals.count(plain, cell.type.scale)
+    scalar: Scalar = plain.hex() if isinstance(plain, bytes) else plain
+    return scalar
+
+
+def _differs(array: pa.Array) -> Bools:
+    """Whether each element but the first differs from the one before."""
+    before, after = array.slice(0, len(array) - 1), array.slice(1)
+    if _compared_by_arrow(array.type):
+        differs = _bools(pc.not_equal(before, after))
+    else:
+        left, right = values(before), values(after)
+        differs = left != right
+        if pa.types.is_floating(array.type):
+            differs &= ~(np.isnan(left) & np.isnan(right))
+    held = valid(array)
+    if held is not None:
+        differs = np.where(held[:-1] & held[1:], differs, held[:-1] != held[1:])
+    return np.asarray(differs)
+
+
+def _descends(array: pa.Array) -> Bools:
+    """Whether each element but the first is below the one before; of use only where the two differ."""
+    before, after = array.slice(0, len(array) - 1), array.slice(1)
+    if _compared_by_arrow(array.type):
+        descends = _bools(pc.greater(before, after))
+    else:
+        left, right = values(before), values(after)
+        descends = left > right
+        if pa.types.is_floating(array.type):
+            descends |= ~np.isnan(left) & np.isnan(right)
+    held = valid(array)
+    if held is not None:
+        descends = np.where(held[:-1] & held[1:], descends, held[:-1])
+    return np.asarray(descends)
+
+
+def _compared_by_arrow(of: pa.DataType) -> bool:
+    """Whether values are no numbers that NumPy has."""
+    return bool(pa.types.is_string(of) or pa.types.is_binary(of) or pa.types.is_decimal(of))
+
+
+def _bools(array: pa.Array) -> Bools:
+    return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False))

@@ -1,0 +1,34 @@
+"""The log in words: what each version of a collection changed, when, and who wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+from tidemark.model.change import SHORT_ID as SHORT_ID
+from tidemark.model.instant import format_instant
+from tidemark.storage.log.log import StateLog
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One version: its number, wall-clock microseconds and writer (for people only), kind and words of its change."""
+
+    version: int
+    written_at: int
+    writer: str
+    kind: str
+    change: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON values; the wall-clock time also as ISO 8601."""
+        return {**asdict(self), "written_at_text": format_instant(self.written_at)}
+
+
+def history(log: StateLog, *, limit: int | None = None, upto: int | None = None) -> Iterator[Entry]:
+    """The versions, down from `upto` (None: the newest); at most `limit`."""
+    for record in islice(log.history(upto), limit):
+        change = record.change
+        yield Entry(record.version, record.written_at, record.writer, change.kind, change.words)

@@ -1,0 +1,188 @@
+"""Status: where a collection stands, what it owes, and the step that is due. Computed from the state alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from tidemark.model.arrangement import Arrangement, Certificate, Hold
+from tidemark.model.batch import TraceBatch, UnsealedBatch
+from tidemark.model.collection import Gate
+from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval
+from tidemark.model.transition import merged_trace
+from tidemark.plan.bounds import Bounds, bounds
+from tidemark.plan.compact import CompactionRequest, plan_compaction
+from tidemark.storage.log.log import Head
+
+FRONTIERS = {
+    "seal": "complete below",
+    "trace_upper": "moved into the trace below",
+    "since": "readable from",
+}
+"""The frontiers and what each promises."""
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A count of batches with what they hold. `bytes` are those of data files."""
+
+    batches: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Debt:
+    """The compactions that are due, run to the end, and the rows they would read."""
+
+    compactions: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a collection stands. Times in microseconds.
+
+    `unsealed` holds what no drain has moved yet; `remembered` what was moved and is kept because later facts are placed
+    among it (keyed collections). `uncertified` names batches no current certificate covers. `waiting_for` is the oldest
+    interval that is missing below one that was ingested or asked for. `readable` says which times compaction leaves
+    readable. `next_step` is a command.
+    """
+
+    collection: str
+    version: int
+    seal: int
+    trace_upper: int
+    since: int
+    unsealed: Shelf
+    remembered: Shelf
+    quarantined: tuple[str, ...]
+    uncertified: tuple[str, ...]
+    levels: dict[int, Shelf]
+    debt: Debt
+    bounds: Bounds
+    holds: tuple[Hold, ...]
+    readable: str
+    rows_ingested: int
+    late_applied: int
+    late_moved: int
+    late_discarded: int
+    late_replayed: int
+    bytes_ingested: int
+    bytes_drained: int
+    bytes_compacted: int
+    write_amplification: float | None
+    waiting_for: Interval | None
+    next_step: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON values; each frontier also as ISO 8601 under `<name>_text`."""
+        texts = {f"{name}_text": format_instant(getattr(self, name)) for name in FRONTIERS}
+        missing = {"waiting_for": str(self.waiting_for) if self.waiting_for else None}
+        levels = {"levels": [{"level": level, **asdict(shelf)} for level, shelf in self.levels.items()]}
+        return {**asdict(self), **texts, **missing, **levels}
+
+
+def status(head: Head) -> Status:
+    """The status at a version. Pure: reads nothing but the state."""
+    state, totals = head.state, head.state.totals
+    remembered = [batch for batch in state.unsealed if batch.last_time < state.trace_upper]
+    written = totals.bytes_drained + totals.bytes_compacted
+    return Status(
+        collection=state.collection.name,
+        version=head.version,
+        seal=state.seal,
+        trace_upper=state.trace_upper,
+        since=state.since,
+        unsealed=_shelf(state.pending),
+        remembered=_shelf(remembered),
+        quarantined=tuple(batch.id for batch in state.quarantined),
+        uncertified=tuple(batch.id for batch in state.pending + state.trace if not state.is_certified(batch)),
+        levels=_levels(state),
+        debt=debt(state),
+        bounds=bounds(state),
+        holds=state.holds,
+        readable=str(state.function),
+        rows_ingested=totals.rows_ingested,
+        late_applied=totals.rows_late_applied,
+        late_moved=totals.rows_late_moved,
+        late_discarded=totals.rows_late_discarded,
+        late_replayed=totals.rows_replayed,
+        bytes_ingested=totals.bytes_ingested,
+        bytes_drained=totals.bytes_drained,
+        bytes_compacted=totals.bytes_compacted,
+        write_amplification=round(written / totals.bytes_ingested, 3) if totals.bytes_ingested else None,
+        waiting_for=waiting_for(state),
+        next_step=next_step(state),
+    )
+
+
+def waiting_for(state: Arrangement) -> Interval | None:
+    """The oldest interval that is missing below one that was ingested, or that a run asked to seal; None if no hole."""
+    reached = max([state.requested_seal, *(interval.upper for interval in state.ingested)])
+    return state.hole_below(reached)
+
+
+def debt(state: Arrangement) -> Debt:
+    """What compaction would do if every gate had passed and nothing consolidated away."""
+    compactions = rows = 0
+    while (request := plan_compaction(_all_certified(state))) is not None:
+        compactions += 1
+        read = sum(batch.rows for batch in request.inputs)
+        rows += 0 if request.moves_no_data else read
+        state = _as_if_compacted(state, request, f"debt-{compactions}", read)
+    return Debt(compactions, rows)
+
+
+def next_step(state: Arrangement) -> str:
+    """The command that moves the collection on, whoever runs it."""
+    name = state.collection.name
+    if any(not state.is_certified(batch) for batch in state.pending):
+        return f"tidemark gate {name} unsealed"
+    landed, complete = state.collection.landed, state.complete
+    if complete > landed.start and complete - landed.grace > state.seal:
+        return f"tidemark seal {name}"
+    if state.seal > state.trace_upper:
+        drains = state.certified_upper >= state.seal
+        return f"tidemark drain {name}" if drains else f"tidemark gate {name} frontier"
+    uncertified = [batch for batch in state.trace if not state.is_certified(batch)]
+    if uncertified:
+        merged = all(batch.level for batch in uncertified)
+        return f"tidemark gate {name} {Gate.COMPACTION if merged else Gate.TRACE}"
+    if debt(state).compactions:
+        return f"tidemark compact {name}"
+    return next_ingest(state)
+
+
+def next_ingest(state: Arrangement) -> str:
+    """The command that reads the oldest interval that is missing; a question to ask once there is none."""
+    name, end = state.collection.name, state.collection.landed.end
+    complete = state.complete
+    if end is not None and complete >= end:
+        return f"tidemark as-of {name}"
+    return f"tidemark ingest {name} --date {format_instant(complete).partition('T')[0]}"
+
+
+def _shelf(batches: Sequence[UnsealedBatch] | Sequence[TraceBatch]) -> Shelf:
+    return Shelf(len(batches), sum(batch.rows for batch in batches), sum(batch.bytes for batch in batches))
+
+
+def _levels(state: Arrangement) -> dict[int, Shelf]:
+    levels: dict[int, list[TraceBatch]] = defaultdict(list)
+    for batch in state.trace:
+        levels[batch.level].append(batch)
+    return {level: _shelf(levels[level]) for level in sorted(levels, reverse=True)}
+
+
+def _all_certified(state: Arrangement) -> Arrangement:
+    suite = state.collection.suite(Gate.COMPACTION)
+    return replace(state, certificates=tuple(Certificate(batch.id, suite) for batch in state.trace))
+
+
+def _as_if_compacted(state: Arrangement, request: CompactionRequest, name: str, rows: int) -> Arrangement:
+    parts = next((batch.parts for batch in request.inputs if batch.parts), None)
+    merged = TraceBatch(name, request.description, request.level(rows), rows, 0, 0, parts)
+    return replace(state, trace=merged_trace(state.trace, request.inputs, merged))

@@ -1,0 +1,90 @@
+"""Compact: replace neighbouring trace batches by one, until no two neighbours share a level."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tidemark.jobs.job import Job, Outcome
+from tidemark.jobs.steps.retain import retain
+from tidemark.jobs.steps.write import trace_batch
+from tidemark.model.arrangement import Arrangement, LedgerRun
+from tidemark.model.batch import TraceBatch
+from tidemark.model.change import Compacted, LedgerMerged
+from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval
+from tidemark.plan.compact import CompactionRequest, check, merge_tasks, plan_compaction
+from tidemark.plan.ranges import TASK_ROWS
+from tidemark.plan.tasks import MergeTask, WriteAnswer
+from tidemark.storage.log.log import Head
+from tidemark.storage.sidecars import ledger, parts_table
+
+
+def compact(job: Job, interval: Interval) -> dict[str, Any]:
+    """Move `since` by the retention, then run every compaction that is due, each as one streaming merge; also merge the
+    ledger's runs. `interval` names the run. Raises Uncertified if the trace gate has not certified an input.
+    """
+    moved = retain(job)
+    merges = rows = written = 0
+    while (change := _compact_once(job, interval)) is not None:
+        merges += 1
+        rows += change.batch.rows
+        written += change.batch.bytes
+    while _merge_ledger_once(job):
+        pass
+    head = job.log.load()
+    return {
+        "outcome": str(Outcome.APPLIED if merges or moved else Outcome.NOTHING_TO_DO),
+        "version": head.version,
+        "merges": merges,
+        "rows": rows,
+        "bytes_written": written,
+        "live_batches": len(head.state.trace),
+        **({"since": head.state.since, "since_text": format_instant(head.state.since)} if moved else {}),
+    }
+
+
+def _compact_once(job: Job, interval: Interval) -> Compacted | None:
+    def change_for(head: Head) -> Compacted | None:
+        request = plan_compaction(head.state)
+        if request is None:
+            return None
+        head, fence = job.fenced(head, "compact", interval)
+        return Compacted(fence, tuple(batch.id for batch in request.inputs), execute(job, head.state, request))
+
+    return job.commit_until_fit(change_for).change
+
+
+def execute(job: Job, state: Arrangement, request: CompactionRequest) -> TraceBatch:
+    """Write what a request asks for; the batch, not yet committed. Corruption where sums do not agree."""
+    identity = job.new_id()
+    if request.moves_no_data:
+        return _taken_over(request, identity)
+    parts = parts_table.parts_of(job.store, request.with_data)
+    tasks = merge_tasks(state.collection, request, parts, target_rows=TASK_ROWS, prefix=f"data/{identity}")
+    total = sum(batch.rows for batch in request.inputs)
+    job.note(f"merging {len(request.inputs)} batches of {total} rows in {len(tasks)} tasks")
+    answers: list[WriteAnswer] = job.runner().run(MergeTask.kernel, tasks)
+    check(request, answers, alike=all(part.schema == state.collection.schema for part in parts))
+    written = [part for answer in answers for part in answer.parts]
+    rows = sum(part.rows for part in written)
+    return trace_batch(job, identity, request.description, request.level(rows), written)
+
+
+def _taken_over(request: CompactionRequest, identity: str) -> TraceBatch:
+    """At most one input has data and its times stay as they are: its parts serve the output, nothing is rewritten."""
+    highest = max(batch.level for batch in request.inputs)
+    if not request.with_data:
+        return TraceBatch(identity, request.description, highest, 0, 0, 0)
+    return replace(request.with_data[0], id=identity, description=request.description, level=highest)
+
+
+def _merge_ledger_once(job: Job) -> bool:
+    def change_for(head: Head) -> LedgerMerged | None:
+        due: tuple[LedgerRun, ...] = ledger.due_for_merge(head.state.ledger)
+        if not due:
+            return None
+        run = ledger.merge_runs(job.store, f"ledger/{job.new_id()}.json", due)
+        return LedgerMerged(tuple(held.object.key for held in due), run)
+
+    return job.commit_until_fit(change_for).change is not None

@@ -1,0 +1,152 @@
+"""The steps. Each is declared here and nowhere else: its app, its command, its operator and what people read of it
+follow. docs/how-to/add-a-step.md goes through one."""
+
+from __future__ import annotations
+
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.steps.step import Argument, Intervals, Step, When
+from tidemark.model.collection import Gate
+from tidemark.model.instant import parse_duration
+
+LANDING = Argument(
+    "landing",
+    "Where delta files land: a path or s3://bucket/prefix.",
+    metavar="FOLDER",
+    required=True,
+    environ="TIDEMARK_LANDING",
+    parameter="landing_root",
+)
+"""A step that takes it reads files that land, and is deferred until they have."""
+
+_STEPS = (
+    Step(
+        "ingest",
+        job="tidemark.jobs.steps.ingest:ingest",
+        intervals=Intervals.EACH,
+        help="""Read the delta files of data intervals. Each file is counted once, however often this is run.
+
+    Example: tidemark ingest flights --from 2013-01-01 --to 2013-01-07
+    """,
+        docs="Reads the interval's delta files into one unsealed batch, each file once. While they have not landed it "
+        "is deferred and takes no worker, until `TIDEMARK_READY_WITHIN` (12h) after the interval's end.",
+        arguments=(LANDING,),
+        gate=Gate.UNSEALED,
+        when=When.EACH_RUN,
+        kernels=("ingest",),
+        declares=True,
+    ),
+    Step(
+        "gate",
+        job="tidemark.jobs.steps.gate:gate",
+        intervals=Intervals.UNUSED,
+        help="Check what a gate has not certified yet: unsealed, frontier, trace or compaction.",
+        docs="Vouches for what no certificate of the current suite covers, or fails and shows why, row by row.",
+        arguments=(
+            Argument("gate", "unsealed, frontier, trace or compaction.", parse=Gate, metavar="GATE", required=True),
+        ),
+        when=When.BEHIND,
+        kernels=("inspect",),
+        imports=("tidemark.quality.warm",),
+    ),
+    Step(
+        "seal",
+        job="tidemark.jobs.steps.seal:seal",
+        intervals=Intervals.SEVERAL,
+        help="Promise that no more comes below a frontier: the interval's end; without one, all ingested without a "
+        "hole.",
+        docs="Promises that no more updates come below the interval's end (less the grace). Where an earlier interval "
+        "is missing the seal waits, and the run that ingests it passes the waiting ones too.",
+        gate=Gate.FRONTIER,
+        when=When.EACH_RUN,
+    ),
+    Step(
+        "drain",
+        job="tidemark.jobs.steps.drain:drain",
+        intervals=Intervals.NAMES_RUN,
+        help="Move all that is sealed into the trace. The interval only names the run.",
+        docs="Moves what is sealed into the trace.",
+        gate=Gate.TRACE,
+        when=When.EACH_RUN,
+        kernels=("merge", "resolve", "difference", "trim"),
+    ),
+    Step(
+        "compact",
+        job="tidemark.jobs.steps.compact:compact",
+        intervals=Intervals.NAMES_RUN,
+        help="Move `since` by the retention, then run every compaction that is due. The interval only names the run.",
+        docs="Moves `since` by the retention as far as holds allow, and merges neighbouring trace batches where there "
+        "are more than the budget.",
+        gate=Gate.COMPACTION,
+        when=When.EACH_RUN,
+        kernels=("merge", "trim"),
+    ),
+    Step(
+        "replay",
+        job="tidemark.jobs.steps.replay:replay",
+        intervals=Intervals.CHOICE,
+        help="""Apply dead letters after all, each once, however often this is run: late rows that were discarded.
+
+    They are a batch of their own, learned at the seal, gated like any other.
+
+    Example: tidemark late replay flights --from 2013-01-01 --to 2013-01-07
+    """,
+        docs="Applies dead letters after all, each once: as a batch of their own, learned at the seal.",
+        arguments=(
+            Argument("path", "Of files whose path holds this.", shell_option="--file"),
+            Argument("batch", "Only of this batch, or what it replayed.", metavar="BATCH"),
+            Argument("as_now", "What happened too long ago applies as if it happened at the seal.", flag=True),
+        ),
+        kernels=("replay",),
+    ),
+    Step(
+        "collect",
+        job="tidemark.jobs.steps.collect:collected",
+        intervals=Intervals.NONE,
+        help="""Remove what no version names that is kept. Listed in a plan first, removed by a later run after a grace.
+
+    Superseded versions go an hour after they were listed, objects a day. Example: tidemark collect flights --dry-run
+    """,
+        docs="Removes superseded versions, replaced batches and leftovers of killed attempts. Lists them in a plan "
+        "first (`collect/<n>.json` in the collection's folder); a later run removes what has been listed for an hour "
+        "(versions) or a day (objects) and is still named by nothing. Needs no Spark. Safe to run again, any time, "
+        "also beside steps, readers and other collectors.",
+        arguments=(
+            Argument(
+                "keep_versions",
+                "How long a superseded version can still be read, as 7d or 12h.",
+                parse=parse_duration,
+                metavar="DURATION",
+                default="7d",
+                environ="TIDEMARK_KEEP_VERSIONS",
+                parameter="keep",
+            ),
+        ),
+        when=When.MAINTENANCE,
+    ),
+    Step(
+        "audit",
+        job="tidemark.jobs.questions.verify:audit",
+        intervals=Intervals.NONE,
+        help="Check every object and every row of every part against what was recorded.",
+        docs="Reads every row of every part and every object of late rows, and fails if anything is not what was "
+        "recorded; the log names each object, batch and rule at fault. Nothing is changed: `tidemark verify COLLECTION "
+        "--data` in a shell says the same. Where an object is lost or damaged, restore it from a copy of the store.",
+        when=When.MAINTENANCE,
+        kernels=("audit", "checksum"),
+    ),
+)
+
+STEPS: dict[str, Step] = {step.name: step for step in _STEPS}
+"""The steps by name, in the order in which a run goes through those of each run."""
+
+
+def step_of(name: str) -> Step:
+    """The step called `name`; InvalidUsage, naming all, if there is none."""
+    if name not in STEPS:
+        raise InvalidUsage(f"there is no step {name!r}; there are {', '.join(STEPS)}")
+    return STEPS[name]
+
+
+def steps_of(when: When) -> list[Step]:
+    """The steps that Airflow runs then, in their order."""
+    return [step for step in STEPS.values() if step.when is when]

@@ -1,0 +1,202 @@
+"""Gate: look at what no certificate of the current suite covers, and certify it, or stop the run and show
+why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from io import StringIO
+from typing import Any
+
+from tidemark.errors import GateFailed, InvalidUsage, UpgradeRequired
+from tidemark.jobs.job import Job, Proposal, Runner
+from tidemark.jobs.steps.gate_result import keep_result
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
+from tidemark.model.change import Certified
+from tidemark.model.collection import Covers, Gate
+from tidemark.model.ledger import LedgerEntry
+from tidemark.plan.gate import GateRequest, plan_gate
+from tidemark.plan.tasks import InspectTask
+from tidemark.quality.evidence import Inspected
+from tidemark.quality.expectations import OwnerExpectation, owner_expectations
+from tidemark.quality.gates import GATES, Seen
+from tidemark.quality.report import GateReport, rendered
+from tidemark.storage.log.log import Head
+from tidemark.storage.sidecars import ledger, parts_table
+
+PANDAS_ROWS = 200_000
+PANDAS_BYTES = 128 * 2**20
+"""Up to here a batch is checked as a pandas frame, which takes Great Expectations milliseconds; beyond, by
+Spark."""
+LEDGER_ENTRIES = 20_000
+"""Newest source files whose counts say what is usual: a gate must not cost more as a collection ages."""
+REPORT_WIDTH = 160
+
+Batch = UnsealedBatch | TraceBatch
+
+
+def gate(job: Job, gate: Gate) -> dict[str, Any]:
+    """Run one gate over what it has not certified and commit the certificate; warnings are in the result.
+
+    Batches that pass are certified even where another fails. Raises GateFailed naming the first failure,
+    with the failing rows shown through `job.note`; InvalidUsage for an expectation that cannot be run. Whatever came of
+    it is kept (quality/results.py); `docs` in the result, and the failure, say where. Data are read, and Great
+    Expectations imported, only if there is something to look at.
+    """
+
+    def propose(head: Head) -> Proposal[Certified, GateReport]:
+        try:
+            request = plan_gate(head.state, gate)
+            if request is None:
+                return Proposal(None, _unseen(head, gate))
+            report = _examine(job, head, request)
+        except (InvalidUsage, UpgradeRequired) as error:
+            keep_result(job, _unseen(head, gate), error=str(error))
+            raise
+        if not report.certified and not (report.passed and request.upper):
+            raise _failure(job, report)
+        return Proposal(Certified(gate, request.suite, report.certified, request.upper), report)
+
+    done = job.settle(propose)
+    head, report = done.head, done.found
+    if done.change is None:
+        docs = keep_result(job, report)
+        return {"gate": str(gate), "outcome": str(done.outcome), "version": head.version, "docs": docs}
+    if not report.passed:
+        raise _failure(job, report)
+    return {
+        "gate": str(gate),
+        "outcome": str(done.outcome),
+        "version": head.version,
+        "suite": report.suite,
+        "batches": list(report.certified),
+        **report.with_docs(keep_result(job, report, looked=True)).summary(),
+    }
+
+
+def _unseen(head: Head, gate: Gate) -> GateReport:
+    """The report of a gate that looked at nothing."""
+    collection = head.state.collection
+    return GateReport(collection.name, gate, collection.suite(gate), (), ())
+
+
+def _failure(job: Job, report: GateReport) -> GateFailed:
+    return GateFailed(report.with_docs(keep_result(job, report, looked=True)).headline)
+
+
+def _examine(job: Job, head: Head, request: GateRequest) -> GateReport:
+    batches: tuple[Batch, ...] = (*request.unsealed, *request.trace)
+    collection = head.state.collection
+    report = GateReport(
+        collection.name, request.gate, request.suite, tuple(batch.id for batch in batches), (), upper=request.upper
+    )
+    with_data = [batch for batch in batches if batch.rows]
+    if request.upper is None and not with_data:
+        # What metadata can say of a batch without data, the state checked when it was loaded.
+        return report
+    owners = owner_expectations(collection) if request.gate.covers is Covers.UNSEALED else ()
+    runner = job.runner() if with_data else None
+    found = _inspected(job, runner, head.state, with_data) if runner else {}
+    report = _judged(job, head, request, report, found, owners, runner)
+    if report.failures or report.warnings:
+        job.note(_as_text(report))
+    return report
+
+
+def _inspected(job: Job, runner: Runner, state: Arrangement, batches: Sequence[Batch]) -> dict[str, Inspected]:
+    """Every part of the batches, read in full by the runner."""
+    from tidemark.arrow.rows.schema import unsealed_schema, updates_schema
+
+    collection = state.collection
+    tables = {batch.id: parts_table.parts_of(job.store, [batch]) for batch in batches}
+    facts = {batch.id: collection.kind.facts_in(batch) for batch in batches}
+    tasks = [InspectTask(collection, part, facts[batch]) for batch, parts in tables.items() for part in parts]
+    job.note(f"checking {sum(batch.rows for batch in batches)} rows in {len(tasks)} parts")
+    answers = iter(runner.run("inspect", tasks))
+    unsealed, trace = tuple(unsealed_schema(collection).names), tuple(updates_schema(collection).names)
+    return {
+        batch.id: Inspected(
+            tables[batch.id],
+            tuple(next(answers) for _ in tables[batch.id]),
+            unsealed if isinstance(batch, UnsealedBatch) else trace,
+        )
+        for batch in batches
+    }
+
+
+def _judged(
+    job: Job,
+    head: Head,
+    request: GateRequest,
+    report: GateReport,
+    found: dict[str, Inspected],
+    owners: tuple[OwnerExpectation, ...],
+    runner: Runner | None,
+) -> GateReport:
+    from tidemark.quality.evaluate import evaluate_invariants, evaluate_owners
+    from tidemark.quality.rows import matching_rows
+    from tidemark.quality.validation import Validator
+
+    collection, validator = head.state.collection, Validator()
+    facts = {batch.id for batch in request.unsealed if collection.kind.facts_in(batch)}
+    evidence = GATES[request.gate].evidence(Seen(head.state, request, found, lambda: _recent(job, head.state)))
+    results = evaluate_invariants(
+        validator,
+        collection,
+        evidence,
+        lambda batch, clauses: (
+            matching_rows(job.store, found[batch].parts, clauses, collection, facts=batch in facts) if batch else ()
+        ),
+    )
+    for batch in request.unsealed if owners else ():
+        parts = found[batch.id].parts
+        with _rows(job, runner, head.state, batch, found[batch.id]) as frame:
+            results += evaluate_owners(validator, collection, batch.id, owners, frame, store=job.store, parts=parts)
+    return replace(report, results=tuple(results))
+
+
+def _recent(job: Job, state: Arrangement) -> tuple[LedgerEntry, ...]:
+    """The last word on recently ingested files: whole runs of the ledger, newest first, within the budget."""
+    last: dict[str, LedgerEntry] = {}
+    budget = LEDGER_ENTRIES
+    for run in reversed(state.ledger):
+        budget -= run.entries
+        if budget < 0:
+            break
+        last = {entry.path: entry for entry in ledger.load_run(job.store, run)} | last
+    return tuple(last.values())
+
+
+@contextmanager
+def _rows(job: Job, runner: Runner | None, state: Arrangement, batch: UnsealedBatch, found: Inspected) -> Iterator[Any]:
+    """The batch's rows as a frame for the owner's expectations; a runner without a Spark session has only pandas."""
+    from tidemark.quality.rows import pandas_rows, spark_rows
+
+    small = batch.rows <= PANDAS_ROWS and _most_bytes(found.parts) <= PANDAS_BYTES
+    spark = None if small else getattr(runner, "spark", None)
+    if spark is None:
+        yield pandas_rows(job.store, found.parts, state.collection)
+        return
+    frame = spark_rows(spark, job.store.url, found.parts, state.collection).persist()
+    try:
+        yield frame
+    finally:
+        frame.unpersist()
+
+
+def _most_bytes(parts: Sequence[Part]) -> int:
+    """What the rows of parts take in memory at most: row groups of wide rows are cut by that. A part of one row group
+    is small, as its file tells."""
+    from tidemark.arrow.parts.files import ROW_GROUP_BYTES
+
+    return sum(ROW_GROUP_BYTES * len(part.groups) if len(part.groups) > 1 else part.file.bytes for part in parts)
+
+
+def _as_text(report: GateReport) -> str:
+    from rich.console import Console
+
+    out = StringIO()
+    Console(file=out, width=REPORT_WIDTH, color_system=None).print(rendered(report))
+    return out.getvalue().rstrip()

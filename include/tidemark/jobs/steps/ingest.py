@@ -1,0 +1,178 @@
+"""Ingest: read an interval's delta files into one unsealed batch, each file once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tidemark.config.template import render
+from tidemark.errors import Contention, Corruption, GateFailed, NotReady
+from tidemark.jobs.job import Job
+from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
+from tidemark.model.batch import DIGEST_MODULUS, Part, UnsealedBatch
+from tidemark.model.change import Ingested, Refused
+from tidemark.model.interval import Interval
+from tidemark.model.kind import Kind
+from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
+from tidemark.model.transition import Stale
+from tidemark.plan.ingest import IngestRequest, ingest_tasks, plan_ingest
+from tidemark.plan.tasks import IngestAnswer
+from tidemark.storage import landing
+from tidemark.storage.log.log import Head
+from tidemark.storage.sidecars import ledger, parts_table
+
+
+def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]:
+    """Read what is new of an interval's files and commit it; the result counts rows, late rows and bad files.
+
+    Idempotent by source file identity. Raises NotReady if the interval has not landed, InvalidUsage for a file whose
+    content changed since it was ingested, GateFailed if a file cannot be taken and the collection says `stop`,
+    Unavailable if a file or memory cannot be had now.
+    """
+
+    def change_for(head: Head) -> Ingested | None:
+        request = _plan(job, head.state, interval, landing_root)
+        if request is None:
+            return None
+        head, fence = job.fenced(head, "ingest", interval)
+        batch = job.new_id()
+        read = _execute(job, head.state, request, batch)
+        entries = [entry for answer in read for entry in answer.entries]
+        _stop_on_bad_files(job, head, fence, entries)
+        return _change(job, fence, request, read, batch, head.state.collection.kind)
+
+    done = job.commit_until_fit(change_for)
+    change, told = done.change, {"outcome": str(done.outcome), "version": done.head.version}
+    if change is None:
+        return told
+    return {
+        **told,
+        "batch": change.batch.id if change.batch else change.snapshot.batch if change.snapshot else None,
+        "rows": change.batch.rows if change.batch else 0,
+        "files": len(change.sources),
+        "late_applied": change.rows_late_applied,
+        "late_moved": change.rows_late_moved,
+        "late_discarded": change.rows_late_discarded,
+        "bad_files": change.bad_files,
+    }
+
+
+def _plan(job: Job, state: Arrangement, interval: Interval, landing_root: str) -> IngestRequest | None:
+    source = state.collection.landed.source
+    pattern = render(source.path, interval, landing_root)
+    within = landing_root if landing.below(pattern, landing_root) else None
+    if not landing.is_ready(pattern, source.ready, within=within):
+        raise NotReady(f"{interval} of {state.collection.name} has not landed: {pattern} is not ready ({source.ready})")
+    listed = [_named(file, landing_root) for file in landing.list_sources(pattern, within=within)]
+    known = ledger.known(job.store, state.ledger, [file.identity for file in listed])
+    files = [_identified(file, known.get(file.identity)) for file in listed]
+    return plan_ingest(state, interval, files, known)
+
+
+def _named(file: SourceFile, root: str) -> SourceFile:
+    name = landing.below(file.path, root) or ""
+    return replace(file, name=landing.as_text(name or file.path) if not landing.is_text(file.path) else name)
+
+
+def _identified(file: SourceFile, entry: LedgerEntry | None) -> SourceFile:
+    """A file known by path needs its checksum; an unchanged change token spares the reading."""
+    if entry is None:
+        return file
+    unchanged = (file.bytes, file.token) == (entry.bytes, entry.token)
+    return replace(file, sha256=(entry.sha256 or None) if unchanged else landing.sha256_of(file.path))
+
+
+def _execute(job: Job, state: Arrangement, request: IngestRequest, batch: str) -> list[IngestAnswer]:
+    if not request.files:
+        return []
+    readable = [file for file in request.files if landing.is_text(file.path)]
+    misnamed = [_misnamed(state, request.interval, file) for file in request.files if not landing.is_text(file.path)]
+    refused = [IngestAnswer((), tuple(misnamed), None)] if misnamed else []
+    if not readable:
+        return refused
+    runner = job.runner()
+    tasks = ingest_tasks(state.collection, request, readable, batch=batch, parallelism=runner.parallelism)
+    job.note(f"reading {len(readable)} files in {len(tasks)} tasks")
+    answers: list[IngestAnswer] = runner.run("ingest", tasks)
+    written = sum(part.rows for answer in answers for part in answer.parts)
+    counted = sum(entry.rows for answer in answers for entry in answer.entries if entry.status is Status.INGESTED)
+    if written != counted:
+        raise Corruption(f"ingest wrote {written} rows, its files hold {counted} to apply")
+    return answers + refused
+
+
+def _misnamed(state: Arrangement, interval: Interval, file: SourceFile) -> LedgerEntry:
+    """The verdict on a file whose name no task and no ledger can hold."""
+    reason = "the bytes of its name are not UTF-8; rename it"
+    sha256 = file.sha256 or landing.sha256_of(file.path)
+    return set_aside(state.collection, interval, file, sha256, reason)
+
+
+def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[LedgerEntry]) -> None:
+    """Where the collection says so, a file that cannot be taken stops the interval; the ledger remembers why.
+
+    Raises GateFailed, or Contention if another run has taken the file meanwhile.
+    """
+    bad = [entry for entry in entries if entry.status is Status.QUARANTINED]
+    if not bad or head.state.collection.landed.source.bad_files != "stop":
+        return
+    outcome = job.log.commit(head, Refused(recorded_run(job, bad), fence, sources_of(bad)))
+    if isinstance(outcome, Stale):
+        raise Contention(f"{outcome.reason}; run the step again")
+    more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
+    otherwise = "" if head.state.collection.kind.whole_intervals else ", or set bad_files: quarantine"
+    raise GateFailed(f"{bad[0].path}: {bad[0].reason}{more}; mend the file and run again{otherwise}")
+
+
+def _change(
+    job: Job, fence: Fence, request: IngestRequest, answers: Sequence[IngestAnswer], batch: str, kind: Kind
+) -> Ingested:
+    parts = [part for answer in answers for part in answer.parts]
+    entries = [entry for answer in answers for entry in answer.entries]
+    on_time = [answer.first_on_time for answer in answers if answer.first_on_time is not None]
+    snapshot = kind.said_by(batch, request.interval, sum(part.rows for part in parts)) if entries else None
+    if snapshot and not snapshot.rows:
+        job.note(
+            f"the full snapshot of {request.interval} has no rows: unless {batch} is quarantined, its drain removes them all"
+        )
+    return Ingested(
+        fence,
+        unsealed_batch(job, batch, request.interval, parts) if parts else None,
+        recorded_run(job, entries) if entries else None,
+        sources=sources_of(entries),
+        first_on_time=min(on_time, default=None),
+        rows_late_applied=sum(entry.rows_late_applied for entry in entries),
+        rows_late_discarded=sum(entry.rows_late_discarded for entry in entries),
+        bad_files=sum(entry.status is Status.QUARANTINED for entry in entries),
+        rows_late_moved=sum(entry.rows_late_moved for entry in entries),
+        snapshot=snapshot,
+    )
+
+
+def sources_of(entries: Sequence[LedgerEntry]) -> tuple[int, ...]:
+    """What a change says of the sources it takes."""
+    return tuple(sorted(path_hash(entry.path) for entry in entries))
+
+
+def recorded_run(job: Job, entries: Sequence[LedgerEntry]) -> LedgerRun:
+    """Entries written as a new run of the ledger."""
+    return ledger.save_run(job.store, f"ledger/{job.new_id()}.json", entries)
+
+
+def unsealed_batch(job: Job, batch: str, interval: Interval, parts: Sequence[Part]) -> UnsealedBatch:
+    """The batch of some parts, at least one, whose table is written here."""
+    table = parts_table.save(job.store, f"data/{batch}/parts-{job.new_id()}.json", parts)
+    return UnsealedBatch(
+        batch,
+        interval,
+        table,
+        len(parts),
+        sum(part.rows for part in parts),
+        sum(part.file.bytes for part in parts),
+        sum(part.digest for part in parts) % DIGEST_MODULUS,
+        min(part.first_time for part in parts),
+        max(part.last_time for part in parts),
+        min(part.first_event_time for part in parts),
+        max(part.last_event_time for part in parts),
+    )

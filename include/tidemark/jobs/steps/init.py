@@ -1,0 +1,93 @@
+"""Init: create a collection from its file, or bring a changed declaration into its state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from tidemark.config.collection_file import load
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.job import Job, Outcome, Proposal
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import Part
+from tidemark.model.change import Created, Redefined
+from tidemark.model.collection import Collection, Column
+from tidemark.model.evolution import bounds_of, differences, evolved, started, widened
+from tidemark.storage.log.log import Head
+from tidemark.storage.sidecars import parts_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+READERS = 16
+"""Footers read at once, where values have to be looked at."""
+
+
+def declare(job: Job, file: str) -> dict[str, Any]:
+    """Create the collection a file declares, or redefine it where the file changed; a no-op where it did not.
+
+    Raises InvalidUsage for a wrong file, and for a change that data at rest cannot follow (model/evolution.py).
+    """
+    return declare_collection(job, load(file))
+
+
+def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
+    """As `declare`, from a declaration at hand. The result tells what became of the value columns."""
+
+    def propose(head: Head) -> Proposal[Created | Redefined, list[str]]:
+        if head.arrangement is None:
+            return Proposal(Created(started(collection)), [])
+        new = evolved(head.state.collection, collection)
+        if new == head.state.collection:
+            return Proposal(None, [])
+        _check_values(job, head.state, new)
+        return Proposal(Redefined(new), list(differences(head.state.collection, new)))
+
+    done = job.settle(propose)
+    head, columns = done.head, done.found
+    outcome = Outcome.NOTHING_TO_DO if done.change is None or not done.fresh else done.change.kind
+    if evolved(head.state.collection, collection) != head.state.collection:
+        raise InvalidUsage(f"collection {collection.name} was declared otherwise by another run meanwhile; run again")
+    for told in columns:
+        job.note(f"collection {collection.name}: {told}")
+    return {"outcome": str(outcome), "version": head.version, "collection": collection.name, "columns": columns}
+
+
+def _check_values(job: Job, state: Arrangement, new: Collection) -> None:
+    """Raise InvalidUsage if a column is to get wider, and a value at rest is not the same in the wider type.
+
+    Only footers are read. What is ingested meanwhile makes the redefinition stale, so it is looked at too.
+    """
+    for old, wide in widened(state.collection, new):
+        bounds = bounds_of(old.type, wide.type)
+        if bounds is not None:
+            _check_column(job, state, old, wide, bounds)
+
+
+def _check_column(job: Job, state: Arrangement, old: Column, wide: Column, bounds: tuple[int, int]) -> None:
+    from tidemark.arrow.parts.bounds import integer_bounds
+
+    held = list(_holders(job, state, old))
+    with ThreadPoolExecutor(READERS) as pool:
+        found = pool.map(lambda one: integer_bounds(job.store, one[1], one[2]), held)
+        for (batch, _, _), values in zip(held, found, strict=True):
+            beyond = [value for value in values or () if not bounds[0] <= value <= bounds[1]]
+            if beyond:
+                raise InvalidUsage(
+                    f"value column {old.name} of collection {state.collection.name} cannot change from {old.type} to "
+                    f"{wide.type}: batch {batch} holds {beyond[0]}, beyond {bounds[0]} to {bounds[1]}, within which "
+                    f"all values stay exact; add a column of another name"
+                )
+
+
+def _holders(job: Job, state: Arrangement, column: Column) -> Iterator[tuple[str, Part, pa.Field]]:
+    """Batch, part and field of all that may hold a value of the column; also of what facts are ordered by, if by it."""
+    from tidemark.arrow.rows.schema import ORDER, unsealed_schema, updates_schema
+
+    ordered = state.collection.landed.source.order_by == column.name
+    for batch in state.batches:
+        schema = (updates_schema if batch in state.trace else unsealed_schema)(state.collection)
+        names = [column.name, *([ORDER] if ordered and ORDER in schema.names else [])]
+        for part in parts_table.parts_of(job.store, [batch]):
+            yield from ((batch.id, part, schema.field(name)) for name in names)

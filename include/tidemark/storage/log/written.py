@@ -1,0 +1,135 @@
+"""Whether what a change names is there, and stays: looked at before the version that names it is created.
+
+An attempt writes long before it commits. Its objects may be gone by then, or about to go: a collector whose clock was
+put ahead takes minutes for a day. A collector removes nothing before it has committed a version of its own, so an
+attempt that folds none since its plan need only look once; one that does asks the collector's plan as well
+(docs/decisions/0024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tidemark.errors import Corruption
+from tidemark.model.arrangement import Arrangement, LedgerRun
+from tidemark.model.batch import ObjectRef
+from tidemark.model.change import Attempted, Change, LedgerMerged
+from tidemark.plan.collect import COLLECT, Graces, due, plan_of
+from tidemark.storage.log import plans
+from tidemark.storage.log.references import Root, key_of, roots
+from tidemark.storage.log.versions import retried
+from tidemark.storage.read_many import read_many
+from tidemark.storage.sidecars import ledger, parts_table
+from tidemark.storage.stores.store import Missing, ObjectStore
+
+T = TypeVar("T")
+SECOND = 1_000_000
+
+
+@dataclass
+class Written:
+    """The objects that `change` names and `before`, the state it was planned upon, does not.
+
+    `limit` is for how many seconds at most an attempt may go on: what a collector has listed for longer is not a
+    running attempt's by any clock that is right.
+    """
+
+    store: ObjectStore
+    change: Change
+    before: Arrangement | None
+    limit: float
+    pause: Callable[[float], None]
+    _looked: bool = False
+    _sweeps: list[str] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
+
+    def follows(self, other: Change) -> None:
+        """Another change was committed since the plan."""
+        if isinstance(other, Attempted) and other.fence.step == COLLECT:
+            self._sweeps.append(other.fence.token)
+
+    def lost(self) -> str | None:
+        """Why the objects cannot be relied on, or None. Costs nothing for a change that names none, and from the second
+        time on only if a collector committed in between.
+
+        Corruption where an object that was written is there and is not what was recorded.
+        """
+        if self._looked and not self._sweeps:
+            return None
+        known = {ref.key for ref in self.before.objects()} if self.before else set()
+        fresh = [root for root in roots(self.change) if key_of(root) not in known]
+        try:
+            keys = {key for root in fresh for key in self._named(root)}
+        except Missing as missing:
+            return _told(str(missing))
+        if gone := self._absent(keys):
+            return _told(gone)
+        for token in self._sweeps if keys else ():
+            if reason := self._doomed(token, keys):
+                return reason
+        self._looked = True
+        self._sweeps.clear()
+        return None
+
+    def _named(self, root: Root) -> Iterator[str]:
+        """What a reference leads to. What is opened on the way is there."""
+        if isinstance(root, LedgerRun):
+            # What a merge says of late rows the runs said that it replaces.
+            yield from self._of_ledger(root, late=not isinstance(self.change, LedgerMerged))
+            return
+        yield root.key
+        if parts_table.is_one(root):
+            table = self._opened(root.key, lambda: parts_table.load(self.store, root))
+            yield from (part.file.key for part in table)
+
+    def _of_ledger(self, span: ledger.Span, *, late: bool) -> Iterator[str]:
+        if isinstance(span.object, ObjectRef):
+            yield span.object.key
+            if span.entries <= ledger.LEAF and not late:
+                return
+        block = self._opened(span.object.key, lambda: ledger.open_block(self.store, span))
+        if isinstance(block, ledger.LedgerNode):
+            for child in block.blocks:
+                yield from self._of_ledger(child, late=late and child.late > 0)
+        else:
+            yield from (entry.late.key for entry in block.entries if entry.late is not None)
+
+    def _opened(self, key: str, read: Callable[[], T]) -> T:
+        try:
+            value = retried(read, self.pause)
+        except Corruption:
+            if self.store.stat(key) is None:
+                raise Missing(key) from None
+            raise
+        self._seen.add(key)
+        return value
+
+    def _absent(self, keys: set[str]) -> str | None:
+        """One of the keys that has no object. A batch's folder is listed once, whatever it holds; what a list does not
+        show is asked for by name, as a mounted file system may show names late."""
+        asked = keys - self._seen
+        folders = sorted({key.rpartition("/")[0] + "/" for key in asked if key.startswith("data/")})
+        listed = (retried(lambda at=folder: [*self.store.list(at)], self.pause) for folder in folders)  # type: ignore[misc]
+        unseen = sorted(asked - {info.key for infos in listed for info in infos})
+        infos = read_many(lambda key: retried(lambda: self.store.stat(key), self.pause), unseen)
+        return next((key for key, info in zip(unseen, infos, strict=True) if info is None), None)
+
+    def _doomed(self, token: str, keys: set[str]) -> str | None:
+        """Why an object is about to go: by the plan that a collector had before it committed with `token`."""
+        number = plan_of(token)
+        try:
+            plan = plans.load(self.store, plans.key_of(number), self.pause)
+            appeared = retried(lambda: self.store.stat(plans.key_of(number)), self.pause)
+        except Missing:
+            appeared = None
+        if appeared is None:
+            return f"what plan {number} of the collector removed is not known any more"
+        limit, now = round(self.limit * SECOND), round(appeared.modified * SECOND)
+        doomed = (entry.key for entry in due(plan, Graces(limit, limit), now=now).objects if entry.key in keys)
+        return next((f"{key} is being removed by plan {number} of the collector" for key in doomed), None)
+
+
+def _told(key: str) -> str:
+    return f"{key} was removed before it could be committed"

@@ -1,0 +1,241 @@
+"""The ledger of source files as stored: sorted runs, newest last, merged by levels so that a look-up stays short.
+
+A run is a tree of immutable objects. A leaf is a list of at most LEAF entries, ascending by path; a node names at most
+FAN_OUT children, each with the span of its paths. A look-up opens the nodes and leaves that can hold a path, and no
+others; a merge streams: neither holds more than a few objects in memory, however many files were ever counted.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
+from typing import Annotated, Literal
+
+from pydantic import Discriminator
+
+from tidemark.errors import Corruption
+from tidemark.model.arrangement import LedgerRun, SmallLeaf
+from tidemark.model.batch import ObjectRef
+from tidemark.model.ledger import LedgerEntry
+from tidemark.storage.documents.codec import encode
+from tidemark.storage.documents.upgrade import Kind
+from tidemark.storage.sidecars import parts_table, sidecar
+from tidemark.storage.stores.store import ObjectStore
+
+FAN_IN = 8
+"""Neighbouring runs of one level that are merged into one of the next: ingest N leaves at most 8 log8 N runs."""
+LEAF = 1000
+"""Entries in a leaf, some 300 kB: what one look-up of one path reads at most of a run, beside the nodes above it."""
+FAN_OUT = 256
+"""Children of a node, some 80 kB: a million files are two nodes above their leaves, a billion three."""
+
+
+@dataclass(frozen=True)
+class LedgerBlock:
+    """A child of a node: its object, the entries below it, the span of their paths, how many of them have late rows."""
+
+    object: ObjectRef
+    entries: int
+    first_path: str
+    last_path: str
+    late: int = 0
+
+
+@dataclass(frozen=True)
+class LedgerLeaf:
+    """Entries of a run, ascending by path."""
+
+    entries: tuple[LedgerEntry, ...]
+    kind: Literal["leaf"] = "leaf"
+
+
+@dataclass(frozen=True)
+class LedgerNode:
+    """The root or an inner object of a run of more than one leaf; of `height` 1 if its children are leaves."""
+
+    height: int
+    blocks: tuple[LedgerBlock, ...]
+    kind: Literal["node"] = "node"
+
+
+Block = LedgerLeaf | LedgerNode
+"""What an object of a run holds."""
+SHAPE = Annotated[Block, Discriminator("kind")]
+Span = LedgerRun | LedgerBlock
+
+
+def save_run(store: ObjectStore, key: str, entries: Iterable[LedgerEntry], *, level: int = 0) -> LedgerRun:
+    """Entries, in whatever order, as one run; one that is not small is written under a fresh key. `entries` must not be
+    empty."""
+    ordered = tuple(sorted(entries, key=lambda entry: entry.path))
+    leaf = LedgerLeaf(ordered)
+    if len(ordered) <= LEAF and len(encode(leaf)) <= parts_table.SMALL:
+        return LedgerRun(SmallLeaf(key, ordered), len(ordered), ordered[0].path, ordered[-1].path, level)
+    return write_run(store, key, iter(ordered), level=level)
+
+
+def merge_runs(store: ObjectStore, key: str, runs: Sequence[LedgerRun]) -> LedgerRun:
+    """Replace neighbouring runs, oldest first, by one of the next level that holds the last word on each path."""
+    return write_run(store, key, entries(store, runs), level=runs[0].level + 1)
+
+
+def write_run(store: ObjectStore, key: str, ordered: Iterator[LedgerEntry], *, level: int) -> LedgerRun:
+    """Write entries that ascend by path as one run: its root under the fresh `key`, the rest under names made of it.
+
+    Holds one leaf and one node of each height in memory.
+    """
+    leaf = tuple(islice(ordered, LEAF))
+    following = tuple(islice(ordered, LEAF))
+    if not following:
+        root = _leaf(store, key, leaf)
+    else:
+        tree = _Tree(store, key.removesuffix(".json"))
+        while leaf:
+            tree.add(_leaf(store, tree.fresh_key(), leaf))
+            leaf, following = following, tuple(islice(ordered, LEAF))
+        root = tree.finish(key)
+    return LedgerRun(root.object, root.entries, root.first_path, root.last_path, level)
+
+
+def load_run(store: ObjectStore, run: LedgerRun) -> tuple[LedgerEntry, ...]:
+    """All entries of one run, in memory."""
+    return tuple(scan(store, run))
+
+
+def scan(store: ObjectStore, run: Span) -> Iterator[LedgerEntry]:
+    """The entries of one run, ascending by path. Corruption where an object is not what its parent recorded."""
+    block = open_block(store, run)
+    if isinstance(block, LedgerNode):
+        for child in block.blocks:
+            yield from scan(store, child)
+    else:
+        yield from block.entries
+
+
+def known(store: ObjectStore, runs: Sequence[LedgerRun], paths: Sequence[str]) -> dict[str, LedgerEntry]:
+    """The last word on each of `paths` that the ledger has heard of; opens only objects that can hold one."""
+    found: dict[str, LedgerEntry] = {}
+    wanted = sorted(set(paths))
+    for run in reversed(runs):
+        found.update((entry.path, entry) for entry in _looked_up(store, run, wanted))
+        wanted = [path for path in wanted if path not in found]
+    return found
+
+
+def entries(store: ObjectStore, runs: Sequence[LedgerRun]) -> Iterator[LedgerEntry]:
+    """The last word on every path, ascending by path; holds one leaf of each run in memory."""
+    last: str | None = None
+    streams = (_aged(scan(store, run), age) for age, run in enumerate(reversed(runs)))
+    for path, _, entry in heapq.merge(*streams, key=lambda item: item[:2]):
+        if path != last:
+            yield entry
+        last = path
+
+
+def named_objects(store: ObjectStore, run: Span) -> Iterator[ObjectRef]:
+    """Every object a run names: those it consists of, and those of late rows. Opens nodes, and leaves that name one."""
+    if isinstance(run.object, ObjectRef):
+        yield run.object
+    block = open_block(store, run)
+    if isinstance(block, LedgerNode):
+        for child in block.blocks:
+            yield from named_objects(store, child) if child.late or block.height > 1 else (child.object,)
+    else:
+        yield from (entry.late for entry in block.entries if entry.late is not None)
+
+
+def due_for_merge(runs: Sequence[LedgerRun]) -> tuple[LedgerRun, ...]:
+    """The oldest FAN_IN neighbouring runs of one level, or nothing."""
+    for start in range(len(runs) - FAN_IN + 1):
+        window = tuple(runs[start : start + FAN_IN])
+        if len({run.level for run in window}) == 1:
+            return window
+    return ()
+
+
+@dataclass
+class _Tree:
+    """A run of many leaves being written. `spine` holds, for each height, the blocks that have no parent yet."""
+
+    store: ObjectStore
+    stem: str
+    spine: list[list[LedgerBlock]] = field(default_factory=lambda: [[]])
+    written: int = 0
+
+    def fresh_key(self) -> str:
+        self.written += 1
+        return f"{self.stem}-{self.written:05d}.json"
+
+    def add(self, block: LedgerBlock, height: int = 0) -> None:
+        """Take a block; a full node is written only when one more comes, so that a root never has one child."""
+        if height == len(self.spine):
+            self.spine.append([])
+        if len(self.spine[height]) == FAN_OUT:
+            self._close(height)
+        self.spine[height].append(block)
+
+    def finish(self, key: str) -> LedgerBlock:
+        """Write what has no parent yet; the root under `key`."""
+        height = 0
+        while height < len(self.spine) - 1:
+            self._close(height)
+            height += 1
+        return _node(self.store, key, height + 1, self.spine[height])
+
+    def _close(self, height: int) -> None:
+        self.add(_node(self.store, self.fresh_key(), height + 1, self.spine[height]), height + 1)
+        self.spine[height] = []
+
+
+def _leaf(store: ObjectStore, key: str, held: tuple[LedgerEntry, ...]) -> LedgerBlock:
+    ref = sidecar.write(store, key, LedgerLeaf(held))
+    late = sum(entry.late is not None for entry in held)
+    return LedgerBlock(ref, len(held), held[0].path, held[-1].path, late)
+
+
+def _node(store: ObjectStore, key: str, height: int, held: Sequence[LedgerBlock]) -> LedgerBlock:
+    ref = sidecar.write(store, key, LedgerNode(height, tuple(held)))
+    counts = sum(block.entries for block in held), sum(block.late for block in held)
+    return LedgerBlock(ref, counts[0], held[0].first_path, held[-1].last_path, counts[1])
+
+
+def open_block(store: ObjectStore, span: Span) -> Block:
+    """The object of a run or of a block; Corruption if it is not what was recorded of it."""
+    if isinstance(span.object, SmallLeaf):
+        block: Block = LedgerLeaf(span.object.held)
+    else:
+        block = sidecar.read(store, span.object, Kind.LEDGER, SHAPE)
+    if isinstance(block, LedgerNode):
+        held, paths = block.blocks, [path for child in block.blocks for path in (child.first_path, child.last_path)]
+        count = sum(child.entries for child in held)
+    else:
+        paths, count = [entry.path for entry in block.entries], len(block.entries)
+    found = (count, paths[0], paths[-1]) if paths else (0, "", "")
+    recorded = (span.entries, span.first_path, span.last_path)
+    if found != recorded:
+        raise Corruption(f"{span.object.key} holds {found}, recorded were {recorded} (entries, first and last path)")
+    if any(left > right for left, right in pairwise(paths)):
+        raise Corruption(f"{span.object.key} does not ascend by path")
+    return block
+
+
+def _looked_up(store: ObjectStore, span: Span, wanted: Sequence[str]) -> Iterator[LedgerEntry]:
+    """What a run or block says of paths, which ascend."""
+    within = wanted[bisect_left(wanted, span.first_path) : bisect_right(wanted, span.last_path)]
+    if not within:
+        return
+    block = open_block(store, span)
+    if isinstance(block, LedgerNode):
+        for child in block.blocks:
+            yield from _looked_up(store, child, within)
+    else:
+        asked = set(within)
+        yield from (entry for entry in block.entries if entry.path in asked)
+
+
+def _aged(stream: Iterator[LedgerEntry], age: int) -> Iterator[tuple[str, int, LedgerEntry]]:
+    """Entries with what orders them: by path, of one path the newest run's first."""
+    return ((entry.path, age, entry) for entry in stream)

@@ -1,0 +1,219 @@
+"""Whether storage still holds what the state names: every object, its size, the checksum of every one that is read."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import TypeVar
+
+from tidemark.errors import Corruption
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, TraceBatch, UnsealedBatch
+from tidemark.model.invariants import Invariant
+from tidemark.model.ledger import LedgerEntry
+from tidemark.storage.log.versions import retried
+from tidemark.storage.sidecars import ledger, parts_table
+from tidemark.storage.sidecars.ledger import LedgerNode
+from tidemark.storage.stores.store import ObjectInfo, ObjectStore
+from tidemark.storage.verify.history import Finding, verify_history
+
+__all__ = ["Contents", "Finding", "contents", "verify_history", "verify_objects"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+Batch = UnsealedBatch | TraceBatch
+Progress = Callable[[str, int, int], None]
+"""Told what is being looked at, how many of it were, and how many there are."""
+READERS = 16
+"""Objects read at once: metadata objects are small, and a store across a network answers each in its own time."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Progress that nobody watches."""
+
+
+@dataclass
+class Contents:
+    """What a state names, found by reading all metadata: parts with their batch, files with late rows, how many objects
+    that is, and what was wrong with them. `lost` are the keys of data objects that are missing or of another size."""
+
+    parts: list[tuple[Batch, Part]] = field(default_factory=list)
+    late: list[LedgerEntry] = field(default_factory=list)
+    objects: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    lost: set[str] = field(default_factory=set)
+
+
+def verify_objects(store: ObjectStore, state: Arrangement) -> Iterator[Finding]:
+    """Every object the state names, directly or through another, exists with its size; those of metadata match their
+    checksums, and what a batch's record says is what its parts' records add up to."""
+    yield from contents(store, state).findings
+
+
+def contents(store: ObjectStore, state: Arrangement, progress: Progress = silent) -> Contents:
+    """Read every metadata object a state names, several at once, and compare data objects with one listing."""
+    found = Contents()
+    with ThreadPoolExecutor(READERS) as pool:
+
+        def each(what: str, read: Callable[[T], U], items: Sequence[T]) -> Iterator[tuple[T, U | Corruption]]:
+            for done, (item, answer) in enumerate(zip(items, pool.map(_tried(read), items), strict=True), start=1):
+                progress(what, done, len(items))
+                yield item, answer
+
+        _read_tables(store, state, found, each)
+        _read_ledger(store, state, found, each)
+    _compare_with_listing(store, found)
+    found.findings += _of_certificates(state)
+    return found
+
+
+def _tried(read: Callable[[T], U]) -> Callable[[T], U | Corruption]:
+    """Reads again where the store refuses; Corruption is an answer."""
+
+    def call(item: T) -> U | Corruption:
+        try:
+            return retried(lambda: read(item), time.sleep)
+        except Corruption as error:
+            return error
+
+    return call
+
+
+Each = Callable[..., Iterator[tuple[T, U | Corruption]]]
+
+
+def _read_tables(store: ObjectStore, state: Arrangement, found: Contents, each: Each[Batch, tuple[Part, ...]]) -> None:
+    def load(batch: Batch) -> tuple[Part, ...]:
+        assert batch.parts is not None
+        return parts_table.load(store, batch.parts)
+
+    batches = [batch for batch in state.batches if batch.parts]
+    found.objects += sum(isinstance(batch.parts, ObjectRef) for batch in batches)
+    for batch, parts in each("reading parts tables", load, batches):
+        if isinstance(parts, Corruption):
+            key = batch.parts.key if isinstance(batch.parts, ObjectRef) else ""
+            found.findings.append(Finding("parts table", str(parts), batch.id, key))
+            continue
+        found.parts += [(batch, part) for part in parts]
+        found.findings += _of_batch(batch, parts)
+    # A drain may have taken over a part from an unsealed batch that has other parts still to come.
+    times = Counter((type(batch), part.file.key) for batch, part in found.parts)
+    found.findings += [
+        Finding("parts named once", f"named {times[type(batch), part.file.key]} times", batch.id, part.file.key)
+        for batch, part in found.parts
+        if times[type(batch), part.file.key] > 1
+    ]
+
+
+def _read_ledger(
+    store: ObjectStore, state: Arrangement, found: Contents, each: Each[ledger.Span, ledger.Block]
+) -> None:
+    """The runs of the ledger, one height of their trees after the other."""
+    spans: list[ledger.Span] = list(state.ledger)
+    late: dict[str, LedgerEntry] = {}
+    while spans:
+        below: list[ledger.Span] = []
+        found.objects += sum(isinstance(span.object, ObjectRef) for span in spans)
+        for span, block in each("reading the ledger", lambda span: ledger.open_block(store, span), spans):
+            if isinstance(block, Corruption):
+                found.findings.append(Finding("ledger run", str(block), "", span.object.key))
+            elif isinstance(block, LedgerNode):
+                below += block.blocks
+            else:
+                late |= {entry.late.key: entry for entry in block.entries if entry.late is not None}
+        spans = below
+    found.late = list(late.values())  # several runs may have a word on one file
+
+
+def _compare_with_listing(store: ObjectStore, found: Contents) -> None:
+    """Data objects by their sizes: one listing costs less than a question for each of them."""
+    named = [(batch.id, "", part.file) for batch, part in found.parts]
+    named += [(entry.batch or "", f" of {entry.path}", entry.late) for entry in found.late if entry.late]
+    found.objects += len(named)
+    folders = sorted({file.key.partition("/")[0] + "/" for _, _, file in named})
+    listed = (info for folder in folders for info in retried(partial(_listed, store, folder), time.sleep))
+    sizes = {info.key: info.bytes for info in listed}
+    for batch, whose, file in named:
+        held = sizes.get(file.key)
+        if held is None:
+            found.findings.append(Finding("object exists", f"{file.key}{whose} is missing", batch, file.key))
+        elif held != file.bytes:
+            detail = f"{file.key}{whose} has {held} bytes, recorded were {file.bytes}"
+            found.findings.append(Finding("object size", detail, batch, file.key))
+        if held != file.bytes:
+            found.lost.add(file.key)
+
+
+def _listed(store: ObjectStore, folder: str) -> list[ObjectInfo]:
+    return list(store.list(folder))
+
+
+def _of_batch(batch: Batch, parts: Sequence[Part]) -> Iterator[Finding]:
+    """What is recorded of a batch, and what is recorded of its parts."""
+    yield from _totals(batch, parts)
+    for part in parts:
+        firsts = [key for key, _ in part.groups]
+        if sum(rows for _, rows in part.groups) != part.rows or any(
+            a > b for a, b in pairwise([*firsts, part.last_key])
+        ):
+            detail = f"its {len(part.groups)} row groups do not ascend by key, or do not have {part.rows} rows"
+            yield Finding("row groups", detail, batch.id, part.file.key)
+    for older, newer in pairwise(parts) if isinstance(batch, TraceBatch) else ():
+        if newer.first_key < older.last_key:
+            detail = f"{newer.file.key} begins at key {newer.first_key}, the part before it ends at {older.last_key}"
+            yield Finding("parts disjoint", detail, batch.id)
+    yield from _times(batch, parts)
+
+
+def _totals(batch: Batch, parts: Sequence[Part]) -> Iterator[Finding]:
+    found = {
+        "part count": len(parts),
+        "rows": sum(part.rows for part in parts),
+        "bytes": sum(part.file.bytes for part in parts),
+        "sum": sum(part.digest for part in parts) % DIGEST_MODULUS,
+    }
+    recorded = {"part count": batch.part_count, "rows": batch.rows, "bytes": batch.bytes, "sum": batch.digest}
+    for rule, value in recorded.items():
+        if found[rule] != value:
+            yield Finding(rule, f"recorded {value}, its parts give {found[rule]}", batch.id)
+
+
+def _times(batch: Batch, parts: Sequence[Part]) -> Iterator[Finding]:
+    """Bounds of times: an unsealed batch's are its parts', those of the trace's parts are within what it stands for."""
+    if isinstance(batch, UnsealedBatch):
+        for name, choose in (
+            ("first_time", min),
+            ("last_time", max),
+            ("first_event_time", min),
+            ("last_event_time", max),
+        ):
+            given = choose(getattr(part, name) for part in parts)
+            if given != getattr(batch, name):
+                detail = f"{name} is recorded as {getattr(batch, name)}, its parts give {given}"
+                yield Finding("times as recorded", detail, batch.id)
+        return
+    first, last = batch.description.first_possible, batch.description.last_possible
+    for part in parts:
+        if part.first_time < first:
+            detail = f"holds time {part.first_time}, before {first}, the first of {batch.description}"
+            yield Finding(Invariant.TIMES_FROM_LOWER, detail, batch.id, part.file.key)
+        if part.last_time > last:
+            detail = f"holds time {part.last_time}, after {last}, the last of {batch.description}"
+            yield Finding(Invariant.TIMES_TO_UPPER_OR_SINCE, detail, batch.id, part.file.key)
+
+
+def _of_certificates(state: Arrangement) -> Iterable[Finding]:
+    alive = {batch.id for batch in state.batches}
+    for certificate in state.certificates:
+        if certificate.batch not in alive:
+            yield Finding("certificates of live batches", f"{certificate.suite} certifies it", certificate.batch)
+
+
+def late_objects(found: Contents) -> list[tuple[LedgerEntry, ObjectRef]]:
+    """The objects of late rows that are there to be read, each with its file's entry."""
+    return [(entry, entry.late) for entry in found.late if entry.late and entry.late.key not in found.lost]
