@@ -43,9 +43,9 @@ test: setup ## All tests, as CI runs them: two processes side by side, then Spar
 # Searches that have no natural end, for as long as is worth it at night; `make test` gives them a budget
 # (tests/support/budget.py). One of them: tools/run env TIDEMARK_TEST_DEPTH=deep pytest --timeout=7200 tests/s3
 test-deep: setup ## The deep rings whole: walks of state machines, every fault on S3, contention, 200 kills (hours)
-	@$(RUN) env TIDEMARK_TEST_DEPTH=deep python -m pytest --timeout=7200 tests/model tests/s3 tests/deep
+	@$(RUN) env TIDEMARK_TEST_DEPTH=deep python -m pytest --timeout=7200 tests/simulation tests/s3 tests/deep
 
-test-%: setup ## One ring: test-pure, -model, -spark, -s3, -dags, -e2e, -environment
+test-%: setup ## One ring: test-pure, -simulation, -spark, -s3, -dags, -e2e, -environment
 	@$(RUN) python -m pytest tests/$*
 
 check: setup ## Format, lint, types, layers

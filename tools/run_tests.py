@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
-LANE = [f"tests/{ring}" for ring in ("pure", "model", "s3", "compat", "conformance")]
+LANE = [f"tests/{ring}" for ring in ("pure", "simulation", "s3", "compat", "conformance")]
 LOG = PROJECT / "build" / "test-lane.log"
 
 

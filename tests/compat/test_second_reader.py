@@ -27,7 +27,7 @@ from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope,
 from tidemark.model.frontier import Rung
 from tidemark.storage.stores.local import LocalStore
 
-pytestmark = pytest.mark.model
+pytestmark = pytest.mark.simulation
 DAYS = 5
 ENVELOPES = [*Envelope]
 

@@ -23,7 +23,7 @@ from tidemark.model.collection import Envelope
 from tidemark.storage.documents.upgrade import FORMAT
 from tidemark.storage.log.versions import CHECKPOINT_EVERY
 
-pytestmark = pytest.mark.model
+pytestmark = pytest.mark.simulation
 TOLD: dict[str, dict[str, Any]] = json.loads((V1 / ANSWERS).read_text())
 EACH = pytest.mark.parametrize("name", sorted(COLLECTIONS))
 

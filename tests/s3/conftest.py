@@ -8,7 +8,7 @@ from itertools import count
 import boto3
 import pytest
 
-from model.script import DAYS
+from simulation.script import DAYS
 from support.budget import budget
 from support.s3_server import ACCESS, s3_server
 from support.stores import Stores
@@ -52,7 +52,7 @@ def store(stores: Stores) -> S3Store:
 
 @pytest.fixture(scope="module")
 def days() -> int:
-    """How many days of the model ring's script are run; the second one has late rows and a quarantine."""
+    """How many days of the simulation ring's script are run; the second one has late rows and a quarantine."""
     return budget(ci=2, deep=len(DAYS))
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from model.script import answers, steps
-from model.script import world as world_of_days
+from simulation.script import answers, steps
+from simulation.script import world as world_of_days
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.model.collection import Envelope
 from tidemark.plan.collect import Why

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from model.machine import Machine
-from model.snapshot_machine import FullSnapshotMachine
-from model.test_machine import DEV
+from simulation.machine import Machine
+from simulation.snapshot_machine import FullSnapshotMachine
+from simulation.test_machine import DEV
 from support.budget import budget
 from support.stores import Stores
 

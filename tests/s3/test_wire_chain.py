@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from model.script import answers, steps, world
-from model.test_faults import restore, so_far
+from simulation.script import answers, steps, world
+from simulation.test_faults import restore, so_far
 from support.stores import Contents, Stores
 from support.trouble import (
     CONFLICT,

@@ -1,0 +1,75 @@
+"""Ring 2: the state machine against the oracle, and proof that it goes deep."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from simulation.depths import REACHED
+from simulation.machine import Machine
+from support.budget import budget
+
+pytestmark = pytest.mark.simulation
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example]
+DEV = settings(max_examples=20, stateful_step_count=30, deadline=None, suppress_health_check=SLOW, print_blob=True)
+PROFILES = {
+    "dev": DEV,
+    # To shrink what this one finds takes minutes: run it again as dev, with the blob it prints.
+    "ci": settings(DEV, max_examples=18, database=None, phases=[Phase.explicit, Phase.generate]),
+    "deep": settings(DEV, max_examples=60, stateful_step_count=50, phases=[Phase.explicit, Phase.generate]),
+}
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", budget(ci="ci", deep="deep"))
+SEEDS: dict[str, Sequence[int]] = {"ci": range(1, 7), "deep": range(1, 31)}
+"""Several short searches go wider than a long one, which tries variations of what it knows. CI repeats the same."""
+DEPTHS = (
+    "late and applied",
+    "late and moved to the seal",
+    "late and discarded",
+    "replayed",
+    "replayed and moved",
+    "replayed: stale",
+    "late fact before a compacted one",
+    "more lateness than is remembered",
+    "merge of three and more",
+    "crash",
+    "crash without effect",
+    "ingested: stale",
+    "ingested: fenced",
+    "drained: stale",
+    "drained: fenced",
+    "compacted: stale",
+    "compacted: fenced",
+    "drain waits through a quarantine",
+    "ingest waits through a release",
+    "since beyond the horizon",
+    "mended file",
+    "released",
+    "certificates lapse",
+    "reads below since",
+    "since beyond the seal",
+    "a hold stops since",
+    "a lone batch is rewritten",
+    "a merge that moves no data",
+    "a merge that keeps instants below since",
+    "trimmed",
+    "trimmed: stale",
+    "columns changed beside rows at rest",
+)
+
+
+@pytest.mark.parametrize("number", SEEDS.get(PROFILE, (None,)))
+def test_any_order_of_work_answers_as_the_oracle(number: int | None):
+    machine = type("Machine", (Machine,), {})
+    run_state_machine_as_test(machine if number is None else seed(number)(machine), settings=PROFILES[PROFILE])
+
+
+@pytest.mark.skipif(PROFILE == "dev", reason="too few examples to reach everything")
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_it_went_deep(depth: str):
+    """A green run proves nothing of what it never came to."""
+    assert REACHED[depth], f"never reached: {depth}; reached were {dict(REACHED)}"
