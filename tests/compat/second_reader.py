@@ -38,7 +38,26 @@ def document(path: Path) -> Any:
     if number and int(number[1]) > FORMAT:
         raise Unreadable(f"format {int(number[1])}")
     held = json.loads(data)
-    return {"format": 1, "parts": held} if isinstance(held, list) else held
+    if isinstance(held, list):
+        return {"format": 1, "parts": held}
+    return _named_as_today(held) if held["format"] == 1 else held
+
+
+NAMES_OF_FORMAT_1 = {
+    "wanted": "requested_seal",
+    "forgotten": "forgotten_below",
+    "dump": "snapshot",
+    "dumps": "snapshots",
+    "vouched": "frontier_certificate",
+}
+
+
+def _named_as_today(record: dict[str, Any]) -> dict[str, Any]:
+    """A version of format 1, its change and state with the names of format 2."""
+    for holder in ("change", "checkpoint"):
+        if record.get(holder):
+            record[holder] = {NAMES_OF_FORMAT_1.get(name, name): value for name, value in record[holder].items()}
+    return record
 
 
 def newest_state(folder: Path) -> State:

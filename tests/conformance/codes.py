@@ -12,7 +12,8 @@ from tidemark.model.invariants import Invariant
 CODES: dict[Invariant, str] = {
     Invariant.BATCHES_NAMED_ONCE: r"duplicate_\w*(batch|key|blob)\w*",
     Invariant.SEQUENCES_ASCEND: r"\w*(seqno|sequence|unsealed)_(overlap|order)\w*",
-    Invariant.SINCE_OF_THE_STATE: r"(trace_)?batch_since_\w+|trace_since_\w+|since_(past|beyond|ahead_of|after|exceeds)_\w+",
+    Invariant.SINCE_OF_THE_STATE: r"(trace_)?batch_since_\w+"
+    r"|trace_since_\w+|since_(past|beyond|ahead_of|after|exceeds)_\w+",
     Invariant.UPPER_BELOW_THE_SEAL: r"\w+_seal|seal_\w*(trace|upper|batch)\w*",
     Invariant.NEIGHBOURS_TOUCH: r"trace_\w*(sequence|contiguous|gap|overlap|mismatch)\w*",
     Invariant.LEVELS_DO_NOT_RISE: r"\w*levels?(_\w+)?",
@@ -20,7 +21,8 @@ CODES: dict[Invariant, str] = {
     Invariant.TIME_BOUNDS: r"invalid_(time|ts)_bounds|(time|ts)_bounds_\w+",
     Invariant.NOT_EMPTY: r"empty_\w*(batch|updates)|\w*batch_empty|no_updates",
     Invariant.TIMES_FROM_LOWER: r"(update|ts|time)_(before|below)_lower",
-    Invariant.TIMES_TO_UPPER_OR_SINCE: r"(update|ts|time)_(at_or_)?(past|after|beyond|above|not_before)_(upper|since)\w*",
+    Invariant.TIMES_TO_UPPER_OR_SINCE: r"(update|ts|time)_(at_or_)?"
+    r"(past|after|beyond|above|not_before)_(upper|since)\w*",
     Invariant.SORTED: r"\w*(sorted|out_of_order)\w*",
     Invariant.CONSOLIDATED: r"\w*(consolidated|duplicate)\w*",
     Invariant.NO_ZERO_DIFFS: r"\w*(zero_diff|diff_zero)\w*",
@@ -29,7 +31,8 @@ CODES: dict[Invariant, str] = {
     Invariant.ABOVE_THE_SEAL: r"(write|update|ts|time)\w*_(before|below|behind)_seal\w*|write_(at|to)_sealed\w*",
     Invariant.ABOVE_THE_TRACE: r"(?!seal)\w*(before|below|behind)_\w*(trace|lower)\w*",
     Invariant.SEQUENCE_CONTINUES: r"\w*(seqno|sequence)_(gap|mismatch)",
-    Invariant.RANGE: r"invalid_(interval|range|bounds|read|snapshot)\w*|read_\w+|\w*(inverted|reversed)\w*|upper_\w*_lower",
+    Invariant.RANGE: r"invalid_(interval|range|bounds|read|snapshot)\w*|read_\w+"
+    r"|\w*(inverted|reversed)\w*|upper_\w*_lower",
     Invariant.MERGE_OF_NEIGHBOURS: r"compact_(?!since)\w+",
     Invariant.MERGE_KEEPS_SINCE: r"compact_since_regression",
 }

@@ -37,7 +37,7 @@ def held(world: World, **when: int) -> dict[int, str]:
     return {one["k"]: one["v"] for one in told}
 
 
-# The cases of spec/peers.md 6.2: what comes first, what comes second, and what is right.
+# Where merges of other systems go wrong: what comes first, what comes second, and what is right.
 CASES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], dict[int, str]]] = {
     "older update arrives late": ([row(1, "a", 1), row(1, "c", 5)], [row(1, "b", 12, 3)], {1: "c"}),
     "two updates of a key in one batch": ([row(1, "a", 1)], [row(1, "b", 12), row(1, "c", 13)], {1: "c"}),

@@ -1,7 +1,7 @@
 """Cases that a random search over commands did not find in the system this one descends from, each on its own.
 
-spec/arrangement.md 1.10: rows that compaction has not come to yet must be forwarded by the read (8303); a listener that
-follows a snapshot must see what lies beyond the seal once (8606). And since beyond the seal, the empty frontier, reads
+Rows that compaction has not come to yet must be forwarded by the read; a listener that
+follows a snapshot must see what lies beyond the seal once. And since beyond the seal, the empty frontier, reads
 while merges run.
 """
 

@@ -158,7 +158,7 @@ CHANGES: dict[str, Callable[[Arrangement, list[str], Words], Change]] = {
     "ingested": _ingested,
     "refused": lambda state, plain, flags: Refused(run_of(plain[2]), fence_of("ingest", plain[0], plain[1])),
     "certified": _certified,
-    "sealed": lambda state, plain, flags: Sealed(int(plain[0]), int(flags.get("wanted", plain[0]))),
+    "sealed": lambda state, plain, flags: Sealed(int(plain[0]), int(flags.get("requested_seal", plain[0]))),
     "drained": lambda state, plain, flags: Drained(fence_of("drain", plain[0], plain[1]), trace_batch(plain[2:])),
     "compacted": lambda state, plain, flags: Compacted(
         fence_of("compact", plain[0], plain[1]),

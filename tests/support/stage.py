@@ -78,12 +78,12 @@ class Stage:
                 batch = (trace_batch if kind == "trace" else unsealed_batch)(rest, len(found[kind]))
                 found[kind].append(batch)
                 gate = Gate.TRACE if kind == "trace" else Gate.UNSEALED
-                if "frontier_certificate" in rest:
+                if "certified" in rest:
                     certificates.append(Certificate(batch.id, self.state.collection.suite(gate)))
         frontier_certificate = None
-        if "frontier_certificate" in words:
+        if "certified" in words:
             frontier_certificate = FrontierCertificate(
-                int(words["frontier_certificate"]), self.state.collection.suite(Gate.FRONTIER)
+                int(words["certified"]), self.state.collection.suite(Gate.FRONTIER)
             )
         held = {name: tuple(values) for name, values in found.items()}
         self.state = replace(
@@ -118,7 +118,7 @@ class Stage:
 
     def do_plan_seal(self, words: Words, lines: str) -> str:
         plan = plan_seal(self.state, int(words["upper"]))
-        return "nothing to do" if plan is None else f"seal to {plan.upper}, wanted {plan.requested_seal}"
+        return "nothing to do" if plan is None else f"seal to {plan.upper}, requested {plan.requested_seal}"
 
     def do_plan_drain(self, words: Words, lines: str) -> str:
         plan = plan_drain(self.state)
@@ -142,14 +142,11 @@ class Stage:
         options = {name: float(value) for name, value in words.items()}
         for plan in plan_trim(self.state):
             parts = [part_of(*line.split()) for line in lines.splitlines()] or [whole(plan.batch)]
-            if requested_seal := trimming(plan, parts, **options):
+            if cuts := trimming(plan, parts, **options):
                 told = f"{plan.batch.id} below {plan.lower}, horizon {plan.horizon}"
                 if not lines:
                     return told
-                named = [
-                    [f"{p.first_time}..{p.last_time}" for p in some]
-                    for some in (requested_seal.dropped, requested_seal.cut)
-                ]
+                named = [[f"{p.first_time}..{p.last_time}" for p in some] for some in (cuts.dropped, cuts.cut)]
                 return "; ".join(
                     [told, *(f"{what} {' '.join(p)}" for what, p in zip(("drop", "cut"), named, strict=True) if p)]
                 )

@@ -15,7 +15,7 @@ from tidemark.model.instant import parse_duration
 from tidemark.model.interval import Interval
 from tidemark.quality.evidence import Evidence
 from tidemark.quality.gates import GATES, Judgement
-from tidemark.quality.suites import Invariant
+from tidemark.quality.suites import Rule
 
 
 def whole(text: str) -> int:
@@ -49,7 +49,7 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> tuple[Step, Gate]:
     monkeypatch.setattr(Gate, "_member_names_", [*Gate._member_names_, "COUNTED"])
     monkeypatch.setitem(COVERED, gate, Covers.TRACE)
     rules = (
-        Invariant(
+        Rule(
             "few rows",
             "expect_column_values_to_be_between",
             {"column": "rows", "max_value": 1},

@@ -8,6 +8,7 @@ from pathlib import Path
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import pinned
 from tidemark.errors import InvalidUsage
+from tidemark.jobs.questions import locate
 
 
 def open(root: str | os.PathLike[str], name: str | None = None, version: int | None = None) -> OpenCollection:
@@ -34,10 +35,10 @@ def open(root: str | os.PathLike[str], name: str | None = None, version: int | N
 def collections(root: str | os.PathLike[str]) -> list[str]:
     """The names of the collections below a root, ascending. InvalidUsage for a folder that is not there."""
     address = _address(root)
-    root.check_root(address)
-    found = root.collections(address)
+    locate.check_root(address)
+    found = locate.collections(address)
     if not found and "://" not in address and not Path(address).exists():
-        raise InvalidUsage(root.absent(address, "", []))
+        raise InvalidUsage(locate.absent(address, "", []))
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import collection_store, fresh_id, writer_name
+from tidemark.jobs.questions import locate
 from tidemark.model.arrangement import Arrangement
 from tidemark.storage.log.log import Head, StateLog
 from tidemark.storage.stores.store import ObjectStore
@@ -42,12 +43,12 @@ def pinned(root: str, name: str, version: int | None = None) -> Pinned:
     """The collection `name` below `root` at `version` (None: the newest). InvalidUsage if there is none."""
     if (found := find(root, name, version)) is not None:
         return found
-    raise InvalidUsage(root.absent(root, name, root.collections(root)))
+    raise InvalidUsage(locate.absent(root, name, locate.collections(root)))
 
 
 def find(root: str, name: str, version: int | None = None) -> Pinned | None:
     """As `pinned`; None if there is no such collection."""
-    root.check_root(root)
+    locate.check_root(root)
     store = collection_store(root, name)
     log = StateLog(store, fresh_id, writer=writer_name())
     return Pinned(root, store, log, log.load(version)) if log.newest_version() else None

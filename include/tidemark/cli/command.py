@@ -91,7 +91,7 @@ class Call:
     def job(self, collection: str, *, spark: str = LOCAL_SPARK, step: str = "read", create: bool = False) -> Job:
         """A job on a collection, which must exist unless it is to be created; Spark starts if the job reads data."""
         from tidemark.jobs.app import open_job
-        from tidemark.jobs.questions.root import check_root
+        from tidemark.jobs.questions.locate import check_root
 
         check_root(self.root)
         self.collection = collection
@@ -136,7 +136,7 @@ class Call:
 
     def collections(self) -> list[str]:
         """The collections below the root, by name. InvalidUsage if there are none."""
-        from tidemark.jobs.questions.root import check_root, collections
+        from tidemark.jobs.questions.locate import check_root, collections
 
         check_root(self.root)
         if existing := collections(self.root):
@@ -144,7 +144,7 @@ class Call:
         raise InvalidUsage(self._absent(""))
 
     def _absent(self, collection: str) -> str:
-        from tidemark.jobs.questions.root import absent, collections
+        from tidemark.jobs.questions.locate import absent, collections
 
         return absent(self.root, collection, collections(self.root))
 

@@ -221,9 +221,9 @@ class Arrangement:
         return self.collection.kind.remembered_from(self.horizon)
 
     @property
-    def forgotten_below(self) -> int:
+    def forgets_below(self) -> int:
         """What a change that forgets by the horizon of now is recorded to forget: rows that happened below here."""
-        return self.collection.kind.forgotten_below(self.horizon)
+        return self.collection.kind.forgets_below(self.horizon)
 
     @property
     def complete(self) -> int:
@@ -288,5 +288,5 @@ def evicted(state: Arrangement) -> Arrangement:
     certificates = tuple(c for c in state.certificates if c.batch in alive)
     snapshots = tuple(snapshot for snapshot in state.snapshots if snapshot.time >= pending)
     return replace(
-        state, unsealed=kept, snapshots=snapshots, certificates=certificates, forgotten_below=state.forgotten_below
+        state, unsealed=kept, snapshots=snapshots, certificates=certificates, forgotten_below=state.forgets_below
     )

@@ -51,7 +51,7 @@ class Kind:
         them; EMPTY: none are. `horizon` is the state's: nothing to come happened below it."""
         return EMPTY
 
-    def forgotten_below(self, horizon: int) -> int:
+    def forgets_below(self, horizon: int) -> int:
         """What happened below here can be told no more once batches are evicted or trimmed by the horizon; 0: all can.
         It is recorded, since rows that happened there must not be taken any more."""
         return 0
@@ -84,12 +84,12 @@ class Keyed(Kind):
     def remembered_from(self, horizon: int) -> int:
         return horizon
 
-    def forgotten_below(self, horizon: int) -> int:
+    def forgets_below(self, horizon: int) -> int:
         return horizon
 
 
 @dataclass(frozen=True)
-class FullSnapshot(Kind):
+class Snapshots(Kind):
     """Rows are all there are at the end of their interval: envelope `snapshot`. An empty one says that there are none,
     so what was said is recorded apart from the batch that holds the rows."""
 
@@ -103,4 +103,4 @@ class FullSnapshot(Kind):
 
 ADDITIVE = Additive()
 KEYED = Keyed()
-FULL_SNAPSHOT = FullSnapshot()
+FULL_SNAPSHOT = Snapshots()

@@ -50,7 +50,7 @@ def fewest_writes(batches: int, runs: int) -> int:
     """The least that must be written, in batches of one size, to take in `batches` with never more than `runs` alive.
 
     At most C(runs − 1 + w, w) batches can be written exactly w times, so the cheapest way fills w = 1, 2, … in turn
-    (the closed form of the dynamic program in spec/peers.md section 4; Bentley–Saxe, Mehlhorn).
+    (the closed form of the dynamic program over the last write of the oldest run; Bentley–Saxe, Mehlhorn).
     """
     written, w = 0, 0
     while batches > 0:

@@ -87,9 +87,9 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
     First what pays for itself: history behind `since` of which half would vanish. Then, where there are too many
     batches, what costs nothing: neighbours of which at most one has data; else what the levels ask for.
     A collection with
-    `compact_ahead` off merges only behind `since`, neighbours of one level, oldest first (spec/arrangement.md 1.3).
-    What was drained and is remembered is forwarded to the horizon at most: facts to come are resolved against what the
-    trace held there.
+    `compact_ahead` off merges only behind `since`, neighbours of one level, oldest first, as Materialize's first
+    `persist` did. What was drained and is remembered is forwarded to the horizon at most: facts to come are resolved
+    against what the trace held there.
 
     Raises Uncertified if an input is not certified under the current trace suite.
     """

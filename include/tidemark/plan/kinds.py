@@ -181,13 +181,14 @@ class _FullSnapshotPlan(KindPlan):
             )
         if new and time < state.seal:
             raise InvalidUsage(
-                f"{new[0].identity} is a full snapshot of {format_instant(time)}, which the seal {format_instant(state.seal)} "
-                "has passed; the full snapshot of an interval to come will say what there is"
+                f"{new[0].identity} is a full snapshot of {format_instant(time)}, "
+                f"which the seal {format_instant(state.seal)} has passed; "
+                "the full snapshot of an interval to come will say what there is"
             )
         if counted:
             raise InvalidUsage(
-                f"{counted[0].identity} of {interval} was counted with another interval; the files of a full snapshot count "
-                "once, so let the source's path tell intervals apart"
+                f"{counted[0].identity} of {interval} was counted with another interval; the files of a full snapshot "
+                "count once, so let the source's path tell intervals apart"
             )
 
     def request(self, state: Arrangement, lower: int, upper: int) -> UnsealedRequest:

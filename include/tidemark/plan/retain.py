@@ -108,7 +108,7 @@ def ladder(seal: int, steps: Sequence[Step]) -> CompactionFunction:
 
 
 def _adaptive(state: Arrangement, asked: Sequence[ReadAsked]) -> CompactionFunction:
-    """By the reads asked (spec/windows.md 5.6): history that was asked for stays; where only the present was, all is
+    """By the reads asked: history that was asked for stays; where only the present was, all is
     merged; where ranges were, the coarsest natural interval that divides them is kept; else the newest seals."""
     if not asked:
         return _tiered(state, LEAST_RECENT)

@@ -70,7 +70,7 @@ def plan_trim(state: Arrangement) -> Iterator[TrimRequest]:
         if batch.first_time >= lower or (through and batch.last_event_time < horizon):
             continue
         if not through or batch.first_event_time < horizon:
-            yield TrimRequest(batch, lower, horizon, state.forgotten_below)
+            yield TrimRequest(batch, lower, horizon, state.forgets_below)
 
 
 def trimming(request: TrimRequest, parts: Sequence[Part], *, least_share: float = 0.5) -> Trimming | None:

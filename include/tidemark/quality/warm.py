@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow.acero
 
 from tidemark.arrow.kernels import inspect
-from tidemark.quality import rows
+from tidemark.quality import evaluate, rows
 from tidemark.quality.validation import Validator
 
-__all__ = ("inspect", "judge", "pyarrow", "rows")
+__all__ = ("evaluate", "inspect", "pyarrow", "rows")
 
 Validator().prepare()

@@ -297,7 +297,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--settings",
         choices=["-"],
-        help="read all of tidemark.resident.server_folder.Settings as a JSON object from standard input, instead of --master",
+        help="read resident.server_folder.Settings as a JSON object from standard input, instead of --master",
     )
     args = parser.parse_args(argv)
     settings = Settings.from_json(sys.stdin.read()) if args.settings else Settings(master=args.master)

@@ -17,7 +17,7 @@ from tidemark.api.conditions import conditions_of
 from tidemark.api.keys import keys_within
 from tidemark.api.values import value_of
 from tidemark.arrow.rows.fields import as_wanted, found
-from tidemark.arrow.rows.order import place, ranks, sort
+from tidemark.arrow.rows.order import sort_key_at, ranks, sort
 from tidemark.arrow.rows.plain import plain_rows
 from tidemark.arrow.rows.predicate import holds
 from tidemark.arrow.rows.schema import arrow_type, keys_of
@@ -133,7 +133,7 @@ def test_keys_in_metadata_are_in_the_order_of_the_columns() -> None:
         == sorted(keys)
         == [(-100, "7f", "{}"), (-100, "7fff", "{}"), (-100, "80", "[]"), (999, "ff", "[]"), (1000, "", "1")]
     )
-    assert [tuple(cell for _, cell in place(ordered, row, names)) for row in range(len(ROWS))] == keys
+    assert [tuple(cell for _, cell in sort_key_at(ordered, row, names)) for row in range(len(ROWS))] == keys
     assert ranks(keyed(ROWS), names).tolist() == [4, 3, 2, 1, 0]
 
 

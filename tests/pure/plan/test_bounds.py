@@ -16,7 +16,7 @@ pytestmark = pytest.mark.pure
 
 @cache
 def dynamic(batches: int, runs: int) -> float:
-    """spec/peers.md 4: the last write of the oldest run splits the problem."""
+    """The dynamic program: the last write of the oldest run splits the problem."""
     if not batches:
         return 0
     if not runs:

@@ -221,7 +221,7 @@ def test_a_read_that_a_newer_tidemark_noted_is_left_out():
     """It is a hint: a newer reader must not stop a collection that this one still writes."""
     store, now = MemoryStore(), 40 * 86_400 * 1_000_000
     for number, body in enumerate((document.write(ReadAsked(5)), b'{"format":3,"upto":7}', b'{"upto":9}')):
-        store.create(f"{reads.PREFIX}{now - 1:020d}-{number}.json", body)
+        store.create(f"{asked_reads.PREFIX}{now - 1:020d}-{number}.json", body)
     assert [read.upto for read in asked_reads.asked(store, now)] == [5, 9]
 
 

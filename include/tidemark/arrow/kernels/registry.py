@@ -39,7 +39,7 @@ class Kernel:
     @property
     def function(self) -> Callable[[ObjectStore, Any], Any]:
         """The function; its module is imported only now."""
-        function: Callable[[ObjectStore, Any], Any] = resolve_name(f"tidemark.arrow.{self.at}")
+        function: Callable[[ObjectStore, Any], Any] = resolve_name(f"tidemark.arrow.kernels.{self.at}")
         return function
 
 

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Parts, the Parquet files of a batch: written within bounds, read by row group, looked up by key."""

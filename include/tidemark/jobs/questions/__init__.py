@@ -1,1 +1,1 @@
-"""TODO."""
+"""What is asked of a collection and changes nothing: status, history, late rows, verification."""

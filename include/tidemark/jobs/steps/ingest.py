@@ -134,7 +134,8 @@ def _change(
     snapshot = kind.said_by(batch, request.interval, sum(part.rows for part in parts)) if entries else None
     if snapshot and not snapshot.rows:
         job.note(
-            f"the full snapshot of {request.interval} has no rows: unless {batch} is quarantined, its drain removes them all"
+            f"the full snapshot of {request.interval} has no rows: unless {batch} is quarantined, "
+            "its drain removes all that the collection holds"
         )
     return Ingested(
         fence,

@@ -135,7 +135,7 @@ def released(state: Arrangement, change: Released) -> Outcome:
         return Stale(
             f"the seal {state.seal} has passed the batch's first time {batch.first_time}; ingest its files again"
         )
-    if batch.first_event_time < state.forgotten_below:
+    if batch.first_event_time < state.forgets_below:
         return Stale(
             f"facts since {batch.first_event_time} are forgotten below {state.horizon}; ingest its files again"
         )

@@ -55,13 +55,27 @@ def _ledger_1_to_2(block: list[Any] | dict[str, Any]) -> dict[str, Any]:
 
 
 def _version_1_to_2(version: dict[str, Any]) -> dict[str, Any]:
-    """Every collection was of landed files, and said so field by field."""
-    change, checkpoint = version["change"], version.get("checkpoint")
-    if "collection" in change:
-        version = version | {"change": change | {"collection": _collection_1_to_2(change["collection"])}}
-    if checkpoint:
-        version = version | {"checkpoint": checkpoint | {"collection": _collection_1_to_2(checkpoint["collection"])}}
+    """Every collection was of landed files, and said so field by field; some fields had other names."""
+    version = version | {"change": _renamed(version["change"], _NAMES_OF_CHANGES_1)}
+    if version.get("checkpoint"):
+        version["checkpoint"] = _renamed(version["checkpoint"], _NAMES_OF_STATES_1)
+    for holder in (version["change"], version.get("checkpoint") or {}):
+        if "collection" in holder:
+            holder["collection"] = _collection_1_to_2(holder["collection"])
     return version
+
+
+_NAMES_OF_CHANGES_1 = {"wanted": "requested_seal", "dump": "snapshot"}
+_NAMES_OF_STATES_1 = {
+    "wanted": "requested_seal",
+    "forgotten": "forgotten_below",
+    "dumps": "snapshots",
+    "vouched": "frontier_certificate",
+}
+
+
+def _renamed(held: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {names.get(name, name): value for name, value in held.items()}
 
 
 _LANDED_1 = ("source", "start", "end", "time", "event_time", "schedule", "grace", "late", "inputs")
