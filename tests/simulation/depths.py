@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import event
+from hypothesis import currently_in_test_context, event
 
 REACHED: Counter[str] = Counter()
 """How often each depth was reached."""
@@ -12,4 +12,5 @@ REACHED: Counter[str] = Counter()
 
 def reached(depth: str) -> None:
     REACHED[depth] += 1
-    event(depth)
+    if currently_in_test_context():
+        event(depth)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import consumes, rule, run_state_machine_as_test
 
 from simulation.machine import REACHED, Held, Machine, reached
-from simulation.test_machine import PROFILES
+from simulation.test_machine import PROFILES, declared
 from support.faulty import WrappedStore
 from tidemark.errors import Contention
 from tidemark.jobs.job import Job
@@ -120,11 +120,20 @@ class CollectingMachine(Machine):
             assert not found, f"version {version}: {found}"
 
 
+def test_a_collector_that_trusts_a_clock_that_was_put_takes_what_a_step_still_needs():
+    REACHED.pop("ingested: lost", None)
+    machine = declared(CollectingMachine)
+    for hours in (25, 49):
+        machine.the_clock_is_put_meanwhile(hours=hours, late=False, landed=[[ROW]])
+        machine.answers_are_the_oracle_s()
+    machine.teardown()
+    assert REACHED["ingested: lost"]
+
+
 DEPTHS = (
     "removed: named by no version that is kept",
     "removed: version superseded longer ago than versions are kept",
     "waited too long",
-    "ingested: lost",
     "crash",
     "merge of three and more",
 )

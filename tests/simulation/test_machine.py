@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from simulation.depths import REACHED
-from simulation.machine import Machine
+from simulation.machine import MEANWHILE, STEPS, Machine, as_cells
 from support.budget import budget
+from tidemark.model.collection import Envelope, Late
+from tidemark.model.retention import Retention
 
 pytestmark = pytest.mark.simulation
 
@@ -66,6 +69,60 @@ DEPTHS = (
 def test_any_order_of_work_answers_as_the_oracle(number: int | None):
     machine = type("Machine", (Machine,), {})
     run_state_machine_as_test(machine if number is None else seed(number)(machine), settings=PROFILES[PROFILE])
+
+
+def declared(of: type[Machine] = Machine, **changes: Any) -> Machine:
+    """A machine of today's usual kind, moved by hand."""
+    machine = of()
+    usual: dict[str, Any] = {
+        "envelope": Envelope.UPSERT,
+        "late": Late("reemit"),
+        "grace": 0,
+        "event_time": True,
+        "order_by": True,
+        "ahead": True,
+        "retention": Retention(),
+        "live_batches": 2,
+        "past": [[[as_cells(0)]]],
+    }
+    machine.declare(**usual | changes)
+    return machine
+
+
+def a_row(key: int, value: str = "a") -> dict[str, Any]:
+    return {**as_cells(0), "k": key, "v": value}
+
+
+TO_WAIT = {"replay": {"late": Late("discard")}, "trim": {"envelope": Envelope.APPEND}}
+"""What a step's collection must be, for there to be something to wait with."""
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_that_waited_while_others_went_on(step: str, meanwhile: str):
+    """Every pair, and not only those that a search comes by."""
+    REACHED.pop(f"{step} waits through a {meanwhile}", None)
+    for run in (0, 1):
+        machine = declared(**TO_WAIT.get(step, {}))
+        if step == "replay":
+            machine.late_rows(told=[a_row(1)], happened=0, landed=[], merge=None)
+        for ahead in (0, -1):
+            machine.overtaken(step, meanwhile, [[a_row(2), a_row(3)]], run, ahead)
+            machine.answers_are_the_oracle_s()
+            machine.the_trace_keeps_its_descriptions()
+        machine.teardown()
+    assert REACHED[f"{'ingest' if meanwhile == 'release' else step} waits through a {meanwhile}"]
+
+
+def test_a_late_fact_before_a_compacted_one():
+    REACHED.pop("late fact before a compacted one", None)
+    machine = declared()
+    for day in range(6):
+        machine.quiet_day([[a_row(key, "ab"[day % 2]) for key in range(min(3, day + 1))]])
+    machine.late_rows(told=[a_row(0, "b")], happened=0, landed=[], merge=None)
+    machine.answers_are_the_oracle_s()
+    machine.teardown()
+    assert REACHED["late fact before a compacted one"]
 
 
 @pytest.mark.skipif(PROFILE == "dev", reason="too few examples to reach everything")

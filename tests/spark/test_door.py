@@ -21,7 +21,7 @@ ASKED: dict[str, list[dict[str, Any]]] = {
     UPSERT: [
         {"columns": ["id", "kind"]},
         {"columns": ["kind"], "where": {"id": list(range(20))}},
-        {"where": "since >= '2000-01-01T00:00:00Z' AND id < 30"},
+        {"where": "since > '1970-01-01T00:00:00Z' AND id < 30"},
     ],
 }
 
@@ -34,8 +34,8 @@ def test_the_same_rows_at_scale(spark: Any, tmp_path: Path, text: str) -> None:
         made.moved(day, "ingest", "seal")
     made.moved(1, "drain")
     opened = tidemark.open(made.root, made.name)
-    compared = 0
     for asked in ASKED[text]:
+        compared = 0
         spans = [opened.changes(**asked), opened.changes(START + 5 * HOUR, net=True, **asked)]
         for answer in (opened.as_of(**asked), opened.as_of(START + 9 * HOUR, **asked), *spans):
             table = answer.to_arrow()
@@ -43,7 +43,7 @@ def test_the_same_rows_at_scale(spark: Any, tmp_path: Path, text: str) -> None:
             assert frame.columns == table.column_names
             assert rows_of_frame(frame, table.column_names) == rows_of_table(table), answer
             compared += table.num_rows
-    assert compared > 100
+        assert compared > 10, asked
 
 
 @pytest.mark.parametrize("text", [UPDATES, UPSERT], ids=["updates", "upsert"])

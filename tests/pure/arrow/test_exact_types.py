@@ -17,7 +17,7 @@ from tidemark.api.conditions import conditions_of
 from tidemark.api.keys import keys_within
 from tidemark.api.values import value_of
 from tidemark.arrow.rows.fields import as_wanted, found
-from tidemark.arrow.rows.order import sort_key_at, ranks, sort
+from tidemark.arrow.rows.order import ranks, sort, sort_key_at
 from tidemark.arrow.rows.plain import plain_rows
 from tidemark.arrow.rows.predicate import holds
 from tidemark.arrow.rows.schema import arrow_type, keys_of
