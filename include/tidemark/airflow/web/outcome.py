@@ -57,5 +57,5 @@ def _batch(batch: str, failed: bool, state: Arrangement) -> Line:
     if live is None:
         return Line(f"{name}: no longer there: it was drained, merged or replaced", "quiet")
     if state.is_certified(live):
-        return Line(f"{name}: {'passes now' if failed else 'vouched for'} under the suite of today", "good")
+        return Line(f"{name}: {'passes now' if failed else 'certified'} under the suite of today", "good")
     return Line(f"{name}: not certified, and nothing behind it runs", "bad")

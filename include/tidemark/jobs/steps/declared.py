@@ -40,7 +40,7 @@ _STEPS = (
         job="tidemark.jobs.steps.gate:gate",
         intervals=Intervals.UNUSED,
         help="Check what a gate has not certified yet: unsealed, frontier, trace or compaction.",
-        docs="Vouches for what no certificate of the current suite covers, or fails and shows why, row by row.",
+        docs="Certifies what no certificate of the current suite covers, or fails and shows why, row by row.",
         arguments=(
             Argument("gate", "unsealed, frontier, trace or compaction.", parse=Gate, metavar="GATE", required=True),
         ),
