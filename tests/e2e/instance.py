@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+import tidemark
 from demo.airflow_api import AirflowApi
 from tests.support.killing import Killing
 from tidemark.jobs.job import collection_store, fresh_id
@@ -72,6 +73,9 @@ class Airflow:
 
     def log(self, collection: str) -> StateLog:
         return StateLog(self.store(collection), fresh_id)
+
+    def opened(self, collection: str) -> tidemark.OpenCollection:
+        return tidemark.open(self.folder / "root", collection)
 
     def tidemark(self, *words: str) -> Any:
         """Run the command line; the JSON document it prints."""

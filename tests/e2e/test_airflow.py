@@ -87,7 +87,7 @@ class TestBackfill:
     def test_figures_are_those_of_the_independent_calculation(
         self, airflow: Airflow, backfilled: list[dict[str, Any]]
     ) -> None:
-        ours = answers.figures(airflow.store("flights"), airflow.log("flights"), first=LAST, days=1)
+        ours = answers.figures(airflow.opened("flights"), first=LAST, days=1)
         theirs = independent.figures(first=LAST, days=1)
         assert ours == theirs
         assert theirs[0]["now"]["flights"] > 800, "too few flights to mean anything"
