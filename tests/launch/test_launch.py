@@ -153,9 +153,18 @@ class TestSettings:
         with pytest.raises(InvalidUsage, match=r"TIDEMARK_RESIDENT|must be positive"):
             Settings.from_environ({f"TIDEMARK_RESIDENT_{wrong[0]}": wrong[1]}, master="local[2]")
 
-    def test_executors_elsewhere_get_the_zip(self) -> None:
-        environ = {"TIDEMARK_ZIP": "/z.zip"}
-        assert Settings.from_environ(environ, master="spark://m:7077").py_files == "/z.zip"
+    def test_executors_elsewhere_get_the_zip(self, tmp_path: Path) -> None:
+        (tmp_path / "build").mkdir()
+        built, chosen = tmp_path / "build" / "tidemark.zip", tmp_path / "z.zip"
+        environ = {"TIDEMARK_HOME": str(tmp_path)}
+        assert Settings.from_environ(environ, master="local[2]").py_files == ""
+        with pytest.raises(InvalidUsage, match=r"there is no .*/build/tidemark.zip: run `make zip`, or set"):
+            Settings.from_environ(environ, master="spark://m:7077")
+        built.touch()
+        assert Settings.from_environ(environ, master="spark://m:7077").py_files == str(built)
+        chosen.touch()
+        environ["TIDEMARK_ZIP"] = str(chosen)
+        assert Settings.from_environ(environ, master="yarn").py_files == str(chosen)
         assert Settings.from_environ(environ, master="local[2]").py_files == ""
 
 

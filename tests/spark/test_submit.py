@@ -8,13 +8,16 @@ import shutil
 import socket
 import subprocess
 import sys
+import venv
 from collections.abc import Iterator
 from pathlib import Path
+from site import getsitepackages as site_packages
 from typing import Any
 
 import pyspark
 import pytest
 
+import tidemark
 from tests.spark.support import ALL, Made, day_of
 from tidemark import __version__
 from tidemark.jobs.questions.verify import verify
@@ -100,10 +103,11 @@ def test_every_app_runs_from_the_zip(zipped: Path, tmp_path: Path) -> None:
     assert verify(there.job(), data=True).findings == ()
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A standalone cluster of two workers with an address each: Spark runs no second attempt on the host of the first,
     and knows no speculation on local masters."""
+    folder = tmp_path_factory.mktemp("cluster")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -114,10 +118,10 @@ def cluster(tmp_path: Path) -> Iterator[str]:
     deploy = "org.apache.spark.deploy"
     commands = [[f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", "0"]]
     for host in ("127.0.0.2", "127.0.0.3"):
-        place = ["--webui-port", "0", "-c", "1", "-m", "1G", "-d", str(tmp_path / host)]
+        place = ["--webui-port", "0", "-c", "1", "-m", "1G", "-d", str(folder / host)]
         commands.append([f"{deploy}.worker.Worker", "--host", host, *place, address])
     running = []
-    with (tmp_path / "cluster.log").open("w") as log:
+    with (folder / "cluster.log").open("w") as log:
         for command in commands:
             spark_class = [str(home / "bin" / "spark-class"), *command]
             running.append(subprocess.Popen(spark_class, env=env, stdout=log, stderr=log, start_new_session=True))
@@ -160,3 +164,38 @@ def test_a_lagging_task_is_run_twice_and_counts_once_and_executors_use_the_zip(
     assert verify(made.job(), data=True).findings == ()
     assert found["origins"]
     assert all(f"/{zipped.name}/tidemark/" in origin for origin in found["origins"]), found["origins"]
+
+
+def test_executors_without_tidemark_get_that_of_the_session(tmp_path: Path, cluster: str) -> None:
+    made = Made(tmp_path, ALL["append"])
+    made.land(1, 300, keys=40)
+    made.land(2, 300, keys=40)
+    made.moved(1)
+    done = subprocess.run(
+        [
+            *(sys.executable, str(PROJECT / "tests/spark/apps/elsewhere.py"), cluster),
+            *(str(made.root), made.name, str(made.landing), str(day_of(2).lower), str(day_of(2).upper)),
+        ],
+        env={**os.environ, "PYSPARK_PYTHON": str(bare_python(tmp_path)), "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["rows"] == len(tidemark.open(str(made.root), made.name).as_of().to_arrow())
+    assert found["result"]["outcome"] == "applied"
+    assert found["origins"]
+    assert all(origin.endswith(".zip/tidemark/__init__.py") for origin in found["origins"]), found["origins"]
+
+
+def bare_python(folder: Path) -> Path:
+    """A Python with the packages of this one, but without the project, as workers of a cluster have it."""
+    venv.create(folder / "python", with_pip=False)
+    (site,) = (folder / "python").glob("lib/python*/site-packages")
+    (site / "packages.pth").write_text("\n".join(site_packages()) + "\n")  # whose own .pth files nobody reads
+    python = folder / "python" / "bin" / "python"
+    lacks = subprocess.run([str(python), "-P", "-c", "import tidemark"], env={}, capture_output=True, check=False)
+    assert lacks.returncode != 0, "this Python has the project"
+    return python

@@ -102,9 +102,9 @@ class AppOperator(SparkSubmitOperator):
     def _submit(self, context: Any, argv: list[str]) -> dict[str, Any]:
         if (result := self._without_spark(argv)) is not None:
             return result
-        zipped = Path(os.environ.get("TIDEMARK_ZIP") or settings.home() / "build" / "tidemark.zip")
-        if not zipped.is_file():
-            raise InvalidUsage(f"there is no {zipped}: run `make zip`, or set TIDEMARK_ZIP")
+        from tidemark.resident.server_folder import zip_of
+
+        zipped = zip_of(os.environ)
         file, self.application_args = self._app(argv)
         self.application = str(file)
         self.py_files = ",".join(filter(None, [str(zipped), self.py_files]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidemark.errors import InvalidUsage, MissingExtra, TidemarkError
+from tidemark.errors import InvalidUsage, MissingExtra, TidemarkError, require
 from tidemark.storage.stores.store import Missing
 
 if TYPE_CHECKING:
@@ -85,7 +85,12 @@ class Answer(ABC):
 
     def to_spark(self, spark: Any) -> Any:
         """The same rows as a data frame of the session `spark`, read by its executors; their order is not said. Lazy:
-        nothing is read until an action asks. MissingExtra without `tidemark[spark]`."""
+        nothing is read until an action asks. Executors need what `tidemark[spark]` brings, and get Tidemark itself from
+        here. MissingExtra without `tidemark[spark]`."""
+        require("pyspark", "spark")
+        from tidemark.spark.package import ship
+
+        ship(spark)  # first: a function for executors takes with it what the session ships when it is made
         return self._frame(spark)
 
     def _check_kept(self, error: Exception) -> None:

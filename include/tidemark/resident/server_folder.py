@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tidemark.errors import InvalidUsage
+from tidemark.resident.confined import is_local
 from tidemark.resident.scratch import Scratch, sweep
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -85,7 +86,8 @@ class Settings:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str], *, master: str) -> Settings:
-        """TIDEMARK_RESIDENT_CONF (a JSON object), _IDLE_S, _MAX_RUNS, _PATIENCE_S; the connection's master."""
+        """TIDEMARK_RESIDENT_CONF (a JSON object), _IDLE_S, _MAX_RUNS, _PATIENCE_S; the connection's master, and for one
+        of a cluster the zip. InvalidUsage for what cannot be read, or is not there."""
         try:
             conf = json.loads(environ.get("TIDEMARK_RESIDENT_CONF") or "{}")
             idle_s = float(environ.get("TIDEMARK_RESIDENT_IDLE_S") or 900)
@@ -98,8 +100,18 @@ class Settings:
         if not isinstance(conf, dict):
             raise InvalidUsage(f"TIDEMARK_RESIDENT_CONF must be a JSON object, not {type(conf).__name__}")
         conf = {str(k): str(v) for k, v in conf.items()}
-        zipped = "" if master.startswith("local") else environ.get("TIDEMARK_ZIP", "")
+        zipped = "" if is_local(master) else str(zip_of(environ))
         return cls(master=master, conf=conf, py_files=zipped, idle_s=idle_s, max_runs=max_runs, patience_s=patience_s)
+
+
+def zip_of(environ: Mapping[str, str]) -> Path:
+    """The package as executors get it: TIDEMARK_ZIP, else build/tidemark.zip in the project. InvalidUsage if there is
+    no such file."""
+    home = Path(environ.get("TIDEMARK_HOME") or PACKAGE.parents[1])
+    zipped = Path(environ.get("TIDEMARK_ZIP") or home / "build" / "tidemark.zip")
+    if not zipped.is_file():
+        raise InvalidUsage(f"there is no {zipped}: run `make zip`, or set TIDEMARK_ZIP")
+    return zipped
 
 
 def fingerprint(settings: Settings) -> str:

@@ -9,6 +9,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from tidemark.resident.confined import private_conf
+from tidemark.spark.package import ship
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -23,7 +24,8 @@ SETTINGS = {
 def session(name: str) -> SparkSession:
     """The running session, or a new one on the master spark-submit chose (local[*] without one).
 
-    A new one of a local master listens on the loopback interface only, and is authenticated.
+    A new one of a local master listens on the loopback interface only, and is authenticated. Executors on other
+    machines get this process's package.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
@@ -31,6 +33,7 @@ def session(name: str) -> SparkSession:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
+    ship(spark)
     return spark
 
 
