@@ -16,7 +16,6 @@ from tidemark.airflow import (
     maintenance_group,
     tidemark_dag,
 )
-from tidemark.airflow.location import location_of
 
 THEIRS = {"retries": 1, "retry_delay": timedelta(hours=2), "execution_timeout": timedelta(minutes=7), "owner": "ann"}
 START = datetime(2024, 1, 1)  # noqa: DTZ001 airflow makes it UTC
@@ -42,7 +41,7 @@ def test_groups_and_operators_of_a_dag_of_ones_own(file: Path) -> None:
     with DAG("own", schedule=None, start_date=START, default_args=THEIRS) as dag:
         ingest_group(file)
         HoldOperator(collection="orders")
-        PublishOperator(location=location_of(file))
+        PublishOperator(collection=file)
         maintenance_group(file)
         with TaskGroup("inner", default_args={"retries": 2}):
             ingest_group(file, execution_timeout=None)

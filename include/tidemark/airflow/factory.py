@@ -46,7 +46,7 @@ def tidemark_dag(
     (arguments of `airflow.sdk.DAG`, `dag_id` among them) go before ours. Raises InvalidUsage for a wrong collection,
     and in a DAG file where `collection_dags` makes a DAG of this id too.
     """
-    location = collection if isinstance(collection, Location) else location_of(collection, root=root, landing=landing)
+    location = location_of(collection, root=root, landing=landing)
     refuse_second_maker(dag_options.get("dag_id", location.name))
     return _dag(location, ready_within=ready_within, default_args=default_args, tags=tags, **dag_options)
 
@@ -84,7 +84,7 @@ def _dag(
             for step in steps_of(When.EACH_RUN)
             for task in step_and_gate(location, step.name, ready_within=ready_within)
         ]
-        chain(*tasks, PublishOperator(location=location))
+        chain(*tasks, PublishOperator(collection=location))
     return dag
 
 

@@ -49,9 +49,11 @@ class Location:
 
 
 def location_of(
-    collection: str | Path | Collection, *, root: str | None = None, landing: str | None = None
+    collection: str | Path | Collection | Location, *, root: str | None = None, landing: str | None = None
 ) -> Location:
-    """A collection's place, from its file or its declaration. InvalidUsage for a wrong file."""
+    """A collection's place, from its file or its declaration; a location is its own. InvalidUsage for a wrong file."""
+    if isinstance(collection, Location):
+        return collection
     if isinstance(collection, Collection):
         return Location(collection, None, root, landing)
     from tidemark.config.collection_file import parse

@@ -33,10 +33,11 @@ Superseded versions can be read for `TIDEMARK_KEEP_VERSIONS` (7d); at least as l
 
 
 class MaintenanceOperator(StepOperator):
-    """One step that works on a collection as a whole, without an interval. Skipped while there is no collection."""
+    """One step that works on a collection as a whole, without an interval: `app` is its name, `collect` or `audit`, and
+    what it takes is an argument. Skipped while there is no collection."""
 
-    def __init__(self, *, location: Location, app: str, **kwargs: Any) -> None:
-        super().__init__(location=location, step=app, **kwargs)
+    def __init__(self, *, collection: str | Path | Collection | Location, app: str, **kwargs: Any) -> None:
+        super().__init__(location=location_of(collection), step=app, **kwargs)
 
     def execute(self, context: Any) -> Any:
         """Run the app; AirflowSkipException if the collection was never created."""
@@ -56,10 +57,10 @@ def maintenance_group(
 ) -> TaskGroup:
     """The maintenance tasks of one collection as a group, for a DAG of one's own; `arguments` are the tasks', and those
     their steps declare (`keep_versions`)."""
-    location = collection if isinstance(collection, Location) else location_of(collection, root=root)
+    location = location_of(collection, root=root)
     with TaskGroup(group_id or location.name) as group:
         for step, own in for_each(steps_of(When.MAINTENANCE), arguments):
-            MaintenanceOperator(task_id=step.name, location=location, app=step.name, doc_md=step.docs, **own)
+            MaintenanceOperator(task_id=step.name, collection=location, app=step.name, doc_md=step.docs, **own)
     return group
 
 

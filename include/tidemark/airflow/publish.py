@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import BaseOperator, DagRunState
@@ -10,12 +11,13 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tidemark.airflow.asset import asset_of, certified_trace_upper
 from tidemark.airflow.documentation import PUBLISHED
-from tidemark.airflow.location import Location
+from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_defaults
 from tidemark.airflow.timetable import moment
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage, TidemarkError
 from tidemark.model.arrangement import Arrangement
+from tidemark.model.collection import Collection
 from tidemark.model.instant import format_instant, parse_instant
 from tidemark.model.interval import Interval
 
@@ -23,7 +25,8 @@ EVENTS_LOOKED_AT = 20
 
 
 class PublishOperator(BaseOperator):
-    """One event of the collection's asset for what was sealed, drained and certified since the last event.
+    """One event of the collection's asset for what was sealed, drained and certified since the last event: the end of
+    a run, behind the collection's steps.
 
     Skipped where that is nothing, as after a re-run of a finished interval. A run that died before its event is made
     good by the next: events follow each other without gap or overlap.
@@ -34,7 +37,10 @@ class PublishOperator(BaseOperator):
 
     ui_color = "#dfe8f5"
 
-    def __init__(self, *, location: Location, task_id: str = "published", **kwargs: Any) -> None:
+    def __init__(
+        self, *, collection: str | Path | Collection | Location, task_id: str = "published", **kwargs: Any
+    ) -> None:
+        location = location_of(collection)
         asset = asset_of(location.name)
         arguments = with_step_defaults({"doc_md": PUBLISHED, **kwargs})
         super().__init__(task_id=task_id, inlets=[asset], outlets=[asset], **arguments)
