@@ -4,6 +4,7 @@ collection-file.md   the fields of config/declaration.py, with the strings below
 cli.md               the commands, arguments and options that `tidemark --help` knows
 errors.md            the classes of errors.py, with their exit codes
 python.md            what `import tidemark` offers, with signatures and docstrings
+airflow.md           what `tidemark.airflow` offers, the tasks, their defaults, and the pages of the plugin
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tidemark import errors
 from tidemark.api import answer, asked, hold, opened, opening
 from tidemark.cli import app
 from tidemark.config import declaration
+from tidemark.jobs.steps.declared import STEPS
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 WRITTEN = "<!-- Written by tools/reference.py (`make reference`); change the code it describes. -->\n"
@@ -38,6 +40,7 @@ def pages() -> dict[str, str]:
         "cli.md": cli(),
         "errors.md": error_classes(),
         "python.md": python(),
+        "airflow.md": airflow(),
     }
 
 
@@ -246,10 +249,131 @@ def _members(offered: type) -> Iterator[str]:
             yield f"### `.{name}{_signature(member)}`\n\n{_docstring(member)}\n"
 
 
+# Airflow. Imported here only: it reads its environment when it is.
+
+_AIRFLOW = """\
+For DAG files: `from tidemark.airflow import …`. [DAGs of your own](../how-to/own-dags.md) and
+[tasks of your own](../how-to/add-a-task.md) use it. A `collection` is the path of its file, or a `Collection` declared
+in Python; for holds and assets it is its name. Whatever a task raises ends it without a retry where a retry cannot
+help ([errors](errors.md)).
+"""
+_TASKS = """\
+What a step takes is an argument of its group or operator, a value or a template. Every one of them also takes the
+arguments of Airflow's operators (`retries`, `pool`, `trigger_rule`, …), and those of AppOperator. `step_group` makes
+any of them by its name.
+"""
+_WHENS = {"EACH_RUN": "each run", "BEHIND": "behind a step", "MAINTENANCE": "maintenance", "ASKED": "when asked for"}
+_OFFERS = {
+    "DAGs": ("tidemark_dag", "collection_dags", "check_collection_files", "maintenance_dag"),
+    "Groups": ("step_group", "ingest_group", "seal_group", "drain_group", "compact_group", "maintenance_group"),
+    "Operators": ("HoldOperator", "ReleaseHoldOperator", "PublishOperator", "MaintenanceOperator", "AppOperator"),
+    "Runs and assets": ("window_of", "intervals_of", "asset_of"),
+}
+_PLUGIN = """\
+`plugins/tidemark_plugin.py` puts them below `{prefix}` of the API server, read-only. Every one needs a login of
+Airflow's that may see its site; what else the user must be allowed is what Airflow's auth manager says.
+"""
+_LAUNCHERS = """\
+`launcher` is {launchers}; without it `TIDEMARK_LAUNCHER` says, and [settings](settings.md) what else there is: the
+Spark master while there is no connection `{connection}`, the zip, the resident server's place, patience and Spark
+settings. With `resident` a Spark is running already, so these arguments have no effect, and the log says so: {only}.
+"""
+
+
+def airflow() -> str:
+    from tidemark import airflow as offers
+    from tidemark.airflow import app_operator
+    from tidemark.airflow.links import PREFIX
+
+    lines = ["# Airflow\n", WRITTEN, _AIRFLOW]
+    for title, names in _OFFERS.items():
+        lines += [f"## {title}\n", *(text for name in names for text in _offer(name, getattr(offers, name)))]
+    lines += ["## Tasks\n", _TASKS, *_tasks()]
+    only = ", ".join(f"`{name}`" for name in app_operator.SUBMIT_ONLY)
+    launchers = " or ".join(f"`{name}`" for name in app_operator.LAUNCHERS)
+    lines += ["## Launchers\n", _LAUNCHERS.format(launchers=launchers, connection=app_operator.CONNECTION, only=only)]
+    lines += ["## Defaults of tasks\n", *_defaults()]
+    lines += ["## Params of a run\n", *_params()]
+    lines += ["## Pages\n", _PLUGIN.format(prefix=PREFIX), *_pages()]
+    return "\n".join(lines)
+
+
+def _offer(name: str, offered: Any) -> Iterator[str]:
+    called = _operator_signature(offered) if isinstance(offered, type) else _signature(offered)
+    yield f"### `{name}{called}`\n\n{_docstring(offered)}\n"
+    if isinstance(offered, type):
+        given = _airflows(offered).template_fields
+        if fields := [field for field in vars(offered).get("template_fields", ()) if field not in given]:
+            yield f"Templates: {', '.join(f'`{field}`' for field in fields)}.\n"
+        for own, member in vars(offered).items():
+            if isinstance(member, classmethod):
+                bound = getattr(offered, own)
+                yield f"#### `{name}.{own}{_signature(bound)}`\n\n{_docstring(bound)}\n"
+
+
+def _operator_signature(operator: type) -> str:
+    """Its arguments, and the class whose others it takes: one of Airflow's, or another on the page."""
+    own: list[inspect.Parameter] = []
+    for base in operator.__mro__:
+        if base is operator or base.__name__.startswith("_"):
+            parameters = inspect.signature(base).parameters.values()
+            own[:0] = [parameter for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+        elif base.__name__ in _OFFERS["Operators"] or base is _airflows(operator):
+            break
+    return f"({_unquoted(', '.join(['*', *map(str, own), f'**arguments of {base.__name__}']))})"
+
+
+def _airflows(operator: type) -> Any:
+    return next(found for found in operator.__mro__ if not found.__module__.startswith("tidemark."))
+
+
+def _tasks() -> Iterator[str]:
+    from tidemark.airflow.steps import declared_by
+
+    yield "| step | when | takes | gate behind it | what it does |\n|---|---|---|---|---|"
+    for step in STEPS.values():
+        takes = "<br>".join(f"`{name}`: {_cell(taken.help)}" for name, taken in declared_by(step).items()) or "–"
+        gate = f"`gate_{step.gate}`" if step.gate else "–"
+        yield f"| `{step.name}` | {_WHENS[step.when.name]} | {takes} | {gate} | {_cell(step.docs)} |"
+    yield ""
+
+
+def _defaults() -> Iterator[str]:
+    from tidemark.airflow import steps
+
+    yield "They stand where neither the task nor `default_args` of its DAG or group says otherwise.\n"
+    yield "| argument | default |\n|---|---|"
+    yield from (f"| `{name}` | {value} |" for name, value in steps.STEP_DEFAULTS.items())
+    yield ""
+
+
+def _params() -> Iterator[str]:
+    from tidemark.airflow import factory
+
+    yield "Of DAGs that `tidemark_dag` and `collection_dags` make; all may be left empty.\n"
+    yield "| param | what it says |\n|---|---|"
+    yield from (f"| `{name}` | {_cell(param.schema['description_md'])} |" for name, param in factory._params().items())
+    yield ""
+
+
+def _pages() -> Iterator[str]:
+    from tidemark.airflow.web.app import ROUTES
+
+    yield "| page | what it shows | what the user must be allowed |\n|---|---|---|"
+    for route in ROUTES:
+        yield f"| `{route.path}` | {route.shows} | {route.may} |"
+    yield ""
+
+
 def _signature(function: Any) -> str:
     found = inspect.signature(function)
     shown = [parameter for parameter in found.parameters.values() if parameter.name != "self"]
-    return str(found.replace(parameters=shown)).replace("'", "")
+    return _unquoted(str(found.replace(parameters=shown)))
+
+
+def _unquoted(signature: str) -> str:
+    """Annotations as they are written; defaults keep their quotes."""
+    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", signature)
 
 
 def _docstring(of: Any) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tidemark
+from tidemark.jobs.steps.declared import STEPS
 from tools import reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,7 +19,7 @@ INTERNAL = {
 }
 
 
-@pytest.mark.parametrize("name", ["collection-file.md", "cli.md", "errors.md", "python.md"])
+@pytest.mark.parametrize("name", ["collection-file.md", "cli.md", "errors.md", "python.md", "airflow.md"])
 def test_a_page_is_what_the_code_says(name: str) -> None:
     written = (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
     assert reference.pages()[name] == written, "run `make reference`"
@@ -33,6 +34,17 @@ def test_everything_that_is_offered_in_python_has_its_text() -> None:
     assert {found.__name__ for found in reference._OFFERED} >= {
         found.__name__ for found in (tidemark.OpenCollection, tidemark.Answer, tidemark.Hold)
     }
+
+
+def test_everything_for_dag_files_has_its_text() -> None:
+    from tidemark import airflow
+
+    page = reference.pages()["airflow.md"]
+    for name in airflow.__all__:
+        assert getattr(airflow, name).__doc__
+        assert f"### `{name}(" in page, name
+    for step in STEPS:
+        assert f"| `{step}` |" in page
 
 
 def test_every_field_of_a_collection_file_has_its_text() -> None:

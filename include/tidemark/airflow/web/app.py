@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from airflow.api_fastapi.app import get_auth_manager
@@ -30,6 +32,18 @@ Entry = dict[str, Any]
 Text = Annotated[str, Query(max_length=LONGEST)]
 
 
+@dataclass(frozen=True)
+class Route:
+    """A page: what it shows, and to whom. `may` is what else Airflow's auth manager must allow, in words and as the
+    dependency that asks it."""
+
+    path: str
+    shows: str
+    answer: Callable[..., Any]
+    may: str
+    asks: Callable[..., Any] | None = None
+
+
 def create_app() -> FastAPI:
     """The app, to be mounted at tidemark.airflow.links.PREFIX."""
     app = FastAPI(
@@ -39,12 +53,8 @@ def create_app() -> FastAPI:
         openapi_url=None,
         dependencies=[Depends(requires_access_view(AccessView.WEBSITE))],
     )
-    app.get("/")(page)
-    app.get("/collections.json")(collections)
-    app.get("/collections/{dag_id}", dependencies=[Depends(requires_access_dag("GET"))])(collection)
-    # What failed is shown row by row, as in the task's log: who may not read that may not read this.
-    may_read_logs = [Depends(requires_access_dag("GET", DagAccessEntity.TASK_LOGS))]
-    app.get("/gates/{dag_id}/{gate}", dependencies=may_read_logs)(gate_result)
+    for route in ROUTES:
+        app.get(route.path, dependencies=[Depends(route.asks)] if route.asks else [])(route.answer)
     app.exception_handler(Exception)(broken)
     # The outermost of all: an error that nothing foresaw is answered outside of the app's own middlewares.
     built = app.build_middleware_stack
@@ -100,6 +110,29 @@ def gate_result(
     except (TidemarkError, Unavailable, Indeterminate) as error:
         raise HTTPException(503, f"the gate's results cannot be read: {error}") from None
     return _html(gate_page(shown, _state(dag_id)))
+
+
+_OF_READABLE = "nothing more; a collection is shown to who may read its DAG"
+ROUTES = (
+    Route("/", "The collections, with their frontiers, and what waits.", page, _OF_READABLE),
+    Route("/collections.json", "The same as JSON.", collections, _OF_READABLE),
+    Route(
+        "/collections/{dag_id}",
+        "One collection; the tab *Tidemark* of its DAG.",
+        collection,
+        "to read the DAG",
+        requires_access_dag("GET"),
+    ),
+    # What failed is shown row by row, as in the task's log: who may not read that may not read this.
+    Route(
+        "/gates/{dag_id}/{gate}",
+        "What a run of a gate found, failing rows too; the button *Data docs* of its task.",
+        gate_result,
+        "to read the logs of the DAG's tasks",
+        requires_access_dag("GET", DagAccessEntity.TASK_LOGS),
+    ),
+)
+"""Everything but these pages is refused; each needs a login that may see Airflow's site (AccessView.WEBSITE)."""
 
 
 def _shown(collection: str, gate: str, asked: Ran | None, chosen: ResultName | None) -> Shown:
