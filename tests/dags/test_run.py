@@ -8,12 +8,17 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import tidemark
+from tests.dags import how_to
+from tests.dags.support import parsed
 from tidemark.airflow import tidemark_dag
 from tidemark.airflow.location import location_of
 
@@ -119,6 +124,42 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
     state, tasks = run(orders, "2024-01-03", "2024-01-04")
     assert (state, set(tasks.values())) == ("success", {"success"})
     assert head(orders).state.seal == parse("2024-01-04")
+
+
+@pytest.mark.timeout(600)
+def test_a_day_goes_through_the_dags_of_the_how_tos(
+    locations: Path, resident: Path, database: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = how_to.project(locations, monkeypatch)
+    monkeypatch.setenv("TIDEMARK_LAUNCHER", "resident")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    dags = parsed(folder / "dags").dags
+    for task in dags["flights"].tasks:
+        task.retries = 0
+
+    def ran(dag: str, day: str) -> dict[str, str]:
+        lower = datetime.fromisoformat(day).replace(tzinfo=UTC)
+        conf = {"lower": lower.isoformat(), "upper": (lower + timedelta(days=1)).isoformat()}
+        done = dags[dag].test(logical_date=lower, run_conf=conf)
+        return {ti.task_id: str(ti.state) for ti in done.get_task_instances()}
+
+    held_up = ran("flights", "2012-12-31")
+    assert (held_up["gate_unsealed"], held_up["closed"], held_up["seal"]) == ("success", "failed", "upstream_failed")
+    for day in how_to.LANDED:
+        (folder / "landing" / "flights" / f"{day}.closed").touch()
+    assert set(ran("flights", "2012-12-31").values()) == {"success"}
+    assert set(ran("flights_in_groups", "2013-01-01").values()) == {"success"}
+    flights = tidemark.open(os.environ["TIDEMARK_ROOT"], "flights")
+    assert flights.status().as_dict()["seal_text"] == "2013-01-02T00:00:00Z"
+    replayed = ran("flights_late", "2012-12-31")
+    assert set(replayed.values()) == {"success"}
+
+    for day in how_to.LANDED:
+        assert set(ran("flights_export", day).values()) == {"success"}
+    assert flights.refresh().status().holds == ()
+    exported = pa.concat_tables(pq.read_table(path) for path in sorted((folder / "exports").iterdir()))
+    assert sorted(exported.to_pylist(), key=str) == sorted(flights.changes().to_arrow().to_pylist(), key=str)
+    assert exported.num_rows == 3 * how_to.ROWS  # scheduled; and of each update what it was and what it became
 
 
 def parse(day: str) -> int:
