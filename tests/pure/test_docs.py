@@ -1,0 +1,58 @@
+"""The documentation holds together: what it links to is there, all of it is listed, what it names exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.pure
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def anchors(page: Path) -> set[str]:
+    """What a heading is linked by: its words in lower case, with dashes between."""
+    headings = re.findall(r"^#+ (.*)$", _FENCE.sub("", text(page)), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in _LINK.findall(_FENCE.sub("", text(page))):
+        path, _, anchor = link.partition("#")
+        if "://" in link:
+            continue
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_the_index_lists_every_page() -> None:
+    listed = {(DOCS / link).resolve() for link in _LINK.findall(text(DOCS / "README.md"))}
+    pages = {page for page in DOCS.rglob("*.md") if page.parent.name != "decisions"} - {DOCS / "README.md"}
+    assert pages - listed == set()
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "how-to").glob("*.md")), ids=lambda page: page.name)
+def test_a_how_to_begins_with_what_it_is_for(page: Path) -> None:
+    title, empty, first, *_ = text(page).split("\n")
+    assert title.startswith("# ")
+    assert empty == ""
+    assert re.match(r"[A-Z]\w*[ :].*\w", first), "a sentence, not an example"
+
+
+def test_every_setting_that_is_named_is_one() -> None:
+    known = set(re.findall(r"^\| `(\w+)`", text(DOCS / "reference" / "settings.md"), re.MULTILINE))
+    for page in PAGES:
+        named = set(re.findall(r"\bTIDEMARK_[A-Z_]*[A-Z]\b", text(page)))
+        assert named - known == set(), page
