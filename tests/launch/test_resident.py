@@ -142,8 +142,8 @@ def test_a_killed_client_takes_its_app_and_its_jobs_along(
     resident.start()
     script = (
         "from pathlib import Path; from tests.launch.conftest import LIGHT;"
-        "from tidemark.resident.client import Resident; from tidemark.resident.server_folder import Place;"
-        f"Resident(LIGHT, Place(Path({str(place.socket)!r})))"
+        "from tidemark.resident.client import Resident; from tidemark.resident.server_folder import ServerFolder;"
+        f"Resident(LIGHT, ServerFolder(Path({str(place.socket)!r})))"
         f".run(Path({toy('linger')!r}), [{str(folder)!r}, '--job'], cwd=Path('/'))"
     )
     path = os.pathsep.join([str(PACKAGE.parent), str(APPS.parents[2])])
