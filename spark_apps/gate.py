@@ -1,4 +1,4 @@
-"""Vouch for what a step wrote, or stop the run and show why.
+"""Certify what a step wrote, or stop the run and show why.
 
 spark-submit --py-files build/tidemark.zip spark_apps/gate.py --root R --collection C --lower T --upper T --gate G
 """

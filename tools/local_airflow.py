@@ -93,7 +93,7 @@ def up() -> None:
     LOGS.mkdir(parents=True)
     supervisor.TOLD.unlink(missing_ok=True)
     began = time.time()
-    environment = os.environ | {INSTANCE: f"{HOME}#{secrets.token_hex(8)}", "SPT_NOENV": "1"}  # see keeper.marked()
+    environment = os.environ | {INSTANCE: f"{HOME}#{secrets.token_hex(8)}", "SPT_NOENV": "1"}  # see supervisor.marked()
     process = subprocess.Popen(
         [sys.executable, __file__, "keep"],
         env=environment,
@@ -117,7 +117,7 @@ def wait_until_healthy(process: subprocess.Popen[bytes], *, since: float) -> Non
     while len(healthy) < len(COMPONENTS):
         waited = time.time() - since
         if process.poll() is not None:
-            raise Refused(f"Airflow did not start: {why_down() or log_end('keeper')}")
+            raise Refused(f"Airflow did not start: {why_down() or log_end('supervisor')}")
         if waited > HEALTHY_WITHIN_SECONDS:
             missing = sorted(set(COMPONENTS) - healthy)
             ends = "\n".join(log_end(name) for name in missing)

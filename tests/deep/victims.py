@@ -63,7 +63,7 @@ def _role(process: psutil.Process) -> str:
         return title[1]
     if "spark_apps" in words and "python" in process.name():
         return "driver of a submit"
-    if "local_airflow.py" in words or "keeper.py" in words:
+    if "local_airflow.py" in words or "supervisor.py" in words:
         return "python tools/local_airflow.py"
     return process.name()
 

@@ -22,11 +22,11 @@ PROJECT = Path(__file__).resolve().parents[2]
 SUPERVISOR = """
 import json, sys
 from tools import supervisor
-keeper.COMPONENTS = {"postgres": [], **json.loads(sys.argv[1])}
-keeper.PAUSES = (0.1, 0.1, 0.1)
-keeper.LOGS.mkdir(parents=True, exist_ok=True)
-keeper.DATABASE.make()
-keeper.keep()
+supervisor.COMPONENTS = {"postgres": [], **json.loads(sys.argv[1])}
+supervisor.PAUSES = (0.1, 0.1, 0.1)
+supervisor.LOGS.mkdir(parents=True, exist_ok=True)
+supervisor.DATABASE.make()
+supervisor.keep()
 """
 
 # Starts a worker in a session of its own, and tells both pids, and how often it was started.

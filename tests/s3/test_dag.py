@@ -14,10 +14,10 @@ import pytest
 
 from support.inprocess import InProcessRunner
 from support.stores import Stores
-from tests.dags.conftest import collections, database, places
+from tests.dags.conftest import collections, database, locations
 from tests.dags.support import PROJECT
 from tests.dags.test_run import DAYS, head, resident, run
-from tidemark.airflow.location import place_of
+from tidemark.airflow.location import location_of
 from tidemark.arrow.read import as_of
 from tidemark.jobs.questions.verify import verify
 from tidemark.model.collection import Gate
@@ -25,7 +25,7 @@ from tidemark.quality.results import results_of
 
 pytestmark = [pytest.mark.s3, pytest.mark.timeout(600)]
 
-__all__ = ["collections", "database", "places", "resident"]
+__all__ = ["collections", "database", "locations", "resident"]
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_day_goes_from_landing_to_trace_in_a_bucket(orders: Path) -> None:
     # What else this process's Airflow has published of a collection of that name may leave nothing new to publish.
     assert tasks.pop("published") in ("success", "skipped")
     assert (state, set(tasks.values())) == ("success", {"success"})
-    job, after = place_of(orders).job(), head(orders).state
+    job, after = location_of(orders).job(), head(orders).state
     assert job.store.url.startswith("s3://")
     assert after.trace_upper == after.seal == after.complete
     assert all(after.is_certified(batch) for batch in after.trace)

@@ -7,7 +7,7 @@ from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from simulation.machine import Machine
-from simulation.snapshot_machine import FullSnapshotMachine
+from simulation.full_snapshot_machine import FullSnapshotMachine
 from simulation.test_machine import DEV
 from support.budget import budget
 from support.stores import Stores
@@ -22,6 +22,6 @@ FEW = settings(DEV, max_examples=EXAMPLES, stateful_step_count=STEPS, database=N
 def test_any_order_of_work_answers_as_the_oracle(
     stores: Stores, machine: type[Machine], monkeypatch: pytest.MonkeyPatch
 ):
-    for module in ("machine", "snapshot_machine"):
-        monkeypatch.setattr(f"model.{module}.MemoryStore", stores)
+    for module in ("machine", "full_snapshot_machine"):
+        monkeypatch.setattr(f"simulation.{module}.MemoryStore", stores)
     run_state_machine_as_test(seed(1)(type(machine.__name__, (machine,), {})), settings=FEW)

@@ -7,7 +7,7 @@ from hypothesis import seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from simulation.depths import REACHED
-from simulation.snapshot_machine import FullSnapshotMachine
+from simulation.full_snapshot_machine import FullSnapshotMachine
 from simulation.test_machine import PROFILE, PROFILES
 
 pytestmark = pytest.mark.simulation
