@@ -6,8 +6,8 @@ import pytest
 from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from simulation.machine import Machine
 from simulation.full_snapshot_machine import FullSnapshotMachine
+from simulation.machine import Machine
 from simulation.test_machine import DEV
 from support.budget import budget
 from support.stores import Stores

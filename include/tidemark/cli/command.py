@@ -124,15 +124,15 @@ class Call:
             return self.settings.runner(job.store)
         from argparse import Namespace
 
-        from tidemark.jobs.app import spark_runner
-        from tidemark.jobs.nearby import FewInProcess
+        from tidemark.jobs.app import runner_of, spark_runner
+        from tidemark.jobs.steps.declared import STEPS
 
         def on_spark() -> Runner:
             os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--master {master} pyspark-shell")
             output.note(f"starting Spark on {master}")
             return spark_runner(step, Namespace(root=self.root, collection=self.collection))
 
-        return FewInProcess(job.store, on_spark) if step == "gate" else on_spark()
+        return runner_of(STEPS[step], job.store, on_spark) if step in STEPS else on_spark()
 
     def collections(self) -> list[str]:
         """The collections below the root, by name. InvalidUsage if there are none."""

@@ -18,6 +18,7 @@ from tidemark.model.collection import Gate
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
 from tidemark.quality.results import ran
+from tidemark.storage import ObjectStore
 from tidemark.storage.log.log import StateLog
 
 
@@ -177,12 +178,15 @@ def open_job(root: str, collection: str, runner: Callable[[], Runner], *, attemp
 
 
 def app_runner(step: str, args: argparse.Namespace) -> Runner:
-    """What an app's tasks run on: Spark; of a gate only where it must read more than a little."""
-    if step != "gate":
-        return spark_runner(step, args)
+    """What an app's tasks run on."""
+    return runner_of(step_of(step), collection_store(args.root, args.collection), lambda: spark_runner(step, args))
+
+
+def runner_of(step: Step, store: ObjectStore, on_spark: Callable[[], Runner]) -> Runner:
+    """What the tasks of a step run on, as the step declares: Spark, or this process as long as their rows are few."""
     from tidemark.jobs.nearby import FewInProcess
 
-    return FewInProcess(collection_store(args.root, args.collection), lambda: spark_runner(step, args))
+    return FewInProcess(store, on_spark) if step.few_in_process else on_spark()
 
 
 def spark_runner(step: str, args: argparse.Namespace) -> Runner:

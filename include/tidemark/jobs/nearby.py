@@ -10,7 +10,7 @@ from tidemark.jobs.job import Runner
 from tidemark.storage import ObjectStore
 
 ROWS_HERE = 200_000
-"""Rows a gate reads in its own process: a second or two."""
+"""Rows that are read in this process at most, where a step says `few_in_process`: a second or two."""
 
 
 @dataclass(frozen=True)

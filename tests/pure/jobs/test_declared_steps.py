@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tidemark.arrow.kernels.registry import KERNELS
 from tidemark.errors import InvalidUsage
 from tidemark.jobs import app, warm
 from tidemark.jobs.job import Job, collection_store
+from tidemark.jobs.nearby import InProcess
 from tidemark.jobs.steps.declared import STEPS, steps_of
 from tidemark.jobs.steps.step import Argument, Intervals, Step, When
 from tidemark.model.collection import Covers, Gate
@@ -75,6 +77,7 @@ def test_the_run_of_a_collection_and_its_maintenance() -> None:
     ]
     assert [step.name for step in steps_of(When.MAINTENANCE)] == ["collect", "audit"]
     assert [step.name for step in steps_of(When.BEHIND)] == ["gate"]
+    assert [step.name for step in STEPS.values() if step.few_in_process] == ["gate"]
 
 
 def test_every_kernel_is_some_steps() -> None:
@@ -154,6 +157,26 @@ class TestAStepOfOnesOwn:
         }
         assert (seen[0].attempt, seen[0].store.url) == ("a1", collection_store(str(tmp_path), "orders").url)
 
+    def test_few_rows_are_read_without_spark_where_it_says_so(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        step, _ = toy_step.declared(monkeypatch)
+        asked: list[str] = []
+
+        def on_spark() -> Any:
+            asked.append("Spark")
+            return InProcess(store)
+
+        store = collection_store(str(tmp_path), "orders")
+        assert isinstance(app.runner_of(step, store, on_spark), InProcess)
+        assert asked == ["Spark"]
+        reading = replace(step, kernels=("inspect",), few_in_process=True)
+        assert app.runner_of(reading, store, on_spark).run("inspect", []) == []
+        assert asked == ["Spark"], "it has been started for no rows at all"
+        monkeypatch.setitem(STEPS, "tally", reading)
+        args = app.parser("tally").parse_args(["--root", str(tmp_path), "--collection", "orders", *BOUNDS])
+        assert app.app_runner("tally", args).run("inspect", []) == []
+
     def test_a_warm_server_would_have_it_ready(self, monkeypatch: pytest.MonkeyPatch) -> None:
         step, _ = toy_step.declared(monkeypatch)
         assert step.module is toy_step
@@ -168,6 +191,7 @@ class TestAStepOfOnesOwn:
         ({"arguments": (Argument("a", "A."), Argument("a", "A."))}, "declares a, which it has already"),
         ({"when": When.EACH_RUN}, "is of each run, and takes no interval"),
         ({"when": When.MAINTENANCE, "intervals": Intervals.EACH}, "whose runs have no interval"),
+        ({"few_in_process": True}, "names no kernels"),
     ],
 )
 def test_a_declaration_that_cannot_be_is_refused(change: dict[str, Any], said: str) -> None:

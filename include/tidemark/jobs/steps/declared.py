@@ -46,6 +46,7 @@ _STEPS = (
         ),
         when=When.BEHIND,
         kernels=("inspect",),
+        few_in_process=True,
         imports=("tidemark.quality.warm",),
     ),
     Step(

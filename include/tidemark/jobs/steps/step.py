@@ -140,9 +140,10 @@ class Step:
     `intervals` says and the arguments by name, is idempotent, and returns JSON values with at least `outcome` and
     `version`. `help` is for who types it, `docs` (Markdown) for who finds its task in Airflow. `gate` certifies what it
     wrote (quality/gates.py). `kernels` (arrow/kernels/registry.py) read and write its data: a step without any needs no
-    Spark.
-    `imports` are slow modules of others that it needs; a warm server has them ready. A step that `declares` creates the
-    collection, or redefines it where its file changed, before it begins.
+    Spark. With `few_in_process`, tasks that read few rows together run in the step's own process, and Spark starts for
+    more only (jobs/nearby.py); each such task reads one part. `imports` are slow modules of others that the step needs;
+    a warm server has them ready. A step that `declares` creates the collection, or redefines it where its file changed,
+    before it begins.
     """
 
     name: str
@@ -154,6 +155,7 @@ class Step:
     gate: Gate | None = None
     when: When = When.ASKED
     kernels: tuple[str, ...] = ()
+    few_in_process: bool = False
     imports: tuple[str, ...] = ()
     declares: bool = False
 
@@ -172,6 +174,8 @@ class Step:
             raise InvalidUsage(f"step {self.name} is of each run, and takes no interval of one")
         if self.when is When.MAINTENANCE and self.intervals.of_run:
             raise InvalidUsage(f"step {self.name} is of the maintenance DAG, whose runs have no interval")
+        if self.few_in_process and not self.kernels:
+            raise InvalidUsage(f"step {self.name} runs few_in_process, and names no kernels that it runs")
 
     @property
     def module(self) -> ModuleType:
