@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from support.world import DAY, World, collection, interval
 from tidemark.arrow.kernels import ingest as ingest_kernel
-from tidemark.arrow.parts import files as part_files
+from tidemark.arrow.parts import writer
 from tidemark.arrow.read import as_of, changes
 from tidemark.arrow.rows.plain import plain_rows
 from tidemark.errors import InvalidUsage
@@ -226,7 +226,7 @@ def make(target: Path, scratch: Path) -> None:
     told = {}
     for name, declared in COLLECTIONS.items():
         numbers = count(1)
-        part_files.uuid4 = ingest_kernel.uuid4 = lambda numbers=numbers: SimpleNamespace(hex=f"file{next(numbers):05}")
+        writer.uuid4 = ingest_kernel.uuid4 = lambda numbers=numbers: SimpleNamespace(hex=f"file{next(numbers):05}")
         world = World(scratch / name, declared, LocalStore(str(target / name)))
         live(world, name)
         found = answers(world.truth, world.state)

@@ -9,7 +9,7 @@ from tests.conformance.plain import COLLECTION, frontier, frontier_of, plain_row
 from tests.conformance.stand import Stand, applied
 from tests.conformance.validators import description
 from tidemark.arrow.kernels.merge import Tally, merged
-from tidemark.arrow.parts.files import PartWriter
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.schema import updates_schema
 from tidemark.errors import Corruption
 from tidemark.model import admission, invariants

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemark.arrow.parts.files import PartWriter, read_groups
+from tidemark.arrow.parts.reader import read_groups
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import sort_columns, updates_schema
 from tidemark.model.batch import Part

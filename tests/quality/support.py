@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark.arrow.kernels.registry import kernel, run_encoded
-from tidemark.arrow.parts.files import PartWriter
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.schema import facts_schema, updates_schema
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Fence

@@ -153,7 +153,7 @@ def _tables(store: ObjectStore, part: Part, collection: Collection, *, facts: bo
     """The rows of a part in today's columns."""
     import pyarrow as pa
 
-    from tidemark.arrow.parts.files import read_groups
+    from tidemark.arrow.parts.reader import read_groups
     from tidemark.arrow.rows.schema import live_schema
 
     for batch in read_groups(store, part, schema=live_schema(collection, facts=facts), groups_at_once=GROUPS_AT_ONCE):

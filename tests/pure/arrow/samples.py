@@ -10,7 +10,8 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from tidemark.arrow.parts.files import PartWriter, read_groups
+from tidemark.arrow.parts.reader import read_groups
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import facts_schema, plain_scalars, sort_columns, updates_schema
 from tidemark.model.batch import Part

@@ -14,7 +14,7 @@ from tests.pure.arrow.samples import KEYED, SMALL, batch, collection, of_facts, 
 from tidemark.arrow.kernels.inspect import inspect_part
 from tidemark.arrow.kernels.merge import merge_range
 from tidemark.arrow.parts.bounds import integer_bounds
-from tidemark.arrow.parts.files import read_groups
+from tidemark.arrow.parts.reader import read_groups
 from tidemark.arrow.rows.fields import field_id, found, is_earlier, todays_names
 from tidemark.arrow.rows.schema import (
     facts_schema,

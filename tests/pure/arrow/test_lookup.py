@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import array, laws
-from tidemark.arrow.parts.files import Fetched, PartWriter
 from tidemark.arrow.parts.lookup import Lookup
+from tidemark.arrow.parts.reader import Fetched
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import keys_of, some_of, sort_columns, updates_schema
 from tidemark.model.batch import Part

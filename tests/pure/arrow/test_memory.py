@@ -15,7 +15,7 @@ from tests.pure.arrow.samples import SMALL
 from tests.support.memory import peak_bytes
 from tidemark.arrow import read, runs
 from tidemark.arrow.kernels import difference, merge, trim
-from tidemark.arrow.parts.files import PartWriter
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.schema import updates_schema
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, Part, TraceBatch

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import APPEND, KEYED, SMALL, laws, of_facts, of_updates, read, rows, updates, write
-from tidemark.arrow.parts.files import Fetched, PartWriter, read_groups
+from tidemark.arrow.parts.reader import Fetched, read_groups
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.schema import some_of, updates_schema
 from tidemark.errors import Corruption, InvalidUsage

@@ -17,7 +17,7 @@ from tests.pure.ingest.landed import FORMATS, collection, listed, task, write
 from tidemark.arrow.decode import content
 from tidemark.arrow.kernels import ingest
 from tidemark.arrow.kernels.ingest import ingest_files
-from tidemark.arrow.parts.files import read_groups
+from tidemark.arrow.parts.reader import read_groups
 from tidemark.errors import NotReady, Unavailable
 from tidemark.model.collection import Column, ColumnType, Envelope, Format, Late
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status

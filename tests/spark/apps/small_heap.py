@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from tidemark.arrow.parts.files import PartWriter
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.schema import updates_schema
 from tidemark.jobs.job import Job
 from tidemark.jobs.questions.verify import verify

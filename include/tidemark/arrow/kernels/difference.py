@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds, summed
-from tidemark.arrow.parts.files import PartWriter
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import Ints, integers, replaced
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.digest import digest

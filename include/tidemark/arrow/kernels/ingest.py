@@ -18,7 +18,7 @@ from tidemark.arrow.decode.content import BadFile, Content, fetch
 from tidemark.arrow.decode.source import decode
 from tidemark.arrow.kernels.ahead import apart, cut_of
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds, judge
-from tidemark.arrow.parts.files import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
+from tidemark.arrow.parts.writer import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.arrow.rows.schema import sort_columns, unsealed_schema
 from tidemark.errors import NotReady

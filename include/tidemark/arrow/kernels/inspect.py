@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.parts.files import OpenedPart, readable
+from tidemark.arrow.parts.reader import OpenedPart, readable
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.fields import is_earlier

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tidemark.arrow.parts.files import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Fetched, PartWriter, read_groups
+from tidemark.arrow.parts.reader import Fetched, read_groups
+from tidemark.arrow.parts.writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS, PartWriter
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.consolidate import consolidated, forwarded
 from tidemark.arrow.rows.cuts import PIECE_BYTES, compacted, joined, sorted_pieces

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from tidemark.arrow.kernels.history import NOTHING, Changes, Facts, changes_of
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds
-from tidemark.arrow.parts.files import PartWriter
 from tidemark.arrow.parts.lookup import Lookup, TooWide
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.cuts import PIECE_BYTES, gathered_pieces, ranks_of, sorted_pieces

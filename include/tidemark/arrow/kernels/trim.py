@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from tidemark.arrow.kernels.ahead import apart, cut_of
 from tidemark.arrow.kernels.merge import Tally
-from tidemark.arrow.parts.files import Fetched, PartWriter, read_groups
+from tidemark.arrow.parts.reader import Fetched, read_groups
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import EVENT_TIME, TIME, facts_schema, some_of, updates_schema
 from tidemark.plan.tasks import TrimTask, WriteAnswer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tidemark.arrow.parts.files import OpenedPart
+from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.rows.fields import found
 from tidemark.errors import Corruption
 from tidemark.model.batch import Part

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.parts.files import Fetched, OpenedPart
+from tidemark.arrow.parts.reader import Fetched, OpenedPart
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, values
 from tidemark.arrow.rows.cuts import NARROW
 from tidemark.arrow.rows.order import ranks, rows_before, rows_up_to, sort_key_of

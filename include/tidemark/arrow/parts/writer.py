@@ -1,15 +1,14 @@
-"""Parts: writing a batch's Parquet files with their records, and reading them back row group by row group.
+"""Writing a batch's parts: its Parquet files, each with its record.
 
-A part's record (`Part`) is made while its file is written, from the same rows and bytes: counts, digest, time
-bounds, the first key of every row group, size and SHA-256. What is read is checked against it.
+The record (`Part`) is made while the file is written, from the same rows and bytes: counts, digest, time bounds, the
+first key of every row group, size and SHA-256. Readers check against it (reader.py).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, BinaryIO
 from uuid import uuid4
@@ -21,13 +20,12 @@ import pyarrow.parquet as pq
 
 from tidemark.arrow.rows.columns import integers, one_batch, rows_within
 from tidemark.arrow.rows.digest import digest
-from tidemark.arrow.rows.fields import as_wanted, found
 from tidemark.arrow.rows.order import starts, unsorted
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, SCHEMA, TIME, keys_of
-from tidemark.errors import Corruption, InvalidUsage, out_of_memory
+from tidemark.errors import InvalidUsage
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
 from tidemark.model.update import Row
-from tidemark.storage.stores.store import Missing, ObjectStore, Unavailable
+from tidemark.storage.stores.store import ObjectStore
 
 ROW_GROUP_ROWS = 16_384
 """Most rows of a row group: what a point read decodes, and the grain of the sparse index."""
@@ -38,8 +36,6 @@ PART_ROWS = 1_000_000
 """Most rows of one part (rounded down to whole row groups): tens of megabytes, a fair unit of work."""
 PART_BYTES = 256 * 2**20
 """Most bytes of one part's rows in memory, encoded they are fewer: wide rows make parts of fewer rows."""
-
-
 DICTIONARY_BYTES = 32 * 2**10
 """Most bytes of what a row group's column holds in a dictionary: four thousand distinct numbers."""
 
@@ -281,164 +277,3 @@ def _is_integer(type_: pa.DataType) -> bool:
 
 def _described(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
-
-
-@dataclass
-class Fetched:
-    """How many bytes were really fetched from storage."""
-
-    bytes: int = 0
-
-
-def read_groups(
-    store: ObjectStore,
-    part: Part,
-    groups: Sequence[int] | None = None,
-    schema: pa.Schema | None = None,
-    *,
-    fetched: Fetched | None = None,
-    groups_at_once: int = 1,
-) -> Iterator[pa.RecordBatch]:
-    """The rows of some row groups (None: all) of a part, in order, `groups_at_once` to a batch, in the columns of
-    `schema` (None: as they are in the file).
-
-    Raises Corruption if the file is missing, unreadable, or not of the size, rows and row groups recorded.
-    """
-    wanted = range(len(part.groups)) if groups is None else groups
-    if not wanted:
-        return
-    with OpenedPart(store, part, fetched) as file:
-        for start in range(0, len(wanted), groups_at_once):
-            yield file.read(wanted[start : start + groups_at_once], schema)
-
-
-class OpenedPart:
-    """A part's file, open for reading, its footer checked against the record (Corruption if they differ).
-
-    `schema` are the columns it has, as they were when it was written; `metadata` is Parquet's, with statistics. With
-    `dictionaries`, texts that the file has in dictionaries come so out of `encoded`.
-    """
-
-    def __init__(
-        self, store: ObjectStore, part: Part, fetched: Fetched | None = None, *, dictionaries: bool = False
-    ) -> None:
-        self.part = part
-        with readable(part), ExitStack() as stack:
-            native = stack.enter_context(store.open_input(part.file.key))
-            if native.size() != part.file.bytes:
-                raise Corruption(f"{part.file.key} has {native.size()} bytes, recorded were {part.file.bytes}")
-            source = pa.PythonFile(_CountingSource(native, fetched or Fetched()), mode="r")
-            self._file = pq.ParquetFile(source, pre_buffer=True)
-            self.schema: pa.Schema = self._file.schema_arrow
-            self.metadata: pq.FileMetaData = self._file.metadata
-            self._check_footer()
-            if dictionaries and (texts := _in_dictionaries(self.metadata)):
-                self._file = pq.ParquetFile(source, metadata=self.metadata, read_dictionary=texts, pre_buffer=True)
-            self._stack = stack.pop_all()
-
-    def __enter__(self) -> OpenedPart:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file; it may not be read any more."""
-        self._stack.close()
-
-    def read(self, groups: Sequence[int], schema: pa.Schema | None = None) -> pa.RecordBatch:
-        """The rows of some row groups as one batch, in the columns of `schema` (fields.py), or as they are."""
-        with readable(self.part):
-            if schema is None:
-                return self._whole(groups, None)
-            pairs = found(self.schema, schema)
-            names = [source.name for _, source in pairs if source is not None]
-            rows = self._whole(groups, names)
-            return as_wanted(rows, pairs, sum(self.part.groups[group][1] for group in groups))
-
-    def encoded(self, groups: Sequence[int], schema: pa.Schema) -> pa.RecordBatch:
-        """The rows of some row groups in those columns of the file that `schema` asks for, at least one of which it
-        has, as the file has them: some rows of it are what `decoded` takes."""
-        with readable(self.part):
-            return self._whole(groups, [source.name for _, source in found(self.schema, schema) if source is not None])
-
-    def decoded(self, rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-        """Rows that `encoded` gave for `schema`, in its columns."""
-        with readable(self.part):
-            return as_wanted(rows, found(self.schema, schema), rows.num_rows)
-
-    def _whole(self, groups: Sequence[int], names: list[str] | None) -> pa.RecordBatch:
-        """All rows of the groups: damage in a page's header can make the reader end early and say nothing."""
-        rows = one_batch(self._file.read_row_groups(list(groups), columns=names, use_threads=False))
-        recorded = sum(self.part.groups[group][1] for group in groups)
-        if names != [] and rows.num_rows != recorded:
-            raise Corruption(f"{self.part.file.key} gives {rows.num_rows} rows, recorded were {recorded}")
-        return rows
-
-    def _check_footer(self) -> None:
-        held = [self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups)]
-        if held != [rows for _, rows in self.part.groups]:
-            raise Corruption(
-                f"{self.part.file.key} has {sum(held)} rows in {len(held)} row groups, "
-                f"recorded were {self.part.rows} in {len(self.part.groups)}"
-            )
-
-
-def _in_dictionaries(metadata: pq.FileMetaData) -> list[str]:
-    """The columns of texts that the first row group has in dictionaries: most likely all of them do."""
-    if not metadata.num_row_groups:
-        return []
-    columns = (metadata.row_group(0).column(at) for at in range(metadata.num_columns))
-    return [column.path_in_schema for column in columns if _is_text_in_dictionary(column)]
-
-
-def _is_text_in_dictionary(column: pq.ColumnChunkMetaData) -> bool:
-    return bool(column.physical_type == "BYTE_ARRAY" and column.has_dictionary_page)
-
-
-@contextmanager
-def readable(part: Part) -> Iterator[None]:
-    """What cannot be read as it was recorded is Corruption; a store that fails has said so itself."""
-    try:
-        yield
-    except Missing:
-        raise Corruption(f"{part.file.key} is missing; a part of {part.rows} rows was recorded there") from None
-    except MemoryError as error:  # Arrow's is an ArrowException, too
-        raise out_of_memory(part.file.key, error) from error
-    except (pa.ArrowException, OSError, KeyError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise Corruption(f"{part.file.key} cannot be read: {reason}") from error
-
-
-class _CountingSource:
-    """An input as Parquet reads it, counting bytes. A failing store is unavailable, not corrupt."""
-
-    def __init__(self, native: pa.NativeFile, fetched: Fetched) -> None:
-        self._native, self._fetched = native, fetched
-
-    @property
-    def closed(self) -> bool:
-        return bool(self._native.closed)
-
-    def read(self, size: int | None = None) -> Any:
-        return self.read_buffer(size)
-
-    def read_buffer(self, size: int | None = None) -> Any:
-        try:
-            data = self._native.read_buffer(size)
-        except OSError as error:
-            raise Unavailable(f"reading failed: {error}") from error
-        self._fetched.bytes += data.size
-        return data
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return int(self._native.seek(offset, whence))
-
-    def tell(self) -> int:
-        return int(self._native.tell())
-
-    def size(self) -> int:
-        return int(self._native.size())
-
-    def close(self) -> None:
-        """Nothing: whoever opened the input closes it."""
