@@ -15,10 +15,11 @@ from typing import Any
 from tests.conformance.codes import check_error
 from tests.conformance.plain import COLLECTION, frontier, frontier_of, multiset, plain_rows, read, update_of
 from tests.conformance.stand import Stand, fits
+from tests.support import rules
 from tidemark.arrow.kernels.merge import between
 from tidemark.arrow.rows.consolidate import forwarded
 from tidemark.errors import Corruption
-from tidemark.model import admission, batch_rows, invariants
+from tidemark.model import admission, invariants
 from tidemark.model.arrangement import Arrangement, evicted
 from tidemark.model.batch import Description, TraceBatch
 from tidemark.model.change import Compacted
@@ -50,7 +51,7 @@ class Subject:
     def append_unsealed(self, step: Step) -> None:
         lower, upper = step["seqno"]
         times = [update_of(update).time for update in step["updates"]]
-        invariants.check(admission.of_append(self.kept, (lower, upper), times))
+        invariants.check(rules.of_append(self.kept, (lower, upper), times))
         batch = self.stand.unsealed((lower, upper), step["updates"])
         self.kept = replace(self.kept, unsealed=(*self.kept.unsealed, batch))
 
@@ -78,7 +79,7 @@ class Subject:
         self._since = frontier_of(step["to"])
 
     def validate_seal(self, step: Step) -> None:
-        invariants.check(admission.of_seal(self._seal, frontier_of(step["to"])))
+        invariants.check(rules.of_seal(self._seal, frontier_of(step["to"])))
 
     def validate_since(self, step: Step) -> None:
         asked = CompactionFunction(frontier_of(step["to"]))
@@ -124,7 +125,7 @@ class Subject:
         return {"since": frontier(self._since), "seal": frontier(self._seal), "updates": rows}
 
     def _unsealed(self, lower: int, upper: int) -> list[Any]:
-        invariants.check(admission.of_range(lower, upper))
+        invariants.check(rules.of_range(lower, upper))
         store = self.stand.store
         within = [b for b in self.kept.unsealed if lower <= b.last_time and b.first_time < upper]
         return [between(rows, lower, upper) for rows in read(store, parts_table.parts_of(store, within))]
@@ -156,7 +157,7 @@ class Subject:
     def trace_append(self, step: Step) -> None:
         description = Description(*(frontier_of(step.get(name, 0)) for name in ("lower", "upper", "since")))
         invariants.check(admission.of_trace_append(self.kept, description))
-        invariants.check(batch_rows.of_trace_rows(description, [[update_of(update) for update in step["updates"]]]))
+        invariants.check(rules.of_trace_rows(description, [[update_of(update) for update in step["updates"]]]))
         batch = self.stand.trace(description, step.get("level", 0), [step["updates"]])
         self.kept = replace(self.kept, trace=(*self.kept.trace, batch))
 

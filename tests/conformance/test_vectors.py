@@ -12,6 +12,7 @@ import pytest
 from tests.conformance.__main__ import main
 from tests.conformance.codes import CODES
 from tests.conformance.runner import Case, cases, failure, run
+from tests.support.rules import Asked
 from tidemark.model.invariants import Invariant
 
 pytestmark = pytest.mark.pure
@@ -87,7 +88,7 @@ def test_the_values_of_an_error_are_compared():
 
 def test_no_code_tells_two_rules():
     """Except of what is the same said of two things: of an interval and a range to read, of a batch and the trace."""
-    alike = [{Invariant.INTERVAL, Invariant.RANGE}, {Invariant.TIMES_FROM_LOWER, Invariant.ABOVE_THE_TRACE}]
+    alike = [{Invariant.INTERVAL, Asked.RANGE}, {Invariant.TIMES_FROM_LOWER, Invariant.ABOVE_THE_TRACE}]
     codes = {code for case in ARRANGEMENT for code in _codes(case.content)}
     assert codes
     for code in codes:

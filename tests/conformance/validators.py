@@ -7,8 +7,9 @@ from typing import Any
 
 from tests.conformance.codes import check_error
 from tests.conformance.plain import COLLECTION, frontier_of, update_of
+from tests.support import rules
 from tidemark.errors import Corruption
-from tidemark.model import batch_rows, invariants
+from tidemark.model import invariants
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.interval import Interval
@@ -36,12 +37,12 @@ def trace_batch(value: Value, name: str = "b") -> TraceBatch:
 
 def _unsealed_batch(value: Value) -> Iterator[Violation]:
     lower, upper = value["seqno"]
-    return batch_rows.of_unsealed_rows((lower, upper), [update_of(update) for update in value["updates"]])
+    return rules.of_unsealed_rows((lower, upper), [update_of(update) for update in value["updates"]])
 
 
 def _trace_batch(value: Value) -> Iterator[Violation]:
     parts = value.get("parts", [value.get("updates", [])])
-    return batch_rows.of_trace_rows(description(value), [[update_of(update) for update in part] for part in parts])
+    return rules.of_trace_rows(description(value), [[update_of(update) for update in part] for part in parts])
 
 
 def _unsealed_batch_meta(value: Value) -> Iterator[Violation]:

@@ -132,26 +132,6 @@ def load(path: str | Path, *, types: Mapping[str, ValueType] | None = None) -> C
     return parse(path).collection(types)
 
 
-def load_all(folder: str | Path) -> dict[str, Collection | InvalidUsage]:
-    """Every `*.yaml` and `*.yml` of a folder by the name it declares; a wrong file by its file name, as its error.
-
-    One wrong file does not hide the others. A name declared twice is an error of the second file.
-    """
-    found: dict[str, Collection | InvalidUsage] = {}
-    root = Path(folder)
-    if not root.is_dir():
-        raise InvalidUsage(f"{folder} is not a folder of collection files")
-    for path in sorted([*root.glob("*.yaml"), *root.glob("*.yml")]):
-        try:
-            collection = load(path)
-            if collection.name in found:
-                raise InvalidUsage(f"{path}:1: another file declares a collection {collection.name} too; rename one")
-            found[collection.name] = collection
-        except InvalidUsage as error:
-            found[path.name] = error
-    return found
-
-
 def infer_types(path: str | Path, first_source_file: str) -> dict[str, ValueType]:
     """Types for the columns a collection file leaves open, as the first source file has them.
 

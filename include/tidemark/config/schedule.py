@@ -69,10 +69,6 @@ class Schedule:
             raise self._no_boundary(time) from None
         return from_datetime(before)
 
-    def is_boundary(self, time: int) -> bool:
-        """Whether an interval begins at `time`, and another ends."""
-        return self.latest(time) == time
-
     def interval_from(self, lower: int) -> Interval:
         """The interval that starts at the boundary `lower`."""
         return Interval(lower, self.following(lower))

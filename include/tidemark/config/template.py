@@ -31,7 +31,6 @@ MAX_CHARACTERS = 1000
 _ENVIRONMENT = Environment(autoescape=False)
 _LANDING = re.compile(r"\{\{-?\s*landing\s*-?\}\}")
 _VARIABLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
-_VARYING = re.compile(r"\{\{|\{%|\{#|[*?[]")
 
 
 def render(path_template: str, interval: Interval, landing: str) -> str:
@@ -66,14 +65,6 @@ def render(path_template: str, interval: Interval, landing: str) -> str:
     if not rendered.strip() or "\n" in rendered or "\0" in rendered:
         raise InvalidUsage(f"path {shown} renders to {rendered!r}, which is no path")
     return rendered
-
-
-def root(path_template: str, landing: str) -> str:
-    """The folder below which all of a template's files lie: what stands before the first thing that varies."""
-    literal = _LANDING.sub(lambda _: "\0", path_template)
-    varying = _VARYING.search(literal)
-    folder = literal[: varying.start() if varying else None].rpartition("/")[0]
-    return _absolute(folder.replace("\0", _absolute(landing)) or "/")
 
 
 def of_any_interval(path_template: str, landing: str) -> str:
@@ -116,4 +107,4 @@ def _absolute(path: str) -> str:
     return path.rstrip("/") if "://" in path else os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111
 
 
-__all__ = ["VARIABLES", "check", "of_any_interval", "render", "root", "uses_landing"]
+__all__ = ["VARIABLES", "check", "of_any_interval", "render", "uses_landing"]

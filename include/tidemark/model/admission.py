@@ -11,14 +11,7 @@ from itertools import pairwise
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description
 from tidemark.model.frontier import CompactionFunction
-from tidemark.model.invariants import Invariant, Violation, broken, not_empty, shown
-
-
-def of_seal(current: int, requested: int) -> Iterator[Violation]:
-    """A seal asked for; the same again is fine."""
-    if requested < current:
-        message = f"seal cannot move back from {shown(current)} to {shown(requested)}"
-        yield broken(Invariant.SEAL_ADVANCES, message, requested=requested, current=current)
+from tidemark.model.invariants import Invariant, Violation, broken, shown
 
 
 def of_since(current: CompactionFunction, requested: CompactionFunction) -> Iterator[Violation]:
@@ -35,32 +28,11 @@ def of_write(seal: int, first_time: int) -> Iterator[Violation]:
         yield broken(Invariant.ABOVE_THE_SEAL, message, time=first_time, seal=seal)
 
 
-def of_append(state: Arrangement, sequence: tuple[int, int], times: Sequence[int]) -> Iterator[Violation]:
-    """A batch with rows of these times, to be appended to the unsealed ones. It may lie below the seal: a write and a
-    later seal may be committed as one. What the trace covers it must not touch, as reads would not see it."""
-    if sequence[0] != state.sequence_upper:
-        message = f"sequence interval {sequence} does not continue from {state.sequence_upper}"
-        yield broken(Invariant.SEQUENCE_CONTINUES, message, expected=state.sequence_upper, got=sequence[0])
-    early = [time for time in times if time < state.trace_upper]
-    if early:
-        message = f"the batch holds time {early[0]}, but the trace is complete below {state.trace_upper}"
-        yield broken(Invariant.ABOVE_THE_TRACE, message, time=early[0], trace_upper=state.trace_upper)
-    if not times:
-        yield not_empty("the batch to append has no rows")
-
-
 def of_trace_append(state: Arrangement, description: Description) -> Iterator[Violation]:
     """A batch to be appended to the trace: it begins where the trace ends."""
     if description.lower != state.trace_upper:
         message = f"the trace upper moved from {description.lower} to {state.trace_upper}"
         yield broken(Invariant.NEIGHBOURS_TOUCH, message, upper=state.trace_upper, lower=description.lower)
-
-
-def of_range(lower: int, upper: int) -> Iterator[Violation]:
-    """Times `[lower, upper)` to read; an empty range is fine."""
-    if upper < lower:
-        message = f"the range [{shown(lower)}, {shown(upper)}) ends before it begins"
-        yield broken(Invariant.RANGE, message, lower=lower, upper=upper)
 
 
 def of_merge(inputs: Sequence[Description], function: CompactionFunction) -> Iterator[Violation]:

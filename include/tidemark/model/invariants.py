@@ -1,9 +1,9 @@
-"""What must hold of states, of batches and their rows: the name of each rule, and how its breach is told.
+"""What must hold of states, of batches and of their rows: the name of each rule, and how its breach is told.
 
-The rules themselves stand beside what they are about: `violations()` of a state (arrangement.py) and of a batch
-(batch.py), which check themselves on construction, and those of a batch's rows (batch_rows.py). Each yields what is
-broken, in the order in which the rules are to be checked. Gates and `verify` find the same at scale, and call it by the
-same names.
+The rules of a state are `Arrangement.violations` (arrangement.py), those of a batch its own (batch.py): both check
+themselves on construction. What a change may make of a state is in admission.py. Each function yields what is broken,
+in the order in which the rules are to be checked. What must hold of the rows of a batch, gates and `verify` find out
+by reading them (arrow/kernels/inspect.py), and call it by the names that stand here.
 """
 
 from __future__ import annotations
@@ -46,8 +46,6 @@ class Invariant(StrEnum):
     SINCE_ADVANCES = "since only advances"
     ABOVE_THE_SEAL = "above the seal"
     ABOVE_THE_TRACE = "above the trace"
-    SEQUENCE_CONTINUES = "sequence continues"
-    RANGE = "range not reversed"
     MERGE_OF_NEIGHBOURS = "merge of neighbours"
     MERGE_KEEPS_SINCE = "merge keeps since"
 

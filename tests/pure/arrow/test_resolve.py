@@ -27,7 +27,7 @@ from tests.pure.arrow.samples import (
     write,
 )
 from tidemark.arrow.kernels.merge import Tally
-from tidemark.arrow.kernels.resolve import resolve_range, resolved, updates_from
+from tidemark.arrow.kernels.resolve import resolve_range, updates_from
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.order import sort_key_of
 from tidemark.errors import Corruption
@@ -144,7 +144,7 @@ def test_key_ranges_resolve_apart(case: Said, cuts: list[Row]) -> None:
     store = MemoryStore()
     found: list[Update] = []
     for lower, upper in pairwise([None, *sorted(cuts), None]):  # type: ignore[type-var]
-        found += as_updates(ORDERED, resolved(store, task_of(store, case, 2, KeyRange(lower, upper))))
+        found += as_updates(ORDERED, updates_from(store, task_of(store, case, 2, KeyRange(lower, upper)), Tally()))
     assert found == by_the_model(case.known, case.new)
 
 
@@ -248,5 +248,5 @@ def test_key_only_collections_resolve_too() -> None:
     told = [Fact((k,), v, 12, 12, (None, "f", k)) for k, v in ((1, ()), (2, None), (3, ()))]
     parts = write(store, of, of_facts(of, told), facts=True)
     held = write(store, of, of_updates(of, [Update((k,), (), 3, 3, 1) for k in (2, 3)]))
-    (found,) = resolved(store, ResolveTask(of, parts, held, KeyRange(), 10, 20, 10, ""))
+    (found,) = updates_from(store, ResolveTask(of, parts, held, KeyRange(), 10, 20, 10, ""), Tally())
     assert rows(found) == [(1, 12, 12, 1), (2, 12, 12, -1)]

@@ -1,5 +1,5 @@
-"""The rules of rows in plain Python (model/batch_rows.py) and what the inspect kernel finds at scale: the same, by the
-same names."""
+"""The rules of rows in plain Python (tests/support/rules.py) and what the inspect kernel finds at scale: the same,
+by the same names."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import SMALL, batch, laws, write
+from tests.support.rules import of_trace_rows
 from tidemark.arrow.kernels.inspect import inspect_part
 from tidemark.arrow.rows.schema import updates_schema
 from tidemark.jobs.questions.verify import judge
 from tidemark.model.batch import Description, TraceBatch
-from tidemark.model.batch_rows import of_trace_rows
 from tidemark.model.invariants import Invariant
 from tidemark.model.update import Update
 from tidemark.plan.tasks import InspectTask

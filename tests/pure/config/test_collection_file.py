@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidemark.config.collection_file import infer_types, load, load_all, parse
+from tidemark.config.collection_file import infer_types, load, parse
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, Format
+from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, Format
 from tidemark.model.instant import parse_duration, parse_instant
 from tidemark.model.kind import FULL_SNAPSHOT
 
@@ -280,30 +280,6 @@ def test_an_alias_that_holds_itself_is_refused(path: Path) -> None:
 def test_a_missing_file_is_named(path: Path) -> None:
     with pytest.raises(InvalidUsage, match="there is no such file"):
         load(path)
-
-
-def test_load_all_keeps_good_files_beside_wrong_ones(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text(MINIMAL)
-    (tmp_path / "b.yml").write_text(FLIGHTS)
-    (tmp_path / "c.yaml").write_text("nam: x")
-    (tmp_path / "d.yaml").write_text(MINIMAL)
-    (tmp_path / "notes.txt").write_text("not one of them")
-    found = load_all(tmp_path)
-    assert list(found) == ["counts", "flights", "c.yaml", "d.yaml"] or set(found) == {
-        "counts",
-        "flights",
-        "c.yaml",
-        "d.yaml",
-    }
-    assert isinstance(found["counts"], Collection)
-    assert isinstance(found["flights"], Collection)
-    assert "unknown field 'nam'" in str(found["c.yaml"])
-    assert "another file declares a collection counts" in str(found["d.yaml"])
-
-
-def test_load_all_refuses_a_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(InvalidUsage, match="not a folder"):
-        load_all(tmp_path / "none")
 
 
 UNDECLARED = """\

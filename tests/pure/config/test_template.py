@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.config.template import check, render, root
+from tidemark.config.template import check, render
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
@@ -84,21 +84,3 @@ def test_the_landing_is_absolute_and_stands_for_itself() -> None:
     assert render("{{ landing }}/*", DAY, "s3://bucket/in/") == "s3://bucket/in/*"
     assert render("{{ landing }}/*.csv", DAY, "/in[1]") == "/in[[]1]/*.csv"
     assert render("{{ landing }}/{{ ds }}", DAY, "/in/{{ ds }}") == "/in/{{ ds }}/2013-01-02"
-
-
-@pytest.mark.parametrize(
-    ("template", "folder"),
-    [
-        ("{{ landing }}/flights/{{ ds }}/*.parquet", "/in/flights"),
-        ("{{ landing }}/*.parquet", "/in"),
-        ("{{ landing }}/flights-{{ ds }}/x.csv", "/in"),
-        ("/data/a/b.csv", "/data/a"),
-        ("{{ ds }}/x.csv", "/"),
-    ],
-)
-def test_the_root_is_what_stands_before_anything_varies(template: str, folder: str) -> None:
-    assert root(template, "/in") == folder
-
-
-def test_the_root_on_s3() -> None:
-    assert root("{{ landing }}/flights/{{ ds }}/*", "s3://b/in") == "s3://b/in/flights"

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from support.drawn import ref, trace_batch, unsealed_batch
 from support.world import collection
+from tests.support import rules
 from tidemark.errors import Corruption
-from tidemark.model import admission, batch_rows
+from tidemark.model import admission
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description
 from tidemark.model.frontier import EMPTY, CompactionFunction
@@ -57,21 +58,21 @@ def told(violations: Iterator[Violation]) -> list[tuple[Invariant, dict[str, int
     ],
 )
 def test_the_rows_of_a_trace_batch(description: tuple[int, int, int], rows: list[Update], broken: list[object]):
-    assert told(batch_rows.of_trace_rows(Description(*description), [rows])) == broken
+    assert told(rules.of_trace_rows(Description(*description), [rows])) == broken
 
 
 @pytest.mark.parametrize(
     "parts", [[[0, 1]], [[0], [1]], [[0], [], [1]]], ids=["one part", "two", "an empty one between"]
 )
 def test_borders_of_parts_excuse_nothing(parts: list[list[int]]):
-    def rules(*rows: Update) -> list[Invariant]:
+    def broken(*rows: Update) -> list[Invariant]:
         cut = [[rows[place] for place in part] for part in parts]
-        return [violation.rule for violation in batch_rows.of_trace_rows(Description(0, 9), cut)]
+        return [violation.rule for violation in rules.of_trace_rows(Description(0, 9), cut)]
 
-    assert rules(at(1), at(1)) == [Invariant.CONSOLIDATED]
-    assert rules(at(2), at(1)) == [Invariant.SORTED]
-    assert rules(at(1, "l"), at(2, "k")) == [Invariant.SORTED]
-    assert rules(at(2, "k"), at(1, "l")) == []
+    assert broken(at(1), at(1)) == [Invariant.CONSOLIDATED]
+    assert broken(at(2), at(1)) == [Invariant.SORTED]
+    assert broken(at(1, "l"), at(2, "k")) == [Invariant.SORTED]
+    assert broken(at(2, "k"), at(1, "l")) == []
 
 
 @given(
@@ -80,7 +81,7 @@ def test_borders_of_parts_excuse_nothing(parts: list[list[int]]):
 )
 def test_what_consolidation_makes_of_forwarded_updates_keeps_the_rules(updates: list[Update], since: int):
     rows = consolidate(advance(updates, CompactionFunction(since)))
-    assert told(batch_rows.of_trace_rows(Description(3, 9, since), [rows[:2], rows[2:]])) == []
+    assert told(rules.of_trace_rows(Description(3, 9, since), [rows[:2], rows[2:]])) == []
 
 
 @pytest.mark.parametrize(
@@ -89,11 +90,11 @@ def test_what_consolidation_makes_of_forwarded_updates_keeps_the_rules(updates: 
     ids=["none", "as they came"],
 )
 def test_the_rows_of_an_unsealed_batch(rows: list[Update], broken: list[Invariant]):
-    assert [rule for rule, _ in told(batch_rows.of_unsealed_rows((0, 1), rows))] == broken
+    assert [rule for rule, _ in told(rules.of_unsealed_rows((0, 1), rows))] == broken
 
 
 def test_an_interval_is_checked_before_the_rows():
-    assert told(batch_rows.of_unsealed_rows((4, 4), []))[0] == (Invariant.INTERVAL, {"lower": 4, "upper": 4})
+    assert told(rules.of_unsealed_rows((4, 4), []))[0] == (Invariant.INTERVAL, {"lower": 4, "upper": 4})
 
 
 @pytest.mark.parametrize(
@@ -101,19 +102,19 @@ def test_an_interval_is_checked_before_the_rows():
     [
         ((7, 8), [20, 99], []),
         ((7, 9), [29], []),  # below the seal and not in the trace: a write and a later seal may be committed as one
-        ((5, 8), [19], [(Invariant.SEQUENCE_CONTINUES, {"expected": 7, "got": 5})]),
+        ((5, 8), [19], [(rules.Asked.SEQUENCE_CONTINUES, {"expected": 7, "got": 5})]),
         ((7, 8), [25, 19, 3], [(Invariant.ABOVE_THE_TRACE, {"time": 19, "trace_upper": 20})]),
         ((7, 8), [], [(Invariant.NOT_EMPTY, {"rows": 0})]),
-        ((0, 1), [], [(Invariant.SEQUENCE_CONTINUES, {"expected": 7, "got": 0})]),
+        ((0, 1), [], [(rules.Asked.SEQUENCE_CONTINUES, {"expected": 7, "got": 0})]),
     ],
 )
 def test_an_append_says_the_first_of_what_is_wrong(sequence: tuple[int, int], times: list[int], broken: list[object]):
-    assert told(admission.of_append(STATE, sequence, times))[:1] == broken
+    assert told(rules.of_append(STATE, sequence, times))[:1] == broken
 
 
 def test_frontiers_stay_or_advance():
-    assert told(admission.of_seal(4, 4)) == told(admission.of_seal(4, EMPTY)) == []
-    assert told(admission.of_seal(4, 3)) == [(Invariant.SEAL_ADVANCES, {"requested": 3, "current": 4})]
+    assert told(rules.of_seal(4, 4)) == told(rules.of_seal(4, EMPTY)) == []
+    assert told(rules.of_seal(4, 3)) == [(Invariant.SEAL_ADVANCES, {"requested": 3, "current": 4})]
     four, nine, empty = CompactionFunction(4), CompactionFunction(9), CompactionFunction(EMPTY)
     assert told(admission.of_since(four, four)) == told(admission.of_since(nine, empty)) == []
     assert told(admission.of_since(nine, four)) == [(Invariant.SINCE_ADVANCES, {"requested": 4, "current": 9})]
@@ -126,8 +127,8 @@ def test_frontiers_stay_or_advance():
 def test_writes_ranges_and_appends_to_the_trace():
     assert told(admission.of_write(4, 4)) == []
     assert told(admission.of_write(4, 3)) == [(Invariant.ABOVE_THE_SEAL, {"time": 3, "seal": 4})]
-    assert told(admission.of_range(4, 4)) == []
-    assert told(admission.of_range(4, 3)) == [(Invariant.RANGE, {"lower": 4, "upper": 3})]
+    assert told(rules.of_range(4, 4)) == []
+    assert told(rules.of_range(4, 3)) == [(rules.Asked.RANGE, {"lower": 4, "upper": 3})]
     assert told(admission.of_trace_append(STATE, Description(20, 30))) == []
     assert told(admission.of_trace_append(STATE, Description(19, 30))) == [
         (Invariant.NEIGHBOURS_TOUCH, {"upper": 20, "lower": 19})

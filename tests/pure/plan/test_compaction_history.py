@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.world import collection, interval
+from tests.support.rules import of_trace_rows
 from tidemark.model.admission import of_merge
 from tidemark.model.arrangement import Arrangement, Certificate, Fence
 from tidemark.model.batch import Description, ObjectRef, TraceBatch
-from tidemark.model.batch_rows import of_trace_rows
 from tidemark.model.change import Compacted, CompactionAllowed
 from tidemark.model.collection import Gate
 from tidemark.model.frontier import EMPTY

@@ -63,16 +63,10 @@ def resolve_range(store: ObjectStore, task: ResolveTask) -> WriteAnswer:
         return WriteAnswer(writer.close(), tally.rows, tally.digest, tally.fetched.bytes)
 
 
-def resolved(store: ObjectStore, task: ResolveTask) -> Iterator[pa.Table]:
-    """The same updates without writing them, in order (the task's prefix is not used)."""
-    for batch in updates_from(store, task, Tally()):
-        yield pa.Table.from_batches([batch])
-
-
 def updates_from(
     store: ObjectStore, task: ResolveTask, tally: Tally, *, buffered_rows: int = BUFFERED_ROWS
 ) -> Iterator[pa.RecordBatch]:
-    """The updates of a task, in order, block by block of keys."""
+    """The updates of a task without writing them (its prefix is not used), in order, block by block of keys."""
     key_columns = [column.name for column in task.collection.key]
     order = sort_columns(task.collection, facts=True)
     parts = [part for part in task.facts if overlaps(part, task.keys) and part.first_time < task.upper]
