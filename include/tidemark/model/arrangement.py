@@ -17,7 +17,7 @@ from tidemark.model.ledger import LedgerEntry
 
 @dataclass(frozen=True)
 class Certificate:
-    """A gate's word: under `suite`, these batches are good. A batch is named by its id, which survives trimming."""
+    """A gate has passed the batch of this id under this suite. Trimming keeps the id, and so the certificate."""
 
     batch: str
     suite: str
@@ -25,7 +25,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class FrontierCertificate:
-    """The frontier gate's word: up to `upper` there is no hole and every unsealed batch is certified."""
+    """The frontier gate has passed: up to `upper` no interval is missing and every unsealed batch is certified."""
 
     upper: int
     suite: str
@@ -35,8 +35,9 @@ class FrontierCertificate:
 class Fence:
     """Of the attempts at one step of one interval only the newest, `token`, may commit.
 
-    The first attempt of a run has nobody to fence off: its change carries its token `unannounced`, no state holds it,
-    and it gives way to any that is announced.
+    An attempt announces itself by a change (Attempted), and the state then holds its fence. The first attempt of a run
+    has nobody to fence off and saves that change: only what it commits carries its fence, marked `unannounced`, and it
+    gives way to any attempt that was announced.
     """
 
     step: str
@@ -47,8 +48,8 @@ class Fence:
 
 @dataclass(frozen=True)
 class SmallLeaf:
-    """A leaf of the ledger so small that it is kept here and not in an object of its own. Nothing else is called `key`,
-    and nothing lies there."""
+    """A leaf of the ledger so small that its entries are `held` in the state. `key` is the name its object would have:
+    it identifies the leaf, and no object lies there."""
 
     key: str
     held: tuple[LedgerEntry, ...]
@@ -67,8 +68,8 @@ class LedgerRun:
 
 @dataclass(frozen=True)
 class Hold:
-    """Somebody reads at `since` and later: times from there on are not forwarded, until it is let go or `expires`
-    (wall-clock microseconds; None: durable)."""
+    """Somebody reads at `since` and later: times from there on stay apart until the hold is dropped, or until it
+    `expires` (wall-clock microseconds; None: never)."""
 
     name: str
     since: int
@@ -94,12 +95,46 @@ class Totals:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """A collection's state.
+    """A collection's state: which batches hold its rows, and up to where it is complete, indexed and merged.
 
-    Invariants, checked in this order: every batch id is unique; unsealed sequence intervals do not overlap and ascend;
-    each trace batch has since <= the state's since and upper <= the seal; neighbours touch; levels do not rise from
-    old to new; the trace starts at 0; `trace_upper <= seal`; no two full snapshots outside of quarantine are of
-    one time, and each that has rows has its unsealed batch.
+    **Shelves.** An ingest puts what it read on the *unsealed* shelf, as one batch, whatever times its rows have. These
+    batches are never merged with each other: one may have rows of today beside rows of next year, and a merge would
+    write the latter again every day. A drain copies the rows that are complete into one batch at the young end of the
+    *trace*: there each batch holds all updates of an interval of time, sorted by key and value and added up. The
+    intervals touch, from 0 on, so each time is in one trace batch. A compaction replaces neighbours by one batch of
+    their intervals together (plan/compact.py). What was *quarantined* is kept and not read.
+
+    **Frontiers**, each a time. Below `seal` no more rows come: complete, so readable. Below `trace_upper` all rows are
+    in the trace: a read takes the trace, and of unsealed rows only those from `trace_upper` on. So an unsealed batch
+    may stay when some or all of it was drained. Below `since` times may have been merged (`rungs` say which stay
+    apart): reads begin there.
+
+    **An example**, in a collection that appends. A trace batch is shown as [lower][upper][since]:
+
+        change                     seal  trace_upper  since  unsealed  trace
+        ingest a, times 0 to 9        0            0      0  a
+        ingest b, times 5 to 25       0            0      0  a b
+        seal to 20                   20            0      0  a b
+        drain                        20           20      0  b         [0][20][0]
+        allow compaction to 15       20           20     15  b         [0][20][0]
+        seal to 30                   30           20     15  b         [0][20][0]
+        drain                        30           30     15            [0][20][0] [20][30][0]
+        compact                      30           30     15            [0][30][15]
+
+    The first drain copies a, and the rows of b from 5 to 19. Then a is evicted; b stays for its rows from 20 to 25, and
+    what it has below 20 is no longer read. From the fifth line on a read as of 14 is refused, though its rows are still
+    apart until the compaction comes: an answer must not depend on whether it has. In the last batch what was learned
+    before 15 stands at 15, so reads as of 15 to 29 are what they were.
+
+    **Invariants**, checked in this order on construction: every batch id is unique, as certificates go by it; unsealed
+    sequence intervals ascend and do not overlap; each trace batch has since <= the state's since and upper <= the seal;
+    neighbours in the trace touch; levels do not rise from old to new; the trace starts at 0; no two full snapshots
+    outside of quarantine are of one time, and each that has rows has its unsealed batch. It follows that
+    `trace_upper <= seal`.
+
+    **Costs.** A state names batches, not rows: in the trace as many as the budget of compaction allows, O(log n) after
+    n drains; of unsealed ones those that wait, and of a keyed collection those whose facts are remembered. Checking is
+    linear in that. A commit stores the change alone, and every sixteenth the state with it (storage/log/log.py).
     """
 
     collection: Collection
@@ -278,10 +313,11 @@ class Arrangement:
 
 
 def evicted(state: Arrangement) -> Arrangement:
-    """Forget unsealed batches the trace covers: those wholly below the trace upper. Where later rows are placed among
-    those that were drained, a batch is kept until all it says happened below the horizon; `forgotten_below` records how
-    far
-    that was."""
+    """The state without the unsealed batches that the trace covers: those wholly below the trace upper.
+
+    Where later rows are placed among those that were drained (keyed collections), a batch is kept until all it says
+    happened below the horizon; `forgotten_below` records how far that was.
+    """
     remembered, pending = state.remembered_from, state.trace_upper
     kept = tuple(b for b in state.unsealed if b.last_time >= pending or b.last_event_time >= remembered)
     alive = {batch.id for batch in kept + state.trace + state.quarantined}

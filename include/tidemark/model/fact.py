@@ -11,6 +11,19 @@ n.event_time)` only, from p's value to f's. So it costs at most four updates, al
 
 Sums telescope: any arrival order of the same facts gives the same history, and facts learned at one time may be
 inserted in any order among themselves.
+
+An example: a key became `a` at 10 and `c` at 30, which was learned at 1 and 2. At 5 it is learned that it was `b` from
+20 on: of the collection as known from 5 on, `b` takes the place of `a` between 20 and 30.
+
+    >>> a, b, c = (Fact(("k",), (v,), t, e, (0,)) for v, t, e in (("a", 1, 10), ("b", 5, 20), ("c", 2, 30)))
+    >>> for update in resolve(None, known=[a, c], new=[b]):
+    ...     print(f"{update.diff:+} {update.value[0]}  learned {update.time}  happened {update.event_time}")
+    -1 a  learned 5  happened 20
+    +1 a  learned 5  happened 30
+    +1 b  learned 5  happened 20
+    -1 b  learned 5  happened 30
+
+(The +a at 30 makes up for the -a that `c` brought there: until now it was `a` that `c` replaced.)
 """
 
 from __future__ import annotations

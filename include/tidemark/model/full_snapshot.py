@@ -11,7 +11,14 @@ learned and happened at `t_i`. An unchanged full snapshot says nothing, an empty
 full snapshot came, nothing was said: the next one says what changed since the last.
 
 The difference telescopes, so nothing has to be paired up: a row of full snapshot i counts +1 at t_i and -1 at t_{i+1},
-what was held counts negatively at t_1, and consolidation does the rest.
+what was held counts negatively at t_1, and consolidation does the rest. An example: `a` is held; the source says `a`
+and `b` at 9, and `b` alone at 19.
+
+    >>> a, b = (("a",), ()), (("b",), ())
+    >>> for update in differences([(*a, 1)], [(9, [a, b]), (19, [b])]):
+    ...     print(f"{update.diff:+} {update.key[0]} at {update.time}")
+    -1 a at 19
+    +1 b at 9
 """
 
 from __future__ import annotations
@@ -25,11 +32,10 @@ from tidemark.model.update import Row, Update, consolidate
 
 @dataclass(frozen=True)
 class FullSnapshot:
-    """What an interval's files said the source holds, as long as it was not drained.
+    """What an interval's files said the source holds, from its ingest to its drain.
 
-    `batch` is the id its files are known by; there is an unsealed batch of that id unless the full snapshot has no
-    rows. One in
-    quarantine says nothing.
+    `batch` is the id of the ingest, by which commands and the ledger know it; there is an unsealed batch of that id if
+    it has rows. While it is `quarantined` it does not count.
     """
 
     batch: str
@@ -46,9 +52,11 @@ class FullSnapshot:
 def differences(
     held: Iterable[tuple[Row, Row, int]], snapshots: Sequence[tuple[int, Iterable[tuple[Row, Row]]]]
 ) -> list[Update]:
-    """The consolidated updates by which full snapshots (time and rows of each, in order of time) change what is `held`:
-    rows
-    (key, value, multiplicity), whose multiplicities are added up."""
+    """The consolidated updates by which full snapshots change what is held.
+
+    `held` are rows (key, value, multiplicity), which are added up; `snapshots` are the time and the rows of each, in
+    order of time.
+    """
     if not snapshots:
         return []
     times = [time for time, _ in snapshots]

@@ -1,11 +1,36 @@
 """Leveled compaction: which neighbouring trace batches to replace by one.
 
-With at most k batches alive and each row written at most w times one can take in C(k + w, k) batches and not one
-more. The levels of the batches, read from old to new, are a non-increasing sequence; counting through all such
-sequences in order, the last place first, uses every one of them. So: while there are more batches than the budget, the
-youngest batch on a lower level than its older neighbour takes in all that are younger, and rises one level. For equal
-batches this writes on average 1.13 times the least possible for as many batches alive; just after a level was completed
-up to one writing of every row more, since how many batches will come is not known (docs/decisions/0012).
+Two costs are set against each other: a read opens every batch that is alive, and a merge writes its rows once more.
+With at most k batches alive and each row written at most w times one can take in C(k + w, k) batches and not one more.
+The *level* of a batch counts the merges its rows went through; what a drain writes is on level 0. Read from old to new
+the levels never rise. There are as many such sequences of k levels as batches can be taken in, so compaction counts
+through them, as through the digits of a number:
+
+    While there are more batches than the budget, the youngest batch on a lower level than its older neighbour (the
+    oldest batch counts as one) takes in all that are younger, and the result is one level higher. Batches with more
+    rows than all younger ones together are left alone: to rewrite them would cost more than it brings.
+
+An example: drains of one row each, with a budget of three batches (and never less than 2 x highest level + 2). A batch
+is shown as rows/level, the trace from old to new:
+
+    drains  trace after compaction     rows rewritten
+         3  1/0 1/0 1/0                             0
+         4  4/1                                     4
+         7  4/1 1/0 1/0 1/0                         0
+         8  4/1 4/1                                 4
+        11  4/1 4/1 3/1                             3
+        13  4/1 4/1 3/1 2/1                         2
+        14  14/2                                   14
+
+With the fourth drain there are four batches: the oldest takes in the others. On level 1 the budget is four. With the
+eighth drain there are five: the first of the small ones takes in the three behind it. With the fourteenth all five are
+taken in by the oldest, as all but the last are on one level. By then 14 rows were written 14 + 27 times.
+
+Costs: batches alive stay within the budget, O(log n) after n drains; each row is written at most 2 + highest level
+times, O(log n). For equal batches that is on average 1.13 times the least possible for as many batches alive; just
+after a level was completed up to one writing of every row more, since how many batches will come is not known
+(docs/decisions/0012). A merge is one pass however many batches it takes in, in bounded memory (arrow/kernels/merge.py).
+What is promised in figures: plan/bounds.py.
 """
 
 from __future__ import annotations
@@ -85,11 +110,10 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
     """The merge due now; None if there is none. Each is one k-way merge, however many batches it takes in.
 
     First what pays for itself: history behind `since` of which half would vanish. Then, where there are too many
-    batches, what costs nothing: neighbours of which at most one has data; else what the levels ask for.
-    A collection with
-    `compact_ahead` off merges only behind `since`, neighbours of one level, oldest first, as Materialize's first
-    `persist` did. What was drained and is remembered is forwarded to the horizon at most: facts to come are resolved
-    against what the trace held there.
+    batches, what costs nothing: neighbours of which at most one has data; else what the levels ask for. A collection
+    with `compact_ahead` off merges only behind `since`, neighbours of one level, oldest first, as Materialize's first
+    `persist` did. Where drained facts are remembered, times are forwarded to the horizon at most, because facts to come
+    are resolved against what the trace held there.
 
     Raises Uncertified if an input is not certified under the current trace suite.
     """
@@ -99,7 +123,8 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
     if uncertified := [batch.id for batch in inputs if not state.is_certified(batch)]:
         raise Uncertified(f"trace batch {uncertified[0]} is not certified; run the trace gate", Gate.TRACE)
     held = [batch.description.function for batch in inputs if batch.rows]
-    # Whole intervals below the horizon end earlier where coarser ones are kept now: what went further stays there.
+    # `allowed` may reach less far than before, where retention keeps coarser intervals by now and the last whole one
+    # below the horizon ends earlier. What inputs were forwarded by already is kept: it cannot be taken back.
     function = held[0] if len(inputs) > 1 and len(held) == 1 else reduce(CompactionFunction.then, held, allowed(state))
     lower, upper = inputs[0].description.lower, inputs[-1].description.upper
     return CompactionRequest(inputs, Description(lower, upper, function.since, function.rungs))
@@ -112,15 +137,15 @@ def due(state: Arrangement) -> tuple[TraceBatch, ...]:
 
 
 def allowed(state: Arrangement) -> CompactionFunction:
-    """By which the trace may be forwarded now."""
+    """The function by which times in the trace may be forwarded now."""
     return state.function.capped(state.remembered_from)
 
 
 def _shrinking(state: Arrangement, function: CompactionFunction) -> tuple[TraceBatch, ...]:
     """The batches whose times are not told apart any more, oldest first, if half of their rows would vanish in a merge.
 
-    A retraction there cancels the row it retracts, which no younger batch holds: two rows less. What retractions the
-    oldest batch kept when it was forwarded that far itself, it keeps.
+    A retraction there cancels the row that it retracts, which is in one of these batches too: two rows less. Not
+    counted are those of an oldest batch that has been forwarded that far already: what could cancel in it, did.
     """
     if function.changes_nothing:
         return ()
@@ -164,8 +189,9 @@ def _taking_in(trace: Sequence[TraceBatch]) -> int:
 
 
 def _with_small_ones(trace: Sequence[TraceBatch], at: int) -> int:
-    """The place from which on to merge, if the batches from `at` on are merged: older neighbours that are small beside
-    those, all together no more than a quarter, come along. Each of them would rewrite the merged ones later."""
+    """Where a merge of the batches from `at` on should begin: older neighbours come along as long as all of them
+    together have no more than a quarter of the rows. Left out, each of them would have the merged rows written again
+    soon."""
     spare = sum(batch.rows for batch in trace[at:]) // 4
     while at > 0 and trace[at - 1].rows <= spare:
         at -= 1

@@ -212,8 +212,7 @@ class _FullSnapshotPlan(KindPlan):
         self, collection: Collection, request: UnsealedRequest, parts: PartsOf, answers: Sequence[WriteAnswer]
     ) -> None:
         """Also that what was held, with what was written, is what the last full snapshot said, by the sums recorded
-        when it was
-        ingested (where columns changed since, those do not compare)."""
+        when it was ingested (where columns changed since, those do not compare)."""
         _check_read(request, answers, compared=sum(batch.rows for batch in request.trace))
         check_sums(answers)
         if not request.snapshots:

@@ -1,20 +1,20 @@
 """What a read has to open, and whether it may be answered at all; and the tasks by which it is answered.
 
-    plan    plan_as_of, plan_changes     the batches that can hold what was asked, from the state alone
-    open    storage/sidecars/parts_table.py       the parts of these batches; the only step that touches storage
-    part    plan/unmerged.py             on Spark: the parts that are the answer as they are, and need no task
-    cut     read_tasks                   one task per key range, with the parts it needs and nothing else
-    runs    arrow/runs.py                the parts, and what unsealed rows come to, as sorted runs
-    merge   arrow/kernels/merge.py               rounds of rows that belong together, added up
-    answer  arrow/read.py, spark/read.py in the columns of as_of or of changes
+    plan    plan_as_of, plan_changes         the batches that can hold what was asked, from the state alone
+    open    storage/sidecars/parts_table.py  the records of their parts, which say where rows can be
+    part    plan/unmerged.py                 on Spark: the parts that are the answer as they are, and need no task
+    cut     read_tasks                       one task per key range, with the parts it needs and nothing else
+    runs    arrow/runs.py                    the parts, and what unsealed rows come to, as sorted runs
+    merge   arrow/kernels/merge.py           rounds of rows that belong together, added up
+    answer  arrow/read.py, spark/read.py     in the columns of as_of or of changes
 
 Each step takes what the one before it made. An example: `as_of(25)` of a keyed collection with the trace [0, 20), seal
 40 and one unsealed batch of times 18 to 30 asks for the trace, for the facts of [20, 26), and for the trace once more
 in those rows that happened up to the horizon. With one key range that is one task; with 3 million rows and a target of
 one million it is three, which share no key, so that each can be answered on another machine.
 
-What it costs: a part is opened if it overlaps the range of keys and of times; of its rows all row groups in the range
-are read once, the time columns only where the part's bounds say that they matter.
+What it costs: a part is opened if it overlaps the range of keys and of times; its row groups in that range of keys are
+read once, the time columns only where the part's bounds say that they matter.
 """
 
 from __future__ import annotations

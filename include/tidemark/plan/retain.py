@@ -108,8 +108,8 @@ def ladder(seal: int, steps: Sequence[Step]) -> CompactionFunction:
 
 
 def _adaptive(state: Arrangement, asked: Sequence[ReadAsked]) -> CompactionFunction:
-    """By the reads asked: history that was asked for stays; where only the present was, all is
-    merged; where ranges were, the coarsest natural interval that divides them is kept; else the newest seals."""
+    """By the reads asked: history that was asked for stays; where only the present was, all is merged; where ranges
+    were, the coarsest natural interval that divides them is kept; else the newest seals."""
     if not asked:
         return _tiered(state, LEAST_RECENT)
     named = [read.upto for read in asked if read.after is None and not read.newest]

@@ -21,8 +21,7 @@ class UnsealedRequest:
     `batches` hold them; none means that there are none. Where rows are facts, `remembered` are the batches whose facts
     the new ones are placed among (they include `batches`), `horizon` is below all of those facts, and `trace` says what
     was held before. Where they are full snapshots, `snapshots` are those of the interval, `trace` is what the first of
-    them is
-    compared with; a full snapshot without rows has no batch.
+    them is compared with; a full snapshot without rows has no batch.
     """
 
     lower: int

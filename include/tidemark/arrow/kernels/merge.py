@@ -1,13 +1,35 @@
-"""The streaming merge of sorted parts: what drains updates and compacts, in memory that does not grow with them.
+"""The streaming k-way merge of sorted parts: drains, compactions and reads go through it, in bounded memory.
 
-Parts that follow one another by key form a run; of each run a few row groups are in memory. No row after the last
-one in memory of a run with more to come is known yet, so each round takes from every run the rows strictly before the
-least of these last rows, sorts them if they come from more than one, consolidates and passes them on. Rows equal to
-that least row are held back, consolidated: a group of equal rows larger than memory shrinks as it is read, and its
-halves cannot leave apart.
+Parts that follow one another by key are chained to a *run*, so there are about as many runs as batches. Of each run the
+next few rows are in memory. What follows the last of these is not known yet, so the merge goes in *rounds*:
 
-Forwarding moves rows of one (key, value) together, whose order by event time it does not keep. There "equal" means
-equal key, value and forwarded time, by which forwarded rows are still in order.
+1. The bound is the least of the last rows in memory, over the runs that have more to come.
+2. Every run gives its rows strictly before the bound. No row still to come is before it, so no later round has a row
+   equal to one of these. They are sorted if they come from more than one run, consolidated, and passed on.
+3. If no run has such a row, the least rows in memory are equal, and more of their group may come. All rows equal to the
+   bound are then taken, consolidated and held back for the next round: so a group larger than memory shrinks as it is
+   read, and is passed on in one piece.
+
+An example: two runs of which two rows at a time are in memory.
+
+    >>> def run(*pieces):
+    ...     batches = [pa.record_batch({"key": keys}) for keys in pieces]
+    ...     return Run(((rows, rows is not batches[-1]) for rows in batches), ["key"], capacity=2)
+    >>> for batches in rounds([run([1, 2], [5, 6]), run([2, 3], [4, 7])], shrink=lambda held: held):
+    ...     print([rows["key"].to_pylist() for rows in batches])
+    [[1]]
+    [[2], [2], [3], [5, 6], [4, 7]]
+
+In memory are 1 2 and 2 3, both with more to come: the bound is 2, and before it is 1, the first round. Then nothing is
+before 2: both rows 2 are held back, to be added up when they are updates. The first run reads 5 6, its last; the second
+has 3 left, which is the bound now, with nothing before it: it is held back too. The second run reads 4 7, and no run
+has more to come: all that is left, with what was held back, is the second round.
+
+Forwarding times puts rows of one (key, value) at one time, and their event times are then in no order. There "equal"
+means equal key, value and forwarded time, by which forwarded rows are still in order, and each round is sorted again.
+
+Costs: every row is read once and sorted within its round only. In memory are BUFFERED_ROWS over all runs together, at
+least one row group of each, and a round, which is no more than that.
 """
 
 from __future__ import annotations
@@ -35,7 +57,7 @@ BUFFERED_ROWS = 2**18
 """Rows in memory over all runs together, as far as a row group of each allows: tens of megabytes. Half as many cost a
 read of a dozen runs a tenth more CPU, in rounds."""
 ROW_BYTES = 256
-"""What a row counts for where it takes more: of wide rows fewer are in memory, so that their bytes are bounded."""
+"""Of rows that take more bytes than this fewer are held in memory, so that their bytes are bounded too."""
 
 Shrink = Callable[[list[pa.RecordBatch]], list[pa.RecordBatch]]
 Piece = tuple[pa.RecordBatch, bool]
@@ -89,17 +111,17 @@ def merged(
 def summed(
     batches: Sequence[pa.RecordBatch], columns: Sequence[str], *, resort: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a round in order of `columns`, consolidated by them, in pieces; one batch is in order, but to
-    `resort`."""
+    """The rows of a round in order of `columns`, those equal in them added up, in pieces. A single batch is taken to be
+    in order already, unless `resort`."""
     for rows in sorted_pieces(batches, columns, together=columns, resort=resort, most=PIECE_BYTES):
         yield consolidated(rows, columns)
 
 
 def rounds(runs: Sequence[Run], shrink: Shrink) -> Iterator[list[pa.RecordBatch]]:
-    """The rows of all runs, cut between groups of rows equal in the runs' columns: each round's are before the next's.
+    """The rows of all runs, round by round: those of a round come before those of the next, and rows that are equal in
+    the runs' columns are in one round.
 
-    A round is a list of batches, each in order. A group that fills memory is held back over several fillings; what is
-    held passes through `shrink` each time.
+    A round is a list of batches, each in order. What is held back (see above) passes through `shrink` each time.
     """
     held: list[pa.RecordBatch] = []
     while runs := [run for run in runs if run.fill()]:

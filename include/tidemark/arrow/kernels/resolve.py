@@ -1,12 +1,26 @@
 """Resolving the facts of keyed collections into updates, key range by key range, in bounded memory.
 
-New facts are merged by key from their parts, in blocks that hold all new facts of their keys. For a block, the facts
-known before and the value held before the oldest of them are looked up: only of its keys, only where they can be.
+What a new fact changes follows from its neighbours in its key's history: the law is in model/fact.py. Here these are
+found, for many keys at a time:
 
-The value held before the oldest fact of a key is the sum of the key's updates that happened up to and at the horizon:
-older facts are not remembered, and their updates may have been moved up to `since`, which the horizon may equal. The
-sum also holds what known facts at the horizon itself changed, and that does not matter: a new fact before one of them
-happened at the horizon too, and whatever it changes between two places of one event time cancels out.
+1. New facts are merged by key from their parts (merge.py), in *blocks* that hold all new facts of their keys.
+2. The facts known before, of the block's keys and as far as they are remembered, are looked up in unsealed parts.
+3. Where a key's oldest fact is a new one, the value held before it is looked up in the trace.
+4. The law is applied to all keys of the block at once (history.py), and equal updates are added up.
+
+An example. Of key k the collection learned: A at event time 10, B at 30. Both are drained, so the trace holds +A at 10,
+-A and +B at 30. The horizon is 25: the fact of B is remembered, that of A no longer. Now a fact comes late: C at 28.
+Its neighbour after it is B, a known fact; before it there is none, and up to 25 the trace adds up to A. So the updates
+are -A +C at 28, and +A -C at 30, where what was A until B came is taken back and becomes what was C.
+
+The value held before the oldest fact of a key is the sum of its updates that happened up to and at the horizon. At it,
+because the updates of older facts may have been moved up to `since`, which the horizon may equal. The sum then also
+has what known facts at the horizon itself changed, and that does not matter: a new fact before one of these happened at
+the horizon too, so what it puts there it takes away at the same event time, and the two cancel.
+
+Costs: every new fact is read once. Of known facts and of the trace only the row groups that can hold one of the block's
+keys are read (parts/lookup.py, docs/decisions/0034). In memory are one block, BLOCK_BYTES, and what is looked up for
+it.
 """
 
 from __future__ import annotations

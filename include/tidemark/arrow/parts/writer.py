@@ -53,10 +53,9 @@ class PartWriter:
             parts = writer.close()
 
     Rows must be sorted, within a table and from table to table (InvalidUsage if their keys are not). They are cut into
-    row groups and parts by rows, and by what they take in memory.
-    A part is reported only after its file is whole and durable; leaving the block without `close` abandons
-    the open file. With `tell_consolidated` the record of a part of updates, which are then in order throughout, says
-    whether they are consolidated.
+    row groups and parts by rows, and by what they take in memory. A part is reported only after its file is whole and
+    durable; leaving the block without `close` abandons the open file. With `tell_consolidated` the record of a part of
+    updates, which are then in order throughout, says whether they are consolidated.
     """
 
     def __init__(

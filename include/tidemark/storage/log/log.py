@@ -101,8 +101,7 @@ class StateLog:
         that the change is the first to name are there, or the answer is Lost. Safe to call again with the same change
         after any error. Raises Fenced if a newer attempt has taken over, Contention if too many races were lost,
         UpgradeRequired if a newer Tidemark has committed meanwhile, Unavailable if the store is full, read-only or kept
-        refusing, CommitUnknown if it never said whether the
-        version was created.
+        refusing, CommitUnknown if it never said whether the version was created.
         """
         identity = self.new_id()
         written = Written(self.store, change, base.arrangement, PLAN_LIMIT, self.pause)
