@@ -16,12 +16,12 @@ import numpy as np
 
 from benchmarks.feed import CODES, DAY, LABELS, START, Ints, Rows, code_of, declared, fingerprint_of, write_day
 from benchmarks.measure import apart
+from benchmarks.row_groups import groups_holding
 from benchmarks.steps import Bench
 from tidemark.arrow.read import as_of
 from tidemark.model.batch import Part
 from tidemark.model.collection import Envelope
 from tidemark.model.interval import Interval
-from tidemark.plan.ranges import groups_holding
 from tidemark.spark.runner import SparkRunner
 from tidemark.spark.session import session
 from tidemark.storage.sidecars import parts_table

@@ -20,7 +20,7 @@ from tidemark.cli import output
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.rows import Rows
 from tidemark.jobs.questions.status import debt
-from tidemark.jobs.questions.verify import judge
+from tidemark.jobs.questions.verify import findings_of
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, ObjectRef, Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
@@ -74,7 +74,7 @@ TRACE = TraceBatch("b", Description(3, 9), 0, 2, 10, 7, OBJECT, 1)
 
 @pytest.mark.parametrize("batch", [UNSEALED, TRACE], ids=["unsealed", "trace"])
 def test_a_part_as_recorded_has_no_findings(batch: UnsealedBatch | TraceBatch) -> None:
-    assert list(judge(batch, PART, ANSWER)) == []
+    assert list(findings_of(batch, PART, ANSWER)) == []
 
 
 @pytest.mark.parametrize(
@@ -96,20 +96,20 @@ def test_a_part_as_recorded_has_no_findings(batch: UnsealedBatch | TraceBatch) -
     ],
 )
 def test_each_difference_is_a_finding_that_names_batch_and_object(found: dict[str, Any], rules: list[str]) -> None:
-    findings = list(judge(TRACE, PART, replace(ANSWER, **found)))
+    findings = list(findings_of(TRACE, PART, replace(ANSWER, **found)))
     assert [finding.rule for finding in findings] == rules
     assert {finding.subject for finding in findings} == {"batch b, data/b/p.parquet"}
 
 
 def test_an_unsealed_batch_may_hold_diffs_of_zero_and_only_times_it_recorded() -> None:
-    assert list(judge(UNSEALED, PART, replace(ANSWER, zero_diffs=1))) == []
-    assert [f.rule for f in judge(replace(UNSEALED, last_time=7), PART, ANSWER)] == ["times as recorded"]
+    assert list(findings_of(UNSEALED, PART, replace(ANSWER, zero_diffs=1))) == []
+    assert [f.rule for f in findings_of(replace(UNSEALED, last_time=7), PART, ANSWER)] == ["times as recorded"]
 
 
 def test_a_trace_batch_forwarded_to_since_may_hold_since() -> None:
     forwarded = replace(TRACE, description=Description(3, 9, 20))
     times = {"first_time": 20, "last_time": 20}
-    assert list(judge(forwarded, replace(PART, **times), replace(ANSWER, **times))) == []
+    assert list(findings_of(forwarded, replace(PART, **times), replace(ANSWER, **times))) == []
 
 
 def test_a_document_of_rows_is_printed_as_they_come() -> None:

@@ -96,7 +96,7 @@ def changes(
     One row per consolidated update: key and value columns, `_change_type` (insert or delete by the sign;
     update_preimage and update_postimage where one value of a unique key replaces one other), `_commit_version` (its
     time, µs), `_commit_timestamp`, `_event_time` (µs), `diff` (its multiplicity). Event times below `since` are told as
-    `since`, whether or not a compaction has come by yet. `net` sums over the whole interval and leaves the times out.
+    `since`, whether or not a compaction has run yet. `net` sums over the whole interval and leaves the times out.
     Raises InvalidUsage outside `[since, seal)`.
     """
     batches = changes_batches(store, state, after=after, upto=upto, net=net, keys=keys)
@@ -131,8 +131,8 @@ def told_of(
     names = [*shown, *times]
     key_columns = [column.name for column in collection.key]
     images = names_one_value(collection, shown)
-    # An update's two images stand at different values: where these are told, keys must not be cut. Times forwarded
-    # together leave the event times of a group in no order.
+    # An update is shown as two rows of different values: then a round must hold all rows of its keys. And where times
+    # were forwarded to one, the event times of rows with that time are in no order.
     together = key_columns if images else ordered_by(collection, shown)
     if not (net or images or collection.dropped) and together == [column.name for column in collection.columns]:
         together = [*together, TIME]

@@ -71,8 +71,8 @@ class _Asked:
             yield self._answered(rows, bounds), True
 
     def _answered(self, rows: pa.RecordBatch, bounds: dict[str, tuple[int, int]]) -> pa.RecordBatch:
-        """The rows within bounds `(after, upto]`, times told as a compaction would leave them: it may or may not have
-        come by yet."""
+        """The rows within bounds `(after, upto]`, times told as a compaction would leave them, whether or not one has
+        run yet."""
         inside: Bools = np.ones(rows.num_rows, bool)
         for name, (after, upto) in bounds.items():
             times = integers(rows, name)

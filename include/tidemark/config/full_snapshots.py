@@ -13,8 +13,8 @@ SNAPSHOT = "snapshot"
 def with_time(content: dict[str, Any]) -> dict[str, Any]:
     """The content of a file, with the time a collection of full snapshots has without saying so."""
     source = content.get("source")
-    dumped = isinstance(source, dict) and source.get("envelope") == SNAPSHOT
-    return {**content, "time": "arrival"} if dumped and "time" not in content else content
+    of_snapshots = isinstance(source, dict) and source.get("envelope") == SNAPSHOT
+    return {**content, "time": "arrival"} if of_snapshots and "time" not in content else content
 
 
 def problem(declared: Declaration) -> tuple[Loc, str] | None:

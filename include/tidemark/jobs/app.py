@@ -90,8 +90,8 @@ def main(step: str, argv: Sequence[str]) -> int:
 
 
 def result_line(told: dict[str, Any]) -> str:
-    """A result as one line of JSON that the launchers take: what makes it longer than MAX_LINE loses the ends of its
-    lists and the middles of its texts, and never what was outcome or error."""
+    """A result as one line of JSON that the launchers take. Where it is longer than MAX_LINE, lists lose their ends and
+    texts their middles; outcome and error are always in it."""
     line = json.dumps(told)
     for items, text in ((200, 4_000), (50, 1_000), (20, 200), (5, 100)):
         if len(line) <= MAX_LINE:

@@ -106,8 +106,8 @@ class Job:
         """Make this attempt the one that may commit `step` of `interval`, and return the head that says so.
 
         An attempt takes over once, when it starts: planning again after that it must still hold the fence, else it was
-        overtaken (Fenced). A first attempt that finds no fence has none to take over, and writes no version: there it
-        must find none later.
+        overtaken (Fenced). The first attempt of a run that finds no fence writes no version to set one; it must find
+        none later either.
         """
         fence, quiet = (Fence(step, interval, self.attempt, unannounced) for unannounced in (False, True))
         holder = head.state.fence(step, interval)

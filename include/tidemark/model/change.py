@@ -67,8 +67,8 @@ class Ingested:
 
     `sources` are 64-bit hashes of the paths taken: two concurrent ingests that share one conflict. `first_on_time` is
     the smallest lateness coordinate among rows judged not late: a seal beyond it makes the judgement stale.
-    `rows_late_moved` of the late rows applied lost their event time to the seal. A replay of dead letters is an ingest
-    whose step is REPLAY and whose sources are late objects: it applies `rows_replayed`, and reads no interval.
+    `rows_late_moved` of the late rows applied count as if they had happened at the seal. A replay of dead letters is an
+    ingest whose step is REPLAY and whose sources are late objects: it applies `rows_replayed`, and reads no interval.
     `snapshot` is what the files are together, where each interval brings a full snapshot.
     """
 

@@ -127,8 +127,8 @@ class Covers(StrEnum):
 
 
 class Gate(StrEnum):
-    """The checks between the steps; each leaves a certificate the next step needs. What has been certified by one of
-    those that cover its kind needs no other. What each looks at is declared in quality/gates.py."""
+    """The checks between the steps; each leaves a certificate that the next step needs. A batch that one gate has
+    certified needs no other gate that covers the same. What each looks at is declared in quality/gates.py."""
 
     UNSEALED = "unsealed"
     FRONTIER = "frontier"

@@ -1,8 +1,8 @@
 """Names that columns of a key or a value cannot have, because readers could not tell them from others.
 
-`diff` is what `changes` calls a row's multiplicity, as everywhere in this trade; all other columns of Tidemark's begin
-with an underscore, which no declared one may. Spark tells no `Status` from a `status`, so neither may stand beside the
-other. Collections that have such columns from before keep them; none gets another.
+`diff` is what `changes` calls a row's multiplicity; all other columns that Tidemark adds begin with an underscore,
+which no declared one may. Spark does not tell `Status` from `status`, so neither may stand beside the other.
+Collections that have such columns from before keep them; none gets another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RESERVED = frozenset({"diff"})
 def problem(names: Sequence[str], kept: Names[str] = ()) -> tuple[int, str] | None:
     """Where in `names` the first stands that cannot be, and why, with a name that can; None if all can.
 
-    Those in `kept` are there already, and stay. A name that stands there twice as it is, is not judged here.
+    Those in `kept` are there already, and stay. A name listed twice in one spelling is refused by `Collection` itself.
     """
     taken: dict[str, str] = {name.lower(): name for name in names if name in kept}
     for at, name in enumerate(names):

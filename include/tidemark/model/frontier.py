@@ -28,7 +28,7 @@ class CompactionFunction:
     instant of t's bucket in the rung that holds t, and times below the last rung go where its `lower` goes.
 
     A time T is *kept* if f(T) = T: then t <= T exactly where f(t) <= T, so what summing diffs at times <= T gives is
-    what it gave before (as the original's instants did not). The identity is `CompactionFunction()`.
+    what it gave before. The identity is `CompactionFunction()`.
     """
 
     since: int = 0

@@ -26,7 +26,7 @@ _UNITS = {
 def from_datetime(moment: datetime) -> int:
     """Microseconds since the epoch; a naive `moment` is taken as UTC.
 
-    Of integers, because subclasses (Airflow's times are pendulum's) have differences of a kind of their own.
+    Computed from integers: instances of subclasses (Airflow's are pendulum's) have differences of other types.
     """
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return timegm(aware.utctimetuple()) * 1_000_000 + aware.microsecond
@@ -35,8 +35,8 @@ def from_datetime(moment: datetime) -> int:
 def parse_instant(text: str) -> int:
     """Microseconds from an integer (`us` behind it or not) or an ISO 8601 date or time (UTC unless it has an offset).
 
-    Raises InvalidUsage for anything else, for times before the epoch, and for bare digits that read as a date of our
-    age, like 20240101: they may be meant as either, and twenty seconds after the epoch is hardly ever it.
+    Raises InvalidUsage for anything else, for times before the epoch, and for digits alone that could be a date,
+    like 20240101: they may be meant as either.
     """
     number = re.fullmatch(r"([+-]?\d+)(\s*(?:us|µs))?", text, re.ASCII)
     try:

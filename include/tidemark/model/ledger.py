@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -50,7 +49,8 @@ class LedgerEntry:
     `late` refers to the Parquet object of its late rows, applied and discarded alike. `rows_late_moved` are those
     applied that lost their event time to the seal. Where the source is itself a late object, whose dead letters were
     replayed, `replay_of` is the path of the entry that names it, and `rows_late_discarded` are those left in `late`.
-    A file set aside is judged by its content, `sha256`, and by the declaration, `judged_by` (`rules_of`).
+    Of a file that was set aside, the verdict holds for this content, `sha256`, under this declaration, `judged_by`
+    (`rules_of`).
     """
 
     path: str
@@ -103,11 +103,6 @@ def stands(entry: LedgerEntry, file: SourceFile, collection: Collection) -> bool
 def late_identity(late: ObjectRef) -> str:
     """The name the ledger knows a late object by, as the source of a replay."""
     return f"late/{late.key}"
-
-
-def newest(runs: Iterable[Iterable[LedgerEntry]]) -> dict[str, LedgerEntry]:
-    """The last word on each path, from runs given oldest first."""
-    return {entry.path: entry for run in runs for entry in run}
 
 
 def path_hash(path: str) -> int:

@@ -2,7 +2,8 @@
 
 Times are counted in buckets: the first ends at the frontier, the next is as wide as an interval, each one after it
 twice as wide. Parts are cut between buckets, where that pays: a part that holds rows of today and of next year is
-opened by every drain in between. What is near and little is not cut off; it would cost more than it spares.
+opened by every drain in between. Few rows, or rows that are due soon, stay with the others: a part of their own would
+cost more than it saves.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from tidemark.model.instant import MAX_TIME
 OPEN_ROWS = 1_000
 """Opening a part costs about as much as reading so many rows."""
 SPARE_ROWS = 65_536
-"""What another part, or another version, costs, in rows read: less is not worth sparing."""
+"""What one more part, or one more version, costs, told in rows read: to save less than that does not pay."""
 MOST_PARTS = 8
 """Parts that rows are cut into at once, at most, by each of their times: the last takes all that is farther ahead, and
 is cut in turn when its time comes."""
 
 
 def pays(drains: int, rows: int) -> bool:
-    """Whether it is worth a part more that `drains` drains need not read `rows` rows in vain."""
+    """Whether one more part pays if it saves `drains` drains from reading `rows` rows for nothing."""
     return drains * (OPEN_ROWS + rows) >= SPARE_ROWS
 
 
@@ -60,8 +61,8 @@ def _drains(first: int, last: int) -> int:
 
 @dataclass(frozen=True)
 class Cut:
-    """How rows are told apart: by time between `times`; those before the first of these, where facts are remembered for
-    when they happened, by event time between `event_times`."""
+    """Where rows are cut into parts: by time, at `times`; those before the first of these, where facts are remembered,
+    by event time, at `event_times`."""
 
     times: tuple[int, ...] = ()
     event_times: tuple[int, ...] = ()

@@ -12,8 +12,8 @@ from tidemark.plan.compact import budget
 @dataclass(frozen=True)
 class Bounds:
     """Figures of a state beside what they may be. Amplification is in rows: written by drains and compactions, per row
-    drained; `least` is what nobody could do without who keeps as many batches alive as may be, were all equal and did
-    nothing vanish (None: nothing was drained).
+    drained; `least` is the least that any schedule must write that keeps no more batches alive, if all are equal and no
+    row vanishes (None: nothing was drained).
 
     `live_bound` and `written_bound` are None with `compact_ahead` off: then batches wait for since, without bound.
     """

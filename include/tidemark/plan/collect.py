@@ -18,8 +18,8 @@ LIMIT = 100_000
 KEEP_READS = 30 * 86_400 * 1_000_000
 """Records of reads that were asked, by which adaptive retention chooses, are of use for so long."""
 TOLERANCE = 10 * 60 * 1_000_000
-"""By how much clocks may disagree about the time between two plans: a third of what a version's grace leaves between
-the last moment a writer trusts a look (half of it) and the first a version goes."""
+"""How far two clocks may disagree about the time between two plans. A writer trusts what it saw for half of a version's
+grace, and the version goes at the end of it: this is a third of the other half."""
 SWEPT = ("data/", "ledger/")
 """Folders in which an object that is not named is garbage. Other folders are left alone."""
 
@@ -57,8 +57,8 @@ class Garbage:
 
 @dataclass(frozen=True)
 class Clocks:
-    """What a collector's machine said when it made a plan, in microseconds: its wall clock, which may be put, and for
-    how long it has been on since `boot`, which nobody puts. An empty `boot` is not known."""
+    """What a collector's machine said when it made a plan, in microseconds: its wall clock, which can be set, and for
+    how long it has been running since `boot`, which cannot. An empty `boot` is not known."""
 
     wall: int
     uptime: int
@@ -139,9 +139,11 @@ def disagreement(previous: GarbagePlan | None, appeared: int, clocks: Clocks, no
 
 
 def stepped(before: Clocks, after: Clocks) -> str | None:
-    """Whether this machine's wall clock was put between two looks at it."""
+    """Whether this machine's wall clock was set between two looks at it, and by how much; None if not."""
     step = (after.wall - before.wall) - (after.uptime - before.uptime)
-    return f"this machine's clock was put by {_shown(step)}" if abs(step) > TOLERANCE else None
+    if abs(step) <= TOLERANCE:
+        return None
+    return f"this machine's clock was set {'back' if step < 0 else 'ahead'} by {_shown(abs(step))}"
 
 
 def ahead(found: Inventory, appeared: int, wall: int) -> str | None:

@@ -40,7 +40,7 @@ from tidemark.plan.tasks import (
 from tidemark.plan.unsealed import PartsOf, UnsealedRequest
 
 LEAST_ROWS = 65_536
-"""Rows that parts must have on average, but for a single one, not to be made fewer."""
+"""Parts of fewer rows on average are written anew as fewer parts; a single one is never too small."""
 
 
 class KindPlan(ABC):
@@ -114,8 +114,8 @@ class _AdditivePlan(KindPlan):
         return request.new(parts)
 
     def taken_over(self, collection: Collection, request: UnsealedRequest, parts: PartsOf) -> tuple[Part, ...]:
-        """They are if they hold rows of the interval only, in the columns of today, share no key, and each is
-        consolidated. Many small ones are not: one part is worth writing then."""
+        """They serve as they are if they hold rows of the interval only, in today's columns, share no key, and each is
+        consolidated. Many small ones do not: it pays to write one part of them."""
         ordered = sorted(request.new(parts), key=lambda part: part.first_key)
         if len(ordered) > 1 + sum(part.rows for part in ordered) // LEAST_ROWS:
             return ()

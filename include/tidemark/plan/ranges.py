@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from tidemark.model.batch import Part
@@ -59,17 +58,3 @@ def groups_within(part: Part, keys: KeyRange) -> range:
     low = 0 if keys.lower is None else max(0, sum(first < keys.lower for first in firsts) - 1)
     high = len(firsts) if keys.upper is None else sum(first < keys.upper for first in firsts)
     return range(low, max(low, high))
-
-
-def groups_holding(part: Part, touched: Sequence[Row]) -> list[int]:
-    """The row groups of a part that can hold any of the `touched` keys (ascending)."""
-    firsts = [first_key for first_key, _ in part.groups]
-    held: set[int] = set()
-    for key in touched:
-        if part.first_key <= key <= part.last_key:
-            last = bisect_right(firsts, key) - 1
-            held.add(last)
-            while last > 0 and firsts[last] == key:
-                last -= 1
-                held.add(last)
-    return sorted(held)

@@ -40,7 +40,7 @@ class ReadRequest:
     """Updates with `after < time <= upto` and `event_time <= event_upto`, of `keys`.
 
     `trace` holds those below the trace upper; `unsealed` are the rows from there on. Times are told as `function`
-    forwards them, whether or not a compaction has come by yet.
+    forwards them, whether or not a compaction has run yet.
     """
 
     collection: Collection

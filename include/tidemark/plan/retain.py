@@ -43,8 +43,8 @@ def plan_retention(state: Arrangement, now: int, asked: Sequence[ReadAsked] | No
 
 
 def _corrected_from(state: Arrangement) -> int:
-    """Where late rows may still correct history, by the lateness the owner declared: retention leaves that alone. Rows
-    that may come however late bind it to nothing; they are refused below since."""
+    """Where late rows may still correct history, by the lateness the owner declared: retention leaves that alone. Where
+    rows may come however late there is no such bound: those below `since` are refused."""
     lateness = state.collection.lateness
     return state.seal if lateness == MAX_TIME else max(0, state.seal - lateness)
 

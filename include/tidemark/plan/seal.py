@@ -9,18 +9,19 @@ from tidemark.model.collection import Gate
 
 
 def plan_seal(state: Arrangement, upper: int) -> Sealed | None:
-    """Seal to `upper`, or to what an earlier run wanted and could not have, less the grace; None if already there.
+    """Seal to `upper`, or to what an earlier run asked for and did not get, less the grace; None if already there.
 
-    Never past the first interval that was not ingested, counted from the collection's start: what is missing is waited
-    for, and the wish remembered, so that the run which closes the hole also passes the days behind it.
+    Never past the first interval that was not ingested, counted from the collection's start: the seal waits for what is
+    missing, and `requested_seal` keeps what was asked for, so that the run which ingests the missing interval also
+    seals the ones after it.
 
     Raises Uncertified if a batch below the new seal is not certified under the current unsealed suite.
     """
     requested_seal = max(state.requested_seal, upper)
     landed, complete = state.collection.landed, state.complete
     reached = min(requested_seal, complete) - landed.grace
-    # Before its first interval nothing of a collection is complete, not even what happened before the start: rows of
-    # that interval may have, and must not be late only because another interval came first.
+    # Until the first interval is ingested nothing is complete, not even the times before the start: rows of that
+    # interval may have happened then, and must not become late because another interval was ingested first.
     target = max(state.seal, reached) if complete > landed.start else state.seal
     below = [batch for batch in state.pending if batch.first_time < target]
     if uncertified := [batch.id for batch in below if not state.is_certified(batch)]:

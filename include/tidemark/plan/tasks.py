@@ -202,8 +202,9 @@ class WriteAnswer:
 
     `rows_read` and `digest_read` count the input rows within the time bounds, hashed under the output's forwarding; for
     a merge the written parts' digests must add up to `digest_read`. `bytes_read` is what was fetched from storage.
-    `digest_held` is, for differences, that of what was held with what was written, every row as of the last full
-    snapshot: it must be that full snapshot's. Parts `taken_over` were there: nothing was read, nothing written.
+    For a DifferenceTask `digest_held` is that of what was held and what was written together, every row hashed at the
+    time of the last full snapshot: it must be that snapshot's own. Parts `taken_over` were there before: nothing was
+    read, nothing written.
     """
 
     parts: tuple[Part, ...]

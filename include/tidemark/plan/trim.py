@@ -53,16 +53,16 @@ class TrimRequest:
 
 @dataclass(frozen=True)
 class Trimming:
-    """What becomes of a batch's parts: those not named stay as they are. `cut` are rewritten, in parts that are due at
-    different times."""
+    """What becomes of a batch's parts: `dropped` ones go, `cut` ones are rewritten, in parts that are due at different
+    times; the others stay as they are."""
 
     dropped: tuple[Part, ...]
     cut: tuple[Part, ...]
 
 
 def plan_trim(state: Arrangement) -> Iterator[TrimRequest]:
-    """The batches, in order of ingest, of which something was drained or can be forgotten, and not all: one of which
-    nothing stays is left for the next drain to evict. What their parts say decides (`trimming`)."""
+    """The batches, in order of ingest, of which some rows were drained or can be forgotten, and others not; one of
+    which no row stays is evicted by the next drain. Whether a batch is rewritten, its parts decide (`trimming`)."""
     lower = state.trace_upper
     horizon = state.remembered_from
     for batch in state.unsealed:
@@ -76,8 +76,8 @@ def plan_trim(state: Arrangement) -> Iterator[TrimRequest]:
 def trimming(request: TrimRequest, parts: Sequence[Part], *, least_share: float = 0.5) -> Trimming | None:
     """What to make of a batch's parts; None if it is not worth a version.
 
-    It is where about `least_share` of the rows go; where what stays is not due for long, as the batch is asked for no
-    more until then; and where a part would be opened by many a drain to come for the few rows of it that are due.
+    It is worth one if about `least_share` of the rows can go; if what stays is not due for long, because no drain opens
+    the batch until then; or if many drains to come would open a part for the few of its rows that are due.
     """
     dropped = tuple(part for part in parts if request.keeps_none(part))
     partly = [part for part in parts if part not in dropped]

@@ -5,8 +5,8 @@ need no sum. That is known from its record alone:
 
     as_of, net changes    all its rows are of one instant, by which they are distinct in key and value; or a key holds
                           one value at most, and nothing in the part takes one back: then there is one row a key
-    changes               all its rows are, as each is told, unless times are told other than they stand in the file; or
-                          a value may have replaced another, which is told of both rows together
+    changes               each of its rows is a change, unless it is shown with other times than it has in the file, or
+                          one value may have replaced another: then two rows must be seen together
 
 A part of which only some keys are alone is merged with what it meets, whole: keys that came in order leave most parts
 alone, keys at random leave no row group either.
@@ -29,7 +29,7 @@ from tidemark.plan.unsealed import PartsOf
 
 def unmerged(request: ReadRequest, parts: PartsOf, *, times: bool) -> tuple[AtRest, AtRest]:
     """The parts of the trace, and of unsealed batches, whose rows within the request's bounds of times are rows of the
-    answer, with their diffs, and share no key with any other row of it that they could be told together with.
+    answer as they are: no row elsewhere has one of their keys, or none that would be added to them.
 
     `times`: the answer tells the times of updates, as `changes` does; else it sums over them.
     """
@@ -54,15 +54,16 @@ def unmerged(request: ReadRequest, parts: PartsOf, *, times: bool) -> tuple[AtRe
 
 @dataclass(frozen=True)
 class _Met:
-    """A part, and of what it is, consolidated throughout, if its own rows need no sum (else None)."""
+    """A part. If its own rows need not be added up, `of` names the whole that it is a piece of and that is
+    consolidated: its trace batch, or the part itself; else None."""
 
     part: Part
     of: str | None
     times: bool
 
     def goes_with(self, other: _Met) -> bool:
-        """Whether rows of both parts may stand in the answer though these share a key: they are of one thing
-        consolidated throughout, and what is told of them is not less than what tells them apart."""
+        """Whether rows of both parts may stand in the answer though these share a key: they are pieces of one
+        consolidated whole, and the answer shows all that tells rows apart there."""
         if self.of is None or self.of != other.of:
             return False
         return self.times or _instants(self.part) == _instants(other.part)

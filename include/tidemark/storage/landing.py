@@ -2,7 +2,7 @@
 
 A *pattern* is a path template rendered for an interval: a path with wildcards (`*`, `?`, `[…]`, and `**` for any number
 of folders). Its *folder* is what stands before the first component with a wildcard, or before the file name. Names that
-start with `_` or `.` are markers and files still being written, as everywhere in this trade: a wildcard passes them by.
+start with `_` or `.` are markers and files still being written, as Spark and Hive have it: a wildcard passes them by.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
 
-SNAPSHOTED = relanded(SMALL, source=replace(SMALL.landed.source, envelope=Envelope.SNAPSHOT))
+OF_SNAPSHOTS = relanded(SMALL, source=replace(SMALL.landed.source, envelope=Envelope.SNAPSHOT))
 EVERYTHING = KeyRange()
 TIMES = (19, 29, 49)
 
@@ -40,11 +40,11 @@ class Said(NamedTuple):
         return model.differences(held, list(zip(TIMES, self.snapshots, strict=False)))
 
 
-content = st.lists(st.tuples(keys(SNAPSHOTED, 4), values(SNAPSHOTED)), max_size=12)
-said = st.builds(Said, updates(SNAPSHOTED), updates(SNAPSHOTED), st.lists(content, min_size=1, max_size=3))
+content = st.lists(st.tuples(keys(OF_SNAPSHOTS, 4), values(OF_SNAPSHOTS)), max_size=12)
+said = st.builds(Said, updates(OF_SNAPSHOTS), updates(OF_SNAPSHOTS), st.lists(content, min_size=1, max_size=3))
 
 
-def dumped_rows(rows: list[tuple[Row, Row]], time: int, of: Collection = SNAPSHOTED) -> list[Update]:
+def snapshot_rows(rows: list[tuple[Row, Row]], time: int, of: Collection = OF_SNAPSHOTS) -> list[Update]:
     return [Update(key, value, time, time, 1) for key, value in rows]
 
 
@@ -53,17 +53,17 @@ def task_of(store: MemoryStore, case: Said, keys: KeyRange = EVERYTHING) -> Diff
     trace = tuple(
         part
         for some in (case.older, case.newer)
-        for part in write(store, SNAPSHOTED, of_updates(SNAPSHOTED, consolidate(some)))
+        for part in write(store, OF_SNAPSHOTS, of_updates(OF_SNAPSHOTS, consolidate(some)))
     )
     snapshots = tuple(
         SnapshotRows(time, tuple(p for half in (rows[::2], rows[1::2]) for p in parts_of(store, half, time)))
         for time, rows in zip(TIMES, case.snapshots, strict=False)
     )
-    return DifferenceTask(SNAPSHOTED, trace, snapshots, keys, "out")
+    return DifferenceTask(OF_SNAPSHOTS, trace, snapshots, keys, "out")
 
 
 def parts_of(store: MemoryStore, rows: list[tuple[Row, Row]], time: int) -> tuple[Part, ...]:
-    return write(store, SNAPSHOTED, of_updates(SNAPSHOTED, dumped_rows(rows, time)))
+    return write(store, OF_SNAPSHOTS, of_updates(OF_SNAPSHOTS, snapshot_rows(rows, time)))
 
 
 @laws
@@ -71,23 +71,23 @@ def parts_of(store: MemoryStore, rows: list[tuple[Row, Row]], time: int) -> tupl
 def test_the_kernel_is_the_law(case: Said, buffered: int) -> None:
     store = MemoryStore()
     task = task_of(store, case)
-    assert as_updates(SNAPSHOTED, differences(store, task, buffered_rows=buffered)) == case.expected()
+    assert as_updates(OF_SNAPSHOTS, differences(store, task, buffered_rows=buffered)) == case.expected()
 
 
 @laws
-@given(said, st.lists(keys(SNAPSHOTED, 4), max_size=2, unique=True))
+@given(said, st.lists(keys(OF_SNAPSHOTS, 4), max_size=2, unique=True))
 def test_key_ranges_add_up_and_the_sums_prove_it(case: Said, cuts: list[Row]) -> None:
     store = MemoryStore()
     ranges = [KeyRange(*bounds) for bounds in pairwise([None, *sorted(cuts), None])]  # type: ignore[type-var]
     answers = [difference_range(store, task_of(store, case, keys)) for keys in ranges]
-    found = [u for answer in answers for u in as_updates(SNAPSHOTED, read(store, answer.parts))]
+    found = [u for answer in answers for u in as_updates(OF_SNAPSHOTS, read(store, answer.parts))]
     assert found == case.expected()
     assert sum(a.rows_read for a in answers) == sum(
         len(some) for some in (consolidate(case.older), consolidate(case.newer), *case.snapshots)
     )
     for answer in answers:
         assert sum(part.digest for part in answer.parts) % DIGEST_MODULUS == answer.digest_read
-    last = of_updates(SNAPSHOTED, dumped_rows(case.snapshots[-1], TIMES[len(case.snapshots) - 1]))
+    last = of_updates(OF_SNAPSHOTS, snapshot_rows(case.snapshots[-1], TIMES[len(case.snapshots) - 1]))
     assert sum(a.digest_held for a in answers) % DIGEST_MODULUS == digest(last)
 
 
@@ -97,7 +97,7 @@ def test_what_is_left_out_shows_in_the_sum_held() -> None:
     rows: list[tuple[Row, Row]] = [((k,), ("a",)) for k in range(20)]
     held = [Update(key, value, 3, 3, 1) for key, value in rows]
     task = task_of(store, Said(held, [], [rows]))
-    whole = digest(of_updates(SNAPSHOTED, dumped_rows(rows, TIMES[0])))
+    whole = digest(of_updates(OF_SNAPSHOTS, snapshot_rows(rows, TIMES[0])))
     assert difference_range(store, task).digest_held == whole
     short = replace(task, snapshots=(replace(task.snapshots[0], parts=task.snapshots[0].parts[1:]),))
     answer = difference_range(store, short)
@@ -109,7 +109,7 @@ def test_more_equal_rows_than_memory_are_counted_whole() -> None:
     store = MemoryStore()
     many: list[tuple[Row, Row]] = [((1,), ("a",))] * 1000 + [((2,), ("b",))]
     task = task_of(store, Said([], [], [many, many[1:]]))
-    assert as_updates(SNAPSHOTED, differences(store, task, buffered_rows=20)) == [
+    assert as_updates(OF_SNAPSHOTS, differences(store, task, buffered_rows=20)) == [
         Update((1,), ("a",), 19, 19, 1000),
         Update((1,), ("a",), 29, 29, -1),
         Update((2,), ("b",), 19, 19, 1),
@@ -118,7 +118,7 @@ def test_more_equal_rows_than_memory_are_counted_whole() -> None:
 
 def test_key_only_collections_and_history_forwarded_beyond_the_full_snapshots() -> None:
     """`since` beyond the seal: what was held stands at a later time than the full snapshot."""
-    of = replace(SNAPSHOTED, value=())
+    of = replace(OF_SNAPSHOTS, value=())
     store = MemoryStore()
     held = write(store, of, of_updates(of, [Update((k,), (), 99, 99, 2) for k in (1, 2)]))
     rows = write(store, of, of_updates(of, [Update((k,), (), 19, 19, 1) for k in (2, 2, 3)]))

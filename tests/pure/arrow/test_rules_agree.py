@@ -11,7 +11,7 @@ from tests.pure.arrow.samples import SMALL, batch, laws, write
 from tests.support.rules import of_trace_rows
 from tidemark.arrow.kernels.inspect import inspect_part
 from tidemark.arrow.rows.schema import updates_schema
-from tidemark.jobs.questions.verify import judge
+from tidemark.jobs.questions.verify import findings_of
 from tidemark.model.batch import Description, TraceBatch
 from tidemark.model.invariants import Invariant
 from tidemark.model.update import Update
@@ -40,7 +40,7 @@ def found_by_the_kernel(description: Description, rows: list[Update]) -> set[str
     table = batch(updates_schema(SMALL), [(*u.key, *u.value, u.time, u.event_time, u.diff) for u in rows])
     (part,) = write(store, SMALL, table, group_rows=2)
     answer = inspect_part(store, InspectTask(SMALL, part, False))
-    return {finding.rule for finding in judge(TraceBatch("b", description, 0, 0, 0, 0), part, answer)}
+    return {finding.rule for finding in findings_of(TraceBatch("b", description, 0, 0, 0, 0), part, answer)}
 
 
 @laws

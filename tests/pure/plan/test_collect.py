@@ -205,7 +205,7 @@ def test_what_is_said_of_clocks_names_both_times():
         "since plan 7 25:00 h have passed by the store's clock, 0:01 h by this machine's"
     )
     assert between(-DAY, uptime=60_000_000) == "the store's clock went back by 24:00 h since plan 7"
-    assert stepped(Clocks(0, 0), Clocks(-2 * DAY, DAY)) == "this machine's clock was put by -72:00 h"
+    assert stepped(Clocks(0, 0), Clocks(-2 * DAY, DAY)) == "this machine's clock was set back by 72:00 h"
     assert stepped(Clocks(0, 0), Clocks(DAY + TOLERANCE, DAY)) is None
 
 

@@ -7,8 +7,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.row_groups import groups_holding
 from tidemark.model.batch import ObjectRef, Part
-from tidemark.plan.ranges import groups_holding, groups_within, overlaps, split_keys
+from tidemark.plan.ranges import groups_within, overlaps, split_keys
 from tidemark.plan.tasks import KeyRange
 
 keys = st.tuples(st.integers(0, 6), st.sampled_from(["a", "b"]))

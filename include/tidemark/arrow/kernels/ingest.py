@@ -56,12 +56,12 @@ def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: 
     except BadFile as bad:
         content.check_unchanged()
         return set_aside(task.collection, task.interval, file, content.sha256, bad.reason)
-    frame = LatenessBounds(task.seal, task.since, task.interval.upper - 1)
+    bounds = LatenessBounds(task.seal, task.since, task.interval.upper - 1)
     applied = late_applied = late_discarded = late_moved = 0
     with LateObject(store, task.prefix) as late:
         try:
             for block in blocks:
-                judged = judge(block, task.collection, frame, path=file.identity)
+                judged = judge(block, task.collection, bounds, path=file.identity)
                 parts.add(judged)
                 late.write(judged.late)
                 applied += judged.applied.num_rows

@@ -71,14 +71,14 @@ class _Verdict:
     reason: Ints
 
 
-def judge(rows: pa.RecordBatch, collection: Collection, frame: LatenessBounds, *, path: str) -> Judged:
+def judge(rows: pa.RecordBatch, collection: Collection, bounds: LatenessBounds, *, path: str) -> Judged:
     """Judge decoded rows (decode.py) of the file listed as `path`."""
-    verdict = _verdict(rows, collection, frame)
+    verdict = _verdict(rows, collection, bounds)
     on_time = verdict.coordinate[~verdict.late]
     late = verdict.late.nonzero()[0]
     return Judged(
         _applied(rows, collection, verdict, path),
-        _late(rows, verdict, late, frame, path),
+        _late(rows, verdict, late, bounds, path),
         int(np.count_nonzero(verdict.late & ~verdict.dead)),
         int(on_time.min()) if len(on_time) else None,
         int(np.count_nonzero(verdict.reason[late] == _MOVED)),
@@ -86,17 +86,17 @@ def judge(rows: pa.RecordBatch, collection: Collection, frame: LatenessBounds, *
 
 
 def revive(
-    rows: pa.RecordBatch, letters: pa.RecordBatch, collection: Collection, frame: LatenessBounds, as_now: bool
+    rows: pa.RecordBatch, letters: pa.RecordBatch, collection: Collection, bounds: LatenessBounds, as_now: bool
 ) -> Judged:
     """Judge dead letters again, all of one source file, to be applied now: `rows` are `letters` as decoded.
 
-    What happened below `frame.since` is left, unless it may apply `as_now`. `late` of the result are the letters left.
+    What happened below `bounds.since` is left, unless it may apply `as_now`. `late` of the result are the letters left.
     """
     happened = _micros(letters, ORIGINAL)
-    seal = np.full(rows.num_rows, frame.seal)
-    allowed = may_apply(letters, collection, frame)
+    seal = np.full(rows.num_rows, bounds.seal)
+    allowed = may_apply(letters, collection, bounds)
     dead = np.zeros_like(allowed) if as_now else ~allowed
-    kept = np.where(allowed, happened, frame.seal) if collection.landed.event_time else seal
+    kept = np.where(allowed, happened, bounds.seal) if collection.landed.event_time else seal
     verdict = _Verdict(seal, kept, happened, ~dead, dead, np.where(allowed, _BELOW_SEAL, _MOVED))
     path = letters.column(FILE)[0].as_py() if letters.num_rows else ""
     applied = _applied(rows, collection, verdict, path)
@@ -104,29 +104,29 @@ def revive(
     return Judged(applied, letters.filter(pa.array(dead)), 0, None, moved)
 
 
-def may_apply(letters: pa.RecordBatch, collection: Collection, frame: LatenessBounds) -> Bools:
+def may_apply(letters: pa.RecordBatch, collection: Collection, bounds: LatenessBounds) -> Bools:
     """Which dead letters may be applied with the event time they have; without event times all may."""
     if not collection.landed.event_time:
         return np.ones(letters.num_rows, np.bool_)
-    return np.asarray(_micros(letters, ORIGINAL) >= frame.since)
+    return np.asarray(_micros(letters, ORIGINAL) >= bounds.since)
 
 
-def _verdict(rows: pa.RecordBatch, collection: Collection, frame: LatenessBounds) -> _Verdict:
-    landed, arrival = collection.landed, np.full(rows.num_rows, frame.arrival, np.int64)
+def _verdict(rows: pa.RecordBatch, collection: Collection, bounds: LatenessBounds) -> _Verdict:
+    landed, arrival = collection.landed, np.full(rows.num_rows, bounds.arrival, np.int64)
     time = _micros(rows, landed.time) if landed.time else arrival
     coordinate = _micros(rows, landed.event_time) if landed.event_time else time
-    late = coordinate < frame.seal
-    learned = np.where(late, frame.seal, np.maximum(time, frame.seal))
+    late = coordinate < bounds.seal
+    learned = np.where(late, bounds.seal, np.maximum(time, bounds.seal))
     dead, reason = late, np.full(rows.num_rows, _BELOW_SEAL)
     if landed.late.policy == "reemit":
-        beyond = late & (frame.seal - coordinate > landed.late.reach)
-        forgotten = late & ~beyond & (coordinate < frame.since)
+        beyond = late & (bounds.seal - coordinate > landed.late.reach)
+        forgotten = late & ~beyond & (coordinate < bounds.since)
         dead = beyond | forgotten
         reason = np.where(beyond, _BEYOND, np.where(forgotten, _BELOW_SINCE, _BELOW_SEAL))
     happened = coordinate if landed.event_time else learned
     if landed.late.policy == "next_window":
         dead, reason = np.zeros(rows.num_rows, np.bool_), np.full(rows.num_rows, _MOVED)
-        happened = np.where(late, frame.seal, happened)
+        happened = np.where(late, bounds.seal, happened)
     return _Verdict(learned, happened, coordinate, late, dead, reason)
 
 
@@ -188,7 +188,7 @@ def late_schema(source_rows: pa.Schema) -> pa.Schema:
     return pa.schema([*decoded, *(pa.field(name, of) for name, of in fate)])
 
 
-def _late(rows: pa.RecordBatch, verdict: _Verdict, at: Ints, frame: LatenessBounds, path: str) -> pa.RecordBatch:
+def _late(rows: pa.RecordBatch, verdict: _Verdict, at: Ints, bounds: LatenessBounds, path: str) -> pa.RecordBatch:
     schema = late_schema(rows.schema)
     if not len(at):
         return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
@@ -196,9 +196,9 @@ def _late(rows: pa.RecordBatch, verdict: _Verdict, at: Ints, frame: LatenessBoun
     fate = {
         "_reason": pa.array(REASONS).take(pa.array(verdict.reason[at])),
         APPLIED: pa.array(~verdict.dead[at]),
-        "_lateness": pa.array(frame.seal - verdict.coordinate[at]),
+        "_lateness": pa.array(bounds.seal - verdict.coordinate[at]),
         ORIGINAL: pa.array(verdict.coordinate[at]),
-        "_seal": _constant(frame.seal, len(at), pa.int64()),
+        "_seal": _constant(bounds.seal, len(at), pa.int64()),
         TIME: pa.array(verdict.time[at]),
         EVENT_TIME: pa.array(verdict.event_time[at]),
         FILE: _constant(path, len(at), pa.string()),

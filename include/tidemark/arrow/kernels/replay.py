@@ -45,15 +45,15 @@ def replay_dead_letters(store: ObjectStore, task: ReplayTask) -> ReplayAnswer:
 def _replay(
     store: ObjectStore, task: ReplayTask, source: DeadLetters, parts: SortedParts
 ) -> tuple[LedgerEntry | None, Left | None]:
-    frame = LatenessBounds(task.seal, task.since, task.seal)
+    bounds = LatenessBounds(task.seal, task.since, task.seal)
     _check(store, source.object)
-    some, left = _surveyed(store, task, source, frame)
+    some, left = _surveyed(store, task, source, bounds)
     if not some:
         return None, left
     applied = moved = 0
     with LateObject(store, task.prefix) as late:
         for letters in _letters(store, source.object):
-            judged = revive(_decoded(letters, task.collection, source), letters, task.collection, frame, task.as_now)
+            judged = revive(_decoded(letters, task.collection, source), letters, task.collection, bounds, task.as_now)
             parts.add(judged)
             late.write(judged.late)
             applied += judged.applied.num_rows
@@ -78,12 +78,12 @@ def _replay(
 
 
 def _surveyed(
-    store: ObjectStore, task: ReplayTask, source: DeadLetters, frame: LatenessBounds
+    store: ObjectStore, task: ReplayTask, source: DeadLetters, bounds: LatenessBounds
 ) -> tuple[bool, Left | None]:
     """Whether any of the letters may apply, and those that may not."""
     some, left, last = False, 0, 0
     for letters in _letters(store, source.object, [APPLIED, ORIGINAL]):
-        dead = np.zeros(letters.num_rows, np.bool_) if task.as_now else ~may_apply(letters, task.collection, frame)
+        dead = np.zeros(letters.num_rows, np.bool_) if task.as_now else ~may_apply(letters, task.collection, bounds)
         some = some or not dead.all()
         if dead.any():
             left += int(np.count_nonzero(dead))

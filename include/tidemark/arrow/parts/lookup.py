@@ -129,7 +129,7 @@ class _Open:
 
 
 def _near(held: pa.Array, wanted: pa.Array) -> Ints:
-    """The places in `held`, which ascends, of what is among `requested_seal`."""
+    """The places in `held`, which ascends, of what is among `wanted`."""
     kind = held.type
     if kind == wanted.type and (pa.types.is_int64(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind)):
         numbers, sought = values(held), np.unique(values(wanted))

@@ -121,7 +121,7 @@ def _verify_parts(
             yield Finding("readable", audit.error, batch.id, part.file.key)
         else:
             answers.append(audit.answer)
-            yield from judge(batch, part, audit.answer, _columns(task))
+            yield from findings_of(batch, part, audit.answer, _columns(task))
 
 
 def _verify_late(job: Job, found: Contents, progress: Progress) -> Iterator[Finding]:
@@ -156,7 +156,9 @@ def _columns(task: InspectTask) -> tuple[str, ...]:
     return tuple((facts_schema if task.facts else updates_schema)(task.collection).names)
 
 
-def judge(batch: Batch, part: Part, answer: InspectAnswer, columns: tuple[str, ...] | None = None) -> Iterator[Finding]:
+def findings_of(
+    batch: Batch, part: Part, answer: InspectAnswer, columns: tuple[str, ...] | None = None
+) -> Iterator[Finding]:
     """What a part's rows break of what was recorded of it, of its batch's promise and of the rules at rest; and whether
     it has the `columns` it should have."""
 

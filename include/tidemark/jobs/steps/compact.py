@@ -1,4 +1,4 @@
-"""Compact: replace neighbouring trace batches by one, until no two neighbours share a level."""
+"""Compact: replace neighbouring trace batches by one, as long as a merge is due (plan/compact.py)."""
 
 from __future__ import annotations
 

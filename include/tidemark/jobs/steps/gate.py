@@ -1,5 +1,4 @@
-"""Gate: look at what no certificate of the current suite covers, and certify it, or stop the run and show
-why."""
+"""Gate: look at what no certificate of the current suite covers, and certify it, or stop the run and show why."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ from tidemark.storage.sidecars import ledger, parts_table
 
 PANDAS_ROWS = 200_000
 PANDAS_BYTES = 128 * 2**20
-"""Up to here a batch is checked as a pandas frame, which takes Great Expectations milliseconds; beyond, by
-Spark."""
+"""Up to here a batch is checked as a pandas frame, which takes Great Expectations milliseconds; beyond, by Spark."""
 LEDGER_ENTRIES = 20_000
 """Newest source files whose counts say what is usual: a gate must not cost more as a collection ages."""
 REPORT_WIDTH = 160
@@ -40,9 +38,9 @@ Batch = UnsealedBatch | TraceBatch
 def gate(job: Job, gate: Gate) -> dict[str, Any]:
     """Run one gate over what it has not certified and commit the certificate; warnings are in the result.
 
-    Batches that pass are certified even where another fails. Raises GateFailed naming the first failure,
-    with the failing rows shown through `job.note`; InvalidUsage for an expectation that cannot be run. Whatever came of
-    it is kept (quality/results.py); `docs` in the result, and the failure, say where. Data are read, and Great
+    Batches that pass are certified even where another fails. Raises GateFailed naming the first failure, with the
+    failing rows shown through `job.note`; InvalidUsage for an expectation that cannot be run. Whatever came of it is
+    kept (quality/results.py); `docs` in the result, and the failure, say where. Data are read, and Great
     Expectations imported, only if there is something to look at.
     """
 
@@ -158,7 +156,7 @@ def _judged(
 
 
 def _recent(job: Job, state: Arrangement) -> tuple[LedgerEntry, ...]:
-    """The last word on recently ingested files: whole runs of the ledger, newest first, within the budget."""
+    """The newest entries of recently ingested files: whole runs of the ledger, newest first, within the budget."""
     last: dict[str, LedgerEntry] = {}
     budget = LEDGER_ENTRIES
     for run in reversed(state.ledger):

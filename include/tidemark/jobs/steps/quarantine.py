@@ -90,7 +90,7 @@ def _identified(batches: list[str], asked: str) -> str:
 
 
 def _entries(job: Job, head: Head, batch: str) -> list[LedgerEntry]:
-    """What the ledger says of the files of a batch, the last word each batch had on them."""
+    """What the ledger says of the files of a batch: of each the newest entry that names the batch."""
     runs = (ledger.scan(job.store, run) for run in head.state.ledger)
     return list({e.path: e for run in runs for e in run if e.batch == batch}.values())
 

@@ -70,14 +70,14 @@ def compacted(state: Arrangement, change: Compacted) -> Outcome:
 def merged_trace(
     trace: tuple[TraceBatch, ...], inputs: tuple[TraceBatch, ...], batch: TraceBatch
 ) -> tuple[TraceBatch, ...]:
-    """The trace with neighbours replaced by the batch they became. What stood apart for its size is lifted to the level
-    of what grew up behind it: levels never rise from old to new."""
+    """The trace with neighbours replaced by the batch they became. Older batches, which a merge leaves alone for their
+    size, are lifted to its level if they are on a lower one: levels never rise from old to new."""
     at = trace.index(inputs[0])
     older = tuple(replace(held, level=max(held.level, batch.level)) for held in trace[:at])
     return (*older, batch, *trace[at + len(inputs) :])
 
 
 def _taken_over(state: Arrangement, change: Compacted, inputs: tuple[TraceBatch, ...]) -> Iterator[Certificate]:
-    """The word on the one input with data is good for the output, which has the same parts."""
+    """The certificates of the one input with data hold for the output, which has the same parts."""
     data = next((held.id for held in inputs if held.rows), inputs[0].id)
     yield from (Certificate(change.batch.id, c.suite) for c in state.certificates if c.batch == data)

@@ -40,7 +40,9 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
         return Stale(f"the seal {state.seal} has passed {change.first_on_time}, judged on time before")
     merged = max(min(state.since, state.seal), state.forgotten_below)
     if batch and batch.first_event_time < merged:
-        return Stale(f"the batch tells of {batch.first_event_time}, and history below {merged} was merged")
+        return Stale(
+            f"the batch has rows that happened at {batch.first_event_time}, but history below {merged} was merged"
+        )
     placed = () if batch is None else (replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1)),)
     totals = replace(
         state.totals,
@@ -137,7 +139,8 @@ def released(state: Arrangement, change: Released) -> Outcome:
         )
     if batch.first_event_time < state.forgets_below:
         return Stale(
-            f"facts since {batch.first_event_time} are forgotten below {state.horizon}; ingest its files again"
+            f"the batch has facts of {batch.first_event_time}, but those below {state.horizon} are forgotten; "
+            "ingest its files again"
         )
     placed = replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1))
     totals = replace(state.totals, rows_ingested=state.totals.rows_ingested + batch.rows)
@@ -163,7 +166,9 @@ def trimmed(state: Arrangement, change: Trimmed) -> Outcome:
     if held is None or held.parts != change.source:
         return Stale(f"unsealed batch {change.batch.id} was evicted, quarantined or trimmed meanwhile")
     if change.horizon > state.horizon:
-        return Stale(f"facts below {change.horizon} may be needed again: the horizon is at {state.horizon}")
+        return Stale(
+            f"facts from {state.horizon} on may be needed again; the trim forgets those below {change.horizon}"
+        )
     placed = replace(change.batch, sequence=held.sequence)
     unsealed = tuple(placed if batch.id == held.id else batch for batch in state.unsealed)
     forgotten_below = max(state.forgotten_below, change.horizon)

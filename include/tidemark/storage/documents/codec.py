@@ -58,7 +58,7 @@ def decode(data: bytes, kind: Any, *, name: str) -> Any:
 
 
 def with_checksum(data: bytes) -> bytes:
-    """A JSON object with its own checksum as its last member: nothing else certifies the newest version."""
+    """A JSON object with its own checksum as its last member: no later version names the hash of the newest one."""
     return data[:-1] + _CHECKSUM + hashlib.sha256(data[:-1]).hexdigest().encode() + b'"}'
 
 

@@ -32,7 +32,7 @@ from tidemark.storage.stores.store import AlreadyExists, Indeterminate, Missing,
 ATTEMPTS = 100
 """Lost races before a commit gives up. 16 writers at once lose about 16 in a row at worst; this leaves room."""
 LOOKS = 3
-"""Times a load starts over because what it was reading was collected under it."""
+"""Times a load starts over because what it was reading was collected meanwhile."""
 
 
 @dataclass
@@ -97,8 +97,8 @@ class StateLog:
     def commit(self, base: Head, change: Change) -> Committed | Stale:
         """Record `change`, planned against `base`, as the next version.
 
-        Loses races gracefully: folds what others committed, and tries again while the change still fits. The objects
-        that the change is the first to name are there, or the answer is Lost. Safe to call again with the same change
+        Where others commit first, their changes are folded and this one is tried again as long as it fits. Objects that
+        no state has named before must be there, or the answer is Lost. Safe to call again with the same change
         after any error. Raises Fenced if a newer attempt has taken over, Contention if too many races were lost,
         UpgradeRequired if a newer Tidemark has committed meanwhile, Unavailable if the store is full, read-only or kept
         refusing, CommitUnknown if it never said whether the version was created.

@@ -1,8 +1,8 @@
 """Whether what a change names is there, and stays: looked at before the version that names it is created.
 
-An attempt writes long before it commits. Its objects may be gone by then, or about to go: a collector whose clock was
-put ahead takes minutes for a day. A collector removes nothing before it has committed a version of its own, so an
-attempt that folds none since its plan need only look once; one that does asks the collector's plan as well
+An attempt writes long before it commits. Its objects may be gone by then, or about to go: to a collector whose clock
+was set ahead minutes may count as a day. A collector removes nothing before it has committed a version of its own, so
+an attempt that folds none since its plan need only look once; one that does asks the collector's plan as well
 (docs/decisions/0024).
 """
 
@@ -32,8 +32,8 @@ SECOND = 1_000_000
 class Written:
     """The objects that `change` names and `before`, the state it was planned upon, does not.
 
-    `limit` is for how many seconds at most an attempt may go on: what a collector has listed for longer is not a
-    running attempt's by any clock that is right.
+    `limit` is for how many seconds an attempt may go on at most: an object that a collector has listed for longer is of
+    no attempt that still runs.
     """
 
     store: ObjectStore
@@ -76,7 +76,7 @@ class Written:
     def _named(self, root: Root) -> Iterator[str]:
         """What a reference leads to. What is opened on the way is there."""
         if isinstance(root, LedgerRun):
-            # What a merge says of late rows the runs said that it replaces.
+            # The late rows that a merged run names were named by the runs that it replaces.
             yield from self._of_ledger(root, late=not isinstance(self.change, LedgerMerged))
             return
         yield root.key

@@ -78,7 +78,7 @@ def save_run(store: ObjectStore, key: str, entries: Iterable[LedgerEntry], *, le
 
 
 def merge_runs(store: ObjectStore, key: str, runs: Sequence[LedgerRun]) -> LedgerRun:
-    """Replace neighbouring runs, oldest first, by one of the next level that holds the last word on each path."""
+    """Replace neighbouring runs, oldest first, by one of the next level that holds the newest entry of each path."""
     return write_run(store, key, entries(store, runs), level=runs[0].level + 1)
 
 
@@ -116,7 +116,7 @@ def scan(store: ObjectStore, run: Span) -> Iterator[LedgerEntry]:
 
 
 def known(store: ObjectStore, runs: Sequence[LedgerRun], paths: Sequence[str]) -> dict[str, LedgerEntry]:
-    """The last word on each of `paths` that the ledger has heard of; opens only objects that can hold one."""
+    """The newest entry of each of `paths` that has one; opens only objects that can hold it."""
     found: dict[str, LedgerEntry] = {}
     wanted = sorted(set(paths))
     for run in reversed(runs):
@@ -126,7 +126,7 @@ def known(store: ObjectStore, runs: Sequence[LedgerRun], paths: Sequence[str]) -
 
 
 def entries(store: ObjectStore, runs: Sequence[LedgerRun]) -> Iterator[LedgerEntry]:
-    """The last word on every path, ascending by path; holds one leaf of each run in memory."""
+    """The newest entry of every path, ascending by path; holds one leaf of each run in memory."""
     last: str | None = None
     streams = (_aged(scan(store, run), age) for age, run in enumerate(reversed(runs)))
     for path, _, entry in heapq.merge(*streams, key=lambda item: item[:2]):

@@ -1,5 +1,5 @@
-"""A batch's table of parts: in the state while it is small, as an object more costs more than it; else one immutable
-object, so that a state stays small whatever a batch holds."""
+"""A batch's table of parts: in the state while it is small, because one more object would cost more; else an immutable
+object of its own, so that a state stays small whatever a batch holds."""
 
 from __future__ import annotations
 

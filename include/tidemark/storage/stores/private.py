@@ -1,4 +1,4 @@
-"""A local store whose files only their owner may read: of what shows data to people, and may go with a power cut."""
+"""A local store whose files only their owner may read: for what shows data to people and may be lost in a power cut."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def _read_ledger(
             else:
                 late |= {entry.late.key: entry for entry in block.entries if entry.late is not None}
         spans = below
-    found.late = list(late.values())  # several runs may have a word on one file
+    found.late = list(late.values())  # several runs may have an entry of one file
 
 
 def _compare_with_listing(store: ObjectStore, found: Contents) -> None:

@@ -90,15 +90,15 @@ class _Fold:
         self._known, self._before = False, None
 
     def end(self, *, decided: bool) -> Iterator[Finding]:
-        """What was in doubt: where no later version certifies the younger of two, either may have been altered."""
+        """What was in doubt: where no later version names the hash of the younger of two, either may be altered."""
         if self._doubt is not None:
             either = "" if decided else "; one of the two was altered"
             yield replace(self._doubt, detail=self._doubt.detail + either)
         self._doubt = None
 
     def _chained(self, version: Version) -> Iterator[Finding]:
-        """A version that does not name the hash of the one before says that this one was altered; but if nobody names
-        its own either, it is the altered one itself."""
+        """A version that names another hash than that of the one before says that the one before was altered. If the
+        next one does not name its hash either, it was altered itself."""
         before, named = self._before, version.record.previous
         if before is None:
             return
