@@ -2,7 +2,7 @@
 
     TidemarkError
     ├── InvalidUsage     the call or its input is wrong; a retry will not help          exit 1
-    │   ├── Uncertified    a step touches what no gate has certified; run that gate     exit 1
+    │   ├── Uncertified  a step touches what no gate has certified; run that gate       exit 1
     │   └── MissingExtra a package is not installed that this needs; install it         exit 1
     ├── GateFailed       the data is wrong; a human decides                             exit 1
     ├── UpgradeRequired  a newer Tidemark wrote what is stored; upgrade this one        exit 1

@@ -198,8 +198,8 @@ def test_an_interval_between_two_of_the_schedule_is_refused(events: Shell, step:
 
 
 def test_the_full_snapshots_of_several_days_are_one_each(shell: Shell) -> None:
-    dumped = EVENTS.replace("append", "snapshot").replace("time: {column: at}\n", "").replace(", at: timestamp", "")
-    shell.ok("init", shell.declared(dumped))
+    snapshots = EVENTS.replace("append", "snapshot").replace("time: {column: at}\n", "").replace(", at: timestamp", "")
+    shell.ok("init", shell.declared(snapshots))
     for day, rows in ((1, "a,1\nb,2\n"), (2, "a,1\n")):
         shell.land(f"events/2024-01-{day:02d}/a.csv", f"id,amount\n{rows}")
     shell.ok("ingest", "events", "--lower", "2024-01-01", "--upper", "2024-01-03")

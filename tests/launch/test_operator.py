@@ -91,7 +91,7 @@ class TestResults:
 
 
 class TestKilledMeansDead:
-    """PLATFORM: a SIGKILL of the JVM leaves its driver alive, which then commits what the task was killed for."""
+    """A SIGKILL of the JVM leaves its driver alive, which then commits what the task was killed for."""
 
     pytestmark = pytest.mark.spark
 

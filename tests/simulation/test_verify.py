@@ -204,7 +204,7 @@ def test_where_no_state_can_be_had_the_report_says_so(made: World) -> None:
     made.truth.objects[newest] = b"{}"
     found = report(made)
     assert [finding.object for finding in found.findings] == [newest, ""]
-    assert "the newest state cannot be had" in found.findings[1].detail
+    assert "the newest state cannot be loaded" in found.findings[1].detail
     assert found.batches == 0
 
 

@@ -1,4 +1,4 @@
-"""Object stores and the state log. The only package that knows a storage SDK; only `log.py` lists state versions."""
+"""Object stores and the state log. The only package that knows a storage SDK; only `log/` lists and makes versions."""
 
 from tidemark.storage.stores.address import open_store
 from tidemark.storage.stores.store import ObjectInfo, ObjectStore

@@ -112,7 +112,7 @@ def sha256_of(path: str) -> str:
 
 
 def open_source(path: str) -> pa.NativeFile:
-    """Random access to a source file. Raises FileNotFoundError or another OSError if it cannot be had."""
+    """Random access to a source file. Raises FileNotFoundError or another OSError if it cannot be opened."""
     if _is_s3(path):
         bucket, key = _bucket_and_key(path)
         try:

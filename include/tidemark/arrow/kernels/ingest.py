@@ -41,7 +41,7 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
 
     A file that cannot be taken gives a quarantined entry with its reason, and none of its rows is in any part. The
     entries are in the order of the files; their `rows` are those applied, and add up to the parts' rows. Raises
-    NotReady if a file changes while it is read, Unavailable if one, or memory for it, cannot be had now: which is no
+    NotReady if a file changes while it is read, Unavailable if one, or memory for it, is not available now: which is no
     verdict on any file.
     """
     parts = SortedParts(store, task)

@@ -72,7 +72,7 @@ class _Verdict:
 
 
 def judge(rows: pa.RecordBatch, collection: Collection, bounds: LatenessBounds, *, path: str) -> Judged:
-    """Judge decoded rows (decode.py) of the file listed as `path`."""
+    """Judge decoded rows (decode/source.py) of the file listed as `path`."""
     verdict = _verdict(rows, collection, bounds)
     on_time = verdict.coordinate[~verdict.late]
     late = verdict.late.nonzero()[0]

@@ -81,7 +81,7 @@ class OpenedPart:
         self._stack.close()
 
     def read(self, groups: Sequence[int], schema: pa.Schema | None = None) -> pa.RecordBatch:
-        """The rows of some row groups as one batch, in the columns of `schema` (fields.py), or as they are."""
+        """The rows of some row groups as one batch, in the columns of `schema` (rows/fields.py), or as they are."""
         with readable(self.part):
             if schema is None:
                 return self._whole(groups, None)

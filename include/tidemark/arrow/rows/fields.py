@@ -22,7 +22,7 @@ FieldPairs = Sequence[tuple[pa.Field, pa.Field | None]]
 
 
 def found(held: pa.Schema, wanted: pa.Schema) -> FieldPairs:
-    """Where the fields wanted are in a file. Raises KeyError, saying which, if one cannot be had from it."""
+    """Where the fields wanted are in a file. Raises KeyError, saying which, if one cannot be made of them."""
     numbered = {number: field for field in held if (number := field_id(field)) is not None}
     bare = {field.name: field for field in held if field_id(field) is None}
     named = {field.name: field for field in held}

@@ -58,7 +58,7 @@ def verify(job: Job, *, data: bool = False, progress: Progress = silent) -> Repo
     """Check the version chain and every object the newest state names; with `data` re-read all of them, every row of
     every part, by the runner.
 
-    Never raises for what it finds, not even where there is no state to be had: it is all in the report. Raises
+    Never raises for what it finds, not even where no state can be loaded: it is all in the report. Raises
     UpgradeRequired where a newer Tidemark wrote any of it, as this one cannot tell whether that is sound.
     """
     findings = list(verify_history(job.log, progress))
@@ -66,7 +66,7 @@ def verify(job: Job, *, data: bool = False, progress: Progress = silent) -> Repo
         head = job.log.load()
     except Corruption as error:
         name = job.store.url.rstrip("/").rpartition("/")[2]
-        unreadable = Finding(error.rule or "state", f"the newest state cannot be had: {error}")
+        unreadable = Finding(error.rule or "state", f"the newest state cannot be loaded: {error}")
         return Report(name, job.log.newest_version(), 0, 0, 0, 0, 0, (*findings, unreadable))
     state = head.state
     found = contents(job.store, state, progress)

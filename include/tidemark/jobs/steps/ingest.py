@@ -28,7 +28,7 @@ def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]
 
     Idempotent by source file identity. Raises NotReady if the interval has not landed, InvalidUsage for a file whose
     content changed since it was ingested, GateFailed if a file cannot be taken and the collection says `stop`,
-    Unavailable if a file or memory cannot be had now.
+    Unavailable if a file cannot be read now, or memory runs out.
     """
 
     def change_for(head: Head) -> Ingested | None:

@@ -1,9 +1,10 @@
 """The version objects of a collection: how they are named, found and read.
 
 They are made in order and collected in order, so those that belong to the history are one run without a gap that ends
-at the newest. The oldest of them from which a state can be had is the low-water mark (docs/decisions/0014). A version
-below it is a stray: a writer that was frozen for longer than the grace created a number that had been collected. Nobody
-may be misled by one, so whatever is read below the newest is believed only if the next version names its hash.
+at the newest. The oldest of them from which a state can be folded is the low-water mark (docs/decisions/0014). A
+version below it is a stray: a writer that was frozen for longer than the grace created a number that had been
+collected. Nobody may be misled by one, so whatever is read below the newest is believed only if the next version names
+its hash.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Versions:
             before = version
 
     def oldest(self, upto: int) -> int:
-        """The low-water mark: the oldest version from which a state can be had, `upto` at the latest; 0 without any.
+        """The low-water mark: the oldest version from which a state can be folded, `upto` at the latest; 0 without any.
 
         The first that starts a history (version 1, or one with a checkpoint) of the run that ends at the newest.
         """
