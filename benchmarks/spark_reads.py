@@ -1,5 +1,5 @@
-"""What reads through Spark cost: as-of, net changes and one key, beside the Arrow reader in one process and beside
-Spark reading the same answer from a plain Parquet file, which no table can beat.
+"""What reads through Spark cost: as-of, net changes, one key and a tenth by a condition, beside the Arrow reader in one
+process and beside Spark reading the same answer from a plain Parquet file, which no table can beat.
 
 Three collections of as many updates each: `append` and `upsert` are those of `throughput`, four days, each drained and
 compacted; `loaded` holds each key once, said in order of keys, and a last day changed the last hundredth of them. Every
@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
@@ -28,6 +30,8 @@ from tidemark.plan.tasks import KeyRange
 
 TRIES = 3
 CASES = ("append", "upsert", "loaded")
+TENTH = 100_000
+"""Amounts are drawn below ten times that."""
 
 
 def spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
@@ -55,6 +59,7 @@ def _spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
         key = (int(whole["id"][whole.num_rows // 2].as_py()), str(whole["code"][whole.num_rows // 2].as_py()))
         keys = KeyRange(key, (key[0], key[1] + "\0"))
         one = fingerprint_of(arrow.as_of(store, state, keys=keys))
+        tenth = fingerprint_of(whole.filter(pc.field("amount") < TENTH))
         rows = whole.num_rows
         del whole
         spark = warm_spark()
@@ -76,10 +81,15 @@ def _spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
             ),
             "one key, Spark": (lambda: sums(spark_reader.as_of(spark, store, state, keys=keys)), one),
             "one key, plain Parquet on Spark": (lambda: sums(spark.read.parquet(f"file://{table}").where(held)), one),
+            "a tenth, Spark": (lambda: sums(spark_reader.as_of(spark, store, state, keep=_of_small_amounts)), tenth),
         }
         costs = {what: _least(what, call, right) for what, (call, right) in reads.items()}
         spark.stop()
         return {"case": case, "updates": updates, "rows": rows, "seed": seed, "reads": costs}
+
+
+def _of_small_amounts(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows.filter(pc.less(rows.column("amount"), TENTH))
 
 
 def _least(what: str, call: Callable[[], Fingerprint], expected: Fingerprint) -> dict[str, Any]:

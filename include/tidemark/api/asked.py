@@ -103,8 +103,16 @@ class AsOf(Answer):
 
         state, view = self._pinned.state, self._selection.view
         time, event_time, *_ = self._given
-        keys, columns = self._request.keys, view.read(state.collection)
-        frame = as_of(spark, self._pinned.store, state, time=time, event_time=event_time, keys=keys, columns=columns)
+        frame = as_of(
+            spark,
+            self._pinned.store,
+            state,
+            time=time,
+            event_time=event_time,
+            keys=self._request.keys,
+            columns=view.read(state.collection),
+            keep=view.keep,
+        )
         return held_frame(frame, state.collection, view)
 
     def _asked(self) -> list[str]:
@@ -172,6 +180,7 @@ class Changes(Answer):
             net=self.net,
             keys=asked.keys,
             columns=view.read(state.collection),
+            keep=view.keep,
         )
         return told_frame(frame, state.collection, view, net=self.net)
 

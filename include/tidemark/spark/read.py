@@ -6,6 +6,9 @@ the store's scheme. All others are merged by the Arrow reader in the executors, 
 there Spark's optimizer cannot narrow down, so tell what is wanted by `keys` and `columns`. Nothing is shuffled: so rows
 that are equal in some columns are added up where they meet, and may still come several times; the sum of their
 multiplicities is the answer (spark/view.py makes it).
+
+Which rows fit a condition of ours only our kernel can say, in Python. So a read that is told what to `keep` is made of
+tasks alone, and only what fits crosses to the JVM; there its own filters may narrow the answer down further.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from tidemark.arrow import read
 from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, as_of_schema, changes_schema
 from tidemark.arrow.rows.cuts import pieces
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
+from tidemark.arrow.view import Keep
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.plan.ranges import TASK_ROWS
@@ -53,11 +57,13 @@ def as_of(
     event_time: int | None = None,
     keys: KeyRange = ALL_KEYS,
     columns: Sequence[str] | None = None,
+    keep: Keep | None = None,
 ) -> DataFrame:
     """The collection as known at `time` (None: the latest complete one), as of `event_time` (None: all that happened).
 
     Columns of key and value, or those of them in `columns`, of which equal rows add up, and `_multiplicity` (long,
-    never 0); of the `keys` only. InvalidUsage outside `[since, seal)`, and for columns there are none of.
+    never 0); of the `keys` only, and of their rows what `keep` leaves, which may look at these columns alone.
+    InvalidUsage outside `[since, seal)`, and for columns there are none of.
     """
     schema = as_of_schema(state.collection, columns)
     request = plan_as_of(state, time, event_time, keys)
@@ -67,7 +73,7 @@ def as_of(
         return read.held_by(store, task, columns)
 
     told = [*map(F.col, schema.names[:-1]), F.col(DIFF).alias(MULTIPLICITY)]
-    return _answered(spark, store, request, schema, told, merged, times=False)
+    return _answered(spark, store, request, schema, told, merged, keep, times=False)
 
 
 def changes(
@@ -80,14 +86,16 @@ def changes(
     net: bool = False,
     keys: KeyRange = ALL_KEYS,
     columns: Sequence[str] | None = None,
+    keep: Keep | None = None,
 ) -> DataFrame:
     """What was learned with `after < time <= upto`, in the columns of Spark's CHANGES.
 
     One row per consolidated update: key and value columns, or those of them in `columns`, of which equal rows of a time
     add up, `_change_type` (insert or delete by the sign; update_preimage and update_postimage where one value of a
     unique key, all of it among the columns, replaces one other), `_commit_version` (its time, µs), `_commit_timestamp`,
-    `_event_time` (µs), `diff` (its multiplicity); of the `keys` only. Times below since are told as forwarded, whether
-    or not a compaction has moved them there by now. `net` sums over the whole interval and leaves the times out.
+    `_event_time` (µs), `diff` (its multiplicity); of the `keys` only, and of their rows what `keep` leaves, which may
+    look at columns of the collection alone. Times below since are told as forwarded, whether or not a compaction has
+    moved them there by now. `net` sums over the whole interval and leaves the times out.
     InvalidUsage outside `[since, seal)`, and for columns there are none of.
     """
     schema = changes_schema(state.collection, net=net, columns=columns)
@@ -101,9 +109,8 @@ def changes(
     sign = F.when(F.col(DIFF) > 0, "insert").otherwise("delete").alias(CHANGE_TYPE)
     version = F.col(TIME).alias("_commit_version")
     times = [] if net else [version, F.timestamp_micros(TIME).alias("_commit_timestamp"), F.col(EVENT_TIME)]
-    return _answered(
-        spark, store, request, schema, [*asked, sign, *times, F.col(DIFF).alias("diff")], merged, times=not net
-    )
+    told = [*asked, sign, *times, F.col(DIFF).alias("diff")]
+    return _answered(spark, store, request, schema, told, merged, keep, times=not net)
 
 
 def _answered(
@@ -113,16 +120,17 @@ def _answered(
     schema: pa.Schema,
     told: Sequence[Column],
     merged: Answer,
+    keep: Keep | None,
     *,
     times: bool,
 ) -> DataFrame:
     """The answer to a request in the columns of `schema`: of rows that need no merging they are `told`, of all others
-    what `merged` makes of tasks."""
+    what `merged` makes of tasks, and `keep` leaves of that."""
     request, parts = parts_table.opened_read(store, request)
-    plain = unmerged(request, parts, times=times) if "://" not in store.url else ()
+    plain = unmerged(request, parts, times=times) if keep is None and "://" not in store.url else ()
     frames = [rows.select(*told) for rows in _plain(spark, store, request, plain)]
     if tasks := _tasks(spark, request, parts, {part.file.key for some in plain for part in some.parts}):
-        frames.append(_mapped(spark, store.url, schema, tasks, merged))
+        frames.append(_mapped(spark, store.url, schema, tasks, merged, keep))
     if not frames:
         return spark.createDataFrame([], from_arrow_schema(schema, prefer_timestamp_ntz=False))
     return reduce(DataFrame.unionAll, frames)
@@ -181,7 +189,9 @@ def _cores(spark: SparkSession) -> int:
     return int(context.defaultParallelism)
 
 
-def _mapped(spark: SparkSession, url: str, schema: pa.Schema, tasks: Sequence[ReadTask], answer: Answer) -> DataFrame:
+def _mapped(
+    spark: SparkSession, url: str, schema: pa.Schema, tasks: Sequence[ReadTask], answer: Answer, keep: Keep | None
+) -> DataFrame:
     """One Spark task for each task, its rows in batches of bounded size. Spark broadcasts tasks that are large."""
     encoded = [encode(task) for task in tasks]
 
@@ -189,8 +199,10 @@ def _mapped(spark: SparkSession, url: str, schema: pa.Schema, tasks: Sequence[Re
         store = open_store(url)
         for batch in batches:
             for at in batch.column(0).to_pylist():
-                for rows in answer(store, decode(encoded[at], ReadTask, name="read task")):
-                    yield from pieces(rows, BATCH_BYTES)
+                answered = answer(store, decode(encoded[at], ReadTask, name="read task"))
+                for rows in map(keep, answered) if keep else answered:
+                    if rows.num_rows:
+                        yield from pieces(rows, BATCH_BYTES)
 
     numbers = spark.range(0, len(tasks), 1, len(tasks))
     return numbers.mapInArrow(run, from_arrow_schema(schema, prefer_timestamp_ntz=False))
