@@ -143,6 +143,15 @@ class Postgres:
             return len(lines) > 7 and lines[7].strip() == "ready" and psutil.pid_exists(int(lines[0]))
         return False
 
+    def is_running(self) -> bool:
+        """Whether it lives, ready or not. The children of a killed server, which outlive it for a moment, are none."""
+        found = self.processes()
+        return bool(found) and self._is_first(_words(found[0]))
+
+    def _is_first(self, words: list[str]) -> bool:
+        """Whether these are the words of the process that all others of this server are children of."""
+        return f"cluster_name={self.name}" in words
+
     def processes(self) -> list[psutil.Process]:
         """The live processes of this server, the first one (if it lives) before its children."""
         mine = {os.geteuid(), NOBODY} if os.geteuid() == 0 else {os.geteuid()}
@@ -152,7 +161,7 @@ class Postgres:
                 words = process.cmdline()
                 if not words or process.uids().real not in mine:
                     continue
-                if f"cluster_name={self.name}" in words:
+                if self._is_first(words):
                     first.append(process)
                 elif words[0].startswith(f"postgres: {self.name}: "):
                     children.append(process)
@@ -164,7 +173,7 @@ class Postgres:
         for number, seconds in steps:  # fast shutdown, immediate shutdown, the end
             found = self.processes()
             # A child told to end by others takes its server through a recovery; without a server it is to end.
-            asked = found[:1] if found and f"cluster_name={self.name}" in _words(found[0]) else found
+            asked = found[:1] if found and self._is_first(_words(found[0])) else found
             for process in found if number == signal.SIGKILL else asked:
                 with suppress(psutil.NoSuchProcess):
                     process.send_signal(number)
@@ -179,7 +188,7 @@ class Postgres:
     @contextmanager
     def serving(self, log: Path) -> Iterator[None]:
         """The server, running: as it is if somebody runs it, else started and stopped with the block."""
-        if self.processes():
+        if self.is_running():
             yield
             return
         self.prepare()

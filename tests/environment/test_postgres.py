@@ -8,13 +8,14 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 import psycopg2
 import pytest
 
-from tools.postgres import SOCKET, Postgres, PostgresFailed
+from tools.postgres import NOBODY, SOCKET, Postgres, PostgresFailed
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -57,6 +58,17 @@ def start(server: Postgres) -> subprocess.Popen[bytes]:
     return process
 
 
+@contextmanager
+def bystander(*words: str) -> Iterator[psutil.Popen]:
+    """A process of bash, of the user that the server runs as; ended with the block, whatever fails in it."""
+    with psutil.Popen(["bash", *words], user=NOBODY if os.geteuid() == 0 else None) as process:
+        try:
+            yield process
+        finally:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+
 def test_a_killed_server_starts_again_with_what_it_held(made: Postgres) -> None:
     process = start(made)
     ask(made, "create table held as select 7 as figure")
@@ -70,9 +82,19 @@ def test_a_killed_server_starts_again_with_what_it_held(made: Postgres) -> None:
     assert not made.sockets.exists()
 
 
+def test_a_killed_server_whose_children_still_end_is_started_anew(made: Postgres) -> None:
+    """They outlive it for a moment, and look like a server that runs."""
+    with bystander("-c", f"exec -a 'postgres: {made.name}: checkpointer' sleep 600") as child:
+        assert not made.is_running()
+        with made.serving(made.data.parent / "log"):
+            assert ask(made, "select 1") == [(1,)]
+        assert child.wait() == -signal.SIGINT
+    assert made.processes() == []
+
+
 def test_pid_files_of_a_machine_that_was_switched_off_stand_in_no_ones_way(made: Postgres) -> None:
     """Their pid is another process's by now, to which PostgreSQL by itself gives way."""
-    with psutil.Popen(["sleep", "600"], user=65534 if os.geteuid() == 0 else None) as other:
+    with bystander("-c", "exec sleep 600") as other:
         made.sockets.mkdir(mode=0o700)
         now = int(psutil.boot_time())
         text = f"{other.pid}\n{made.data}\n{now}\n5432\n{made.sockets}\n\n   123   456\nready   \n"
@@ -82,7 +104,6 @@ def test_pid_files_of_a_machine_that_was_switched_off_stand_in_no_ones_way(made:
         with made.serving(made.data.parent / "log"):
             assert ask(made, "select 1") == [(1,)]
         assert other.is_running()
-        other.kill()
 
 
 def test_two_servers_side_by_side_know_their_own_processes(made: Postgres, folder: Path) -> None:
