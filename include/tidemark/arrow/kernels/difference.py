@@ -8,13 +8,22 @@ is read. Rows are compared in all columns at rest: what the trace holds in a dro
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds, summed
-from tidemark.arrow.parts.writer import PartWriter
+from tidemark.arrow.kernels.merge import (
+    BUFFERED_ROWS,
+    Piece,
+    Run,
+    Tally,
+    chained,
+    pieces_of,
+    rounds,
+    summed,
+    write_updates,
+)
 from tidemark.arrow.rows.columns import Ints, integers, replaced
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.digest import digest
@@ -42,12 +51,13 @@ def difference_range(store: ObjectStore, task: DifferenceTask) -> WriteAnswer:
     Raises Corruption if a part is not what was recorded.
     """
     tally = _Sum()
-    schema = updates_schema(task.collection)
-    with PartWriter(store, task.prefix, schema, key_width=len(task.collection.key), facts=False) as writer:
+
+    def updates() -> Iterator[pa.RecordBatch]:
         for batch in differences(store, task, tally):
             tally.add_held(batch, task.snapshots[-1].time)
-            writer.write(batch)
-        return WriteAnswer(writer.close(), tally.rows, tally.digest, tally.fetched.bytes, tally.held)
+            yield batch
+
+    return replace(write_updates(store, task, updates(), tally), digest_held=tally.held)
 
 
 def differences(

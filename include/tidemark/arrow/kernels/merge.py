@@ -50,7 +50,7 @@ from tidemark.arrow.rows.schema import TIME, sort_columns, updates_schema
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.update import Row
 from tidemark.plan.ranges import groups_within, overlaps
-from tidemark.plan.tasks import KeyRange, MergeTask, WriteAnswer
+from tidemark.plan.tasks import KeyRange, MergeTask, UnsealedTask, WriteAnswer
 from tidemark.storage.stores.store import ObjectStore
 
 BUFFERED_ROWS = 2**18
@@ -84,9 +84,16 @@ def merge_range(store: ObjectStore, task: MergeTask) -> WriteAnswer:
     Raises Corruption if a part is not what was recorded, InvalidUsage if diffs add up beyond 64 bits.
     """
     tally = Tally()
+    return write_updates(store, task, merged(store, task, tally), tally)
+
+
+def write_updates(
+    store: ObjectStore, task: UnsealedTask, updates: Iterable[pa.RecordBatch], tally: Tally
+) -> WriteAnswer:
+    """Write a task's `updates`, consolidated and in order, into parts; `tally` is of what was read for them."""
     schema = updates_schema(task.collection)
     with PartWriter(store, task.prefix, schema, key_width=len(task.collection.key), facts=False) as writer:
-        for batch in merged(store, task, tally):
+        for batch in updates:
             writer.write(batch)
         return WriteAnswer(writer.close(), tally.rows, tally.digest, tally.fetched.bytes)
 

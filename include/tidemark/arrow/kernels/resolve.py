@@ -33,9 +33,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels.history import NOTHING, Changes, Facts, changes_of
-from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds
+from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds, write_updates
 from tidemark.arrow.parts.lookup import Lookup, TooWide
-from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.cuts import PIECE_BYTES, gathered_pieces, ranks_of, sorted_pieces
@@ -70,11 +69,7 @@ def resolve_range(store: ObjectStore, task: ResolveTask) -> WriteAnswer:
     Raises Corruption if a part is not what was recorded, or if the trace holds for a key anything but one value.
     """
     tally = Tally()
-    schema = updates_schema(task.collection)
-    with PartWriter(store, task.prefix, schema, key_width=len(task.collection.key), facts=False) as writer:
-        for batch in updates_from(store, task, tally):
-            writer.write(batch)
-        return WriteAnswer(writer.close(), tally.rows, tally.digest, tally.fetched.bytes)
+    return write_updates(store, task, updates_from(store, task, tally), tally)
 
 
 def updates_from(
