@@ -41,7 +41,7 @@ def state(*batches: tuple[int, int]) -> Arrangement:
         TraceBatch(f"b{at}", Description(at, at + 1), level, rows, 0, 0, OBJECT if rows else None)
         for at, (level, rows) in enumerate(batches)
     )
-    return Arrangement(COLLECTION, seal=len(trace), trace=trace)
+    return Arrangement(COLLECTION, complete_below=len(trace), seal=len(trace), trace=trace)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,10 @@ def _named_as_today(record: dict[str, Any]) -> dict[str, Any]:
     """A version of format 1, its change and state with the names of format 2."""
     for holder in ("change", "checkpoint"):
         if record.get(holder):
-            record[holder] = {NAMES_OF_FORMAT_1.get(name, name): value for name, value in record[holder].items()}
+            held = {NAMES_OF_FORMAT_1.get(name, name): value for name, value in record[holder].items()}
+            # The seal said both: that all was known, and that all had come.
+            seal = held.get("seal" if holder == "checkpoint" else "upper")
+            record[holder] = held if seal is None else {**held, "complete_below": seal}
     return record
 
 
@@ -79,7 +82,7 @@ def _fold(state: State, change: dict[str, Any]) -> None:
     """The effects on what reads need; the rest of a state is for writers."""
     kind = change["kind"]
     if kind == "created":
-        state |= {"seal": 0, "since": 0, "forgotten_below": 0}
+        state |= {"complete_below": 0, "seal": 0, "since": 0, "forgotten_below": 0}
         state |= {name: [] for name in ("rungs", "unsealed", "trace", "quarantined", "snapshots")}
     if kind in ("created", "redefined"):
         state["collection"] = change["collection"]
@@ -88,6 +91,7 @@ def _fold(state: State, change: dict[str, Any]) -> None:
         state["snapshots"] += [change["snapshot"]] if change.get("snapshot") else []
     elif kind == "sealed":
         state["seal"] = max(state["seal"], change["upper"])
+        state["complete_below"] = max(state["complete_below"], change["complete_below"])
     elif kind == "drained":
         state["trace"].append(change["batch"])
         _evict(state)
@@ -148,7 +152,8 @@ def horizon(state: State) -> int:
     """No fact to come happened below."""
     late = _landed(state)["late"]
     reach = 0 if late["policy"] != "reemit" else EMPTY if late["max_lateness"] is None else late["max_lateness"]
-    floor = max(min(state["since"], state["seal"]), state["seal"] - reach)
+    complete = state["complete_below"]
+    floor = max(min(state["since"], complete), complete - reach)
     pending = [batch["first_event_time"] for batch in state["unsealed"] if batch["last_time"] >= trace_upper(state)]
     return max(state["forgotten_below"], min([floor, *pending]))
 

@@ -73,22 +73,22 @@ class Small:
         self.world = World(folder / "landing", collection(envelope, late=late), LocalStore(str(folder / "tides")))
         self.folder, self.envelope = folder / "tides", envelope
         self.rungs = (Rung(0, 5),) if seed % 2 else ()
-        self.compared = 0
+        self.compared = self.ticks = 0
+
+    def row(self, day: int) -> dict[str, Any]:
+        happened = self.dice.choice([day, day, self.dice.randint(0, day)]) * DAY + self.dice.randint(0, DAY - 1)
+        return {
+            "k": self.dice.randint(0, 4),
+            **{column.name: self.cell(column) for column in self.world.state.collection.value},
+            "t": max(happened, day * DAY),
+            "e": happened,
+            "o": self.dice.choice([None, 0, 1]),
+            "gone": self.dice.random() < 0.2,
+            "d": self.dice.randint(-2, 2),
+        }
 
     def rows(self, day: int) -> list[dict[str, Any]]:
-        def one(number: int) -> dict[str, Any]:
-            happened = self.dice.choice([day, day, self.dice.randint(0, day)]) * DAY + self.dice.randint(0, DAY - 1)
-            return {
-                "k": self.dice.randint(0, 4),
-                **{column.name: self.cell(column) for column in self.world.state.collection.value},
-                "t": max(happened, day * DAY),
-                "e": happened,
-                "o": self.dice.choice([None, 0, 1]),
-                "gone": self.dice.random() < 0.2,
-                "d": self.dice.randint(-2, 2),
-            }
-
-        rows = [one(number) for number in range(self.dice.randint(0, 6))]
+        rows = [self.row(day) for _ in range(self.dice.randint(0, 6))]
         times = ("t", "e", "o", "gone", "d") if self.envelope is Envelope.SNAPSHOT else ()
         return [{name: cell for name, cell in row.items() if name not in times} for row in rows]
 
@@ -109,19 +109,32 @@ class Small:
             for name in "ab"[: self.dice.randint(1, 2)]:
                 world.land(day, name, self.rows(day))
             self.step(lambda job, day=day: ingest(job, interval(day), landing_root=str(world.landing)))
-            if self.dice.random() < 0.3 and world.state.pending:
-                batch = world.state.pending[-1].id
+            unsealed = [batch.id for batch in world.state.pending if batch.first_time >= world.state.seal]
+            if self.dice.random() < 0.3 and unsealed:
+                batch = unsealed[-1]
                 self.step(lambda job, batch=batch: quarantine(job, batch))
                 self.step(lambda job, batch=batch: release(job, batch))
             self.step(lambda job, day=day: seal(job, interval(day)))
             if self.dice.random() < 0.7:
                 self.step(lambda job, day=day: drain(job, interval(day)))
                 self.step(lambda job, day=day: compact(job, interval(day)))
+            if self.envelope is not Envelope.SNAPSHOT and day in (1, 3):
+                self.learn(day)
             if self.dice.random() < 0.4:
                 since = self.dice.randint(world.state.since // DAY, day) * DAY
                 allowed = CompactionAllowed(since, self.rungs if since else ())
                 self.step(lambda job, allowed=allowed: job.log.commit(job.log.load(), allowed))
         self.step(lambda job: drain(job, interval(DAYS)))
+
+    def learn(self, day: int) -> None:
+        """Late rows of a day that is complete, and a tick, after which they are read."""
+        world, before = self.world, self.world.state
+        rows = self.rows(day) or [self.row(day)]
+        times = {"e": self.dice.randint(day * DAY - 5, day * DAY - 1), "t": day * DAY}
+        world.land(day, f"late{day}", [{**row, **times} for row in rows])
+        self.step(lambda job: ingest(job, interval(day), landing_root=str(world.landing)))
+        self.step(lambda job: seal(job, interval(day)))
+        self.ticks += world.state.seal - before.seal
 
     def step(self, step: Any) -> None:
         self.world.run(step)
@@ -130,11 +143,9 @@ class Small:
     def compare(self) -> None:
         state = self.world.state
         theirs = SecondReader(self.folder)
-        assert (theirs.state["seal"], theirs.state["since"], theirs.upper) == (
-            state.seal,
-            state.since,
-            state.trace_upper,
-        )
+        frontiers = [theirs.state[name] for name in ("complete_below", "seal", "since")]
+        assert frontiers == [state.complete_below, state.seal, state.since]
+        assert theirs.upper == state.trace_upper
         assert theirs.state["forgotten_below"] == state.forgotten_below
         assert [batch["id"] for batch in theirs.state["unsealed"]] == [batch.id for batch in state.unsealed]
         for time in {state.since - 1, state.since, state.trace_upper + 3, state.seal - 1}:
@@ -165,3 +176,4 @@ def test_a_second_reader_answers_alike(tmp_path: Path, envelope: Envelope, seed:
     small = Small(tmp_path, envelope, seed)
     small.live()
     assert small.compared > 20
+    assert small.ticks == (0 if envelope is Envelope.SNAPSHOT else 2)

@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
-from support.world import DAY, World
+from support.world import DAY, World, interval
 from tests.compat.make_v1 import ANSWERS, COLLECTIONS, V1, a_day_more, answers, files, reader
 from tests.compat.second_reader import SecondReader
 from tidemark.arrow.read import as_of
+from tidemark.jobs.questions.late import late_rows
 from tidemark.jobs.questions.status import status
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.retain import hold
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Hold
 from tidemark.model.collection import Envelope
 from tidemark.storage.documents.upgrade import FORMAT
@@ -44,6 +46,30 @@ def test_it_answers_as_it_did(name: str):
     made = reader(V1 / name, name)
     assert _json(answers(made.truth, made.state)) == TOLD[name]["answers"]
     assert files(V1 / name) == TOLD[name]["files"], "a read wrote something"
+
+
+def test_late_rows_say_by_the_word_of_today_what_they_were_judged_by():
+    made = reader(V1 / "appended", "appended")
+    rows = late_rows(made.truth, made.state, limit=9).rows
+    assert rows
+    assert all(row["_complete_below"] - row["_original_event_time"] == row["_lateness"] for row in rows)
+
+
+@pytest.mark.parametrize("newest", [47, 48], ids=["from changes", "from a checkpoint"])
+def test_late_rows_that_waited_for_a_day_to_come_are_learned_without_one(tmp_path: Path, newest: int):
+    copy = tmp_path / "appended"
+    shutil.copytree(V1 / "appended", copy)
+    for path in copy.glob("versions/*/*.json"):
+        if int(path.stem) > newest:
+            path.unlink()
+    made = reader(copy, "appended")
+    assert (made.state.complete_below, made.state.seal) == (50, 50)
+    before = as_of(made.truth, made.state)
+    made.run(lambda job: seal(job, interval(4)))
+    assert (made.state.complete_below, made.state.seal) == (50, 51)
+    assert as_of(made.truth, made.state, time=49) == before
+    assert as_of(made.truth, made.state) != before
+    assert made.run(lambda job: seal(job, interval(4)))["outcome"] == "nothing to do"
 
 
 @EACH

@@ -35,7 +35,7 @@ class Subject:
 
     def __init__(self, initial: dict[str, Any]) -> None:
         self.stand = Stand()
-        self.kept = Arrangement(COLLECTION, seal=EMPTY, since=EMPTY)
+        self.kept = Arrangement(COLLECTION, complete_below=EMPTY, seal=EMPTY, since=EMPTY)
         self.begun: dict[str, tuple[CompactionRequest, Compacted] | None] = {}
         self._seal, self._since = frontier_of(initial.get("seal", 0)), frontier_of(initial.get("since", 0))
         for batch in initial.get("trace_batches", ()):
@@ -46,7 +46,7 @@ class Subject:
     @property
     def state(self) -> Arrangement:
         """The batches kept and the frontiers set; Corruption if there can be no such state."""
-        return replace(self.kept, seal=self._seal, since=self._since)
+        return replace(self.kept, complete_below=self._seal, seal=self._seal, since=self._since)
 
     def append_unsealed(self, step: Step) -> None:
         lower, upper = step["seqno"]

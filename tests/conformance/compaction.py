@@ -66,7 +66,9 @@ def _compacted(case: Case) -> tuple[Stand, Arrangement, CompactionRequest, Trace
     invariants.check(admission.of_merge([batch.description for batch in inputs], function))
     lower, upper = inputs[0].description.lower, inputs[1].description.upper
     request = CompactionRequest(tuple(inputs), Description(lower, upper, function.since))
-    state = Arrangement(COLLECTION, seal=upper, since=function.since, trace=tuple(inputs) if lower == 0 else ())
+    state = Arrangement(
+        COLLECTION, complete_below=upper, seal=upper, since=function.since, trace=tuple(inputs) if lower == 0 else ()
+    )
     state, change = stand.merged(state, request)
     return stand, applied(state, change) if state.trace else state, request, change.batch
 

@@ -58,6 +58,7 @@ def _arrangement_meta(value: Value) -> Iterator[Violation]:
     trace = [trace_batch(batch, f"t{at}") for at, batch in enumerate(value.get("trace_batches", []))]
     state = Arrangement(
         COLLECTION,
+        complete_below=frontier_of(value["seal"]),
         seal=frontier_of(value["seal"]),
         since=frontier_of(value["since"]),
         unsealed=tuple(unsealed),

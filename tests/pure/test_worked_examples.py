@@ -55,10 +55,10 @@ X, Y = trace_batch(["x", "[0][20][0]", "4", "0"]), trace_batch(["y", "[20][30][0
 CHANGES: dict[str, Change] = {
     "ingest a, times 0 to 9": Ingested(fence("ingest"), unsealed_batch(["a", "0..9"], 0), None),
     "ingest b, times 5 to 25": Ingested(fence("ingest", 1), unsealed_batch(["b", "5..25"], 1), None),
-    "seal to 20": Sealed(20, 20),
+    "seal to 20": Sealed(20, 20, 20),
     "drain": Drained(fence("drain"), X),
     "allow compaction to 15": CompactionAllowed(15),
-    "seal to 30": Sealed(30, 30),
+    "seal to 30": Sealed(30, 30, 30),
     "drain again": Drained(fence("drain"), Y),
     "compact": Compacted(fence("compact"), ("x", "y"), trace_batch(["z", "[0][30][15]", "6", "1"])),
 }

@@ -27,7 +27,7 @@ def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_gate_of_ones_own_judges_by_its_rules(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, counted = toy_step.declared(monkeypatch)
     world = World(collection())
-    world.commit(Sealed(10, 10))
+    world.commit(Sealed(10, 10, 10))
     few = world.drain(Description(0, 5), [update(1, time=2)])
     many = world.drain(Description(5, 10), [update(1, time=6), update(2, time=7)])
     with pytest.raises(GateFailed) as failed:

@@ -63,7 +63,7 @@ def test_trace_batches_of_any_declaration_keep_the_invariants() -> None:
     world = World(collection())
     world.ingest(0, [update(1, time=1)])
     gate(world.job(), Gate.UNSEALED)
-    world.commit(Sealed(2 * DAY, 2 * DAY))
+    world.commit(Sealed(2 * DAY, 2 * DAY, 2 * DAY))
     old = world.drain(Description(0, DAY), [update(1, time=1, status="a"), update(1, time=2, status="b")])
     redefine(world)
     rows = [{"id": 1, "state": "c", "_time": DAY, "_event_time": DAY, "_diff": 1}]

@@ -176,7 +176,7 @@ def test_a_batch_drained_in_part_may_be_gated_again() -> None:
     world = World(collection())
     world.ingest(0, [update(1, time=1), update(2, time=DAY)])
     gate(world.job(), Gate.UNSEALED)
-    world.commit(Sealed(10, 10))
+    world.commit(Sealed(10, 10, 10))
     world.drain(Description(0, 10), [update(1, time=1)])
     world.commit(Redefined(replace(world.collection, quality=(json.dumps(STATUS),))))
     assert gate(world.job(), Gate.UNSEALED)["outcome"] == "applied"
@@ -185,7 +185,7 @@ def test_a_batch_drained_in_part_may_be_gated_again() -> None:
 def test_the_frontier_gate_needs_no_runner() -> None:
     world = World(collection())
     world.ingest_nothing(0)
-    world.commit(Sealed(DAY, DAY))
+    world.commit(Sealed(DAY, DAY, DAY))
     job = world.job()
     job.runner = lambda: pytest.fail("the frontier gate read data")
     assert gate(job, Gate.FRONTIER)["outcome"] == "applied"
@@ -196,7 +196,7 @@ def test_the_frontier_gate_needs_no_runner() -> None:
 def test_a_seal_over_a_hole_is_refused() -> None:
     world = World(collection())
     world.ingest_nothing(1)
-    world.commit(Sealed(2 * DAY, 2 * DAY))
+    world.commit(Sealed(2 * DAY, 2 * DAY, 2 * DAY))
     message = refusal(world, Gate.FRONTIER)
     assert "no hole below the seal" in message
     assert "[1970-01-01T00:00:00Z, 1970-01-02T00:00:00Z) was never ingested" in message
@@ -205,7 +205,7 @@ def test_a_seal_over_a_hole_is_refused() -> None:
 
 def test_a_data_free_batch_is_certified_for_from_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(collection())
-    world.commit(Sealed(DAY, DAY))
+    world.commit(Sealed(DAY, DAY, DAY))
     batch = world.drain(Description(0, DAY), [])
     job = world.job()
     job.runner = lambda: pytest.fail("there is nothing to read")
@@ -230,7 +230,7 @@ def test_a_trace_batch_that_breaks_an_invariant_is_refused(
     rows: list[dict[str, Any]], recorded: dict[str, Any], rule: str
 ) -> None:
     world = World(collection())
-    world.commit(Sealed(10, 10))
+    world.commit(Sealed(10, 10, 10))
     world.drain(Description(0, 4), [])
     world.drain(Description(4, 10), rows, **recorded)
     message = refusal(world, Gate.TRACE)
@@ -240,7 +240,7 @@ def test_a_trace_batch_that_breaks_an_invariant_is_refused(
 
 def test_times_forwarded_past_the_upper_are_lawful_where_since_has_passed_it() -> None:
     world = World(collection())
-    world.commit(Sealed(10, 10))
+    world.commit(Sealed(10, 10, 10))
     world.commit(CompactionAllowed(20))
     world.drain(Description(0, 10, 20), [update(1, time=20), update(2, time=20)])
     assert gate(world.job(), Gate.TRACE)["outcome"] == "applied"
@@ -248,7 +248,7 @@ def test_times_forwarded_past_the_upper_are_lawful_where_since_has_passed_it() -
 
 def test_the_compaction_gate_certifies_and_warns_of_debt() -> None:
     world = World(collection(live_batches=2))
-    world.commit(Sealed(15, 15))
+    world.commit(Sealed(15, 15, 15))
     batches = [world.drain(Description(at, at + 5), [update(1, time=at + 1)]) for at in (0, 5, 10)]
     result = gate(world.job(), Gate.COMPACTION)
     assert result["batches"] == [batch.id for batch in batches]

@@ -34,7 +34,8 @@ class Answering(Telling):
             return
         head = self.world.head
         state, oracle = head.state, self.oracle
-        assert (state.seal, state.since) == (oracle.seal, oracle.since)
+        frontiers = (state.complete_below, state.seal, state.since)
+        assert frontiers == (oracle.complete, oracle.seal, oracle.since)
         if state.seal == 0 or getattr(self, "answered", 0) == head.version:
             return
         self.answered = head.version

@@ -54,7 +54,7 @@ class FullSnapshotOracle(Oracle):
 
 
 class FullSnapshotMachine(Machine):
-    late_rows = late_rows_wait = redefine_lateness = None
+    late_rows = late_rows_wait = learned_at_once = redefine_lateness = None
 
     @initialize(
         grace=st.sampled_from([0, 4]),

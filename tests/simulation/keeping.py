@@ -129,7 +129,9 @@ class Keeping(RuleBasedStateMachine):
         stopped = [held.since for held in state.holds]
         wanted = self.since_by_policy(state)
         if state.since < wanted:
-            assert stopped, f"since {state.since}, rungs {state.rungs}, should be {wanted} at {state.seal}; no hold"
+            assert stopped, (
+                f"since {state.since}, rungs {state.rungs}, should be {wanted} at {state.complete_below}; no hold"
+            )
             assert wanted > min(stopped)
             reached("a hold stops since")
 
@@ -137,9 +139,9 @@ class Keeping(RuleBasedStateMachine):
     def since_by_policy(state: Arrangement) -> int:
         """Where since should be at least: less what late rows may still correct."""
         late, retention = state.collection.landed.late, state.collection.retention
-        least = state.seal - (late.max_lateness or 0)
+        least = state.complete_below - (late.max_lateness or 0)
         if retention.policy == "full_merge":
-            return min(state.seal - 1, least)
+            return min(state.complete_below - 1, least)
         if retention.policy == "time_boundary":
             return max(0, least) // retention.interval * retention.interval
         return 0

@@ -150,6 +150,17 @@ class Machine(Redefining):
         assert self.run(lambda job: replay(job, as_now=as_now))["outcome"] == "nothing to do"
         self.quiet_day(landed)
 
+    @rule(told=some_rows, happened=st.integers(0, 20), ahead=st.sampled_from([-1, -1, -2, 1]), times=st.integers(1, 3))
+    def learned_at_once(self, told, happened, ahead, times):
+        """Late rows come for a day that was read, or beyond a hole; they can be read without a day more."""
+        for _ in range(times):
+            day = self.day(ahead)
+            self.land(day, [[{**row, "lag": day * DAY + row["dt"] - happened} for row in told]])
+            self.run_ingest(day)
+            self.seal(-1)
+            assert all(row.time < self.oracle.seal for batch in self.learned_batches() for row in self.late_of(batch))
+            self.drain(0)
+
     @rule(gate=st.sampled_from(list(Gate)))
     def gate(self, gate):
         self.run(lambda job: certify(job, gate))
@@ -162,8 +173,16 @@ class Machine(Redefining):
         self.requested_seal = max(self.requested_seal, (day + 1) * DAY)
         ingested = {at for member in self.world.state.ingested for at in range(member.lower, member.upper)}
         complete = next(at for at in range(10**6) if at not in ingested)
-        grace = before.collection.landed.grace
-        assert self.oracle.seal == max(before.seal, min(self.requested_seal, complete) - grace)
+        oracle, reach = self.oracle, min(self.requested_seal, complete) - before.collection.landed.grace
+        assert oracle.complete == max(before.complete_below, reach)
+        ticks = any(self.learned[batch] == before.seal for batch in self.learned_batches())
+        assert oracle.seal == max(before.seal + ticks, oracle.complete)
+        if ticks and oracle.seal > oracle.complete:
+            reached("a tick")
+            if before.seal > before.complete_below:
+                reached("a tick upon a tick")
+        if before.complete_below < oracle.complete < oracle.seal:
+            reached("complete below the ticks")
 
     @rule(day=runs)
     def drain(self, day):

@@ -19,17 +19,17 @@ class Row(NamedTuple):
 
 
 class Oracle:
-    """The rows accepted and the seal.
+    """The rows accepted, and the two frontiers.
 
+    A row from below `complete` is late; whatever is learned now is learned at `seal` or later, which is never less.
     Late rows from below `since`, or below what the collection has `forgotten_below`, do not count. Where they apply at
-    all,
-    `reach` is how far below the seal (None: however far). Where late rows `move` they happen at the seal, all of them.
-    Without `two_times` the source tells one time only, which a late row loses.
+    all, `reach` is how far below `complete` (None: however far). Where late rows `move` they happen at the seal, all of
+    them. Without `two_times` the source tells one time only, which a row loses that is learned later.
     """
 
     def __init__(self, *, keyed: bool, two_times: bool) -> None:
         self.keyed, self.two_times = keyed, two_times
-        self.seal = self.since = self.forgotten_below = 0
+        self.complete = self.seal = self.since = self.forgotten_below = 0
         self.rungs: tuple[tuple[int, int], ...] = ()
         self.rows: list[Row] = []
 
@@ -38,17 +38,17 @@ class Oracle:
 
     def judge(self, rows: list[Row]) -> list[Row]:
         """The rows that count, each with the time the collection learned it."""
-        late = [r for r in rows if r.event_time < self.seal and self.applies_late]
-        kept = [r for r in late if self.reach is None or self.seal - r.event_time <= self.reach]
-        on_time = [r for r in rows if r.event_time >= self.seal]
+        late = [r for r in rows if r.event_time < self.complete and self.applies_late]
+        kept = [r for r in late if self.reach is None or self.complete - r.event_time <= self.reach]
+        on_time = [r for r in rows if r.event_time >= self.complete]
         judged = [r._replace(time=self.seal) for r in kept if r.event_time >= max(self.since, self.forgotten_below)]
         if self.moves:
-            judged = [r._replace(time=self.seal, event_time=self.seal) for r in rows if r.event_time < self.seal]
+            judged = [r._replace(time=self.seal, event_time=self.seal) for r in rows if r.event_time < self.complete]
         judged += [r._replace(time=max(r.time, self.seal)) for r in on_time]
         return judged if self.two_times else [r._replace(event_time=r.time) for r in judged]
 
     def kept(self) -> list[int]:
-        """The times that can be read, of what is complete."""
+        """The times that can be read, of what is known for good."""
         return [time for time in range(self.seal) if self.keeps(time)]
 
     def keeps(self, time: int) -> bool:

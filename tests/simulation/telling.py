@@ -37,6 +37,7 @@ class Telling(Keeping):
         self.read: dict[str, dict[str, list[Row]]] = {}
         self.letters: dict[str, list[Row]] = {}
         self.revived: dict[str, dict[str, list[Row]]] = {}
+        self.learned: dict[str, int] = {}
         self.as_now = False
         self.seen = 1
 
@@ -74,8 +75,9 @@ class Telling(Keeping):
         if isinstance(change, Ingested):
             self.tell_ingested(change, before)
         elif isinstance(change, Sealed):
-            assert change.upper >= oracle.seal
-            oracle.seal = change.upper
+            assert change.upper >= max(oracle.seal, change.complete_below)
+            assert change.complete_below >= oracle.complete
+            oracle.seal, oracle.complete = change.upper, change.complete_below
         elif isinstance(change, CompactionAllowed):
             oracle.since, oracle.rungs = change.since, tuple((rung.lower, rung.interval) for rung in change.rungs)
         elif isinstance(change, Quarantined):
@@ -114,11 +116,19 @@ class Telling(Keeping):
     def named(self, sources: tuple[int, ...]) -> list[str]:
         return [name for name in self.files if path_hash(name) in sources]
 
+    def learned_batches(self) -> list[str]:
+        """Batches that count and brought what was complete already: late rows and replayed ones."""
+        out = {batch.id for batch in self.world.state.quarantined}
+        return [batch for batch in self.learned if batch not in out]
+
+    def late_of(self, batch: str) -> list[Row]:
+        return [row for row in self.accepted[batch] if row.time == self.learned[batch]]
+
     def tell_replayed(self, change: Ingested, before: Any) -> None:
         oracle, batch = self.oracle, change.batch.id
         entries = {entry.path: entry for entry in ledger.entries(self.world.truth, before.ledger)}
         named = {path_hash(late_identity(entry.late)): entry for entry in entries.values() if entry.late}
-        merged = max(min(before.since, before.seal), before.forgotten_below)
+        merged = max(min(before.since, before.complete_below), before.forgotten_below)
         taken: dict[str, list[Row]] = {}
         self.accepted[batch], self.read[batch], moved = [], {}, 0
         for source in change.sources:
@@ -137,6 +147,7 @@ class Telling(Keeping):
         assert change.rows_replayed == len(self.accepted[batch])
         assert change.rows_late_moved == moved
         self.revived[batch] = taken
+        self.learned[batch] = oracle.seal
         oracle.rows += self.accepted[batch]
         reached("replayed and moved" if moved else "replayed")
 
@@ -153,7 +164,7 @@ class Telling(Keeping):
             self.owner[name] = change.batch.id if change.batch else "none"
         came = [row for name in names for row in self.files[name]]
         taken = oracle.judge(came)
-        late = [row for row in taken if row.order in {r.order for r in came if r.event_time < oracle.seal}]
+        late = [row for row in taken if row.order in {r.order for r in came if r.event_time < oracle.complete}]
         assert change.rows_late_applied == len(late)
         assert change.rows_late_discarded == len(came) - len(taken)
         assert change.rows_late_moved == (len(late) if oracle.moves else 0)
@@ -163,7 +174,10 @@ class Telling(Keeping):
         if change.batch:
             self.accepted[change.batch.id] = taken
             self.read[change.batch.id] = {name: self.files[name] for name in names}
+        if any(r.time > told.time for r in taken for told in came if r.order == told.order and r not in late):
+            reached("on time below the ticks")
         if late:
+            self.learned[change.batch.id] = oracle.seal
             reached("late and moved to the seal" if oracle.moves else "late and applied")
         if len(came) > len(taken):
             reached("late and discarded")

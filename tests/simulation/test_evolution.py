@@ -141,7 +141,7 @@ class Evolving:
         self.world.run(lambda job: ingest(job, interval(self.days), landing_root=self.folder))
         self.world.run(lambda job: seal(job, interval(self.days)))
         self.days += 1
-        self.oracle.seal = self.days * DAY
+        self.oracle.complete = self.oracle.seal = self.days * DAY
 
     def moved(self) -> None:
         """A day as it goes, up to the trace."""

@@ -62,6 +62,9 @@ DEPTHS = (
     "trimmed",
     "trimmed: stale",
     "columns changed beside rows at rest",
+    "a tick",
+    "a tick upon a tick",
+    "on time below the ticks",
 )
 
 
@@ -123,6 +126,23 @@ def test_a_late_fact_before_a_compacted_one():
     machine.answers_are_the_oracle_s()
     machine.teardown()
     assert REACHED["late fact before a compacted one"]
+
+
+@pytest.mark.parametrize("envelope", [Envelope.UPSERT, Envelope.APPEND])
+def test_as_many_ticks_as_a_day_has_instants(envelope: Envelope):
+    """The seal is beyond the next day by then, whose rows are on time all the same, and whose end moves no seal."""
+    for depth in ("a tick upon a tick", "on time below the ticks", "complete below the ticks"):
+        REACHED.pop(depth, None)
+    machine = declared(envelope=envelope)
+    machine.learned_at_once(told=[a_row(0, "b"), a_row(3)], happened=4, ahead=-1, times=12)
+    machine.quiet_day([[a_row(0), {**a_row(1), "dt": 9}]])
+    machine.quiet_day([[{**a_row(2), "dt": 2}]])
+    machine.answers_are_the_oracle_s()
+    machine.the_trace_keeps_its_descriptions()
+    machine.teardown()
+    assert all(
+        REACHED[depth] for depth in ("a tick upon a tick", "on time below the ticks", "complete below the ticks")
+    )
 
 
 @pytest.mark.skipif(PROFILE == "dev", reason="too few examples to reach everything")

@@ -112,14 +112,14 @@ def fence_of(step: str, interval: str, token: str) -> Fence:
 
 
 def unsealed_batch(words: list[str], at: int) -> UnsealedBatch:
-    """`name 0..4 [events=0..4] [rows=5]`: closed bounds."""
+    """`name 0..4 [events=0..4] [rows=5] [learned_at=0]`: closed bounds."""
     flags = dict(word.split("=", 1) for word in words if "=" in word)
     times = ints(words[1])
     events = ints(flags["events"]) if "events" in flags else times
     rows = int(flags.get("rows", 1))
-    return UnsealedBatch(
-        words[0], Interval(0, 10), ref(words[0]), 1, rows, rows, 0, *times, *events, sequence=(at, at + 1)
-    )
+    learned_at = int(flags["learned_at"]) if "learned_at" in flags else None
+    bounds = (*times, *events, (at, at + 1))
+    return UnsealedBatch(words[0], Interval(0, 10), ref(words[0]), 1, rows, rows, 0, *bounds, learned_at=learned_at)
 
 
 def trace_batch(words: list[str], at: int = 0) -> TraceBatch:
@@ -134,8 +134,9 @@ def trace_batch(words: list[str], at: int = 0) -> TraceBatch:
 
 def _ingested(state: Arrangement, plain: list[str], flags: Words) -> Change:
     batch = unsealed_batch([plain[2], plain[3], *(f"{k}={v}" for k, v in flags.items())], 0) if len(plain) > 2 else None
-    on_time = int(flags["on_time"]) if "on_time" in flags else None
-    return Ingested(fence_of("ingest", plain[0], plain[1]), batch, None, first_on_time=on_time)
+    told = {name: int(flags[name]) for name in ("judged_below", "rows_late_applied") if name in flags}
+    told |= {"first_on_time": int(flags["on_time"])} if "on_time" in flags else {}
+    return Ingested(fence_of("ingest", plain[0], plain[1]), batch, None, **told)
 
 
 def _certified(state: Arrangement, plain: list[str], flags: Words) -> Change:
@@ -158,7 +159,11 @@ CHANGES: dict[str, Callable[[Arrangement, list[str], Words], Change]] = {
     "ingested": _ingested,
     "refused": lambda state, plain, flags: Refused(run_of(plain[2]), fence_of("ingest", plain[0], plain[1])),
     "certified": _certified,
-    "sealed": lambda state, plain, flags: Sealed(int(plain[0]), int(flags.get("requested_seal", plain[0]))),
+    "sealed": lambda state, plain, flags: Sealed(
+        int(plain[0]),
+        int(flags.get("complete_below", plain[0])),
+        int(flags.get("requested_seal", flags.get("complete_below", plain[0]))),
+    ),
     "drained": lambda state, plain, flags: Drained(fence_of("drain", plain[0], plain[1]), trace_batch(plain[2:])),
     "compacted": lambda state, plain, flags: Compacted(
         fence_of("compact", plain[0], plain[1]),

@@ -57,6 +57,7 @@ class Stage:
             declared(words),
             rungs=rungs_of(words.get("rungs", "")),
             seals=tuple(ints(words.get("seals", ""))),
+            complete_below=int(words.get("complete_below", words.get("seal", 0))),
             **numbers(words, "seal", "since", "requested_seal", "forgotten_below"),
         )
         kinds = ("unsealed", "trace", "quarantined", "fences", "ledger", "holds")
@@ -118,7 +119,10 @@ class Stage:
 
     def do_plan_seal(self, words: Words, lines: str) -> str:
         plan = plan_seal(self.state, int(words["upper"]))
-        return "nothing to do" if plan is None else f"seal to {plan.upper}, requested {plan.requested_seal}"
+        if plan is None:
+            return "nothing to do"
+        complete = f", complete below {plan.complete_below}" if plan.complete_below != plan.upper else ""
+        return f"seal to {plan.upper}{complete}, requested {plan.requested_seal}"
 
     def do_plan_drain(self, words: Words, lines: str) -> str:
         plan = plan_drain(self.state)
@@ -170,7 +174,10 @@ class Stage:
 
     def do_plan_ingest(self, words: Words, lines: str) -> str:
         plan = plan_ingest(self.state, interval_of(words["interval"]), (), {})
-        return "nothing to do" if plan is None else f"judge by seal {plan.seal}, since {plan.since}"
+        if plan is None:
+            return "nothing to do"
+        complete = f", complete below {plan.complete_below}" if plan.complete_below != plan.seal else ""
+        return f"judge by seal {plan.seal}{complete}, since {plan.since}"
 
     def do_plan_as_of(self, words: Words, lines: str) -> str:
         asked = {name: int(words[name]) for name in ("time", "event_time") if name in words}
@@ -201,6 +208,7 @@ def names(batches: Any) -> str:
 def shown(state: Arrangement) -> list[str]:
     """A state, the parts of it that are not empty."""
     frontiers = f"seal={state.seal} trace_upper={state.trace_upper} since={state.since}{rungs_shown(state.rungs)}"
+    frontiers += f" complete_below={state.complete_below}" if state.complete_below != state.seal else ""
     frontiers += "".join(
         f" {name}={value}" for name in ("requested_seal", "forgotten_below") if (value := getattr(state, name))
     )
@@ -213,6 +221,7 @@ def shown(state: Arrangement) -> list[str]:
             events = f" events={batch.first_event_time}..{batch.last_event_time}"
             told = f"{kind} {batch.id} {batch.first_time}..{batch.last_time}{events} sequence={batch.sequence[0]}"
             told += f" in {batch.parts.key}" if batch.trimmed else ""
+            told += f" learned_at={batch.learned_at}" if batch.learned_at is not None else ""
             lines.append(told + (" certified" if state.is_certified(batch) else ""))
     for trace in state.trace:
         told = f"trace {trace.id} {trace}{rungs_shown(trace.description.rungs)}"

@@ -12,8 +12,9 @@ SCHEME = "tidemark://"
 def asset_of(collection: str) -> Asset:
     """The asset of a collection, `tidemark://<name>`. Each of its events carries in `extra` what it adds:
 
-    `lower` and `upper` (ISO 8601): changes in `[lower, upper)` are now complete and readable. Events follow each other
-    without gap or overlap: an event's lower is its predecessor's upper. `seal` is the collection's seal.
+    `lower` and `upper` (ISO 8601): changes learned in `[lower, upper)` are final now, and can be read. Events follow
+    each other without gap or overlap: an event's lower is its predecessor's upper. `seal` is the collection's seal;
+    below `complete_below` no on-time row is missing. An event that leaves that where it was tells of late rows alone.
     """
     return Asset(name=collection, uri=f"{SCHEME}{collection}", group="tidemark")
 

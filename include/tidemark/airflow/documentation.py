@@ -33,7 +33,8 @@ def gate_doc(gate: Gate) -> str:
 
 
 _FRONTIERS = (
-    "Frontiers: complete below **seal**, in the trace below **trace_upper**, readable from **since** on. "
+    "Frontiers: complete below **complete_below**, known up to **seal**, in the trace below **trace_upper**, readable "
+    "from **since** on. "
     "Where they stand: *Tidemark* in the navigation."
 )
 
@@ -49,8 +50,8 @@ Nothing was published, and nothing is lost. The task's log and its **Data docs**
 ### Running it
 
 - Any run can be cleared or run again, any time: every step is idempotent, a finished day is a no-op.
-- Backfill a range of dates with *Trigger > Backfill*; days may come in any order, the seal waits for the missing one.
-  Each run has its own interval: leave `lower` and `upper` empty.
+- Backfill a range of dates with *Trigger > Backfill*; days may come in any order, completeness waits for the missing
+  one. Each run has its own interval: leave `lower` and `upper` empty.
 - *Trigger > Single run* takes `lower` and `upper` for any number of whole intervals, each read on its own. Without them
   it is the interval that begins at the logical date, or else the last one that was over by then.
 - A run that ends before its interval is complete is not green: `published` says what is missing.
@@ -104,5 +105,5 @@ def _late(landed: Landed) -> str:
     if landed.late.policy == "next_window":
         return "applied as if they had happened at the seal (`next_window`)"
     reach = landed.late.reach
-    limit = "however late" if reach == MAX_TIME else f"up to {reach / 3_600_000_000:g} h below the seal"
+    limit = "however late" if reach == MAX_TIME else f"up to {reach / 3_600_000_000:g} h below what is complete"
     return f"applied as corrections, {limit} (`reemit`)"

@@ -59,7 +59,14 @@ class PublishOperator(BaseOperator):
         if upper <= lower:
             told = f"published up to {format_instant(lower)}, the seal is at {format_instant(state.seal)}"
             raise AirflowSkipException(waits or f"nothing new: {told}")
-        extra = {"lower": format_instant(lower), "upper": format_instant(upper), "seal": format_instant(state.seal)}
+        # What is complete is told as far as it can be read.
+        frontiers = {
+            "lower": lower,
+            "upper": upper,
+            "seal": state.seal,
+            "complete_below": min(state.complete_below, upper),
+        }
+        extra = {name: format_instant(time) for name, time in frontiers.items()}
         context["outlet_events"][asset].extra.update(extra)
         return extra
 
@@ -69,10 +76,11 @@ class PublishOperator(BaseOperator):
         Raises AirflowFailException if nobody is about to."""
         some = intervals_of_run(context, self.location.collection)
         own, collection = Interval(some[0].lower, some[-1].upper), state.collection
-        if state.trace_upper >= own.upper - collection.landed.grace:
+        complete = min(state.complete_below, state.trace_upper)
+        if complete >= own.upper - collection.landed.grace:
             return None
         hole = state.hole_below(own.upper)
-        stands = f"{own} is not complete: the seal is at {format_instant(state.seal)}"
+        stands = f"{own} is not complete: the collection is, below {format_instant(state.complete_below)}"
         if hole is None:
             raise AirflowFailException(
                 f"{stands}, the trace reaches to {format_instant(state.trace_upper)}; clear this run"

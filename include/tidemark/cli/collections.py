@@ -65,12 +65,12 @@ def status(
         call.emit(seen.as_dict(), f"{collection}, version {seen.version}", output.facts(_lines(seen)))
         return
     all_seen = [call.opened(name).status() for name in call.collections()]
-    headings = ("collection", "version", "seal", "trace upper", "since", "unsealed rows", "next")
+    headings = ("collection", "version", "complete below", "known up to", "since", "unsealed rows", "next")
     rows = [
         (
             seen.collection,
             seen.version,
-            *(format_instant(time) for time in (seen.seal, seen.trace_upper, seen.since)),
+            *(format_instant(time) for time in (seen.complete_below, seen.seal, seen.since)),
             seen.unsealed.rows,
             seen.next_step,
         )

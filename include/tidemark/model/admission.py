@@ -22,7 +22,7 @@ def of_since(current: CompactionFunction, requested: CompactionFunction) -> Iter
 
 
 def of_write(seal: int, first_time: int) -> Iterator[Violation]:
-    """Rows that are not late, to be written to a collection: no time is below its seal."""
+    """Rows to be written to a collection: none is learned below its seal, where what was learned is final."""
     if first_time < seal:
         message = f"the seal {shown(seal)} has passed the batch's first time {first_time}"
         yield broken(Invariant.ABOVE_THE_SEAL, message, time=first_time, seal=seal)

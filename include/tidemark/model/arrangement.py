@@ -104,12 +104,15 @@ class Arrangement:
     intervals touch, from 0 on, so each time is in one trace batch. A compaction replaces neighbours by one batch of
     their intervals together (plan/compact.py). What was *quarantined* is kept and not read.
 
-    **Frontiers**, each a time. Below `seal` no more rows come: complete, so readable. Below `trace_upper` all rows are
-    in the trace: a read takes the trace, and of unsealed rows only those from `trace_upper` on. So an unsealed batch
-    may stay when some or all of it was drained. Below `since` times may have been merged (`rungs` say which stay
-    apart): reads begin there.
+    **Frontiers**, each a time. Below `complete_below` no on-time row comes any more: by it rows are judged late, and
+    history is kept. Below `seal` what was learned is final, so readable. The two are the same, unless something was
+    learned since of what is complete, such as a late row: the seal step moves the seal one instant past that, a *tick*
+    (docs/decisions/0040). Below `trace_upper` all rows are in the trace: a read takes the trace, and of unsealed rows
+    only those from `trace_upper` on. So an unsealed batch may stay when some or all of it was drained. Below `since`
+    times may have been merged (`rungs` say which stay apart): reads begin there.
 
-    **An example**, in a collection that appends. A trace batch is shown as [lower][upper][since]:
+    **An example**, in a collection that appends and gets no late rows, so that `complete_below` is the seal. A trace
+    batch is shown as [lower][upper][since]:
 
         change                     seal  trace_upper  since  unsealed  trace
         ingest a, times 0 to 9        0            0      0  a
@@ -127,10 +130,10 @@ class Arrangement:
     before 15 stands at 15, so reads as of 15 to 29 are what they were.
 
     **Invariants**, checked in this order on construction: every batch id is unique, as certificates go by it; unsealed
-    sequence intervals ascend and do not overlap; each trace batch has since <= the state's since and upper <= the seal;
-    neighbours in the trace touch; levels do not rise from old to new; the trace starts at 0; no two full snapshots
-    outside of quarantine are of one time, and each that has rows has its unsealed batch. It follows that
-    `trace_upper <= seal`.
+    sequence intervals ascend and do not overlap; `complete_below <= seal`; each trace batch has since <= the state's
+    since and upper <= the seal; neighbours in the trace touch; levels do not rise from old to new; the trace starts at
+    0; no two full snapshots outside of quarantine are of one time, and each that has rows has its unsealed batch. It
+    follows that `trace_upper <= seal`.
 
     **Costs.** A state names batches, not rows: in the trace as many as the budget of compaction allows, O(log n) after
     n drains; of unsealed ones those that wait, and of a keyed collection those whose facts are remembered. Checking is
@@ -138,6 +141,7 @@ class Arrangement:
     """
 
     collection: Collection
+    complete_below: int = 0
     seal: int = 0
     requested_seal: int = 0
     since: int = 0
@@ -172,6 +176,10 @@ class Arrangement:
                     upper=left.sequence[1],
                     lower=right.sequence[0],
                 )
+        if self.complete_below > self.seal:
+            message = f"complete below {shown(self.complete_below)}, but known up to {shown(self.seal)} only"
+            params = {"complete_below": self.complete_below, "seal": self.seal}
+            yield broken(Invariant.COMPLETE_IS_KNOWN, message, **params)
         yield from self._trace_violations()
         yield from self._snapshot_violations()
 
@@ -240,14 +248,22 @@ class Arrangement:
         return tuple(batch for batch in self.unsealed if batch.last_time >= self.trace_upper)
 
     @property
+    def learned_below(self) -> int:
+        """Where the seal must be for what was learned at it to be read: one instant past it, a *tick*; the seal itself
+        if nothing was."""
+        return self.seal + 1 if any(batch.learned_at == self.seal for batch in self.pending) else self.seal
+
+    @property
     def horizon(self) -> int:
         """No fact that may still be resolved happened below here, so older facts need not be remembered.
 
-        Rows ingested later happened at or above seal - reach and since, or at the seal (or are discarded); rows
-        ingested already and not yet drained have recorded bounds. Non-decreasing: where more lateness is allowed than
-        before, what was forgotten at an earlier horizon stays so.
+        Rows ingested later happened at or above complete_below - reach and since, or, moved, at the seal (or are
+        discarded); rows ingested already and not yet drained have recorded bounds. Ticks of the seal do not raise it:
+        on-time rows may come for what lies between. Non-decreasing: where more lateness is allowed than before, what
+        was forgotten at an earlier horizon stays so.
         """
-        floor = max(min(self.since, self.seal), self.seal - self.collection.lateness)
+        complete = self.complete_below
+        floor = max(min(self.since, complete), complete - self.collection.lateness)
         return max(self.forgotten_below, min([floor, *(batch.first_event_time for batch in self.pending)]))
 
     @property

@@ -99,7 +99,8 @@ class UnsealedBatch:
     """What one ingest committed, as it arrived. Bounds are closed and present in the data.
 
     `id` identifies the batch for ever; the sequence interval orders batches and may be reused. `parts` is the table of
-    the batch's parts, or where it is. A `trimmed` batch has lost rows that were drained.
+    the batch's parts, or where it is. A `trimmed` batch has lost rows that were drained. `learned_at` is the seal at
+    which it told of what was complete already: late rows and replayed ones were learned then (None: it brought none).
     """
 
     id: str
@@ -115,6 +116,7 @@ class UnsealedBatch:
     last_event_time: int
     sequence: tuple[int, int] = (0, 1)
     trimmed: bool = False
+    learned_at: int | None = None
 
     def __post_init__(self) -> None:
         check(self.violations())

@@ -66,7 +66,8 @@ class Ingested:
     """An interval was read. `batch` is None if nothing was left to apply; `run` is None if no file was new.
 
     `sources` are 64-bit hashes of the paths taken: two concurrent ingests that share one conflict. `first_on_time` is
-    the smallest lateness coordinate among rows judged not late: a seal beyond it makes the judgement stale.
+    the smallest lateness coordinate among rows judged not late: completeness beyond it makes the judgement stale, and
+    so does any beyond `judged_below`, by which they were judged, where late rows are applied (None: not recorded).
     `rows_late_moved` of the late rows applied count as if they had happened at the seal. A replay of dead letters is an
     ingest whose step is REPLAY and whose sources are late objects: it applies `rows_replayed`, and reads no interval.
     `snapshot` is what the files are together, where each interval brings a full snapshot.
@@ -83,6 +84,7 @@ class Ingested:
     rows_late_moved: int = 0
     rows_replayed: int = 0
     snapshot: FullSnapshot | None = None
+    judged_below: int | None = None
     kind: Literal["ingested"] = "ingested"
 
     @property
@@ -140,15 +142,21 @@ class Certified:
 
 @dataclass(frozen=True)
 class Sealed:
-    """The seal moved to `upper`; `requested_seal` is how far a run asked for and could not get because of a hole."""
+    """What was learned is final below `upper`, and intervals are complete below `complete_below`: the seal moved, by a
+    tick where it is ahead of that. `requested_seal` is up to where a run asked for completeness and could not get it
+    because of a hole."""
 
     upper: int
+    complete_below: int
     requested_seal: int
     kind: Literal["sealed"] = "sealed"
 
     @property
     def words(self) -> str:
-        waits = f", asked for {format_instant(self.requested_seal)}" if self.requested_seal > self.upper else ""
+        complete = self.complete_below
+        waits = f", asked for {format_instant(self.requested_seal)}" if self.requested_seal > complete else ""
+        if self.upper > complete:
+            return f"known up to {format_instant(self.upper)}, complete below {format_instant(complete)}{waits}"
         return f"sealed to {format_instant(self.upper)}{waits}"
 
 

@@ -24,6 +24,7 @@ class Invariant(StrEnum):
     BATCHES_NAMED_ONCE = "batches named once"
     SEQUENCES_ASCEND = "sequences ascend"
     SINCE_OF_THE_STATE = "since of the state"
+    COMPLETE_IS_KNOWN = "what is complete is known"
     UPPER_BELOW_THE_SEAL = "upper below the seal"
     NEIGHBOURS_TOUCH = "neighbours touch"
     LEVELS_DO_NOT_RISE = "levels do not rise"

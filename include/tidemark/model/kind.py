@@ -15,10 +15,10 @@ So whatever differs is asked of the kind, in the room where it is done, by the n
 A new kind is one class in each of the first two, and a kernel in the third where its rows are neither updates nor facts
 nor whole contents. Nobody else asks which kinds there are; the flags of a kind say what is true of its rows.
 
-An example. At seal 30, with a lateness of 10, nothing to come happened below 20: that is the horizon. What was drained
-of an additive collection needs no unsealed batch any more, and is evicted. Of a keyed one a batch with a fact of 22
-stays: without it a late fact of 21 could not end where that one begins. A batch whose facts all happened below 20 goes;
-the trace tells what they came to.
+An example. Complete below 30, with a lateness of 10, nothing to come happened below 20: that is the horizon. What was
+drained of an additive collection needs no unsealed batch any more, and is evicted. Of a keyed one a batch with a fact
+of 22 stays: without it a late fact of 21 could not end where that one begins. A batch whose facts all happened below 20
+goes; the trace tells what they came to.
 """
 
 from __future__ import annotations

@@ -31,13 +31,15 @@ _Sized = TypeVar("_Sized", bound=HasBytes)
 
 @dataclass(frozen=True)
 class IngestRequest:
-    """Read these files of the interval, judging lateness against the seal. No files: record that it was read.
+    """Read these files of the interval, judging by `complete_below` which rows are late; what is late, and what else
+    would be learned below the `seal`, is learned at it. No files: record that it was read.
 
     Late rows that happened below `since` are discarded: their history was merged, or its facts are forgotten.
     """
 
     interval: Interval
     files: tuple[SourceFile, ...]
+    complete_below: int
     seal: int
     since: int
 
@@ -65,7 +67,8 @@ def plan_ingest(
         return None
     counted = [file for file in files if file not in new]
     plan_of(collection.kind).check_files(state, interval, new, counted)
-    return IngestRequest(interval, new, state.seal, max(state.since, state.forgotten_below))
+    since = max(state.since, state.forgotten_below)
+    return IngestRequest(interval, new, state.complete_below, state.seal, since)
 
 
 def _is_new(file: SourceFile, entry: LedgerEntry | None, collection: Collection) -> bool:
@@ -86,8 +89,9 @@ def ingest_tasks(
     collection: Collection, request: IngestRequest, files: Sequence[SourceFile], *, batch: str, parallelism: int
 ) -> list[IngestTask]:
     """The tasks that read those `files` of a request that can be read, into parts of `batch`."""
+    judged_by = (request.complete_below, request.seal, request.since)
     return [
-        IngestTask(collection, request.interval, group, request.seal, request.since, batch, f"data/{batch}")
+        IngestTask(collection, request.interval, group, *judged_by, batch, f"data/{batch}")
         for group in group_files(files, parallelism)
     ]
 

@@ -1,4 +1,5 @@
-"""Where `since` may move: the retention policy, measured from the seal and not from the clock, under the holds."""
+"""Where `since` may move: the retention policy, measured from up to where the collection is complete and not from the
+clock, under the holds."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def _corrected_from(state: Arrangement) -> int:
     """Where late rows may still correct history, by the lateness the owner declared: retention leaves that alone. Where
     rows may come however late there is no such bound: those below `since` are refused."""
     lateness = state.collection.lateness
-    return state.seal if lateness == MAX_TIME else max(0, state.seal - lateness)
+    complete = state.complete_below
+    return complete if lateness == MAX_TIME else max(0, complete - lateness)
 
 
 def alive(holds: Sequence[Hold], now: int) -> tuple[Hold, ...]:
@@ -66,39 +68,41 @@ def check_hold(state: Arrangement, since: int) -> None:
 
 
 def _wanted(state: Arrangement, asked: Sequence[ReadAsked]) -> CompactionFunction:
-    retention, seal = state.collection.retention, state.seal
-    if seal == 0 or retention.policy == "all":
+    retention, complete = state.collection.retention, state.complete_below
+    if complete == 0 or retention.policy == "all":
         return IDENTITY
     if retention.policy == "full_merge":
-        return CompactionFunction(seal - 1)
+        return CompactionFunction(complete - 1)
     if retention.policy == "tiered":
         return _tiered(state, retention.keep_recent or 1)
     if retention.policy == "time_boundary":
-        return _boundaries(seal, retention.interval or 1)
+        return _boundaries(complete, retention.interval or 1)
     if retention.policy == "adaptive":
         return _adaptive(state, asked)
-    return ladder(seal, retention.steps)
+    return ladder(complete, retention.steps)
 
 
 def _tiered(state: Arrangement, keep_recent: int) -> CompactionFunction:
-    """The newest `keep_recent` seals stay apart: what was complete at each of them can be read."""
+    """The newest `keep_recent` seals stay apart: what was known when each of them was complete can be read. Ticks are
+    no seals, and what was learned by those since the oldest stays apart, too."""
     kept = state.seals[-keep_recent:]
     return CompactionFunction(kept[0] - 1) if len(kept) == keep_recent else IDENTITY
 
 
-def _boundaries(seal: int, interval: int) -> CompactionFunction:
-    since = seal // interval * interval
+def _boundaries(complete: int, interval: int) -> CompactionFunction:
+    since = complete // interval * interval
     return CompactionFunction(since, (Rung(0, interval),)) if since else IDENTITY
 
 
-def ladder(seal: int, steps: Sequence[Step]) -> CompactionFunction:
-    """The function of a ladder at a seal: each step ends at a whole interval of the step behind it."""
+def ladder(complete: int, steps: Sequence[Step]) -> CompactionFunction:
+    """The function of a ladder where the collection is complete below `complete`: each step ends at a whole interval of
+    the step behind it."""
     first = steps[0].interval or 1
-    since = upper = seal // first * first
+    since = upper = complete // first * first
     rungs: list[Rung] = []
     for step, older in zip(steps, [*steps[1:], None], strict=True):
         unit = (older or step).interval or 1
-        lower = 0 if step.reach is None else max(0, seal - step.reach) // unit * unit
+        lower = 0 if step.reach is None else max(0, complete - step.reach) // unit * unit
         if step.interval is None:
             since = upper = lower
         elif lower < upper:
@@ -114,7 +118,7 @@ def _adaptive(state: Arrangement, asked: Sequence[ReadAsked]) -> CompactionFunct
         return _tiered(state, LEAST_RECENT)
     named = [read.upto for read in asked if read.after is None and not read.newest]
     ranges = [(read.after, read.upto) for read in asked if read.after is not None]
-    present = CompactionFunction(state.seal - 1)
+    present = CompactionFunction(state.complete_below - 1)
     wanted = _dividing(state, ranges) if ranges else present
     return wanted.capped(min(named)) if named else wanted
 
@@ -123,7 +127,7 @@ def _dividing(state: Arrangement, ranges: Sequence[tuple[int, int]]) -> Compacti
     """The coarsest natural intervals of which all ranges are made, and that those kept already go with."""
     common = gcd(*(end + 1 for ends in ranges for end in ends))
     for unit in NATURAL:
-        wanted = _boundaries(state.seal, unit)
+        wanted = _boundaries(state.complete_below, unit)
         if common % unit == 0 and _goes_with(state.function, wanted):
             return wanted
     return IDENTITY

@@ -1,4 +1,4 @@
-"""How far the seal may move."""
+"""How far a collection is complete, and how far the seal may move."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from tidemark.model.collection import Gate
 
 
 def plan_seal(state: Arrangement, upper: int) -> Sealed | None:
-    """Seal to `upper`, or to what an earlier run asked for and did not get, less the grace; None if already there.
+    """Complete to `upper`, or to what an earlier run asked for and did not get, less the grace; and sealed to there, or
+    one instant past what was learned at the seal, if that is later: a tick. None if both are there already.
 
-    Never past the first interval that was not ingested, counted from the collection's start: the seal waits for what is
-    missing, and `requested_seal` keeps what was asked for, so that the run which ingests the missing interval also
-    seals the ones after it.
+    Completeness never passes the first interval that was not ingested, counted from the collection's start: it waits
+    for what is missing, and `requested_seal` keeps what was asked for, so that the run which ingests the missing
+    interval also completes the ones after it. What was learned of complete intervals does not wait for it.
 
     Raises Uncertified if a batch below the new seal is not certified under the current unsealed suite.
     """
@@ -22,13 +23,13 @@ def plan_seal(state: Arrangement, upper: int) -> Sealed | None:
     reached = min(requested_seal, complete) - landed.grace
     # Until the first interval is ingested nothing is complete, not even the times before the start: rows of that
     # interval may have happened then, and must not become late because another interval was ingested first.
-    target = max(state.seal, reached) if complete > landed.start else state.seal
+    complete_below = max(state.complete_below, reached) if complete > landed.start else state.complete_below
+    target = max(state.learned_below, complete_below)
     below = [batch for batch in state.pending if batch.first_time < target]
     if uncertified := [batch.id for batch in below if not state.is_certified(batch)]:
         raise Uncertified(
             f"batch {uncertified[0]} below {target} is not certified; run the unsealed gate, or quarantine the batch",
             Gate.UNSEALED,
         )
-    if (target, requested_seal) == (state.seal, state.requested_seal):
-        return None
-    return Sealed(target, requested_seal)
+    plan = Sealed(target, complete_below, requested_seal)
+    return None if plan == Sealed(state.seal, state.complete_below, state.requested_seal) else plan

@@ -30,11 +30,13 @@ ALL_KEYS = KeyRange()
 
 @dataclass(frozen=True)
 class IngestTask:
-    """Read `files`, judge lateness against `seal` and `since`, write parts sorted by key under `prefix`."""
+    """Read `files`, judge lateness against `complete_below` and `since`, learn nothing below the `seal`, write parts
+    sorted by key under `prefix`."""
 
     collection: Collection
     interval: Interval
     files: tuple[SourceFile, ...]
+    complete_below: int
     seal: int
     since: int
     batch: str

@@ -72,15 +72,17 @@ def unsealed_evidence(
 
 
 def frontier_evidence(state: Arrangement, request: GateRequest) -> Evidence:
-    """From the state alone: does the seal only advance, over no hole, and over no batch that no gate has
-    seen."""
+    """From the state alone: does the seal only advance, over no batch that no gate has seen; and is there no hole below
+    what is said to be complete. Ticks take the seal beyond that, and over no hole."""
     upper = state.seal if request.upper is None else request.upper
-    hole = state.hole_below(upper)
+    complete_below = state.complete_below
+    hole = state.hole_below(complete_below)
     below = [batch for batch in state.pending if batch.first_time < upper]
     uncertified = [batch.id for batch in below if not state.is_certified(batch)]
     row: Row = {
         "batch": "",
         "seal": upper,
+        "complete_below": complete_below,
         "floor": max(state.certified_upper, state.trace_upper),
         "hole": str(hole) if hole else None,
         "batches_below": len(below),

@@ -67,7 +67,7 @@ GATES: dict[Gate, Judgement] = {
     Gate.FRONTIER: Judgement(
         suites.FRONTIER,
         lambda seen: frontier_evidence(seen.state, seen.request),
-        checks="The seal only advances, over no hole, and over no batch without a certificate.",
+        checks="The seal only advances, over no batch without a certificate; no hole in what is complete.",
         way_out="ingest what is missing and pass the unsealed gate, {again}",
     ),
     Gate.TRACE: Judgement(

@@ -142,10 +142,10 @@ UNSEALED = (
 FRONTIER = (
     _at_least("seal only advances", "seal", "floor", "the seal {seal} is behind {floor}, which was promised before"),
     Rule(
-        "no hole below the seal",
+        "no hole in what is complete",
         "expect_column_values_to_be_null",
         {"column": "hole"},
-        "interval {hole} was never ingested, and the seal {seal} is beyond it",
+        "interval {hole} was never ingested, and everything below {complete_below} is said to be complete",
     ),
     Rule(
         "batches certified",

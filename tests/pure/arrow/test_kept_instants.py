@@ -92,7 +92,9 @@ def arranged(
     upper = batches[-1][1] if batches else 0
     waiting = write(store, of, of_updates(of, [u for u in some if u.time >= upper]))
     pending = (unsealed(store, "u", 0, waiting),) if waiting else ()
-    state = Arrangement(of, seal=SEAL, since=function.since, rungs=function.rungs, unsealed=pending)
+    state = Arrangement(
+        of, complete_below=SEAL, seal=SEAL, since=function.since, rungs=function.rungs, unsealed=pending
+    )
     return replace(state, trace=tuple(trace))
 
 
@@ -123,7 +125,7 @@ def test_every_kept_instant_reads_exactly_as_it_did(case: tuple, data: st.DataOb
 @given(cases())
 def test_any_other_time_below_since_is_refused_with_the_nearest_readable(case: tuple) -> None:
     _, function, _ = case
-    state = Arrangement(APPEND, seal=SEAL, since=function.since, rungs=function.rungs)
+    state = Arrangement(APPEND, complete_below=SEAL, seal=SEAL, since=function.since, rungs=function.rungs)
     kept = [time for time in range(SEAL) if function.keeps(time)]
     for time in range(SEAL):
         if time in kept:

@@ -74,7 +74,9 @@ def reading(store: LocalStore, inputs: Inputs) -> None:
         rows = sum(part.rows for part in parts)
         bounds = Description(number * 10, number * 10 + 10)
         trace.append(TraceBatch(f"t{number}", bounds, 0, rows, 1, 0, ref, len(parts)))
-    state = Arrangement(SMALL, seal=INPUTS * 10, since=40, rungs=(Rung(0, 10),), trace=tuple(trace))
+    state = Arrangement(
+        SMALL, complete_below=INPUTS * 10, seal=INPUTS * 10, since=40, rungs=(Rung(0, 10),), trace=tuple(trace)
+    )
     held = sum(batch.rows for batch in trace)
     assert sum(rows.num_rows for rows in read.as_of_batches(store, state)) == held
     told = sum(rows.num_rows for rows in read.changes_batches(store, state, after=9))

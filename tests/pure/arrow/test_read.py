@@ -88,7 +88,7 @@ def arranged(store: MemoryStore, of: Collection, some: list[Update], at: Sequenc
     rest = [u for u in some if u.time >= upper]
     waiting = [write(store, of, of_updates(of, part)) for part in (rest[::2], rest[1::2])]
     batches = [unsealed(store, f"u{n}", n, parts) for n, parts in enumerate(waiting) if parts]
-    return Arrangement(of, seal=seal, since=since, trace=tuple(held), unsealed=tuple(batches))
+    return Arrangement(of, complete_below=seal, seal=seal, since=since, trace=tuple(held), unsealed=tuple(batches))
 
 
 def held_rows(table: pa.Table, of: Collection) -> list[tuple[Row, Row, int]]:
@@ -290,7 +290,7 @@ def test_facts_beyond_the_trace_are_read_by_the_law_of_the_drain(
     horizon = min([since, *(batch.first_event_time for batch in batches if batch.last_time >= upper)])
     description = Description(0, upper, horizon) if upper else None
     held = (trace(store, of, "t", description, everything),) if description else ()
-    state = Arrangement(of, seal=seal, since=since, trace=held, unsealed=tuple(batches))
+    state = Arrangement(of, complete_below=seal, seal=seal, since=since, trace=held, unsealed=tuple(batches))
     found = held_rows(as_of(store, state, time=time, event_time=event_time), of)
     assert found == model.as_of(everything, time=time, event_time=event_time)
     if since <= upper:
@@ -331,7 +331,10 @@ def test_net_changes_of_a_key_are_one_replacement() -> None:
     store = MemoryStore()
     said = [Fact((1,), (word, 0.5), t, t, (None, "f", t)) for t, word in enumerate(["a", "b", "c"], 1)]
     state = Arrangement(
-        of, seal=9, unsealed=(unsealed(store, "u", 0, write(store, of, of_facts(of, said), facts=True)),)
+        of,
+        complete_below=9,
+        seal=9,
+        unsealed=(unsealed(store, "u", 0, write(store, of, of_facts(of, said), facts=True)),),
     )
     net = changes(store, state, after=1, net=True)
     assert rows(net) == [(1, "a", 0.5, "update_preimage", -1), (1, "c", 0.5, "update_postimage", 1)]

@@ -117,7 +117,7 @@ def test_updates(some: list[Update], at: list[int], time: int, after: int, event
     if one_ingest:
         waiting = [tuple(part for parts in waiting for part in parts)]
     batches = [unsealed(store, f"u{n}", n, parts) for n, parts in enumerate(waiting) if parts]
-    state = Arrangement(SMALL, seal=seal, since=since, trace=tuple(held), unsealed=tuple(batches))
+    state = Arrangement(SMALL, complete_below=seal, seal=seal, since=since, trace=tuple(held), unsealed=tuple(batches))
     time, after = (min(max(one, since), seal - 1) for one in (time, after))
     event("some as they are" if checked(store, state, time, max(event_time, since), after) else "all merged")
 
@@ -134,7 +134,7 @@ def test_facts(case: tuple[list[Fact], list[int]], time: int, event_time: int, a
     horizon = min([since, *(batch.first_event_time for batch in batches if batch.last_time >= upper)])
     bounds = [(0, upper // 2), (upper // 2, upper)]
     held = [trace(store, of, Description(lo, up, horizon), everything) for lo, up in bounds if lo < up]
-    state = Arrangement(of, seal=seal, since=since, trace=tuple(held), unsealed=tuple(batches))
+    state = Arrangement(of, complete_below=seal, seal=seal, since=since, trace=tuple(held), unsealed=tuple(batches))
     time, after = (min(max(one, since), seal - 1) for one in (time, after))
     event("some as they are" if checked(store, state, time, max(event_time, since), after) else "all merged")
 
@@ -153,7 +153,7 @@ def loaded(
         if parts := write(store, of, of_updates(of, some)):
             description = Description(lower, lower + 10, since)
             held.append(TraceBatch(f"t{lower}", description, 0, len(some), 0, 0, parts, len(parts)))
-    return store, Arrangement(of, seal=20, since=since, trace=tuple(held))
+    return store, Arrangement(of, complete_below=20, seal=20, since=since, trace=tuple(held))
 
 
 @pytest.mark.parametrize("of", [SMALL, KEYED], ids=["additive", "keyed"])
@@ -172,7 +172,7 @@ def test_keys_that_came_in_order_leave_whole_parts_alone(of: Collection) -> None
 def test_a_key_in_two_parts_of_a_batch_is_told_as_it_is_and_summed_up() -> None:
     store = MemoryStore()
     some = [Update((n // 7,), ("a",), n, n, 1) for n in range(20)]
-    state = Arrangement(SMALL, seal=20, trace=(trace(store, SMALL, Description(0, 20), some),))
+    state = Arrangement(SMALL, complete_below=20, seal=20, trace=(trace(store, SMALL, Description(0, 20), some),))
     assert split_answer(store, plan_changes(state, -1), net=False)[1] == 20
     found, plain = split_answer(store, plan_as_of(state), net=None)
     assert (found, plain) == ([(0, "a", 7), (1, "a", 7), (2, "a", 6)], 0)

@@ -99,7 +99,7 @@ def content_of(path: Path) -> Content:
 def task(
     declared: Collection, files: Sequence[SourceFile], *, seal: int = 0, since: int = 0, upper: int = 1000
 ) -> IngestTask:
-    return IngestTask(declared, Interval(0, upper), tuple(files), seal, since, "b1", "data/b1")
+    return IngestTask(declared, Interval(0, upper), tuple(files), seal, seal, since, "b1", "data/b1")
 
 
 def _stored(value: Any, column: Column) -> Any:

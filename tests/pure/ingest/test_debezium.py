@@ -228,7 +228,7 @@ def test_event_times_count_what_their_name_or_the_declaration_says(
 ) -> None:
     declared = collection(file_format, event_time=Column(name, AT), order_by=None, units=units)
     path = write(tmp_path / "file", [{"op": "c", "before": None, "after": row(1, "a", 1)} | held], file_format)
-    judged = judge(decoded(path, declared).to_batches()[0], declared, LatenessBounds(0, 0, 0), path="p")
+    judged = judge(decoded(path, declared).to_batches()[0], declared, LatenessBounds(0, 0, 0, 0), path="p")
     assert judged.applied.column("_event_time").to_pylist() == [expected]
 
 
@@ -402,7 +402,7 @@ def test_a_feed_says_what_the_same_feed_says_as_upserts(
 def applied(path: Path, declared: Collection) -> list[tuple[Any, ...]]:
     """What is kept of a file, in order of arrival."""
     table = pa.table(
-        judge(decoded(path, declared).to_batches()[0], declared, LatenessBounds(0, 0, 7), path="p").applied
+        judge(decoded(path, declared).to_batches()[0], declared, LatenessBounds(0, 0, 0, 7), path="p").applied
     )
     rows = sorted(table.to_pylist(), key=lambda one: (one["_row"], not one["_deleted"]))
     return [tuple(value for name, value in one.items() if name != "_row") for one in rows]

@@ -32,14 +32,14 @@ ROWS = st.lists(
 )
 
 
-def oracle(row: dict[str, Any], c: Collection, seal: int, since: int) -> tuple[str, int, int, int]:
+def oracle(row: dict[str, Any], c: Collection, complete: int, seal: int, since: int) -> tuple[str, int, int, int]:
     """(fate, time, event_time, lateness) of one row."""
     time = row["t"] if c.landed.time else ARRIVAL
     coordinate = row["e"] if c.landed.event_time else time
-    if coordinate >= seal:
+    if coordinate >= complete:
         learned = max(time, seal)
         return "on time", learned, row["e"] if c.landed.event_time else learned, 0
-    lateness, fate = seal - coordinate, "applied"
+    lateness, fate = complete - coordinate, "applied"
     if c.landed.late.policy == "next_window":
         return "moved to the seal", seal, seal, lateness
     if c.landed.late.policy == "discard":
@@ -72,12 +72,18 @@ COLLECTIONS = st.builds(
 
 
 @settings(max_examples=300, deadline=None)
-@given(c=COLLECTIONS, rows=ROWS, seal=TIMES, since=TIMES)
-def test_rows_are_judged_as_the_oracle_judges(c: Collection, rows: list[dict[str, Any]], seal: int, since: int) -> None:
+@given(c=COLLECTIONS, rows=ROWS, complete=TIMES, ticks=st.integers(0, 9), since=TIMES)
+def test_rows_are_judged_as_the_oracle_judges(
+    c: Collection, rows: list[dict[str, Any]], complete: int, ticks: int, since: int
+) -> None:
+    """Late by what is complete, learned at the seal, which ticks have taken beyond that; on-time rows, too."""
+    seal = complete + ticks
     numbered = [row | {"_row": at} for at, row in enumerate(rows)]
     schema = pa.schema([("k", pa.int64()), ("v", pa.string()), *((n, pa.int64()) for n in ("t", "e", "diff", "_row"))])
-    judged = judge(pa.RecordBatch.from_pylist(numbered, schema), c, LatenessBounds(seal, since, ARRIVAL), path="p")
-    verdicts = [oracle(row, c, seal, since) for row in rows]
+    judged = judge(
+        pa.RecordBatch.from_pylist(numbered, schema), c, LatenessBounds(complete, seal, since, ARRIVAL), path="p"
+    )
+    verdicts = [oracle(row, c, complete, seal, since) for row in rows]
     for fate in {verdict[0] for verdict in verdicts}:
         event(fate)
 
@@ -94,7 +100,7 @@ def test_rows_are_judged_as_the_oracle_judges(c: Collection, rows: list[dict[str
         {name: row[name] for name in schema.names if name != "_row"}
         | {"_reason": "below the seal" if fate == "applied" else fate}
         | {"_applied": fate in ("applied", "moved to the seal"), "_lateness": lateness}
-        | {"_original_event_time": seal - lateness, "_seal": seal}
+        | {"_original_event_time": complete - lateness, "_complete_below": complete}
         | {"_time": time, "_event_time": event_time, "_file": "p"}
         | {"_row": row["_row"]}
         for row, (fate, time, event_time, lateness) in late
@@ -126,6 +132,6 @@ def expected(row: dict[str, Any], c: Collection, time: int, event_time: int) -> 
 def test_lateness_is_exact_at_the_ends_of_the_range() -> None:
     c = collection(late=Late("reemit", 2**63 - 1))
     batch = pa.record_batch({"k": [1, 1], "t": [0, 2**63 - 1], "_row": [0, 1]})
-    judged = judge(batch, c, LatenessBounds(2**63 - 1, 0, 0), path="p")
+    judged = judge(batch, c, LatenessBounds(2**63 - 1, 2**63 - 1, 0, 0), path="p")
     assert judged.late.column("_lateness").to_pylist() == [2**63 - 1]
     assert judged.applied.column("_time").to_pylist() == [2**63 - 1, 2**63 - 1]

@@ -80,7 +80,7 @@ def test_planned_anew(mine: Change, theirs: Change):
         (COMPACTED, Quarantined("b", RUN)),
         (Attempted(FENCE), REDEFINED),
         (REDEFINED, COMPACTED),
-        (Sealed(1, 1), ingested(1)),
+        (Sealed(1, 1, 1), ingested(1)),
         (LedgerMerged(("a",), RUN), ingested(1)),
     ],
 )

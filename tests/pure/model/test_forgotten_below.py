@@ -25,7 +25,9 @@ def unsealed(name: str, times: tuple[int, int], events: tuple[int, int]) -> Unse
 
 def after_a_drain(declared=KEYED) -> Arrangement:
     """Sealed and drained to 10, with a batch of facts at 0 to 4, which are older than any that may come."""
-    state = Arrangement(declared, seal=10, unsealed=(unsealed("a", (0, 4), (0, 4)),), fences=(FENCE, INGEST))
+    state = Arrangement(
+        declared, complete_below=10, seal=10, unsealed=(unsealed("a", (0, 4), (0, 4)),), fences=(FENCE, INGEST)
+    )
     outcome = apply(state, Drained(FENCE, TraceBatch("x", Description(0, 10), 0, 0, 0, 0)))
     assert isinstance(outcome, Applied)
     return outcome.state

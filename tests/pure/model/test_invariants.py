@@ -26,6 +26,7 @@ pytestmark = pytest.mark.pure
 
 STATE = Arrangement(
     collection(),
+    complete_below=30,
     seal=30,
     since=9,
     unsealed=(replace(unsealed_batch(["u", "20..40"], 0), sequence=(3, 7)),),
@@ -160,7 +161,8 @@ def test_a_merge_is_of_neighbours_and_never_forgets_how_far_they_were_forwarded(
         (lambda: replace(STATE, quarantined=STATE.unsealed), Invariant.BATCHES_NAMED_ONCE),
         (lambda: replace(STATE, unsealed=(*STATE.unsealed, _next(6))), Invariant.SEQUENCES_ASCEND),
         (lambda: replace(STATE, since=8), Invariant.SINCE_OF_THE_STATE),
-        (lambda: replace(STATE, seal=19), Invariant.UPPER_BELOW_THE_SEAL),
+        (lambda: replace(STATE, complete_below=31), Invariant.COMPLETE_IS_KNOWN),
+        (lambda: replace(STATE, complete_below=19, seal=19), Invariant.UPPER_BELOW_THE_SEAL),
         (lambda: replace(STATE, trace=STATE.trace[1:]), Invariant.TRACE_FROM_ZERO),
         (
             lambda: replace(STATE, trace=(STATE.trace[0], trace_batch(["z", "[11][20][0]", "2", "0"]))),

@@ -40,7 +40,11 @@ def test_bounds_of_a_state() -> None:
 
     totals = Totals(drains=20, rows_drained=100, rows_compacted=180)
     state = Arrangement(
-        collection(live_batches=3), seal=3, trace=(batch(0, 4), batch(1, 1), batch(2, 0)), totals=totals
+        collection(live_batches=3),
+        complete_below=3,
+        seal=3,
+        trace=(batch(0, 4), batch(1, 1), batch(2, 0)),
+        totals=totals,
     )
     found = bounds(state)
     assert (found.live_batches, found.live_bound) == (3, 10)

@@ -26,7 +26,9 @@ def arrangement(*batches: tuple[int, int], certified: int | None = None) -> Arra
     )
     suite = declared.suite(Gate.TRACE)
     certificates = tuple(Certificate(batch.id, suite) for batch in trace[:certified])
-    return Arrangement(declared, seal=len(trace), since=len(trace), trace=trace, certificates=certificates)
+    return Arrangement(
+        declared, complete_below=len(trace), seal=len(trace), since=len(trace), trace=trace, certificates=certificates
+    )
 
 
 def merged(*batches: tuple[int, int]) -> list[int]:

@@ -67,7 +67,9 @@ class Kept:
             drains=self.state.totals.drains + 1,
             rows_drained=self.state.totals.rows_drained + drained.rows,
         )
-        self.state = replace(self.state, seal=upper, seals=seals, trace=(*self.state.trace, drained), totals=totals)
+        self.state = replace(
+            self.state, complete_below=upper, seal=upper, seals=seals, trace=(*self.state.trace, drained), totals=totals
+        )
         moved = plan_retention(self.state, 0)
         if moved is not None:
             self._apply(moved)

@@ -40,7 +40,7 @@ class Simulated:
     merges: int = 0
 
     def __post_init__(self) -> None:
-        self.state = Arrangement(collection(live_batches=self.live_batches), seal=10**6)
+        self.state = Arrangement(collection(live_batches=self.live_batches), complete_below=10**6, seal=10**6)
 
     def take_in(self, rows: int) -> None:
         at = self.state.trace_upper

@@ -22,6 +22,7 @@ def test_a_keyed_trace_is_not_forwarded_beyond_the_oldest_fact_to_come(envelope:
     suite = declared.suite(Gate.TRACE)
     state = Arrangement(
         declared,
+        complete_below=9,
         seal=9,
         since=9,
         unsealed=(pending,),

@@ -28,7 +28,9 @@ def state_of(envelope: Envelope) -> Arrangement:
     trace = TraceBatch("t", Description(0, 20), 0, 40, 1, 0, ObjectRef("t", 1, ""), 2)
     new = UnsealedBatch("u", Interval(20, 30), ObjectRef("u", 1, ""), 1, 20, 1, 0, 29, 29, 29, 29)
     snapshots = (FullSnapshot("u", Interval(20, 30), 20),) if envelope is Envelope.SNAPSHOT else ()
-    return Arrangement(collection(envelope), seal=30, trace=(trace,), unsealed=(new,), snapshots=snapshots)
+    return Arrangement(
+        collection(envelope), complete_below=30, seal=30, trace=(trace,), unsealed=(new,), snapshots=snapshots
+    )
 
 
 PARTS: PartsOf = {"t": (part("t1", 0, 10), part("t2", 20, 30)), "u": (part("u1", 0, 25, first=29, last=29),)}

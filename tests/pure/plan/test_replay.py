@@ -22,7 +22,7 @@ def entry(path: str, day: int, *, discarded: int = 1, late: str | None = "a", si
 
 
 def test_only_files_with_dead_letters_are_read() -> None:
-    state = Arrangement(collection(), seal=50)
+    state = Arrangement(collection(), complete_below=50, seal=50)
     assert plan_replay(state, []) is None
     assert plan_replay(state, [entry("none left", 1, discarded=0), entry("no object", 1, late=None)]) is None
     plan = plan_replay(state, [entry("f", 3), entry("late/data/a.parquet", 1, late="b")])
@@ -43,7 +43,8 @@ def test_nothing_is_corrected_below_since_or_what_was_forgotten(
     since: int, forgotten_below: int, expected: int
 ) -> None:
     plan = plan_replay(
-        Arrangement(collection(), seal=50, since=since, forgotten_below=forgotten_below), [entry("f", 1)]
+        Arrangement(collection(), complete_below=50, seal=50, since=since, forgotten_below=forgotten_below),
+        [entry("f", 1)],
     )
     assert plan is not None
     assert (plan.seal, plan.since) == (50, expected)
@@ -51,7 +52,8 @@ def test_nothing_is_corrected_below_since_or_what_was_forgotten(
 
 def test_tasks_are_cut_by_the_size_of_late_objects() -> None:
     plan = plan_replay(
-        Arrangement(collection(), seal=50), [entry(f"{n}", 1, late=f"{n}", size=n) for n in (4, 1, 1, 2)]
+        Arrangement(collection(), complete_below=50, seal=50),
+        [entry(f"{n}", 1, late=f"{n}", size=n) for n in (4, 1, 1, 2)],
     )
     assert plan is not None
     assert [[source.bytes for source in group] for group in group_files(plan.sources, 2)] == [[4], [1, 1, 2]]

@@ -80,7 +80,7 @@ def test_policies_change_holds_come_and_go_and_since_only_moves_on(days: list[tu
         # Refused where intervals do not go with those kept; what is accepted can be planned for ever.
         with suppress(InvalidUsage):
             state = applied(state, Redefined(replace(state.collection, retention=retention)))
-        state = applied(state, Sealed(state.seal + step, state.seal + step))
+        state = applied(state, Sealed(state.seal + step, state.seal + step, state.seal + step))
         if back is not None and state.seal - back >= state.since:
             state = replace(state, holds=(Hold("reader", state.seal - back, now + 2),))
         before = state

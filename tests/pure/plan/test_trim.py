@@ -27,6 +27,7 @@ def test_a_batch_of_which_nothing_stays_is_left_to_be_evicted():
     """A drain evicts by the horizon of its time; since may have moved that beyond all facts of a batch afterwards."""
     state = Arrangement(
         collection(Envelope.UPSERT, late=Late("reemit")),
+        complete_below=50,
         seal=50,
         since=0,
         unsealed=(unsealed_batch(["a", "36..36", "rows=2"], 0), unsealed_batch(["b", "40..49", "events=30..49"], 1)),

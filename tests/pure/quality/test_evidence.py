@@ -94,7 +94,7 @@ def test_altered_and_foreign_parts_are_counted_and_named() -> None:
 
 
 def test_only_a_batch_seen_for_the_first_time_must_lie_above_the_trace() -> None:
-    state = Arrangement(COLLECTION, seal=5, trace=(trace("t", 0, 5),), unsealed=(unsealed("u"),))
+    state = Arrangement(COLLECTION, complete_below=5, seal=5, trace=(trace("t", 0, 5),), unsealed=(unsealed("u"),))
     assert of_unsealed(state)["floor"] == 5
     assert of_unsealed(replace(state, certificates=(Certificate("u", "an older suite"),)))["floor"] == 0
 
@@ -117,7 +117,7 @@ def test_the_usual_volume_needs_three_other_intervals() -> None:
 
 def test_the_frontier_knows_the_first_hole_and_who_is_not_certified_for() -> None:
     ingested = IntervalSet().add(Interval(0, 10)).add(Interval(20, 30))
-    state = Arrangement(COLLECTION, seal=30, ingested=ingested, unsealed=(unsealed("u"),))
+    state = Arrangement(COLLECTION, complete_below=30, seal=30, ingested=ingested, unsealed=(unsealed("u"),))
     request = plan_gate(state, Gate.FRONTIER)
     assert request is not None
     (row,) = frontier_evidence(state, request).rows
@@ -128,7 +128,9 @@ def test_the_frontier_knows_the_first_hole_and_who_is_not_certified_for() -> Non
 def test_the_last_lawful_time_is_below_upper_or_at_most_since() -> None:
     batches = (trace("a", 0, 5, since=7), trace("b", 5, 10, since=7))
     rows = of_trace(
-        Arrangement(COLLECTION, seal=10, since=7, trace=batches), a=found(part("p", 1, 2)), b=found(part("q", 1, 2))
+        Arrangement(COLLECTION, complete_below=10, seal=10, since=7, trace=batches),
+        a=found(part("p", 1, 2)),
+        b=found(part("q", 1, 2)),
     )
     assert (rows["a"]["earliest"], rows["a"]["latest"]) == (7, 7)
     assert (rows["b"]["earliest"], rows["b"]["latest"]) == (7, 9)
@@ -136,7 +138,7 @@ def test_the_last_lawful_time_is_below_upper_or_at_most_since() -> None:
 
 def test_a_data_free_batch_is_no_row_but_a_neighbour() -> None:
     batches = (trace("a", 0, 4, level=2, rows=0), trace("b", 4, 9, level=1))
-    rows = of_trace(Arrangement(COLLECTION, seal=9, trace=batches), b=found(part("p", 1, 2)))
+    rows = of_trace(Arrangement(COLLECTION, complete_below=9, seal=9, trace=batches), b=found(part("p", 1, 2)))
     assert list(rows) == ["b"]
     assert (rows["b"]["upper_of_older"], rows["b"]["level_of_older"]) == (4, 2)
 
@@ -144,7 +146,7 @@ def test_a_data_free_batch_is_no_row_but_a_neighbour() -> None:
 @pytest.mark.parametrize(("spans", "overlaps"), [([(1, 2), (2, 3)], 0), ([(3, 4), (1, 2)], 0), ([(1, 3), (2, 4)], 1)])
 def test_parts_of_one_run_may_meet_in_a_key_but_not_overlap(spans: list[tuple[int, int]], overlaps: int) -> None:
     parts = [part(str(at), *span) for at, span in enumerate(spans)]
-    rows = of_trace(Arrangement(COLLECTION, seal=9, trace=(trace("a", 0, 9),)), a=found(*parts))
+    rows = of_trace(Arrangement(COLLECTION, complete_below=9, seal=9, trace=(trace("a", 0, 9),)), a=found(*parts))
     assert rows["a"]["parts_overlapping"] == overlaps
 
 
@@ -165,7 +167,9 @@ def test_live_batches_are_bounded_once_nothing_is_due(
     """Whether the newest batch is certified or not: this gate is what certifies it."""
     batches = tuple(trace(str(at), at, at + 1, level=level) for at, level in enumerate(levels))
     declared = replace(COLLECTION, live_batches=3, compact_ahead=ahead)
-    state = Arrangement(declared, seal=len(levels), since=0 if ahead else len(levels), trace=batches)
+    state = Arrangement(
+        declared, complete_below=len(levels), seal=len(levels), since=0 if ahead else len(levels), trace=batches
+    )
     request = plan_gate(state, Gate.COMPACTION)
     assert request is not None
     parts = {batch.id: found(part("p", 1, 2)) for batch in batches}

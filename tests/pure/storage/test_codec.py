@@ -82,6 +82,7 @@ def test_a_checkpoint_comes_back_as_it_was():
     declared = collection(Envelope.UPSERT, grace=3, quality=('{"a": 1}',))
     state = Arrangement(
         declared,
+        complete_below=9,
         seal=9,
         unsealed=(UnsealedBatch("a", interval(0), ObjectRef("k", 1, "0"), 1, 1, 1, 2**64 - 1, 0, 9, 0, 9),),
         ingested=IntervalSet((interval(0), interval(2))),
@@ -90,7 +91,7 @@ def test_a_checkpoint_comes_back_as_it_was():
         fences=(Fence("drain", interval(0), "t"),),
     )
     assert decode(encode(state), Arrangement, name="state") == state
-    assert apply(decode(encode(state), Arrangement, name="state"), Sealed(9, 9)) == apply(state, Sealed(9, 9))
+    assert apply(decode(encode(state), Arrangement, name="state"), Sealed(9, 9, 9)) == apply(state, Sealed(9, 9, 9))
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b'{"seal": "soon"}', b"[1, 2]", b"\xff\xfe"])
@@ -103,7 +104,7 @@ def test_what_does_not_decode_is_corruption_in_one_line(data: bytes):
 def test_a_state_that_cannot_be_does_not_decode():
     """Invariants hold on decode as on change."""
     batch = TraceBatch("x", Description(0, 5), 0, 0, 0, 0)
-    good = encode(Arrangement(collection(), seal=5, trace=(batch,)))
+    good = encode(Arrangement(collection(), complete_below=4, seal=5, trace=(batch,)))
     with pytest.raises(Corruption):
         decode(good.replace(b'"seal":5', b'"seal":4'), Arrangement, name="state")
 

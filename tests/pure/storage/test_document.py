@@ -38,7 +38,7 @@ PLAN = GarbagePlan(7, 40, 32, (), (Garbage("data/x", 2**60, Why.UNNAMED, 3, "tok
 def logged(store: ObjectStore) -> StateLog:
     log = StateLog(store, new_id=iter("abcdefgh").__next__, writer="host:1", wall=lambda: 0.0)
     log.commit(log.load(), Created(collection()))
-    log.commit(log.load(), Sealed(3, 3))
+    log.commit(log.load(), Sealed(3, 3, 3))
     return log
 
 

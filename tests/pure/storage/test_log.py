@@ -132,7 +132,7 @@ def test_too_many_lost_races_give_contention(stores: Stores):
 
     log = log_of(Unlucky(store))
     with pytest.raises(Contention, match=f"lost {ATTEMPTS} races"):
-        log.commit(log.load(), Sealed(1, 1))
+        log.commit(log.load(), Sealed(1, 1, 1))
 
 
 class Refusing(WrappedStore):

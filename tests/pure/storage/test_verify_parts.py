@@ -33,7 +33,7 @@ def found(store: MemoryStore, parts: list[Part], **recorded: Any) -> list[tuple[
     )
     batch = replace(batch, **recorded)
     before = TraceBatch("a", Description(0, lower), 0, 0, 0, 0) if (lower := batch.description.lower) else None
-    state = Arrangement(SMALL, seal=10, trace=(*([before] if before else []), batch))
+    state = Arrangement(SMALL, complete_below=10, seal=10, trace=(*([before] if before else []), batch))
     return [(finding.rule, finding.subject) for finding in verify_objects(store, state)]
 
 

@@ -51,7 +51,7 @@ def drained(job: Job, number: int, rows: int, wide: int) -> int:
         parts = writer.close()
     fence = Fence("drain", Interval(lower, lower + 10), job.attempt)
     batch = trace_batch(job, f"b{number}", Description(lower, lower + 10), 0, parts)
-    for change in (Sealed(lower + 10, lower + 10), Attempted(fence), Drained(fence, batch)):
+    for change in (Sealed(lower + 10, lower + 10, lower + 10), Attempted(fence), Drained(fence, batch)):
         committed(job, change)
     committed(job, Certified(Gate.TRACE, declared().suite(Gate.TRACE), (batch.id,)))
     return held

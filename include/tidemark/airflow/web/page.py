@@ -152,14 +152,16 @@ def _seconds(time: int) -> Markup:
 
 def _verdict(entry: Mapping[str, Any]) -> Markup:
     if entry["waiting_for"]:
-        return tag("span", f"the seal waits for {entry['waiting_for']}", class_="bad")
+        return tag("span", f"waits for {entry['waiting_for']}", class_="bad")
     if entry["quarantined"]:
         return tag("span", f"{len(entry['quarantined'])} batches in quarantine", class_="bad")
     if entry["trace_upper"] < entry["seal"] or entry["uncertified"]:
         return tag("span", "not finished; next is ", tag("code", entry["next_step"]), class_="quiet")
     if not entry["seal"]:
         return tag("span", "nothing is sealed yet", class_="quiet")
-    return tag("span", f"complete below {entry['seal_text']}", class_="good")
+    complete, known = entry["complete_below_text"], entry["seal_text"]
+    told = f"complete below {complete}" + (f", known up to {known}" if known != complete else "")
+    return tag("span", told, class_="good")
 
 
 def _frontiers(entry: Mapping[str, Any]) -> Markup:

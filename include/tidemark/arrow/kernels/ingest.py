@@ -56,7 +56,7 @@ def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: 
     except BadFile as bad:
         content.check_unchanged()
         return set_aside(task.collection, task.interval, file, content.sha256, bad.reason)
-    bounds = LatenessBounds(task.seal, task.since, task.interval.upper - 1)
+    bounds = LatenessBounds(task.complete_below, task.seal, task.since, task.interval.upper - 1)
     applied = late_applied = late_discarded = late_moved = 0
     with LateObject(store, task.prefix) as late:
         try:
@@ -159,9 +159,11 @@ class SortedParts:
         """How rows that lie ahead are told apart from those due with their interval; replayed ones are due at once."""
         if isinstance(self._task, ReplayTask):
             return Cut()
-        interval = self._task.interval
+        task, interval = self._task, self._task.interval
         width = interval.upper - interval.lower
-        return cut_of(held, max(interval.upper, self._task.seal + width), width, facts=self._task.collection.kind.facts)
+        # What is learned at the seal is due with the next tick, be the interval's end where it is.
+        due = max(interval.upper, task.complete_below + width, task.seal + 1)
+        return cut_of(held, due, width, facts=task.collection.kind.facts)
 
 
 @dataclass

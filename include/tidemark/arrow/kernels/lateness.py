@@ -1,8 +1,9 @@
 """What source rows mean: each judged on time or late, once, and turned into rows of an unsealed batch.
 
-The coordinate that decides is the event time, or the time in a collection without event times. At or above the seal a
-row is on time. Below it, it is late: applied with the seal as its time, or as both its times (`next_window`), or kept
-as a dead letter; REASONS say which and why.
+The coordinate that decides is the event time, or the time in a collection without event times. Where the collection is
+not complete yet a row is on time. Below that it is late: applied with the seal as its time, or as both its times
+(`next_window`), or kept as a dead letter; REASONS say which and why. Nothing is learned below the seal: where ticks
+have taken it farther than the collection is complete, a row on time that says an earlier time is learned at it, too.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ _BELOW_SEAL, _BEYOND, _BELOW_SINCE, _MOVED = range(4)
 
 @dataclass(frozen=True)
 class LatenessBounds:
-    """What a file's rows are judged against: the seal and since of the plan, and the time of rows that bring none.
+    """What a file's rows are judged against: up to where the collection is complete, its seal and since, all of the
+    plan, and the time of rows that bring none.
 
     `arrival` is the last instant of the interval, not the clock's, so that a retry judges alike.
     """
 
+    complete_below: int
     seal: int
     since: int
     arrival: int
@@ -115,11 +118,11 @@ def _verdict(rows: pa.RecordBatch, collection: Collection, bounds: LatenessBound
     landed, arrival = collection.landed, np.full(rows.num_rows, bounds.arrival, np.int64)
     time = _micros(rows, landed.time) if landed.time else arrival
     coordinate = _micros(rows, landed.event_time) if landed.event_time else time
-    late = coordinate < bounds.seal
+    late = coordinate < bounds.complete_below
     learned = np.where(late, bounds.seal, np.maximum(time, bounds.seal))
     dead, reason = late, np.full(rows.num_rows, _BELOW_SEAL)
     if landed.late.policy == "reemit":
-        beyond = late & (bounds.seal - coordinate > landed.late.reach)
+        beyond = late & (bounds.complete_below - coordinate > landed.late.reach)
         forgotten = late & ~beyond & (coordinate < bounds.since)
         dead = beyond | forgotten
         reason = np.where(beyond, _BEYOND, np.where(forgotten, _BELOW_SINCE, _BELOW_SEAL))
@@ -171,7 +174,7 @@ def late_schema(source_rows: pa.Schema) -> pa.Schema:
     """The columns of a late object: those decoded, then the fate of the row.
 
     `_time` and `_event_time` are what it was applied with, or would have been; `_original_event_time` is the coordinate
-    it was judged by, and `_lateness` how far that is below the seal, in microseconds.
+    it was judged by, and `_lateness` how far that is below `_complete_below`, in microseconds.
     """
     decoded = [field for field in source_rows if field.name != ROW]
     fate = [
@@ -179,7 +182,7 @@ def late_schema(source_rows: pa.Schema) -> pa.Schema:
         (APPLIED, pa.bool_()),
         ("_lateness", pa.int64()),
         (ORIGINAL, pa.int64()),
-        ("_seal", pa.int64()),
+        ("_complete_below", pa.int64()),
         (TIME, pa.int64()),
         (EVENT_TIME, pa.int64()),
         (FILE, pa.string()),
@@ -196,9 +199,9 @@ def _late(rows: pa.RecordBatch, verdict: _Verdict, at: Ints, bounds: LatenessBou
     fate = {
         "_reason": pa.array(REASONS).take(pa.array(verdict.reason[at])),
         APPLIED: pa.array(~verdict.dead[at]),
-        "_lateness": pa.array(bounds.seal - verdict.coordinate[at]),
+        "_lateness": pa.array(bounds.complete_below - verdict.coordinate[at]),
         ORIGINAL: pa.array(verdict.coordinate[at]),
-        "_seal": _constant(bounds.seal, len(at), pa.int64()),
+        "_complete_below": _constant(bounds.complete_below, len(at), pa.int64()),
         TIME: pa.array(verdict.time[at]),
         EVENT_TIME: pa.array(verdict.event_time[at]),
         FILE: _constant(path, len(at), pa.string()),

@@ -45,7 +45,7 @@ def replay_dead_letters(store: ObjectStore, task: ReplayTask) -> ReplayAnswer:
 def _replay(
     store: ObjectStore, task: ReplayTask, source: DeadLetters, parts: SortedParts
 ) -> tuple[LedgerEntry | None, Left | None]:
-    bounds = LatenessBounds(task.seal, task.since, task.seal)
+    bounds = LatenessBounds(task.seal, task.seal, task.since, task.seal)
     _check(store, source.object)
     some, left = _surveyed(store, task, source, bounds)
     if not some:

@@ -1,4 +1,4 @@
-"""Late rows: source rows that came below the seal, applied or discarded, with the reason and how late they were."""
+"""Late rows: source rows of what was complete already, applied or discarded, with the reason and how late they were."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from tidemark.storage.stores.store import Missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+JUDGED_BY_1 = {"_seal": "_complete_below"}
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ class FileCount:
 @dataclass(frozen=True)
 class LateRows:
     """Counts by file, and some of the rows, as they came, under today's names; beside them `_reason`, `_lateness` (µs),
-    `_applied`, `_original_event_time` (µs) and `_replayed_by`, a batch."""
+    `_applied`, `_original_event_time` (µs), `_complete_below` (µs), by which it was judged, and `_replayed_by`, a
+    batch."""
 
     applied: int
     moved: int
@@ -157,6 +161,8 @@ def _rows(
             from tidemark.arrow.rows.plain import plain_rows
 
             table = todays_names(_table(store, file.entry.late), collection).slice(0, left)
+            # Format 1 said it so; then the seal was all there was to be judged by.
+            table = table.rename_columns([JUDGED_BY_1.get(name, name) for name in table.column_names])
             left -= table.num_rows
             steps = list(_steps(store, file))
             for values in plain_rows(table):

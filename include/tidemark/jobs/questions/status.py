@@ -18,7 +18,8 @@ from tidemark.plan.compact import CompactionRequest, plan_compaction
 from tidemark.storage.log.log import Head
 
 FRONTIERS = {
-    "seal": "complete below",
+    "complete_below": "complete below",
+    "seal": "known up to",
     "trace_upper": "moved into the trace below",
     "since": "readable from",
 }
@@ -54,6 +55,7 @@ class Status:
 
     collection: str
     version: int
+    complete_below: int
     seal: int
     trace_upper: int
     since: int
@@ -94,6 +96,7 @@ def status(head: Head) -> Status:
     return Status(
         collection=state.collection.name,
         version=head.version,
+        complete_below=state.complete_below,
         seal=state.seal,
         trace_upper=state.trace_upper,
         since=state.since,
@@ -143,7 +146,8 @@ def next_step(state: Arrangement) -> str:
     if any(not state.is_certified(batch) for batch in state.pending):
         return f"tidemark gate {name} unsealed"
     landed, complete = state.collection.landed, state.complete
-    if complete > landed.start and complete - landed.grace > state.seal:
+    reached = complete > landed.start and complete - landed.grace > state.complete_below
+    if reached or state.learned_below > state.seal:
         return f"tidemark seal {name}"
     if state.seal > state.trace_upper:
         drains = state.certified_upper >= state.seal

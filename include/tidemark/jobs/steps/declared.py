@@ -53,10 +53,11 @@ _STEPS = (
         "seal",
         job="tidemark.jobs.steps.seal:seal",
         intervals=Intervals.SEVERAL,
-        help="Promise that no more comes below a frontier: the interval's end; without one, all ingested without a "
-        "hole.",
-        docs="Promises that no more updates come below the interval's end (less the grace). Where an earlier interval "
-        "is missing the seal waits, and the run that ingests it passes the waiting ones too.",
+        help="Promise that the collection is complete below the interval's end (without one, as far as all was "
+        "ingested), and that what was learned is final.",
+        docs="Promises that the collection is complete below the interval's end (less the grace), and that what was "
+        "learned is final: late rows can be read from here on. Where an earlier interval is missing completeness "
+        "waits, and the run that ingests it passes the waiting ones too.",
         gate=Gate.FRONTIER,
         when=When.EACH_RUN,
     ),

@@ -131,6 +131,8 @@ def _change(
     parts = [part for answer in answers for part in answer.parts]
     entries = [entry for answer in answers for entry in answer.entries]
     on_time = [answer.first_on_time for answer in answers if answer.first_on_time is not None]
+    late_applied = sum(entry.rows_late_applied for entry in entries)
+    learned_at = request.seal if late_applied else None
     snapshot = kind.said_by(batch, request.interval, sum(part.rows for part in parts)) if entries else None
     if snapshot and not snapshot.rows:
         job.note(
@@ -139,15 +141,16 @@ def _change(
         )
     return Ingested(
         fence,
-        unsealed_batch(job, batch, request.interval, parts) if parts else None,
+        unsealed_batch(job, batch, request.interval, parts, learned_at=learned_at) if parts else None,
         recorded_run(job, entries) if entries else None,
         sources=sources_of(entries),
         first_on_time=min(on_time, default=None),
-        rows_late_applied=sum(entry.rows_late_applied for entry in entries),
+        rows_late_applied=late_applied,
         rows_late_discarded=sum(entry.rows_late_discarded for entry in entries),
         bad_files=sum(entry.status is Status.QUARANTINED for entry in entries),
         rows_late_moved=sum(entry.rows_late_moved for entry in entries),
         snapshot=snapshot,
+        judged_below=request.complete_below,
     )
 
 
@@ -161,8 +164,11 @@ def recorded_run(job: Job, entries: Sequence[LedgerEntry]) -> LedgerRun:
     return ledger.save_run(job.store, f"ledger/{job.new_id()}.json", entries)
 
 
-def unsealed_batch(job: Job, batch: str, interval: Interval, parts: Sequence[Part]) -> UnsealedBatch:
-    """The batch of some parts, at least one, whose table is written here."""
+def unsealed_batch(
+    job: Job, batch: str, interval: Interval, parts: Sequence[Part], *, learned_at: int | None
+) -> UnsealedBatch:
+    """The batch of some parts, at least one, whose table is written here. `learned_at` is the seal where some of its
+    rows are late or replayed."""
     table = parts_table.save(job.store, f"data/{batch}/parts-{job.new_id()}.json", parts)
     return UnsealedBatch(
         batch,
@@ -176,4 +182,5 @@ def unsealed_batch(job: Job, batch: str, interval: Interval, parts: Sequence[Par
         max(part.last_time for part in parts),
         min(part.first_event_time for part in parts),
         max(part.last_event_time for part in parts),
+        learned_at=learned_at,
     )

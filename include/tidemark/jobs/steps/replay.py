@@ -28,7 +28,8 @@ def replay(
     batch: str | None = None,
     as_now: bool = False,
 ) -> dict[str, Any]:
-    """Apply the dead letters of some files (chosen as in `late_rows`), learned at the seal.
+    """Apply the dead letters of some files (chosen as in `late_rows`), learned at the seal: they can be read once the
+    seal step has passed that, with or without an interval more.
 
     They keep their event times where history can still be corrected there; what happened before is left a dead letter,
     and counted under `left`, unless it may apply `as_now`: as if it happened at the seal. Idempotent: each late object
@@ -47,9 +48,10 @@ def replay(
         # Only now, as nothing may have come of it; what others did since the plan the commit finds out all the same.
         _, fence = job.fenced(head, REPLAY, request.interval)
         entries = [entry for answer in read for entry in answer.entries]
+        parts = [part for answer in read for part in answer.parts]
         change = Ingested(
             fence,
-            unsealed_batch(job, name, request.interval, [part for answer in read for part in answer.parts]),
+            unsealed_batch(job, name, request.interval, parts, learned_at=request.seal),
             recorded_run(job, entries),
             sources=sources_of(entries),
             rows_late_moved=sum(entry.rows_late_moved for entry in entries),

@@ -1,4 +1,4 @@
-"""Seal: promise that no more updates come below a frontier. Metadata only."""
+"""Seal: promise up to where intervals are complete, and that what was learned is final. Metadata only."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from tidemark.plan.seal import plan_seal
 
 
 def seal(job: Job, interval: Interval) -> dict[str, Any]:
-    """Seal at least to the interval's end less the grace, as far as no earlier interval is missing.
+    """Seal at least to the interval's end less the grace, as far as no earlier interval is missing; and past what was
+    learned of complete intervals, late rows and replayed dead letters, which can be read from then on.
 
-    Where one is, the seal waits and the result names it: the run that ingests it passes the waiting days too.
+    Where an interval is missing, completeness waits and the result names it: the run that ingests it passes the waiting
+    days too. What was learned does not wait.
     Raises Uncertified if no gate has certified a batch below the new seal.
     """
     done = job.commit_until_fit(lambda head: plan_seal(head.state, interval.upper))
@@ -22,6 +24,8 @@ def seal(job: Job, interval: Interval) -> dict[str, Any]:
     return {
         "outcome": str(done.outcome),
         "version": done.head.version,
+        "complete_below": state.complete_below,
+        "complete_below_text": format_instant(state.complete_below),
         "seal": state.seal,
         "seal_text": format_instant(state.seal),
         "waiting_for": str(missing) if missing else None,

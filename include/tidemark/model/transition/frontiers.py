@@ -33,16 +33,20 @@ def certified(state: Arrangement, change: Certified) -> Outcome:
 
 
 def sealed(state: Arrangement, change: Sealed) -> Outcome:
-    """The seal moves on, over no batch without a certificate."""
+    """The frontiers move on, over no batch without a certificate. Only completeness counts as a seal for retention:
+    ticks do not, or three late rows would push a day out of what is kept."""
+    complete = max(state.complete_below, change.complete_below)
     seal, requested_seal = max(state.seal, change.upper), max(state.requested_seal, change.requested_seal)
-    if (seal, requested_seal) == (state.seal, state.requested_seal):
+    moved = replace(state, complete_below=complete, seal=seal, requested_seal=requested_seal)
+    if moved == state:
         return AlreadyApplied()
     for batch in state.pending:
         if batch.first_time < seal and not state.is_certified(batch):
             return Stale(f"batch {batch.id} came below {seal} and no gate has certified it")
     recent = state.collection.retention.recent
-    seals = (*state.seals, seal)[-recent:] if recent and seal > state.seal else state.seals
-    return Applied(replace(state, seal=seal, requested_seal=requested_seal, seals=seals))
+    if recent and complete > state.complete_below:
+        moved = replace(moved, seals=(*state.seals, complete)[-recent:])
+    return Applied(moved)
 
 
 def compaction_allowed(state: Arrangement, change: CompactionAllowed) -> Outcome:

@@ -36,9 +36,9 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
         return Stale(reason)
     for broken in admission.of_write(state.seal, batch.first_time) if batch else ():
         return Stale(broken.message)
-    if change.first_on_time is not None and change.first_on_time < state.seal:
-        return Stale(f"the seal {state.seal} has passed {change.first_on_time}, judged on time before")
-    merged = max(min(state.since, state.seal), state.forgotten_below)
+    if reason := _misjudged(state, change):
+        return Stale(reason)
+    merged = max(min(state.since, state.complete_below), state.forgotten_below)
     if batch and batch.first_event_time < merged:
         return Stale(
             f"the batch has rows that happened at {batch.first_event_time}, but history below {merged} was merged"
@@ -64,6 +64,16 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
             totals=totals,
         )
     )
+
+
+def _misjudged(state: Arrangement, change: Ingested) -> str | None:
+    """Why rows must be judged on time or late again: more is complete by now. The seal alone judges nobody."""
+    complete = state.complete_below
+    if change.first_on_time is not None and change.first_on_time < complete:
+        return f"{change.first_on_time} was judged on time, and by now all below {complete} is complete"
+    if change.rows_late_applied and change.judged_below is not None and change.judged_below < complete:
+        return f"late rows were judged by {change.judged_below}, and by now all below {complete} is complete"
+    return None
 
 
 def refused(state: Arrangement, change: Refused) -> Outcome:

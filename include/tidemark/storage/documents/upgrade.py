@@ -55,14 +55,29 @@ def _ledger_1_to_2(block: list[Any] | dict[str, Any]) -> dict[str, Any]:
 
 
 def _version_1_to_2(version: dict[str, Any]) -> dict[str, Any]:
-    """Every collection was of landed files, and said so field by field; some fields had other names."""
-    version = version | {"change": _renamed(version["change"], _NAMES_OF_CHANGES_1)}
+    """Every collection was of landed files, and said so field by field; some fields had other names. What was learned
+    was known once it was complete: the seal said both."""
+    change = _renamed(version["change"], _NAMES_OF_CHANGES_1)
+    if change["kind"] == "sealed":
+        change["complete_below"] = change["upper"]
+    if change["kind"] in ("ingested", "trimmed") and change["batch"]:
+        change["batch"] = _unsealed_1_to_2(change["batch"])
+    version = version | {"change": change}
     if version.get("checkpoint"):
-        version["checkpoint"] = _renamed(version["checkpoint"], _NAMES_OF_STATES_1)
+        state = _renamed(version["checkpoint"], _NAMES_OF_STATES_1)
+        state["complete_below"] = state["seal"]
+        state |= {name: [_unsealed_1_to_2(batch) for batch in state[name]] for name in ("unsealed", "quarantined")}
+        version["checkpoint"] = state
     for holder in (version["change"], version.get("checkpoint") or {}):
         if "collection" in holder:
             holder["collection"] = _collection_1_to_2(holder["collection"])
     return version
+
+
+def _unsealed_1_to_2(batch: dict[str, Any]) -> dict[str, Any]:
+    """Whether a batch brought late rows was not told. Those of one that did were learned at the seal of then, which is
+    its first time. So that is said of all: of one that brought none it comes to a tick too many, at the most."""
+    return batch | {"learned_at": batch["first_time"] or None}
 
 
 _NAMES_OF_CHANGES_1 = {"wanted": "requested_seal", "dump": "snapshot"}

@@ -1,0 +1,324 @@
+"""What is learned of days that are complete can be read at once; what was known before stays what it was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulation.script import row
+from support.faulty import Fault, FaultyStore
+from support.world import World, certify, collection, gated, interval
+from tests.compat.second_reader import SecondReader
+from tidemark.arrow.read import as_of, changes
+from tidemark.errors import InvalidUsage, Uncertified
+from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.questions.status import next_step, status
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.replay import replay
+from tidemark.jobs.steps.seal import seal
+from tidemark.model.change import Sealed
+from tidemark.model.collection import Envelope, Gate, Late
+from tidemark.model.retention import Retention
+from tidemark.storage.stores.local import LocalStore
+from tidemark.storage.stores.memory import MemoryStore
+
+pytestmark = pytest.mark.simulation
+EACH = pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPDATES, Envelope.UPSERT, Envelope.DEBEZIUM])
+
+
+def made(folder: Path, envelope: Envelope = Envelope.APPEND, *, store: Any = None, **changed: Any) -> World:
+    """Two rows in two days, and none to come: the collection ended at 20."""
+    world = World(folder / "landing", collection(envelope, **{"end": 20, **changed}), store or MemoryStore())
+    world.land(0, "a", [row(1, "a", 3)])
+    world.land(1, "a", [row(2, "b", 14)])
+    for day in range(2):
+        pass_day(world, day)
+    return world
+
+
+def pass_day(world: World, day: int) -> list[dict[str, Any]]:
+    """A day's run, or once more: what each of its steps came to."""
+    steps = (
+        lambda job: ingest(job, interval(day), landing_root=str(world.landing)),
+        lambda job: seal(job, interval(day)),
+        lambda job: drain(job, interval(day)),
+        lambda job: compact(job, interval(day)),
+    )
+    return [world.run(step) for step in steps]
+
+
+def late(world: World, name: str = "late", **cells: Any) -> list[dict[str, Any]]:
+    """A late row comes with a file more of the second day, and that day's run is cleared."""
+    world.land(1, name, [{**row(3, "c", 15, 4), **cells}])
+    return pass_day(world, 1)
+
+
+def count(world: World, **when: int) -> int:
+    return sum(as_of(world.truth, world.state, **when).column("_multiplicity").to_pylist())
+
+
+def held(world: World, **when: int) -> Counter[tuple[int, str]]:
+    told = as_of(world.truth, world.state, **when).to_pylist()
+    return Counter({(r["k"], r["v"]): r["_multiplicity"] for r in told})
+
+
+def frontiers(world: World) -> tuple[int, int, int]:
+    state = world.state
+    return state.complete_below, state.seal, state.trace_upper
+
+
+@EACH
+def test_a_late_row_is_read_without_an_interval_more(tmp_path: Path, envelope: Envelope):
+    world = made(tmp_path, envelope)
+    assert (count(world), frontiers(world)) == (2, (20, 20, 20))
+    late(world)
+    assert frontiers(world) == (20, 21, 21)
+    assert count(world) == 3
+    assert count(world, time=19) == 2, "as known before"
+    assert count(world, event_time=4) == 2
+    assert count(world, event_time=3) == 1
+    told = changes(world.truth, world.state, after=19).to_pylist()
+    assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in told] == [(3, 20, 4)]
+
+
+def test_a_run_once_more_finds_nothing_to_do(tmp_path: Path):
+    world = made(tmp_path)
+    late(world)
+    version = world.head.version
+    assert {result["outcome"] for result in pass_day(world, 1)} == {"nothing to do"}
+    assert world.head.version == version
+
+
+@EACH
+def test_several_in_a_row_are_each_known_from_their_own_instant_on(tmp_path: Path, envelope: Envelope):
+    world = made(tmp_path, envelope)
+    for number in range(4):
+        late(world, f"late{number}", k=10 + number)
+        assert count(world) == 3 + number
+    assert frontiers(world) == (20, 24, 24)
+    assert [count(world, time=time) for time in range(19, 24)] == [2, 3, 4, 5, 6]
+    assert verify(world.job(), data=True).findings == ()
+
+
+def test_an_older_fact_that_is_learned_at_once_changes_the_past_it_belongs_to(tmp_path: Path):
+    world = made(tmp_path, Envelope.UPSERT)
+    late(world, k=2, v="older")
+    assert held(world) == {(1, "a"): 1, (2, "b"): 1}
+    assert held(world, event_time=10) == {(1, "a"): 1, (2, "older"): 1}
+    assert held(world, event_time=19, time=19) == {(1, "a"): 1, (2, "b"): 1}
+
+
+def test_a_day_without_late_rows_makes_no_tick_and_no_version_more(tmp_path: Path):
+    world = made(tmp_path, end=None)
+    before = world.head.version
+    world.land(2, "a", [row(9, "n", 20), row(9, "n", 29)])
+    pass_day(world, 2)
+    records = [record.change.kind for record in world.log().history() if record.version > before]
+    assert sorted(records) == sorted(["ingested", "certified", "sealed", "certified", "drained"]), (
+        "a first attempt announces nothing"
+    )
+    assert frontiers(world) == (30, 30, 30)
+
+
+def test_late_rows_that_come_with_the_next_day_need_no_tick(tmp_path: Path):
+    world = made(tmp_path, end=None)
+    world.land(2, "a", [row(3, "c", 25, 4), row(9, "n", 29)])
+    before = world.head.version
+    pass_day(world, 2)
+    assert sum(isinstance(r.change, Sealed) for r in world.log().history() if r.version > before) == 1
+    assert frontiers(world) == (30, 30, 30)
+    assert count(world) == 4
+
+
+def test_replayed_dead_letters_are_read_at_once(tmp_path: Path):
+    world = made(tmp_path, late=Late("discard"))
+    late(world)
+    assert (count(world), frontiers(world)) == (2, (20, 20, 20)), "a dead letter is nothing that was learned"
+    assert world.run(replay)["rows"] == 1
+    assert next_step(world.state) == "tidemark gate tides unsealed"
+    certify(world.job(), Gate.UNSEALED)
+    assert next_step(world.state) == "tidemark seal tides"
+    pass_day(world, 1)
+    assert (count(world), count(world, time=19), frontiers(world)) == (3, 2, (20, 21, 21))
+
+
+def test_letters_that_apply_as_now_happen_when_they_are_learned(tmp_path: Path):
+    world = made(tmp_path, late=Late("discard"))
+    late(world)
+    late(world, "other")
+    world.run(lambda job: replay(job, path="late"))
+    pass_day(world, 1)
+    world.run(lambda job: replay(job, as_now=True))
+    pass_day(world, 1)
+    assert count(world) == 4
+    assert frontiers(world) == (20, 22, 22)
+
+
+@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT])
+def test_what_is_on_time_stays_so_below_the_ticks(tmp_path: Path, envelope: Envelope):
+    """Learned at the seal, with the event time it has, and counted among the late by nobody."""
+    world = made(tmp_path, envelope, end=None)
+    for number in range(3):
+        late(world, f"late{number}")
+    assert frontiers(world) == (20, 23, 23)
+    world.land(2, "a", [row(7, "x", 21), row(8, "y", 24)])
+    result = pass_day(world, 2)[0]
+    assert (result["rows"], result["late_applied"], result["late_discarded"]) == (2, 0, 0)
+    assert frontiers(world) == (30, 30, 30)
+    told = changes(world.truth, world.state, after=22).to_pylist()
+    assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in told] == [(7, 23, 21), (8, 24, 24)]
+    assert late_rows(world.truth, world.state).applied == 3
+    assert held(world, event_time=21)[(7, "x")] == 1
+
+
+def test_a_collection_of_one_time_learns_an_on_time_row_at_the_seal(tmp_path: Path):
+    world = made(tmp_path, end=None, event_time=False)
+    late(world, t=4)
+    late(world, "more", t=5)
+    world.land(2, "a", [row(7, "x", 20)])
+    pass_day(world, 2)
+    told = changes(world.truth, world.state, after=19).to_pylist()
+    assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in told if r["k"] == 7] == [(7, 22, 22)]
+    assert late_rows(world.truth, world.state).applied == 2
+
+
+def test_late_is_counted_from_what_is_complete_not_from_the_ticks(tmp_path: Path):
+    """`max_lateness` 16 reaches down to 4, however often something was learned."""
+    world = made(tmp_path, Envelope.UPSERT, late=Late("reemit", 16))
+    for number in range(5):
+        result = late(world, f"late{number}", k=10 + number)[0]
+        assert (result["late_applied"], result["late_discarded"]) == (1, 0)
+    found = late_rows(world.truth, world.state, limit=9)
+    assert {(r["_lateness"], r["_complete_below"]) for r in found.rows} == {(16, 20)}
+    assert sorted(r["_time"] for r in found.rows) == [20, 21, 22, 23, 24]
+
+
+def test_knowledge_does_not_wait_for_a_missing_day(tmp_path: Path):
+    world = made(tmp_path, end=None)
+    world.land(3, "a", [row(3, "c", 31, 4), row(9, "n", 35)])
+    result = pass_day(world, 3)[1]
+    assert frontiers(world) == (20, 21, 21)
+    assert (result["complete_below"], result["seal"]) == (20, 21)
+    assert result["waiting_for"] == str(interval(2))
+    assert held(world) == {(1, "a"): 1, (2, "b"): 1, (3, "c"): 1}
+    pass_day(world, 2)
+    assert frontiers(world) == (40, 40, 40)
+    assert count(world) == 4
+
+
+def test_a_row_that_stands_at_the_seal_is_not_known_before_its_day_is_complete(tmp_path: Path):
+    world = made(tmp_path, end=None, grace=2)
+    assert frontiers(world) == (18, 18, 18)
+    world.land(1, "more", [row(5, "e", 18)])
+    assert pass_day(world, 1)[1]["outcome"] == "nothing to do"
+    assert frontiers(world) == (18, 18, 18)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("dies", [False, True])
+def test_killed_between_the_ingest_and_the_tick(tmp_path: Path, after: bool, dies: bool):
+    """Whatever of the tick's storage calls fails, the run that goes on makes one tick and no more."""
+    for nth in range(1, 200):
+        world = made(tmp_path / str(nth))
+        world.store = FaultyStore(world.truth)
+        world.land(1, "late", [row(3, "c", 15, 4)])
+        world.run(lambda job, world=world: ingest(job, interval(1), landing_root=str(world.landing)))
+        world.store.arm(Fault(nth, after, dies))
+        world.run(lambda job: seal(job, interval(1)))
+        assert (count(world), count(world, time=19), frontiers(world)) == (3, 2, (20, 21, 20))
+        if not world.store.fired:
+            return
+    raise AssertionError("the fault was never past the last call")
+
+
+def test_a_tick_is_certified_like_any_seal(tmp_path: Path):
+    world = made(tmp_path)
+    world.land(1, "late", [row(3, "c", 15, 4)])
+    world.run(lambda job: ingest(job, interval(1), landing_root=str(world.landing)))
+    with pytest.raises(Uncertified, match="below 21 is not certified"):
+        seal(world.job(), interval(1))
+    gated(world.job(), lambda job: seal(job, interval(1)))
+    assert frontiers(world) == (20, 21, 20)
+    with pytest.raises(Uncertified, match="certified up to 20, the seal is 21"):
+        drain(world.job(), interval(1))
+    assert count(world) == 3, "known, though not drained"
+    world.run(lambda job: drain(job, interval(1)))
+    assert count(world) == 3
+
+
+def test_a_batch_with_late_rows_goes_to_quarantine_and_comes_back_before_its_tick(tmp_path: Path):
+    world = made(tmp_path)
+    world.land(1, "late", [row(3, "c", 15, 4)])
+    world.run(lambda job: ingest(job, interval(1), landing_root=str(world.landing)))
+    batch = world.state.unsealed[-1].id
+    world.run(lambda job: quarantine(job, batch))
+    assert world.run(lambda job: seal(job, interval(1)))["outcome"] == "nothing to do"
+    world.run(lambda job: release(job, batch))
+    world.run(lambda job: seal(job, interval(1)))
+    assert (frontiers(world)[:2], count(world)) == ((20, 21), 3)
+
+
+def test_a_batch_that_a_tick_has_passed_is_not_put_back(tmp_path: Path):
+    world = made(tmp_path)
+    for name in ("late", "other"):
+        world.land(1, name, [row(3, "c", 15, 4)])
+        world.run(lambda job: ingest(job, interval(1), landing_root=str(world.landing)))
+    batch = world.state.unsealed[-1].id
+    world.run(lambda job: quarantine(job, batch))
+    world.run(lambda job: seal(job, interval(1)))
+    with pytest.raises(InvalidUsage, match="the seal 21 has passed the batch's first time 20; ingest its files again"):
+        world.run(lambda job: release(job, batch))
+    assert count(world) == 3
+    pass_day(world, 1)
+    assert (frontiers(world), count(world)) == ((20, 22, 22), 4)
+
+
+@EACH
+def test_a_second_reader_knows_as_much(tmp_path: Path, envelope: Envelope):
+    world = made(tmp_path, envelope, store=LocalStore(str(tmp_path / "tides")))
+    world.land(1, "late", [row(2, "older", 15, 12), row(3, "c", 16, 4)])
+    for step in (
+        lambda job: ingest(job, interval(1), landing_root=str(world.landing)),
+        lambda job: seal(job, interval(1)),
+        lambda job: drain(job, interval(1)),
+    ):
+        world.run(step)
+        theirs = SecondReader(tmp_path / "tides")
+        assert (theirs.state["complete_below"], theirs.state["seal"]) == frontiers(world)[:2]
+        for time in range(2, world.state.seal):
+            for event_time in (4, 13, 19):
+                ours = held(world, time=time, event_time=event_time)
+                found = theirs.as_of(time, event_time)
+                assert {tuple(cell for _, cell in item): many for item, many in found.items()} == ours
+
+
+@pytest.mark.parametrize("retention", [Retention("tiered", keep_recent=2), Retention("full_merge")])
+def test_ticks_do_not_push_days_out_of_what_is_kept(tmp_path: Path, retention: Retention):
+    world = made(tmp_path, retention=retention, late=Late("reemit", 0))
+    since = world.state.since
+    world.land(1, "late", [row(3, "c", 15, 4)])
+    pass_day(world, 1)
+    world.run(lambda job: replay(job, as_now=True))
+    pass_day(world, 1)
+    assert frontiers(world) == (20, 21, 21)
+    assert world.state.since == since
+    assert count(world, time=19) == 2
+
+
+def test_status_tells_both(tmp_path: Path):
+    world = made(tmp_path)
+    late(world)
+    told = status(world.head).as_dict()
+    assert told["complete_below_text"].endswith("00.000020Z")
+    assert told["seal_text"].endswith("00.000021Z")
+    words = [record.change.words for record in world.log().history() if isinstance(record.change, Sealed)]
+    at = "1970-01-01T00:00:00.0000"
+    assert words[0] == f"known up to {at}21Z, complete below {at}20Z"
+    assert words[1] == f"sealed to {at}20Z"
