@@ -25,7 +25,7 @@ def start_of(day: date) -> int:
 
 def figures(flights: tidemark.OpenCollection, *, first: date, days: int) -> list[dict[str, Any]]:
     """The figures of each day, from the collection as it stands."""
-    seals = {r.change.upper for r in flights.log.history() if isinstance(r.change, Sealed)}
+    seals = {r.change.complete_below for r in flights.log.history() if isinstance(r.change, Sealed)}
     return [day_figures(flights, seals, first + n * DAY) for n in range(days)]
 
 

@@ -32,6 +32,7 @@ sys.path[:0] = [str(HOME)]
 import tidemark  # noqa: E402
 from demo import answers, independent, layout  # noqa: E402
 from demo.airflow_api import AirflowApi  # noqa: E402
+from tidemark.jobs.questions.status import FRONTIERS  # noqa: E402
 from tidemark.model.instant import format_instant  # noqa: E402
 
 COLLECTION = "flights"
@@ -154,16 +155,15 @@ def report() -> int:
     """Print frontiers, as-of answers before and after late rows, changes of a day; return how many figures differ."""
     flights = tidemark.open(os.environ["TIDEMARK_ROOT"], COLLECTION)
     state = flights.state
-    console.print(f"  seal         {format_instant(state.seal)}   complete below")
-    console.print(f"  trace_upper  {format_instant(state.trace_upper)}   moved into the trace below")
-    console.print(f"  since        {format_instant(state.since)}   readable from")
+    for name, promise in FRONTIERS.items():
+        console.print(f"  {name:14}  {format_instant(getattr(state, name))}   {promise}")
     levels = ", ".join(f"{batch.rows:,} rows at level {batch.level}" for batch in state.trace if batch.rows)
     console.print(f"  {len(state.trace)} trace batches ({levels}), version {flights.version}")
 
     days = (LAST - FIRST).days + 1
     ours = answers.figures(flights, first=FIRST, days=days)
     step("Calculating the same figures straight from the CSV")
-    theirs = independent_figures(date.fromisoformat(format_instant(state.seal)[:10]), days)
+    theirs = independent_figures(date.fromisoformat(format_instant(state.complete_below)[:10]), days)
     step("The collection as of each day's last instant: as known then, and as known now that late rows have come")
     console.print(table_of(ours))
     wrong = sum(differences(day, expected, f"{day['day']} ") for day, expected in zip(ours, theirs, strict=True))

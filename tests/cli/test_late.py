@@ -66,6 +66,31 @@ def test_a_dead_letter_is_replayed_once_and_listed_with_its_batch(late_letters: 
     assert [row["id"] for row in shell.json("as-of", "events")["rows"]] == ["a", "b", "c"]
 
 
+def test_what_was_replayed_is_read_without_a_day_more(late_letters: Shell) -> None:
+    """Status, the step that is due and the log tell what is complete and what is known apart."""
+    shell = late_letters
+    shell.moved("events")
+    before = shell.json("as-of", "events")["rows"]
+    shell.ok("late", "replay", "events")
+    shell.ok("gate", "events", "unsealed")
+    assert shell.json("status", "events")["next_step"] == "tidemark seal events"
+    sealed = shell.ok("seal", "events").out
+    assert "complete below 2024-01-03T00:00:00Z, seal 2024-01-03T00:00:00.000001Z" in sealed
+    assert "nothing to do" in shell.ok("seal", "events").out
+    assert (
+        "known up to 2024-01-03T00:00:00.000001Z, complete below 2024-01-03T00:00:00Z" in shell.ok("log", "events").out
+    )
+    shell.moved("events")
+    assert [row["id"] for row in shell.json("as-of", "events")["rows"]] == ["a", "b", "c"]
+    assert shell.json("as-of", "events", "--time", "2024-01-02T23:59:59.999999Z")["rows"] == before
+    text = shell.ok("status", "events").out
+    for said in ("2024-01-03T00:00:00Z  complete below", "2024-01-03T00:00:00.000001Z  known up to"):
+        assert said in text
+    listed = shell.ok("status").out
+    assert "known up to" in listed
+    assert "complete below" in listed
+
+
 def test_options_choose_what_is_replayed(late_letters: Shell) -> None:
     shell = late_letters
     assert shell.json("late", "replay", "events", "--date", "2024-01-01")["rows"] == 0

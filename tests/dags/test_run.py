@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,23 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
     state, tasks = run(orders, "2024-01-03", "2024-01-04")
     assert (state, set(tasks.values())) == ("success", {"success"})
     assert head(orders).state.seal == parse("2024-01-04")
+
+    # The collection is over. What it discarded is applied after all, and read once the last day's run is cleared.
+    from tidemark.jobs.nearby import InProcess
+    from tidemark.jobs.steps.replay import replay
+
+    job = location_of(orders).job()
+    assert replay(replace(job, runner=lambda: InProcess(job.store)))["rows"] == 1
+    state, tasks = run(orders, "2024-01-03", "2024-01-04")
+    assert (state, set(tasks.values())) == ("success", {"success"})
+    end, ticked = head(orders).state, parse("2024-01-04") + 1
+    assert (end.complete_below, end.seal, end.trace_upper, end.certified_upper) == (ticked - 1, ticked, ticked, ticked)
+    assert events()[-1] == {
+        "lower": "2024-01-04T00:00:00Z",
+        "upper": "2024-01-04T00:00:00.000001Z",
+        "seal": "2024-01-04T00:00:00.000001Z",
+        "complete_below": "2024-01-04T00:00:00Z",
+    }
 
 
 @pytest.mark.timeout(600)

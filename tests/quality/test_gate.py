@@ -198,7 +198,7 @@ def test_a_seal_over_a_hole_is_refused() -> None:
     world.ingest_nothing(1)
     world.commit(Sealed(2 * DAY, 2 * DAY, 2 * DAY))
     message = refusal(world, Gate.FRONTIER)
-    assert "no hole below the seal" in message
+    assert "no hole in what is complete" in message
     assert "[1970-01-01T00:00:00Z, 1970-01-02T00:00:00Z) was never ingested" in message
     assert world.state.certified_upper == 0
 

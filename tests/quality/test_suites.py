@@ -43,7 +43,8 @@ UNSEALED = STORED | {
 }
 FRONTIER: Row = {
     "batch": "",
-    "seal": 5,
+    "seal": 6,
+    "complete_below": 5,
     "floor": 5,
     "hole": None,
     "batches_below": 3,
@@ -88,8 +89,8 @@ BROKEN: dict[Gate, dict[str, Row]] = {
         "volume": {"volume": 5.1, "usual_rows": 1.0},
     },
     Gate.FRONTIER: {
-        "seal only advances": {"floor": 6},
-        "no hole below the seal": {"hole": "[1, 2)"},
+        "seal only advances": {"floor": 7},
+        "no hole in what is complete": {"hole": "[1, 2)"},
         "batches certified": {"batches_uncertified": 1, "uncertified": "b9"},
     },
     Gate.TRACE: {

@@ -85,7 +85,7 @@ class OpenCollection:
         columns: Sequence[str] | None = None,
         where: Where | Sequence[Where] | None = None,
     ) -> AsOf:
-        """What the collection held: as known at `time` (the latest complete one), of what had happened by `event_time`
+        """What the collection held: as known at `time` (the newest there is), of what had happened by `event_time`
         (all).
 
         The rows have the columns of key and value and `_multiplicity`, how often the row is held (never 0). With
@@ -94,7 +94,7 @@ class OpenCollection:
         (None is null, a list is any of them); several are all to hold. Conditions on the first key columns are looked
         up, others are filtered as the rows are read.
 
-        Raises InvalidUsage for a time outside what is complete and readable, with the nearest readable ones, and for
+        Raises InvalidUsage for a time that cannot be read, not yet or no more, with the nearest readable ones, and for
         columns, conditions and times that are none.
         """
         from tidemark.api.asked import AsOf
@@ -109,7 +109,7 @@ class OpenCollection:
         columns: Sequence[str] | None = None,
         where: Where | Sequence[Where] | None = None,
     ) -> Changes:
-        """What the collection learned after one time (the beginning) up to another (the latest complete one, included).
+        """What the collection learned after one time (the beginning) up to another (the newest there is, included).
 
         The rows have the columns of key and value, `_change_type` (insert, delete, update_preimage, update_postimage),
         `_commit_version` and `_commit_timestamp` (when it was learned, in microseconds and as a timestamp),

@@ -41,7 +41,7 @@ def as_of(
     event_time: int | None = None,
     keys: KeyRange = ALL_KEYS,
 ) -> pa.Table:
-    """The collection as known at `time` (None: the latest complete one), as of `event_time` (None: all that happened).
+    """The collection as known at `time` (None: seal - 1, the newest), as of `event_time` (None: all that happened).
 
     Columns of key and value, and `_multiplicity` (int64, never 0), in order of key and value. Raises InvalidUsage
     outside `[since, seal)`.

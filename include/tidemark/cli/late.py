@@ -1,4 +1,4 @@
-"""Late rows and dead letters: what came below the seal, and applying after all what was not applied.
+"""Late rows and dead letters: what came of days that were complete, and applying after all what was not applied.
 
 `tidemark late COLLECTION` is short for `tidemark late list COLLECTION`.
 """
@@ -37,7 +37,7 @@ class Late(TyperGroup):
 
 def add_to(app: typer.Typer) -> None:
     """Make the late commands of `app`."""
-    group = typer.Typer(cls=Late, help="Rows that came below the seal (late COLLECTION), and replaying dead letters.")
+    group = typer.Typer(cls=Late, help="Rows that came late (late COLLECTION), and replaying dead letters.")
     register(group, "list")(list_)
     register(group, "replay", step=STEPS["replay"])(replay)
     app.add_typer(group, name="late", rich_help_panel=PANEL)
@@ -55,7 +55,7 @@ def list_(
     batch: BatchOption = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Most rows to list; 0 counts only.")] = 50,
 ) -> None:
-    """Source rows that came below the seal: why and by how much they were late, and what became of them."""
+    """Source rows of what was complete already: why and by how much they were late, and what became of them."""
     from tidemark.jobs.questions.late import LateRows, late_rows
 
     job = call.job(collection)

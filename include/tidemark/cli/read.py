@@ -59,7 +59,7 @@ def as_of(
     collection: CollectionArgument,
     time: Annotated[
         int | None,
-        typer.Option("--time", parser=instant, metavar="TIME", help="As known at this time. Default: latest complete."),
+        typer.Option("--time", parser=instant, metavar="TIME", help="As known at this time. Default: now."),
     ] = None,
     event_time: Annotated[
         int | None,
@@ -97,7 +97,7 @@ def changes(
     ] = None,
     upto: Annotated[
         int | None,
-        typer.Option("--upto", parser=instant, metavar="TIME", help="Learned up to this. Default: latest complete."),
+        typer.Option("--upto", parser=instant, metavar="TIME", help="Learned up to this. Default: now."),
     ] = None,
     net: Annotated[bool, typer.Option("--net", help="The difference of both ends, not each change between.")] = False,
     where: WhereOption = None,

@@ -55,10 +55,10 @@ class Nothing(_Section):
 
 
 class Reemit(_Section):
-    """Late rows apply, up to `max_lateness` below the seal; without it, however late."""
+    """Late rows apply, up to `max_lateness` below what is complete; without it, however late."""
 
     max_lateness: Duration | None = None
-    """How far below the seal a row may lie and still apply; left out, however far."""
+    """How far below what is complete a row may lie and still apply; left out, however far."""
 
 
 class LatePolicy(_Section):
@@ -139,7 +139,7 @@ class Declaration(_Section):
     """The type of each column, by its name. One that is not declared is inferred once, at `init`, from the first file
     that has landed."""
     start: Instant
-    """Where intervals are counted from. No run lies before it, and the seal waits for every interval since."""
+    """Where intervals are counted from. No run lies before it, and completeness waits for every interval since."""
     end: Instant | None = None
     """Where intervals end; there are no runs after it."""
     time: Annotated[ByColumn | None, checked(time_section)]
@@ -157,10 +157,10 @@ class Declaration(_Section):
     dag: Literal["factory", "own"] = "factory"
     """`own` if a DAG file of yours makes the collection's DAG; the factory makes none then."""
     grace: Duration = 0
-    """How far behind the end of an interval the seal stays, so that rows may be that late and still be on time."""
+    """How far behind the end of an interval completeness stays, so that rows may be that late and still be on time."""
     late: Annotated[LatePolicy, checked(late_section)] = LatePolicy(discard=Nothing())
-    """What becomes of rows below the seal: `discard` (kept as dead letters), `next_window` (applied as of the seal), or
-    `{reemit: {max_lateness: 3d}}` (applied where they belong)."""
+    """What becomes of rows of what is complete already: `discard` (kept as dead letters), `next_window` (applied as of
+    the seal), or `{reemit: {max_lateness: 3d}}` (applied where they belong)."""
     quality: list[Annotated[dict[str, Any], Field(min_length=1, max_length=1)]] = []
     """Expectations of Great Expectations that the unsealed gate checks of every batch, as `{name: {arguments}}`."""
     compact_ahead: bool = True

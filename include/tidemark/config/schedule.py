@@ -127,7 +127,7 @@ class Schedule:
 
 def check_bounds(collection: Collection) -> None:
     """Raise InvalidUsage, naming the nearest boundaries, if a collection's start or end is not on its schedule: the
-    interval across it would never be ingested, and the seal would wait for it for ever."""
+    interval across it would never be ingested, and be waited for for ever."""
     landed = collection.landed
     schedule = Schedule(landed.schedule)
     for verb, time in (("starts", landed.start), ("ends", landed.end)):

@@ -210,9 +210,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Late:
-    """What happens to source rows below the seal: `discard` keeps them as dead letters, `next_window` applies them as
-    if they had happened at the seal, `reemit` applies them as corrections up to `max_lateness` microseconds below the
-    seal and discards the rest (None: however late)."""
+    """What happens to source rows of what is complete: `discard` keeps them as dead letters, `next_window` applies them
+    as if they had happened at the seal, `reemit` applies them as corrections up to `max_lateness` microseconds below
+    what is complete and discards the rest (None: however late)."""
 
     policy: str = "discard"
     max_lateness: int | None = None
@@ -225,7 +225,7 @@ class Late:
 
     @property
     def reach(self) -> int:
-        """How far below the seal a row that applies may have happened, in microseconds."""
+        """How far below what is complete a row that applies may have happened, in microseconds."""
         if self.policy != "reemit":
             return 0
         return MAX_TIME if self.max_lateness is None else self.max_lateness
@@ -236,9 +236,9 @@ class Landed:
     """The origin of a collection whose rows land as files: where and how, when, and what may come late.
 
     Times in microseconds. Intervals are cut by `schedule` and counted from `start`; `end` is exclusive, None means it
-    never ends; the seal stays `grace` behind what was ingested. `time` and `event_time` name the source columns that
-    say when a row was learned and when it happened (None: on arrival; when it was learned). `inputs` types the columns
-    that are read and not kept (those two, `order_by`, those of `delete_when`).
+    never ends; completeness stays `grace` behind what was ingested. `time` and `event_time` name the source columns
+    that say when a row was learned and when it happened (None: on arrival; when it was learned). `inputs` types the
+    columns that are read and not kept (those two, `order_by`, those of `delete_when`).
     """
 
     source: Source
@@ -355,7 +355,7 @@ class Collection:
 
     @property
     def lateness(self) -> int:
-        """How far below the seal a row to come may have happened and still apply, in microseconds."""
+        """How far below what is complete a row to come may have happened and still apply, in microseconds."""
         match self.origin:
             case Landed():
                 return self.origin.late.reach

@@ -19,8 +19,8 @@ LEAST_RECENT = 8
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a ladder: of times up to `reach` below the seal (None: of all older ones) the last instant of every
-    `interval` is kept (None: every time). Microseconds."""
+    """A step of a ladder: of times up to `reach` below what is complete (None: of all older ones) the last instant of
+    every `interval` is kept (None: every time). Microseconds."""
 
     interval: int | None = None
     reach: int | None = None
@@ -33,8 +33,8 @@ class Step:
 @dataclass(frozen=True)
 class Retention:
     """`all`: every time stays readable. `full_merge`: only the newest complete one. `tiered`: those since the newest
-    `keep_recent` seals. `time_boundary`: the last instant of every `interval`. `ladder`: by age, `steps` from young to
-    old. `adaptive`: chosen by the reads that were asked.
+    `keep_recent` seals, of which ticks are none. `time_boundary`: the last instant of every `interval`. `ladder`: by
+    age, `steps` from young to old. `adaptive`: chosen by the reads that were asked.
     """
 
     policy: str = "all"

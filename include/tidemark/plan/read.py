@@ -102,7 +102,7 @@ def at_rest(request: ReadRequest, parts: PartsOf) -> tuple[AtRest, AtRest]:
 def plan_as_of(
     state: Arrangement, time: int | None = None, event_time: int | None = None, keys: KeyRange = ALL_KEYS
 ) -> ReadRequest:
-    """Read the collection as known at `time` (None: the latest complete one, seal - 1), as of `event_time` (None: all).
+    """Read the collection as known at `time` (None: the latest knowledge, seal - 1), as of `event_time` (None: all).
 
     Raises InvalidUsage outside `[since, seal)`, except for what retention keeps below since, with both frontiers and
     the nearest readable times: a read is never answered with less.

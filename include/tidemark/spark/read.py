@@ -60,7 +60,7 @@ def as_of(
     columns: Sequence[str] | None = None,
     keep: Keep | None = None,
 ) -> DataFrame:
-    """The collection as known at `time` (None: the latest complete one), as of `event_time` (None: all that happened).
+    """The collection as known at `time` (None: seal - 1, the newest), as of `event_time` (None: all that happened).
 
     Columns of key and value, or those of them in `columns`, of which equal rows add up, and `_multiplicity` (long,
     never 0); of the `keys` only, and of their rows what `keep` leaves, which may look at these columns alone.

@@ -125,6 +125,15 @@ def test_the_frontier_knows_the_first_hole_and_who_is_not_certified_for() -> Non
     assert (row["batches_uncertified"], row["uncertified"]) == (1, "u")
 
 
+def test_a_tick_passes_no_hole() -> None:
+    """What was learned is known beyond what is complete; the interval behind that is not missing yet."""
+    state = Arrangement(COLLECTION, complete_below=10, seal=12, ingested=IntervalSet().add(Interval(0, 10)))
+    request = plan_gate(state, Gate.FRONTIER)
+    assert request is not None
+    (row,) = frontier_evidence(state, request).rows
+    assert (row["seal"], row["complete_below"], row["hole"]) == (12, 10, None)
+
+
 def test_the_last_lawful_time_is_below_upper_or_at_most_since() -> None:
     batches = (trace("a", 0, 5, since=7), trace("b", 5, 10, since=7))
     rows = of_trace(

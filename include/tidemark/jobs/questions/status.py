@@ -18,8 +18,8 @@ from tidemark.plan.compact import CompactionRequest, plan_compaction
 from tidemark.storage.log.log import Head
 
 FRONTIERS = {
-    "complete_below": "complete below",
-    "seal": "known up to",
+    "complete_below": "complete below: no on-time row is missing",
+    "seal": "known up to: what was learned is final",
     "trace_upper": "moved into the trace below",
     "since": "readable from",
 }
