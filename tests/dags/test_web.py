@@ -147,6 +147,16 @@ def test_the_page_shows_where_a_collection_stands(client: Any, root: Path) -> No
     assert 'class="bar unsealed uncertified"' in page
 
 
+def test_what_is_known_is_told_apart_from_what_is_complete(client: Any, root: Path) -> None:
+    from tidemark.airflow.web.page import overview_page
+
+    (entry,) = client.get("/collections.json").json()
+    settled = entry | {"waiting_for": None, "quarantined": [], "uncertified": [], "trace_upper": 21, "seal": 21}
+    settled |= {"complete_below_text": "midnight", "seal_text": "an instant later"}
+    assert "complete below midnight, known up to an instant later<" in overview_page("r", [settled]).html
+    assert "complete below midnight<" in overview_page("r", [settled | {"seal_text": "midnight"}]).html
+
+
 def test_the_same_as_json(client: Any, root: Path) -> None:
     (entry,) = client.get("/collections.json").json()
     assert (entry["collection"], entry["unsealed"]["rows"], entry["late_applied"]) == ("orders", 7, 2)
