@@ -145,6 +145,27 @@ def test_as_many_ticks_as_a_day_has_instants(envelope: Envelope):
     )
 
 
+@pytest.mark.parametrize("envelope", [Envelope.UPSERT, Envelope.APPEND])
+def test_late_rows_that_wait_while_others_are_learned_are_judged_again(envelope: Envelope):
+    """Both were planned at one seal; the tick of the first makes the second one's times a thing of the past."""
+    REACHED.pop("ingested: stale", None)
+    machine = declared(envelope=envelope)
+    for _ in range(2):
+        machine.quiet_day([[a_row(0)]])
+    machine.land_late([a_row(1)], 4)
+    held = machine.start_work("ingest", machine.day(-1), [])
+    assert held is not None
+    machine.learned_at_once(told=[a_row(2)], happened=3, ahead=-2, times=1)
+    machine.finish(held)
+    assert REACHED["ingested: stale"]
+    machine.run_ingest(held.day)
+    machine.seal(-1)
+    machine.drain(0)
+    machine.answers_are_the_oracle_s()
+    assert machine.oracle.seal == machine.oracle.complete + 2
+    machine.teardown()
+
+
 @pytest.mark.skipif(PROFILE == "dev", reason="too few examples to reach everything")
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_it_went_deep(depth: str):
