@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import count as numbers
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from simulation.script import row
 from support.faulty import Fault, FaultyStore
+from support.stores import Contents
 from support.world import World, certify, collection, gated, interval
 from tests.compat.second_reader import SecondReader
 from tidemark.arrow.read import as_of, changes
@@ -225,11 +227,12 @@ def test_a_row_that_stands_at_the_seal_is_not_known_before_its_day_is_complete(t
 @pytest.mark.parametrize("dies", [False, True])
 def test_killed_between_the_ingest_and_the_tick(tmp_path: Path, after: bool, dies: bool):
     """Whatever of the tick's storage calls fails, the run that goes on makes one tick and no more."""
+    began = made(tmp_path)
+    began.land(1, "late", [row(3, "c", 15, 4)])
+    began.run(lambda job: ingest(job, interval(1), landing_root=str(began.landing)))
     for nth in range(1, 200):
-        world = made(tmp_path / str(nth))
-        world.store = FaultyStore(world.truth)
-        world.land(1, "late", [row(3, "c", 15, 4)])
-        world.run(lambda job, world=world: ingest(job, interval(1), landing_root=str(world.landing)))
+        copy = Contents(began.truth).as_memory()
+        world = World(began.landing, began.collection, copy, FaultyStore(copy), ids=numbers(1000))
         world.store.arm(Fault(nth, after, dies))
         world.run(lambda job: seal(job, interval(1)))
         assert (count(world), count(world, time=19), frontiers(world)) == (3, 2, (20, 21, 20))
