@@ -16,10 +16,13 @@ import pyarrow as pa
 import pytest
 
 import tidemark
+from support.world import interval
 from tests.pure.api.made import ROWS, Made
 from tidemark.jobs.questions.history import history
 from tidemark.jobs.questions.status import status
 from tidemark.jobs.steps.collect import AT_ONCE, collect
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Envelope, Retention
 from tidemark.storage.stores.memory import MemoryStore
 
@@ -300,6 +303,22 @@ def test_what_came_late_can_be_asked(made: Made) -> None:
     made.sealed(2, [{"k": 4, "v": "late", "t": 3, "e": 3}, {"k": 5, "v": "new", "t": 21, "e": 21}])
     late = tidemark.open(made.root, "tides").late(limit=5)
     assert (late.applied, [row["v"] for row in late.rows]) == (2, ["a", "late"])
+
+
+def test_without_a_time_it_is_all_that_is_known(tmp_path: Path) -> None:
+    """A late row is told at once, and as known when the day was complete there is none."""
+    made = Made(tmp_path)
+    made.sealed(0)
+    tides = tidemark.open(made.root, "tides")
+    before = tides.as_of().count()
+    made.world.land(0, "late", [{"k": 9, "v": "late", "t": 9, "e": 4}])
+    made.world.run(lambda job: ingest(job, interval(0), landing_root=str(made.world.landing)))
+    made.world.run(lambda job: seal(job, interval(0)))
+    assert tides.refresh().as_of().count() == before + 1
+    assert tides.as_of(9).count() == before
+    assert tides.changes(after=9).count() == 1
+    at = "1970-01-01T00:00:00.0000"
+    assert f"complete below {at}10Z, known up to {at}11Z, in" in repr(tides)
 
 
 def test_nothing_sealed_yet_is_said(tmp_path: Path) -> None:
