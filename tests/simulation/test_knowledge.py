@@ -11,6 +11,7 @@ import pytest
 
 from simulation.script import row
 from support.faulty import Fault, FaultyStore
+from support.relanded import relanded
 from support.stores import Contents
 from support.world import World, certify, collection, gated, interval
 from tests.compat.second_reader import SecondReader
@@ -25,7 +26,7 @@ from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.replay import replay
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.change import Sealed
+from tidemark.model.change import Redefined, Sealed
 from tidemark.model.collection import Envelope, Gate, Late
 from tidemark.model.retention import Retention
 from tidemark.storage.stores.local import LocalStore
@@ -178,6 +179,20 @@ def test_what_is_on_time_stays_so_below_the_ticks(tmp_path: Path, envelope: Enve
     assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in told] == [(7, 23, 21), (8, 24, 24)]
     assert late_rows(world.truth, world.state).applied == 3
     assert held(world, event_time=21)[(7, "x")] == 1
+
+
+def test_a_collection_that_goes_on_after_its_end_finds_no_row_late(tmp_path: Path):
+    world = made(tmp_path)
+    for number in range(3):
+        late(world, f"late{number}")
+    head = world.head
+    world.log().commit(head, Redefined(relanded(head.state.collection, end=40)))
+    world.land(2, "a", [row(7, "x", 20), row(8, "y", 21)])
+    assert pass_day(world, 2)[0]["late_applied"] == 0
+    assert frontiers(world) == (30, 30, 30)
+    assert [count(world, time=time) for time in (19, 22, 23)] == [2, 5, 7]
+    pass_day(world, 3)
+    assert frontiers(world) == (40, 40, 40)
 
 
 def test_a_collection_of_one_time_learns_an_on_time_row_at_the_seal(tmp_path: Path):
