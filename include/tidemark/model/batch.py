@@ -27,9 +27,10 @@ class Part:
     """One Parquet file of a batch, sorted by key.
 
     `groups` holds (first key, rows) of each row group, in order: the sparse index by which readers skip. `digest` is
-    the sum of the row hashes times diff, modulo 2^64 (docs/format.md). `retractions` counts rows with a negative diff.
-    `schema` is the collection's when it was written: by it one knows whether the columns are today's. `consolidated` is
-    known of parts that an ingest wrote: of its updates no two are equal but for their diffs, and no diff is 0.
+    the sum of the row hashes times diff, modulo 2^64 (docs/format.md). `retractions` counts rows with a negative diff;
+    of a part of facts either none is taken back or all are. `schema` is the collection's when it was written: by it one
+    knows whether the columns are today's. `consolidated` is known of parts that an ingest wrote: of its updates no two
+    are equal but for their diffs, and no diff is 0.
     """
 
     file: ObjectRef

@@ -151,6 +151,7 @@ def write(
     group_rows: int = 3,
     part_rows: int = 9,
     tell_consolidated: bool = False,
+    taken_back: bool = False,
 ) -> tuple[Part, ...]:
     """The table as parts of tiny row groups."""
     writer = PartWriter(
@@ -162,6 +163,7 @@ def write(
         group_rows=group_rows,
         part_rows=part_rows,
         tell_consolidated=tell_consolidated,
+        taken_back=taken_back,
         name=lambda: f"{next(_serial)}",
     )
     with writer:

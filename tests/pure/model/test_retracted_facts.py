@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import doctest
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import event, given
@@ -83,7 +83,7 @@ def test_what_is_written_is_the_history_of_what_is_said_at_every_time(
     """Drained at any times: each drain writes by how much the history of what is said by then differs."""
     written = [] if base is None else [Update(("k",), (base,), 0, -1, +1)]
     bounds = [0, *sorted(cuts), LAST]
-    for lower, upper in zip(bounds, bounds[1:], strict=False):
+    for lower, upper in pairwise(bounds):
         known = [line.fact for line in lines if line.time < lower]
         new = [line.fact for line in lines if lower <= line.time < upper]
         written += resolve(None if base is None else (base,), known, new)

@@ -1,8 +1,9 @@
 """The law of model/fact.py on arrays: from the facts of many keys to the updates by which new ones change history.
 
 Keys are numbers in order; a value is the number of a row that holds it. Facts that come after all known ones of their
-key, learned in the order they happened (nearly all), are resolved in one sweep; keys with others go through the
-model's law one by one.
+key, learned in the order they happened (nearly all), are resolved in one sweep. Of keys with others, or of which facts
+are taken back, the history before is compared with the one after, where all was learned at one time, as late rows and
+corrections are; the few that are left go through the model's law one by one.
 """
 
 from __future__ import annotations
@@ -20,13 +21,21 @@ NOTHING = -1
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts in order of (key, place); `value` is NOTHING for a tombstone, `new` False for those resolved before."""
+    """Facts in order of (key, place); `value` is NOTHING for a tombstone, `new` False for those resolved before.
+
+    Where some are taken back (`diff` -1; those are new), `place` numbers the places, and `same` is for each fact the
+    first row that says the same at its place, whose number `value` is, too. None of the three: there are none, and
+    every fact has a place of its own.
+    """
 
     key: Ints
     value: Ints
     time: Ints
     event_time: Ints
     new: Bools
+    diff: Ints | None = None
+    place: Ints | None = None
+    same: Ints | None = None
 
 
 @dataclass(frozen=True)
@@ -49,8 +58,11 @@ def changes_of(facts: Facts, base: Ints) -> Changes:
     swept = _sweep(facts, base, slow)
     if not slow.any():
         return swept
-    others = _one_by_one(facts, base, slow)
-    return Changes(*(np.concatenate(pair) for pair in zip(_columns(swept), _columns(others), strict=True)))
+    at_once = _learned_at_once(facts, slow)
+    found = [swept, _compared(facts, base, at_once)]
+    if (others := slow & ~at_once).any():
+        found.append(_one_by_one(facts, base, others))
+    return Changes(*(np.concatenate(some) for some in zip(*map(_columns, found), strict=True)))
 
 
 def _columns(changes: Changes) -> tuple[Ints, ...]:
@@ -58,12 +70,25 @@ def _columns(changes: Changes) -> tuple[Ints, ...]:
 
 
 def _out_of_order(facts: Facts, keys: int) -> Bools:
-    """The keys with a new fact before a known one, or before a new one that was learned earlier."""
+    """The keys with a new fact before a known one, or before a new one that was learned earlier, or taken back."""
     wrong = facts.new[:-1] & (~facts.new[1:] | (facts.time[1:] < facts.time[:-1]))
     wrong &= facts.key[1:] == facts.key[:-1]
     slow = np.zeros(keys, bool)
     slow[facts.key[1:][wrong]] = True
+    if facts.diff is not None:
+        slow[facts.key[facts.diff < 0]] = True
     return slow
+
+
+def _learned_at_once(facts: Facts, slow: Bools) -> Bools:
+    """Of the slow keys those whose new facts were learned at one time."""
+    new = np.flatnonzero(facts.new & slow[facts.key])
+    keys, times = facts.key[new], facts.time[new]
+    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    one = np.minimum.reduceat(times, begins) == np.maximum.reduceat(times, begins)
+    at_once = np.zeros_like(slow)
+    at_once[keys[begins[one]]] = True
+    return at_once
 
 
 def _sweep(facts: Facts, base: Ints, slow: Bools) -> Changes:
@@ -89,12 +114,62 @@ def _sweep(facts: Facts, base: Ints, slow: Bools) -> Changes:
     )
 
 
-def _one_by_one(facts: Facts, base: Ints, slow: Bools) -> Changes:
-    told = np.flatnonzero(slow[facts.key])
-    columns = (facts.key[told], facts.value[told], facts.time[told], facts.event_time[told])
+def _compared(facts: Facts, base: Ints, wanted: Bools) -> Changes:
+    """The history after minus the one before, of keys whose new facts were learned at one time."""
+    rows = np.flatnonzero(wanted[facts.key])
+    diff = np.ones(len(rows), np.int64) if facts.diff is None else facts.diff[rows]
+    told, number = np.unique(rows if facts.same is None else facts.same[rows], return_inverse=True)
+    before, after = np.zeros(len(told), np.int64), np.zeros(len(told), np.int64)
+    np.add.at(before, number, np.where(facts.new[rows], 0, diff))
+    np.add.at(after, number, diff)
+    learned = np.zeros(len(base), np.int64)
+    new = rows[facts.new[rows]]
+    learned[facts.key[new]] = facts.time[new]
+
+    follows = [_followed(facts.key[told], some > 0) for some in (before, after)]
+    stays = (before > 0) & (after > 0) & (follows[0] == follows[1])
+    found = [
+        _said(facts, base, learned, told, follows[at], (some > 0) & ~stays, sign)
+        for at, (some, sign) in enumerate(((before, -1), (after, +1)))
+    ]
+    return Changes(*(np.concatenate(some) for some in zip(*map(_columns, found), strict=True)))
+
+
+def _followed(key: Ints, held: Bools) -> Ints:
+    """For each fact that is held the place of the one of its key that it follows, or NOTHING."""
+    places = np.flatnonzero(held)
+    follows = np.full(len(held), NOTHING)
+    follows[places[1:]] = np.where(key[places[1:]] == key[places[:-1]], places[:-1], NOTHING)
+    return follows
+
+
+def _said(facts: Facts, base: Ints, learned: Ints, told: Ints, follows: Ints, held: Bools, sign: int) -> Changes:
+    """What facts that are held change, each from what it follows, `sign` times."""
+    key, event_time, value = facts.key[told], facts.event_time[told], facts.value[told]
+    before = np.where(follows == NOTHING, base[key], value[follows])
+    minus, plus = held & (before != NOTHING), held & (value != NOTHING)
+
+    def both(of_minus: Ints, of_plus: Ints) -> Ints:
+        return np.concatenate([of_minus[minus], of_plus[plus]])
+
+    signs = np.full(len(told), sign)
+    return Changes(
+        both(key, key),
+        both(before, value),
+        both(learned[key], learned[key]),
+        both(event_time, event_time),
+        both(-signs, signs),
+    )
+
+
+def _one_by_one(facts: Facts, base: Ints, wanted: Bools) -> Changes:
+    told = np.flatnonzero(wanted[facts.key])
+    place = told if facts.place is None else facts.place[told]
+    diff = np.ones(len(told), np.int64) if facts.diff is None else facts.diff[told]
+    columns = (facts.key[told], facts.value[told], facts.time[told], facts.event_time[told], place, diff)
     cells = zip(*(column.tolist() for column in columns), strict=True)
-    each = [Fact((key,), _value(row), t, e, (place,)) for place, (key, row, t, e) in enumerate(cells)]
-    new, before = facts.new[told].tolist(), base[slow].tolist()
+    each = [Fact((key,), _value(row), t, e, (at,), d) for key, row, t, e, at, d in cells]
+    new, before = facts.new[told].tolist(), base[wanted].tolist()
     bounds = np.flatnonzero(np.append(True, np.diff(columns[0]) != 0)).tolist()
     updates = []
     for start, end, held in zip(bounds, [*bounds[1:], len(each)], before, strict=True):

@@ -18,6 +18,9 @@ because the updates of older facts may have been moved up to `since`, which the 
 has what known facts at the horizon itself changed, and that does not matter: a new fact before one of these happened at
 the horizon too, so what it puts there it takes away at the same event time, and the two cancel.
 
+Of a fact that is taken back this is not so: what it hid may be what was held before it. So the horizon of a task is
+below all that is taken back, and there the sum holds nothing of it (kernels/retracted.py).
+
 Costs: every new fact is read once. Of known facts and of the trace only the row groups that can hold one of the block's
 keys are read (parts/lookup.py, docs/decisions/0034). In memory are one block, BLOCK_BYTES, and what is looked up for
 it.
@@ -34,6 +37,7 @@ import pyarrow as pa
 
 from tidemark.arrow.kernels.history import NOTHING, Changes, Facts, changes_of
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds, write_updates
+from tidemark.arrow.kernels.retracted import any_taken_back, signed, signed_schema, standing, takes_back
 from tidemark.arrow.parts.lookup import Lookup, TooWide
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
 from tidemark.arrow.rows.consolidate import consolidated
@@ -92,13 +96,15 @@ def updates_from(
 def _told(store: ObjectStore, chain: Sequence[Part], task: ResolveTask, tally: Tally, capacity: int) -> Iterator[Piece]:
     """The facts of a chain of parts, new ones and remembered ones; the new ones are tallied."""
     schema = facts_schema(task.collection)
+    with_sign = signed_schema(task.collection) if any_taken_back(task.facts) else None
 
     def prepare(part: Part, rows: pa.RecordBatch) -> pa.RecordBatch:
         times, event_times = integers(rows, TIME), integers(rows, EVENT_TIME)
         new = (times >= task.lower) & (times < task.upper)
         _check_horizon(part, event_times[new], task.horizon)
         tally.add(_filtered(rows, new))
-        return _filtered(rows, new | _is_remembered(rows, task))
+        told = _filtered(rows, new | _is_remembered(rows, task))
+        return told if with_sign is None else signed(told, with_sign, -1 if takes_back(part) else 1)
 
     return pieces_of(
         store,
@@ -117,9 +123,15 @@ def _filtered(rows: pa.RecordBatch, kept: Bools) -> pa.RecordBatch:
 
 
 def _check_horizon(part: Part, event_times: Ints, horizon: int) -> None:
-    if len(event_times) and event_times.min() < horizon:
+    if not len(event_times):
+        return
+    if event_times.min() < horizon:
         raise Corruption(
             f"{part.file.key} holds a new fact that happened at {event_times.min()}, below the horizon {horizon}"
+        )
+    if event_times.min() == horizon and takes_back(part):
+        raise Corruption(
+            f"{part.file.key} takes back a fact that happened at the horizon {horizon}: what it hid is not known there"
         )
 
 
@@ -148,14 +160,19 @@ class _Past:
         held = [*value_columns(task.collection), EVENT_TIME, DIFF]
         known = [p for p in task.facts if p.last_time < task.lower and p.last_event_time >= task.horizon]
         trace = [p for p in task.trace if p.first_event_time <= task.horizon]
-        self._known = Lookup(
-            store,
-            known,
-            keys=some_of(facts, self._key_columns),
-            others=some_of(facts, set(facts.names) - set(self._key_columns)),
-            wanted=lambda rows: _is_remembered(rows, task),
-            fetched=tally.fetched,
-        )
+        self._signed = signed_schema(task.collection) if any_taken_back(task.facts) else None
+        self._known = {
+            sign: Lookup(
+                store,
+                some,
+                keys=some_of(facts, self._key_columns),
+                others=some_of(facts, set(facts.names) - set(self._key_columns)),
+                wanted=lambda rows: _is_remembered(rows, task),
+                fetched=tally.fetched,
+            )
+            for sign in (+1, -1)
+            if (some := [part for part in known if takes_back(part) == (sign < 0)])
+        }
         self._trace = Lookup(
             store,
             trace,
@@ -169,7 +186,8 @@ class _Past:
 
     def __enter__(self) -> _Past:
         with ExitStack() as stack:
-            stack.enter_context(self._known)
+            for known in self._known.values():
+                stack.enter_context(known)
             stack.enter_context(self._trace)
             self._stack = stack.pop_all()
         return self
@@ -207,15 +225,25 @@ class _Past:
             facts = facts.filter(pa.array(touched[numbers]))
             begins = starts(facts, self._key_columns)
         keys = facts.select(self._key_columns).filter(pa.array(begins))
-        if known := self._known.rows_of(keys, BLOCK_BYTES):
+        if known := self._known_of(keys):
             facts = sort(pa.concat_batches([facts, *(rows.cast(facts.schema) for rows in known)]), self._order)
         return _Block(facts, keys, self._before(facts, keys))
 
+    def _known_of(self, keys: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """The remembered facts of keys in the parts that hold no new ones."""
+        told = [(sign, rows) for sign, known in self._known.items() for rows in known.rows_of(keys, BLOCK_BYTES)]
+        if self._signed is None:
+            return [rows for _, rows in told]
+        facts = facts_schema(self._task.collection)
+        return [signed(rows.select(facts.names).cast(facts), self._signed, sign) for sign, rows in told]
+
     def _before(self, facts: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
-        """The updates up to the horizon of the keys whose history may begin with a new fact."""
+        """The updates up to the horizon of the keys whose history may begin with a new fact, or with another one."""
         begins = starts(facts, self._key_columns)
         new = integers(facts, TIME) >= self._task.lower
         asked = new[begins]
+        if self._signed is not None:
+            asked[(np.cumsum(begins) - 1)[integers(facts, DIFF) < 0]] = True
         if not asked.any():
             return self._nothing
         return pa.concat_batches([self._nothing, *self._trace.rows_of(keys.filter(pa.array(asked)), BLOCK_BYTES)])
@@ -225,16 +253,8 @@ def _updates(block: _Block, task: ResolveTask) -> Iterator[pa.RecordBatch]:
     """The law over a block: keys as numbers, values as the rows that hold them; and as columns again."""
     key_columns = [column.name for column in task.collection.key]
     value_names = value_columns(task.collection)
-    facts = block.facts
     held, rows_held = _held(block, key_columns, value_names)
-    deleted = np.asarray(values(contiguous(facts.column(DELETED))), bool)
-    told = Facts(
-        key=np.cumsum(starts(facts, key_columns)) - 1,
-        value=np.where(deleted, NOTHING, np.arange(facts.num_rows)),
-        time=integers(facts, TIME),
-        event_time=integers(facts, EVENT_TIME),
-        new=integers(facts, TIME) >= task.lower,
-    )
+    facts, told = _numbers(block, task, key_columns, value_names)
     base = np.where(held == NOTHING, NOTHING, held + facts.num_rows)
     changed = changes_of(told, base)
     if not len(changed.key):
@@ -251,6 +271,23 @@ def _updates(block: _Block, task: ResolveTask) -> Iterator[pa.RecordBatch]:
         columns += [pa.array(column[start:end]) for column in (net.time, net.event_time, net.diff)]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
         start = end
+
+
+def _numbers(
+    block: _Block, task: ResolveTask, key_columns: list[str], value_names: list[str]
+) -> tuple[pa.RecordBatch, Facts]:
+    """The facts of a block that count, and what they say in numbers."""
+    facts, new = block.facts, integers(block.facts, TIME) >= task.lower
+    key = np.cumsum(starts(facts, key_columns)) - 1
+    diff = place = same = None
+    if DIFF in facts.schema.names:
+        order = sort_columns(task.collection, facts=True)
+        facts, kept, place, same = standing(facts, new, order, key_columns, value_names)
+        key, new, diff = key[kept], new[kept], integers(facts, DIFF)
+    deleted = np.asarray(values(contiguous(facts.column(DELETED))), bool)
+    holds = np.arange(facts.num_rows) if same is None else same
+    value = np.where(deleted, NOTHING, holds)
+    return facts, Facts(key, value, integers(facts, TIME), integers(facts, EVENT_TIME), new, diff, place, same)
 
 
 def _numbered(cells: Sequence[pa.RecordBatch], keys: Sequence[Ints]) -> Ints:

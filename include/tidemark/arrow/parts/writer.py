@@ -55,7 +55,8 @@ class PartWriter:
     Rows must be sorted, within a table and from table to table (InvalidUsage if their keys are not). They are cut into
     row groups and parts by rows, and by what they take in memory. A part is reported only after its file is whole and
     durable; leaving the block without `close` abandons the open file. With `tell_consolidated` the record of a part of
-    updates, which are then in order throughout, says whether they are consolidated.
+    updates, which are then in order throughout, says whether they are consolidated. With `taken_back` the records
+    of parts of facts say that these are taken back.
     """
 
     def __init__(
@@ -71,13 +72,14 @@ class PartWriter:
         group_rows: int = ROW_GROUP_ROWS,
         group_bytes: int = ROW_GROUP_BYTES,
         tell_consolidated: bool = False,
+        taken_back: bool = False,
         name: Callable[[], str] = fresh_name,
     ) -> None:
         if facts == (DIFF in schema.names):
             raise InvalidUsage(f"columns {schema.names} are not those of {'facts' if facts else 'updates'}")
         self._store, self._prefix, self._name = store, prefix.rstrip("/"), name
         self._schema, self._key_width = schema, key_width
-        self._tell_consolidated = tell_consolidated
+        self._tell_consolidated, self._taken_back = tell_consolidated, taken_back
         self._group_rows, self._group_bytes = group_rows, group_bytes
         self._part_rows, self._part_bytes = max(1, part_rows // group_rows) * group_rows, part_bytes
         self._waiting: list[pa.Table] = []
@@ -155,17 +157,23 @@ class PartWriter:
 
     def _start(self) -> _OpenPart:
         key = f"{self._prefix}/{self._name()}.parquet"
-        return _OpenPart(self._store, key, self._schema, self._key_width, self._tell_consolidated)
+        return _OpenPart(self._store, key, self._schema, self._key_width, self._tell_consolidated, self._taken_back)
 
 
 class _OpenPart:
     """A part being written, and its record so far."""
 
     def __init__(
-        self, store: ObjectStore, key: str, schema: pa.Schema, key_width: int, tell_consolidated: bool
+        self,
+        store: ObjectStore,
+        key: str,
+        schema: pa.Schema,
+        key_width: int,
+        tell_consolidated: bool,
+        taken_back: bool,
     ) -> None:
         self._key = key
-        self._consolidated = tell_consolidated
+        self._consolidated, self._taken_back = tell_consolidated, taken_back
         self._last_row: pa.RecordBatch = None
         self._groups: list[tuple[Row, int]] = []
         self._last_key: Row = ()
@@ -190,6 +198,8 @@ class _OpenPart:
             self._last_row = batch.slice(batch.num_rows - 1)
         if DIFF in batch.schema.names:
             self._retractions += int(np.count_nonzero(integers(batch, DIFF) < 0))
+        elif self._taken_back:
+            self._retractions += batch.num_rows
         for name, bounds in ((TIME, self._times), (EVENT_TIME, self._event_times)):
             bounds += pc.min_max(batch.column(name)).as_py().values()
         self.rows += batch.num_rows

@@ -1,0 +1,101 @@
+"""Facts that are taken back, in memory: rows with a `_diff`, which rows at rest do not have.
+
+At rest a part of facts says them all or takes them all back (`Part.retractions`). So parts that take nothing back,
+nearly all, are neither larger nor read otherwise; only where a task has one of the others do its facts get a sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.rows.columns import Bools, Ints, integers
+from tidemark.arrow.rows.cuts import PIECE_BYTES, ranks_of
+from tidemark.arrow.rows.order import starts
+from tidemark.arrow.rows.schema import DELETED, DIFF, EVENT_TIME, TIME, facts_schema, keys_of
+from tidemark.errors import Corruption
+from tidemark.model.batch import Part
+from tidemark.model.collection import Collection
+
+SAID_BEFORE = -1
+"""The time that facts resolved by earlier drains count as learned at."""
+
+
+def takes_back(part: Part) -> bool:
+    """Whether the facts of a part are taken back. Raises Corruption for one that says some and takes others back."""
+    if part.retractions not in (0, part.rows):
+        raise Corruption(
+            f"{part.file.key} is recorded to take back {part.retractions} of its {part.rows} facts; "
+            "a part takes back all or none"
+        )
+    return part.retractions > 0
+
+
+def any_taken_back(parts: Iterable[Part]) -> bool:
+    """Whether facts of any of the parts are taken back, so that facts need a sign."""
+    return any(takes_back(part) for part in parts)
+
+
+def signed_schema(collection: Collection) -> pa.Schema:
+    """The columns of facts in memory where some are taken back."""
+    return facts_schema(collection).append(pa.field(DIFF, pa.int64(), nullable=False))
+
+
+def signed(facts: pa.RecordBatch, schema: pa.Schema, sign: int) -> pa.RecordBatch:
+    """Facts with the one sign they all have."""
+    return pa.RecordBatch.from_arrays([*facts.columns, pa.array(np.full(facts.num_rows, sign))], schema=schema)
+
+
+def standing(
+    facts: pa.RecordBatch, new: Bools, order: Sequence[str], key_columns: Sequence[str], value_names: Sequence[str]
+) -> tuple[pa.RecordBatch, Ints, Ints, Ints]:
+    """Signed facts in `order` without what was said and taken back before, or at one time.
+
+    With them, for each, which of the rows it was, the number of its place, and the first row that says the same at its
+    place. Known facts that are left are said. Raises Corruption if a fact is taken back when it was not said.
+    """
+    same = _same(facts, order, value_names)
+    when = np.where(new, integers(facts, TIME), SAID_BEFORE)
+    by = np.lexsort((when, same))
+    begins = np.ones(len(by), bool)
+    begins[1:] = (same[by][1:] != same[by][:-1]) | (when[by][1:] != when[by][:-1])
+    firsts = np.flatnonzero(begins)
+    rows = by[firsts]
+    # How often each is said by then; what counts is whether it is.
+    sums = np.cumsum(np.add.reduceat(integers(facts, DIFF)[by], firsts)) if len(by) else np.zeros(0, np.int64)
+    leads = np.ones(len(rows), bool)
+    leads[1:] = same[rows][1:] != same[rows][:-1]
+    before = np.append(0, sums[:-1])
+    sums = sums - np.repeat(before[leads], np.diff(np.append(np.flatnonzero(leads), len(rows))))
+    if (sums < 0).any():
+        row = int(rows[np.argmax(sums < 0)])
+        raise Corruption(
+            f"a fact of key {keys_of(facts, [row], len(key_columns))[0]} that happened at "
+            f"{int(integers(facts, EVENT_TIME)[row])} is taken back, but was never said"
+        )
+    held = sums > 0
+    changed = held ^ np.where(leads, False, np.append(False, held[:-1]))
+    kept = np.sort(rows[changed])
+    signs = np.zeros(facts.num_rows, np.int64)
+    signs[rows[changed]] = np.where(held[changed], 1, -1)
+    left = facts.take(pa.array(kept))
+    left = left.set_column(left.schema.get_field_index(DIFF), left.schema.field(DIFF), pa.array(signs[kept]))
+    place = np.cumsum(starts(left, order)) - 1
+    _, first, number = np.unique(same[kept], return_index=True, return_inverse=True)
+    return left, kept, place, first[number]
+
+
+def _same(facts: pa.RecordBatch, order: Sequence[str], value_names: Sequence[str]) -> Ints:
+    """For each fact the first row that says the same at its place; few places have more than one."""
+    place = np.cumsum(starts(facts, order)) - 1
+    shared = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else np.zeros(0, np.int64)
+    same = np.arange(facts.num_rows)
+    if len(shared):
+        cells = facts.select([DELETED, *value_names]).take(pa.array(shared))
+        names = [str(at) for at in range(cells.num_columns + 1)]
+        rows = pa.RecordBatch.from_arrays([pa.array(place[shared]), *cells.columns], names)
+        _, first, number = np.unique(ranks_of([rows], names, PIECE_BYTES), return_index=True, return_inverse=True)
+        same[shared] = shared[first[number]]
+    return same
