@@ -19,6 +19,21 @@ and `b` at 9, and `b` alone at 19.
     ...     print(f"{update.diff:+} {update.key[0]} at {update.time}")
     -1 a at 19
     +1 b at 9
+
+A full snapshot that is corrected at the seal S, from n to n', was wrong until the next one said otherwise, and the
+collection learns so at S:
+
+    (t_i, n' - n) and (t_j, n - n')     learned at S, or at t_j where that is later; t_j: the next full snapshot
+
+so that what was told from t_j on stays as it was told. Without a next one the correction stays in force, and what the
+next one changes is counted from there. A full snapshot that is withdrawn is corrected to what was said before it, one
+that comes afterwards from what was said before it. Of full snapshots at 9, 19 and 29 with 1, 1 and no x, the second is
+corrected to none:
+
+    >>> for u in correction([(("x",), (), -1)], time=19, following=29, seal=30):
+    ...     print(*u.key, u.time, u.event_time, f"{u.diff:+d}")
+    x 30 19 -1
+    x 30 29 +1
 """
 
 from __future__ import annotations
@@ -49,9 +64,22 @@ class FullSnapshot:
         return self.interval.upper - 1
 
 
-def differences(
-    held: Iterable[tuple[Row, Row, int]], snapshots: Sequence[tuple[int, Iterable[tuple[Row, Row]]]]
-) -> list[Update]:
+Counted = tuple[Row, Row, int]
+"""A row (key, value) and how often."""
+
+
+def correction(differing: Iterable[Counted], *, time: int, following: int | None, seal: int) -> list[Update]:
+    """The updates by which the full snapshot of `time` is corrected at `seal`: `differing` is by how much each row is
+    there more or less often than was said, `following` the time of the next full snapshot that was said, if any."""
+    found: list[Update] = []
+    for key, value, count in differing:
+        found.append(Update(key, value, max(seal, time), time, count))
+        if following is not None:
+            found.append(Update(key, value, max(seal, following), following, -count))
+    return consolidate(found)
+
+
+def differences(held: Iterable[Counted], snapshots: Sequence[tuple[int, Iterable[tuple[Row, Row]]]]) -> list[Update]:
     """The consolidated updates by which full snapshots change what is held.
 
     `held` are rows (key, value, multiplicity), which are added up; `snapshots` are the time and the rows of each, in

@@ -1,0 +1,125 @@
+"""Corrections of additive files, against an oracle that keeps the readings of every file and shares no code."""
+
+from __future__ import annotations
+
+import doctest
+from dataclasses import dataclass
+from itertools import product
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from tidemark.model import correction as law
+from tidemark.model.correction import corrected
+from tidemark.model.frontier import CompactionFunction, Rung
+from tidemark.model.update import Update
+
+pytestmark = pytest.mark.pure
+
+LAST = 9
+READINGS = 4
+
+Row = tuple[str, int, int, int]
+"""What a file's row says: a word, when it is learned if its file is read in time, when it happened, how often."""
+rows = st.lists(
+    st.tuples(st.sampled_from("xyz"), st.integers(0, LAST), st.integers(0, LAST), st.sampled_from([1, 1, 2, -1])),
+    max_size=5,
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """File number `file` was read at `seal` and said `rows`."""
+
+    seal: int
+    file: int
+    rows: list[Row]
+
+
+readings = st.lists(
+    st.builds(Reading, st.integers(0, LAST), st.integers(0, 1), rows), max_size=READINGS, unique_by=lambda r: r.seal
+).map(lambda some: sorted(some, key=lambda reading: reading.seal))
+
+
+def held(read: list[Reading], time: int, event_time: int) -> dict[str, int]:
+    """How often each word is held: of each file what the newest reading by then says is due and has happened."""
+    count: dict[str, int] = {}
+    for file in (0, 1):
+        newest = [reading.rows for reading in read if reading.file == file and reading.seal <= time][-1:]
+        for word, due, happened, times in (row for some in newest for row in some):
+            if due <= time and happened <= event_time:
+                count[word] = count.get(word, 0) + times
+    return {word: times for word, times in count.items() if times}
+
+
+def told(updates: list[Update], time: int, event_time: int) -> dict[str, int]:
+    count: dict[str, int] = {}
+    for update in updates:
+        if update.time <= time and update.event_time <= event_time:
+            count[update.key[0]] = count.get(update.key[0], 0) + update.diff  # type: ignore[index,arg-type]
+    return {word: times for word, times in count.items() if times}  # type: ignore[return-value]
+
+
+def updates(said: list[Row]) -> list[Update]:
+    return [Update((word,), (), due, happened, times) for word, due, happened, times in said]
+
+
+def contributions(read: list[Reading], function: CompactionFunction) -> dict[int, list[Update]]:
+    """What each file has contributed by all its readings, the first of which is a correction of nothing."""
+    of: dict[int, list[Update]] = {0: [], 1: []}
+    for reading in read:
+        of[reading.file] += corrected(of[reading.file], updates(reading.rows), seal=reading.seal, function=function)
+    return of
+
+
+@given(readings)
+def test_at_every_time_the_newest_readings_are_held(read: list[Reading]) -> None:
+    of = contributions(read, CompactionFunction(0))
+    for time, event_time in product(range(LAST + 1), repeat=2):
+        assert told(of[0] + of[1], time, event_time) == held(read, time, event_time)
+    event(f"corrections of a file: {max((sum(r.file == file for r in read) for file in (0, 1)), default=0)}")
+    event(f"ahead: {any(due > reading.seal for reading in read for _, due, _, _ in reading.rows)}")
+
+
+@given(readings, st.integers(0, LAST), st.sampled_from([(), (Rung(0, 2),), (Rung(0, 3),)]))
+def test_what_was_merged_is_corrected_at_the_instants_that_are_kept(
+    read: list[Reading], since: int, rungs: tuple[Rung, ...]
+) -> None:
+    """At event times that can be read the answers are as if no history had been merged."""
+    since -= since % (rungs[0].interval if rungs else 1)
+    function = CompactionFunction(since, rungs if since else ())
+    of = contributions(read, function)
+    for time, event_time in product(range(LAST + 1), repeat=2):
+        if function(event_time) == event_time:
+            assert told(of[0] + of[1], time, event_time) == held(read, time, event_time)
+    assert all(function(update.event_time) == update.event_time for update in of[0] + of[1])
+
+
+@given(rows, st.integers(0, LAST), st.integers(0, LAST))
+def test_a_file_that_says_the_same_again_writes_nothing(said: list[Row], first: int, then: int) -> None:
+    contributed = corrected([], updates(said), seal=first)
+    assert corrected(contributed, updates(said[::-1]), seal=max(first, then)) == []
+
+
+def test_a_row_that_is_not_due_is_taken_back_at_its_own_time() -> None:
+    """Seal 10, a row at 15 is dropped by the corrected file: as of 12 it is 0, never -1, as of 15 it is 0."""
+    ahead = [Update(("k",), ("x",), 15, 15, 1)]
+    (back,) = corrected(ahead, [], seal=10)
+    assert back == Update(("k",), ("x",), 15, 15, -1)
+    sums = {time: sum(update.diff for update in [*ahead, back] if update.time <= time) for time in (9, 10, 12, 14, 15)}
+    assert sums == {9: 0, 10: 0, 12: 0, 14: 0, 15: 0}
+
+
+def test_what_a_row_of_a_thousand_said_is_all_that_changes() -> None:
+    said = [(f"{n}", 3, 3, 1) for n in range(1000)]
+    changed = [*said[:500], ("other", 3, 3, 1), *said[501:]]
+    assert corrected(updates(said), updates(changed), seal=7) == [
+        Update(("500",), (), 7, 3, -1),
+        Update(("other",), (), 7, 3, 1),
+    ]
+
+
+def test_the_worked_example_is_what_the_law_writes() -> None:
+    failed, tried = doctest.testmod(law)
+    assert (failed, tried > 0) == (0, True)
