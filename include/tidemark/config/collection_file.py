@@ -28,7 +28,6 @@ from tidemark.model.collection import Collection, ValueType
 
 NOT_YET = {
     "windows": "windows are",
-    "reprocess_for": "re-reading past files is",
     "valid_for": "temporal filters are",
     "batching": "batching windows are",
     "chunks": "chunks are",

@@ -161,6 +161,10 @@ class Declaration(_Section):
     late: Annotated[LatePolicy, checked(late_section)] = LatePolicy(discard=Nothing())
     """What becomes of rows of what is complete already: `discard` (kept as dead letters), `next_window` (applied as of
     the seal), or `{reemit: {max_lateness: 3d}}` (applied where they belong)."""
+    reprocess_for: Duration = 0
+    """How long files may be corrected: where an interval that begins up to so long before what is complete is run
+    again, what its files say now replaces what they said, exactly. What that needs is kept as long; 0 keeps nothing,
+    and a changed file is refused."""
     quality: list[Annotated[dict[str, Any], Field(min_length=1, max_length=1)]] = []
     """Expectations of Great Expectations that the unsealed gate checks of every batch, as `{name: {arguments}}`."""
     compact_ahead: bool = True

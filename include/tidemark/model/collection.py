@@ -13,7 +13,7 @@ from itertools import count
 from typing import Literal
 
 from tidemark.errors import InvalidUsage
-from tidemark.model.instant import MAX_TIME
+from tidemark.model.instant import MAX_TIME, format_duration
 from tidemark.model.kind import ADDITIVE, FULL_SNAPSHOT, KEYED, Kind
 from tidemark.model.retention import KEEP_ALL, Retention
 
@@ -236,9 +236,10 @@ class Landed:
     """The origin of a collection whose rows land as files: where and how, when, and what may come late.
 
     Times in microseconds. Intervals are cut by `schedule` and counted from `start`; `end` is exclusive, None means it
-    never ends; completeness stays `grace` behind what was ingested. `time` and `event_time` name the source columns
-    that say when a row was learned and when it happened (None: on arrival; when it was learned). `inputs` types the
-    columns that are read and not kept (those two, `order_by`, those of `delete_when`).
+    never ends; completeness stays `grace` behind what was ingested. An interval that begins up to `reprocess_for` below
+    what is complete may be read again, which corrects what its files said (0: none may). `time` and `event_time` name
+    the source columns that say when a row was learned and when it happened (None: on arrival; when it was learned).
+    `inputs` types the columns that are read and not kept (those two, `order_by`, those of `delete_when`).
     """
 
     source: Source
@@ -250,7 +251,13 @@ class Landed:
     grace: int = 0
     late: Late = Late()
     inputs: tuple[Column, ...] = ()
+    reprocess_for: int = 0
     kind: Literal["landed"] = "landed"
+
+    @property
+    def corrected_reach(self) -> int:
+        """How far below what is complete a row that is corrected may have happened."""
+        return min(MAX_TIME, self.reprocess_for + self.late.reach) if self.reprocess_for else 0
 
 
 Origin = Landed
@@ -324,6 +331,20 @@ class Collection:
             raise InvalidUsage(
                 f"collection {self.name} is made of full snapshots, of which no row is late; remove late"
             )
+        self._check_reprocessed(landed)
+
+    def _check_reprocessed(self, landed: Landed) -> None:
+        kept, needed = self.retention.keeps_all_for, landed.corrected_reach
+        if not needed or not self.kind.corrects_history or kept is None or kept >= needed:
+            return
+        endless = needed == MAX_TIME
+        lateness = "rows of any lateness" if endless else f"max_lateness {format_duration(landed.late.reach)}"
+        raise InvalidUsage(
+            f"retention keeps every time for {format_duration(kept)}, "
+            f"reprocess_for {format_duration(landed.reprocess_for)} with {lateness} needs "
+            f"{'all' if endless else format_duration(needed)}; "
+            f"write retention: {'all' if endless else f'[{{keep: all, for: {format_duration(needed)}}}, ...]'}"
+        )
 
     def _number_columns(self) -> None:
         """Columns without an id get the next ones: as first declared, 1 and on, the key before the value."""

@@ -38,6 +38,8 @@ class Kind:
     `facts`: unsealed rows are facts, in the columns and order of facts; else updates. `one_value`: a key holds one
     value at most, so that one value that replaces one other can be told. `tells_times`: rows may say when they
     happened, and so may be late. `whole_intervals`: the files of an interval count together or not at all.
+    `corrects_history`: a corrected file is placed among what happened then, so nothing of that may be merged; where it
+    is not, what it changes is added where the rest of its time was moved to.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Kind:
     one_value: bool = False
     tells_times: bool = True
     whole_intervals: bool = False
+    corrects_history: bool = False
 
     def remembered_from(self, horizon: int) -> int:
         """Unsealed rows that happened from here on are kept though they were drained, as later ones are placed among
@@ -80,6 +83,7 @@ class Keyed(Kind):
     name: str = "keyed"
     facts: bool = True
     one_value: bool = True
+    corrects_history: bool = True
 
     def remembered_from(self, horizon: int) -> int:
         return horizon
@@ -96,6 +100,7 @@ class Snapshots(Kind):
     name: str = "full snapshot"
     tells_times: bool = False
     whole_intervals: bool = True
+    corrects_history: bool = True
 
     def said_by(self, batch: str, interval: Interval, rows: int) -> FullSnapshot | None:
         return FullSnapshot(batch, interval, rows)

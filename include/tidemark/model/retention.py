@@ -71,6 +71,14 @@ class Retention:
         return "; ".join(str(step) for step in self.steps)
 
     @property
+    def keeps_all_for(self) -> int | None:
+        """How far below the seal every time stays readable, whatever is asked and sealed; None: without end."""
+        if self.policy == "all":
+            return None
+        first = self.steps[0] if self.steps else Step(interval=1)
+        return 0 if first.interval is not None else first.reach
+
+    @property
     def recent(self) -> int:
         """How many of the newest seals the state has to remember."""
         if self.policy == "adaptive":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol, TypeVar
 
 from tidemark.errors import InvalidUsage
@@ -91,8 +92,8 @@ def ingest_tasks(
     """The tasks that read those `files` of a request that can be read, into parts of `batch`."""
     judged_by = (request.complete_below, request.seal, request.since)
     return [
-        IngestTask(collection, request.interval, group, *judged_by, batch, f"data/{batch}")
-        for group in group_files(files, parallelism)
+        IngestTask(collection, request.interval, group, *judged_by, batch, f"data/{batch}", first)
+        for first, group in numbered(group_files(files, parallelism))
     ]
 
 
@@ -109,3 +110,9 @@ def group_files(files: Sequence[_Sized], tasks: int) -> list[tuple[_Sized, ...]]
         groups[-1].append(file)
         size += file.bytes
     return [tuple(group) for group in groups]
+
+
+def numbered(groups: Sequence[tuple[_Sized, ...]]) -> list[tuple[int, tuple[_Sized, ...]]]:
+    """Groups of files with the number of their first file among all."""
+    firsts = accumulate((len(group) for group in groups[:-1]), initial=0)
+    return list(zip(firsts, groups, strict=False))

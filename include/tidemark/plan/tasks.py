@@ -31,7 +31,7 @@ ALL_KEYS = KeyRange()
 @dataclass(frozen=True)
 class IngestTask:
     """Read `files`, judge lateness against `complete_below` and `since`, learn nothing below the `seal`, write parts
-    sorted by key under `prefix`."""
+    sorted by key under `prefix`. The files are the batch's from number `first` on."""
 
     collection: Collection
     interval: Interval
@@ -41,6 +41,7 @@ class IngestTask:
     since: int
     batch: str
     prefix: str
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class DeadLetters:
 @dataclass(frozen=True)
 class ReplayTask:
     """Apply dead letters at `seal`: with their event times if these are at `since` or later, else, if `as_now`, as if
-    they happened at the seal. Write parts sorted by key under `prefix`, and what is left as late objects."""
+    they happened at the seal. Write parts sorted by key under `prefix`, and what is left as late objects. The sources
+    are the batch's from number `first` on."""
 
     collection: Collection
     sources: tuple[DeadLetters, ...]
@@ -78,6 +80,7 @@ class ReplayTask:
     as_now: bool
     batch: str
     prefix: str
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,57 @@ class ReplayAnswer:
     parts: tuple[Part, ...]
     entries: tuple[LedgerEntry, ...]
     left: tuple[Left, ...]
+
+
+@dataclass(frozen=True)
+class Reread:
+    """A source file that is read again, by the name the ledger knows it by: its rows are judged against what was
+    `complete_below`, the `seal` and `since` when it was first read. No `file`: it is withdrawn, and says nothing any
+    more."""
+
+    path: str
+    file: SourceFile | None
+    complete_below: int
+    seal: int
+    since: int
+
+
+@dataclass(frozen=True)
+class Contributed:
+    """Parts that hold what files contributed, and whose rows count: pairs of a file's number in these parts and of the
+    number it has among those that are read again."""
+
+    parts: tuple[Part, ...]
+    numbers: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class CorrectTask:
+    """Write by what the updates of `files` differ from what they have `contributed`, as of `seal`
+    (model/correction.py), in parts sorted by key under `prefix`; event times are forwarded by `function`. The files are
+    the batch's from number `first` on."""
+
+    collection: Collection
+    interval: Interval
+    files: tuple[Reread, ...]
+    contributed: tuple[Contributed, ...]
+    seal: int
+    function: CompactionFunction
+    batch: str
+    prefix: str
+    first: int = 0
+
+
+@dataclass(frozen=True)
+class CorrectAnswer:
+    """Parts written; of each file, in order, an entry (None: withdrawn); how many rows, with their multiplicities, were
+    added and taken back, and when these happened first and last (None: none were)."""
+
+    parts: tuple[Part, ...]
+    entries: tuple[LedgerEntry | None, ...]
+    added: int = 0
+    retracted: int = 0
+    event_times: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

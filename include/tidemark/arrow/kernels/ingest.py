@@ -6,7 +6,7 @@ too large is kept meanwhile, a larger one is decoded a second time; so memory is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from uuid import uuid4
@@ -20,12 +20,13 @@ from tidemark.arrow.kernels.ahead import apart, cut_of
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds, judge
 from tidemark.arrow.parts.writer import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
-from tidemark.arrow.rows.schema import sort_columns, unsealed_schema
+from tidemark.arrow.rows.schema import SOURCE, sort_columns, unsealed_schema
 from tidemark.errors import NotReady
 from tidemark.model.batch import ObjectRef, Part
+from tidemark.model.collection import Collection
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, set_aside
 from tidemark.plan.ahead import Cut
-from tidemark.plan.tasks import IngestAnswer, IngestTask, ReplayTask
+from tidemark.plan.tasks import CorrectTask, IngestAnswer, IngestTask, ReplayTask
 from tidemark.storage.stores.store import ObjectStore
 
 SORTED_ROWS = PART_ROWS // ROW_GROUP_ROWS * ROW_GROUP_ROWS
@@ -45,24 +46,41 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
     verdict on any file.
     """
     parts = SortedParts(store, task)
-    entries = [_ingest_file(store, task, file, parts) for file in task.files]
+    entries = [_ingest_file(store, task, file, number, parts) for number, file in enumerate(task.files, task.first)]
     return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time)
 
 
-def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: SortedParts) -> LedgerEntry:
+def _ingest_file(
+    store: ObjectStore, task: IngestTask, file: SourceFile, number: int, parts: SortedParts
+) -> LedgerEntry:
+    bounds = LatenessBounds(task.complete_below, task.seal, task.since, task.interval.upper - 1)
+    return taken(store, task, file, bounds, number, parts.add)
+
+
+def taken(
+    store: ObjectStore,
+    task: IngestTask | CorrectTask,
+    file: SourceFile,
+    bounds: LatenessBounds,
+    number: int,
+    take: Callable[[Judged], None],
+) -> LedgerEntry:
+    """Read a file, judge its rows against `bounds`, hand them on to `take`; the entry that tells of it.
+
+    A file that cannot be taken gives a quarantined one, and nothing is handed on. Raises as `ingest_files` does.
+    """
     content = fetch(file)
     try:
-        blocks = _checked(content, task)
+        blocks = _checked(content, task.collection)
     except BadFile as bad:
         content.check_unchanged()
         return set_aside(task.collection, task.interval, file, content.sha256, bad.reason)
-    bounds = LatenessBounds(task.complete_below, task.seal, task.since, task.interval.upper - 1)
     applied = late_applied = late_discarded = late_moved = 0
     with LateObject(store, task.prefix) as late:
         try:
             for block in blocks:
-                judged = judge(block, task.collection, bounds, path=file.identity)
-                parts.add(judged)
+                judged = judge(block, task.collection, bounds, path=file.identity, number=number)
+                take(judged)
                 late.write(judged.late)
                 applied += judged.applied.num_rows
                 late_applied += judged.late_applied
@@ -88,17 +106,17 @@ def _ingest_file(store: ObjectStore, task: IngestTask, file: SourceFile, parts: 
     )
 
 
-def _checked(content: Content, task: IngestTask) -> Iterator[pa.RecordBatch]:
+def _checked(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]:
     """The rows of a file that decodes to its end. Raises BadFile at once if it does not."""
     held: list[pa.RecordBatch] = []
     size = 0
-    for block in decode(content, task.collection):
+    for block in decode(content, collection):
         size += block.nbytes
         if size <= CHECKED_BYTES:
             held.append(block)
         else:
             held.clear()
-    return iter(held) if size <= CHECKED_BYTES else decode(content, task.collection)
+    return iter(held) if size <= CHECKED_BYTES else decode(content, collection)
 
 
 class SortedParts:
@@ -107,6 +125,7 @@ class SortedParts:
     def __init__(self, store: ObjectStore, task: IngestTask | ReplayTask) -> None:
         self._store, self._task = store, task
         self._schema = unsealed_schema(task.collection)
+        self._by_source = [SOURCE] if SOURCE in self._schema.names else []
         self._held: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._parts: list[Part] = []
@@ -135,7 +154,7 @@ class SortedParts:
             return
         collection = self._task.collection
         held, self._held, self._rows, self._bytes = self._held, [], 0, 0
-        order = sort_columns(collection, facts=collection.kind.facts)
+        order = (*sort_columns(collection, facts=collection.kind.facts), *self._by_source)
         cut = self._cut(held)
         with ExitStack() as stack:
             writers = [stack.enter_context(self._writer()) for _ in range(cut.parts)]

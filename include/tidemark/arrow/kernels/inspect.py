@@ -14,7 +14,17 @@ from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.fields import is_earlier
 from tidemark.arrow.rows.order import starts, unsorted
-from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, facts_schema, keys_of, sort_columns, updates_schema
+from tidemark.arrow.rows.schema import (
+    DIFF,
+    EVENT_TIME,
+    TIME,
+    facts_schema,
+    keys_of,
+    some_of,
+    sort_columns,
+    updates_schema,
+    without_source,
+)
 from tidemark.errors import Corruption
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
 from tidemark.model.update import Row
@@ -87,6 +97,7 @@ class _Findings:
     def __init__(self, task: InspectTask, held: pa.Schema) -> None:
         self._key_width = len(task.collection.key)
         now = (facts_schema if task.facts else updates_schema)(task.collection)
+        held = some_of(held, without_source(held.names))
         same = held.names == now.names
         self._fits = is_earlier(held, now) if task.part.schema < task.collection.schema else same
         order = sort_columns(task.collection, facts=task.facts)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tidemark.arrow.rows import predicate
 from tidemark.arrow.rows.columns import Bools, Ints, values
-from tidemark.arrow.rows.schema import DELETED, DIFF, EVENT_TIME, FILE, ORDER, ROW, TIME, unsealed_schema
+from tidemark.arrow.rows.schema import DELETED, DIFF, EVENT_TIME, FILE, ORDER, ROW, SOURCE, TIME, unsealed_schema
 from tidemark.model.collection import Collection, Envelope
 from tidemark.model.predicate import bound, parse
 
@@ -74,13 +74,15 @@ class _Verdict:
     reason: Ints
 
 
-def judge(rows: pa.RecordBatch, collection: Collection, bounds: LatenessBounds, *, path: str) -> Judged:
-    """Judge decoded rows (decode/source.py) of the file listed as `path`."""
+def judge(
+    rows: pa.RecordBatch, collection: Collection, bounds: LatenessBounds, *, path: str, number: int = 0
+) -> Judged:
+    """Judge decoded rows (decode/source.py) of the file listed as `path`, the batch's file of that number."""
     verdict = _verdict(rows, collection, bounds)
     on_time = verdict.coordinate[~verdict.late]
     late = verdict.late.nonzero()[0]
     return Judged(
-        _applied(rows, collection, verdict, path),
+        _applied(rows, collection, verdict, path, number),
         _late(rows, verdict, late, bounds, path),
         int(np.count_nonzero(verdict.late & ~verdict.dead)),
         int(on_time.min()) if len(on_time) else None,
@@ -89,9 +91,15 @@ def judge(rows: pa.RecordBatch, collection: Collection, bounds: LatenessBounds, 
 
 
 def revive(
-    rows: pa.RecordBatch, letters: pa.RecordBatch, collection: Collection, bounds: LatenessBounds, as_now: bool
+    rows: pa.RecordBatch,
+    letters: pa.RecordBatch,
+    collection: Collection,
+    bounds: LatenessBounds,
+    as_now: bool,
+    number: int = 0,
 ) -> Judged:
-    """Judge dead letters again, all of one source file, to be applied now: `rows` are `letters` as decoded.
+    """Judge dead letters again, all of one source file, to be applied now: `rows` are `letters` as decoded, `number` is
+    that of their object among the batch's.
 
     What happened below `bounds.since` is left, unless it may apply `as_now`. `late` of the result are the letters left.
     """
@@ -102,7 +110,7 @@ def revive(
     kept = np.where(allowed, happened, bounds.seal) if collection.landed.event_time else seal
     verdict = _Verdict(seal, kept, happened, ~dead, dead, np.where(allowed, _BELOW_SEAL, _MOVED))
     path = letters.column(FILE)[0].as_py() if letters.num_rows else ""
-    applied = _applied(rows, collection, verdict, path)
+    applied = _applied(rows, collection, verdict, path, number)
     moved = int(np.count_nonzero(~allowed & ~dead))
     return Judged(applied, letters.filter(pa.array(dead)), 0, None, moved)
 
@@ -133,7 +141,7 @@ def _verdict(rows: pa.RecordBatch, collection: Collection, bounds: LatenessBound
     return _Verdict(learned, happened, coordinate, late, dead, reason)
 
 
-def _applied(rows: pa.RecordBatch, collection: Collection, verdict: _Verdict, path: str) -> pa.RecordBatch:
+def _applied(rows: pa.RecordBatch, collection: Collection, verdict: _Verdict, path: str, number: int) -> pa.RecordBatch:
     keep = None if not verdict.dead.any() else pa.array(~verdict.dead)
     schema = unsealed_schema(collection)
     columns = {column.name: rows.column(column.name) for column in collection.columns}
@@ -144,6 +152,8 @@ def _applied(rows: pa.RecordBatch, collection: Collection, verdict: _Verdict, pa
         columns[DIFF] = rows.column(collection.landed.source.diff)
     else:
         columns[DIFF] = _constant(1, rows.num_rows, pa.int64())
+    if SOURCE in schema.names:
+        columns[SOURCE] = _constant(number, rows.num_rows, pa.int64())
     # A dropped column is in no source row, and null from then on.
     nothing = {name: pa.nulls(rows.num_rows, schema.field(name).type) for name in schema.names if name not in columns}
     arrays = [(columns | nothing)[field.name].cast(field.type) for field in schema]

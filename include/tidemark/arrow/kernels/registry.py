@@ -12,6 +12,8 @@ from tidemark.plan.tasks import (
     AuditAnswer,
     ChecksumAnswer,
     ChecksumTask,
+    CorrectAnswer,
+    CorrectTask,
     DifferenceTask,
     IngestAnswer,
     IngestTask,
@@ -45,6 +47,7 @@ class Kernel:
 
 KERNELS: dict[str, Kernel] = {
     "ingest": Kernel("ingest:ingest_files", IngestTask, IngestAnswer),
+    "correct": Kernel("correct:correct_files", CorrectTask, CorrectAnswer),
     "replay": Kernel("replay:replay_dead_letters", ReplayTask, ReplayAnswer),
     "merge": Kernel("merge:merge_range", MergeTask, WriteAnswer),
     "resolve": Kernel("resolve:resolve_range", ResolveTask, WriteAnswer),

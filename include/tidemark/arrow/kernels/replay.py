@@ -35,15 +35,15 @@ def replay_dead_letters(store: ObjectStore, task: ReplayTask) -> ReplayAnswer:
     """
     parts = SortedParts(store, task)
     entries, left = [], []
-    for source in task.sources:
-        entry, remains = _replay(store, task, source, parts)
+    for number, source in enumerate(task.sources, task.first):
+        entry, remains = _replay(store, task, source, number, parts)
         entries += [entry] if entry else []
         left += [remains] if remains else []
     return ReplayAnswer(parts.close(), tuple(entries), tuple(left))
 
 
 def _replay(
-    store: ObjectStore, task: ReplayTask, source: DeadLetters, parts: SortedParts
+    store: ObjectStore, task: ReplayTask, source: DeadLetters, number: int, parts: SortedParts
 ) -> tuple[LedgerEntry | None, Left | None]:
     bounds = LatenessBounds(task.seal, task.seal, task.since, task.seal)
     _check(store, source.object)
@@ -53,7 +53,8 @@ def _replay(
     applied = moved = 0
     with LateObject(store, task.prefix) as late:
         for letters in _letters(store, source.object):
-            judged = revive(_decoded(letters, task.collection, source), letters, task.collection, bounds, task.as_now)
+            rows = _decoded(letters, task.collection, source)
+            judged = revive(rows, letters, task.collection, bounds, task.as_now, number)
             parts.add(judged)
             late.write(judged.late)
             applied += judged.applied.num_rows

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from tidemark.arrow.rows.columns import integers, one_batch, rows_within
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.order import starts, unsorted
-from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, SCHEMA, TIME, keys_of
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, SCHEMA, TIME, keys_of, without_source
 from tidemark.errors import InvalidUsage
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
 from tidemark.model.update import Row
@@ -236,7 +236,7 @@ class _OpenPart:
 
 def is_consolidated(updates: pa.RecordBatch) -> bool:
     """Whether no two updates, in order, are equal but for their diffs, and no diff is 0."""
-    names = [name for name in updates.schema.names if name != DIFF]
+    names = [name for name in without_source(updates.schema.names) if name != DIFF]
     return bool(np.all(integers(updates, DIFF) != 0)) and bool(starts(updates, names).all())
 
 

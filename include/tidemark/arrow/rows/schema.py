@@ -3,7 +3,8 @@
 The value columns are all there ever were, in order of id; one that was dropped is called `_dropped_` and its id. Key
 and value columns carry their id as the Parquet field id, by which they are found under whatever name (fields.py).
 
-Updates: key, value, `_time`, `_event_time`, `_diff`; sorted by key, value, `_time`, `_event_time`.
+Updates: key, value, `_time`, `_event_time`, `_diff`; sorted by key, value, `_time`, `_event_time`. Where files may be
+corrected, those that an ingest writes have the number of their file among the batch's, `_source`, before `_diff`.
 Facts (unsealed batches of keyed collections): key, value (all null in a tombstone), `_deleted`, `_time`,
 `_event_time`, `_order`, `_file`, `_row`; sorted by key, `_event_time`, `_order`, `_file`, `_row`.
 Only value columns and `_order` may hold nulls.
@@ -26,6 +27,7 @@ DELETED = "_deleted"
 ORDER = "_order"
 FILE = "_file"
 ROW = "_row"
+SOURCE = "_source"
 FIELD_ID = b"PARQUET:field_id"
 SCHEMA = b"tidemark.schema"
 """The field's metadata that becomes the field id in Parquet; the schema's that says which `Collection.schema` it is."""
@@ -73,8 +75,21 @@ def facts_schema(collection: Collection) -> pa.Schema:
 
 
 def unsealed_schema(collection: Collection) -> pa.Schema:
-    """The columns of the collection's unsealed batches: facts or updates."""
-    return facts_schema(collection) if collection.kind.facts else updates_schema(collection)
+    """The columns of what an ingest writes: facts, updates, or updates with the file each is of."""
+    if collection.kind.facts:
+        return facts_schema(collection)
+    return sourced_schema(collection) if collection.landed.reprocess_for else updates_schema(collection)
+
+
+def sourced_schema(collection: Collection) -> pa.Schema:
+    """The columns of updates that say which file each is of. Whoever reads updates need not know of it."""
+    *others, diff = updates_schema(collection)
+    return pa.schema([*others, _required(SOURCE, pa.int64()), diff], metadata=_numbered(collection))
+
+
+def without_source(names: Sequence[str]) -> list[str]:
+    """The columns that say what rows are, and not which file they are of."""
+    return [name for name in names if name != SOURCE]
 
 
 def source_schema(columns: Iterable[Column]) -> pa.Schema:

@@ -32,7 +32,7 @@ _STEPS = (
         arguments=(LANDING,),
         gate=Gate.UNSEALED,
         when=When.EACH_RUN,
-        kernels=("ingest",),
+        kernels=("ingest", "correct"),
         declares=True,
     ),
     Step(

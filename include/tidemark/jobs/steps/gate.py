@@ -105,7 +105,7 @@ def _examine(job: Job, head: Head, request: GateRequest) -> GateReport:
 
 def _inspected(job: Job, runner: Runner, state: Arrangement, batches: Sequence[Batch]) -> dict[str, Inspected]:
     """Every part of the batches, read in full by the runner."""
-    from tidemark.arrow.rows.schema import unsealed_schema, updates_schema
+    from tidemark.arrow.rows.schema import unsealed_schema, updates_schema, without_source
 
     collection = state.collection
     tables = {batch.id: parts_table.parts_of(job.store, [batch]) for batch in batches}
@@ -113,7 +113,7 @@ def _inspected(job: Job, runner: Runner, state: Arrangement, batches: Sequence[B
     tasks = [InspectTask(collection, part, facts[batch]) for batch, parts in tables.items() for part in parts]
     job.note(f"checking {sum(batch.rows for batch in batches)} rows in {len(tasks)} parts")
     answers = iter(runner.run("inspect", tasks))
-    unsealed, trace = tuple(unsealed_schema(collection).names), tuple(updates_schema(collection).names)
+    unsealed, trace = tuple(without_source(unsealed_schema(collection).names)), tuple(updates_schema(collection).names)
     return {
         batch.id: Inspected(
             tables[batch.id],

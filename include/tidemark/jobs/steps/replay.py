@@ -14,7 +14,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import REPLAY, Ingested
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
-from tidemark.plan.ingest import group_files
+from tidemark.plan.ingest import group_files, numbered
 from tidemark.plan.replay import ReplayRequest, plan_replay
 from tidemark.plan.tasks import Left, ReplayAnswer, ReplayTask
 from tidemark.storage.log.log import Head
@@ -84,8 +84,8 @@ def _execute(job: Job, state: Arrangement, request: ReplayRequest, batch: str, a
     groups = group_files(request.sources, runner.parallelism)
     job.note(f"reading the dead letters of {len(request.sources)} files in {len(groups)} tasks")
     tasks = [
-        ReplayTask(state.collection, group, request.seal, request.since, as_now, batch, f"data/{batch}")
-        for group in groups
+        ReplayTask(state.collection, group, request.seal, request.since, as_now, batch, f"data/{batch}", first)
+        for first, group in numbered(groups)
     ]
     answers: list[ReplayAnswer] = runner.run("replay", tasks)
     written = sum(part.rows for answer in answers for part in answer.parts)

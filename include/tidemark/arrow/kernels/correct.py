@@ -1,0 +1,177 @@
+"""The kernel of corrections: source files that are read again, less what they have contributed, as updates.
+
+The law is the docstring of model/correction.py. Both sides are rows in order of key, value and time: what the files say
+now, sorted as an ingest sorts it, and what they contributed, in parts that are kept. One streaming merge forwards them,
+the one side with its diffs turned, and sums up what is equal: what did not change cancels where it is read, in bounded
+memory. What fits into memory is not written before it is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.kernels.ingest import SORTED_BYTES, SORTED_ROWS, taken
+from tidemark.arrow.kernels.lateness import Judged, LatenessBounds
+from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of, rounds, summed
+from tidemark.arrow.parts.writer import PartWriter
+from tidemark.arrow.rows.columns import integers, replaced
+from tidemark.arrow.rows.consolidate import forwarded
+from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, SOURCE, TIME, sort_columns, sourced_schema
+from tidemark.model.batch import Part
+from tidemark.model.ledger import LedgerEntry, Status
+from tidemark.plan.tasks import ALL_KEYS, CorrectAnswer, CorrectTask, Reread
+from tidemark.storage.stores.store import ObjectStore
+
+
+def correct_files(store: ObjectStore, task: CorrectTask) -> CorrectAnswer:
+    """Read the task's files again and write what differs from what they contributed.
+
+    A file that cannot be taken gives a quarantined entry with its reason, and what it contributed stays. Raises
+    Corruption if a part is not what was recorded, NotReady and Unavailable as an ingest.
+    """
+    now = _Now(store, task)
+    entries = [_read(store, task, file, number, now) for number, file in enumerate(task.files, task.first)]
+    bad = {n for n, entry in enumerate(entries, task.first) if entry and entry.status is Status.QUARANTINED}
+    held, spilled = now.runs()
+    written = _Written()
+    with _writer(store, task) as writer:
+        for rows in differences(store, task, held, spilled, leaving=bad):
+            written.add(rows)
+            writer.write(rows)
+        return CorrectAnswer(writer.close(), tuple(entries), written.added, written.retracted, written.event_times)
+
+
+def _read(store: ObjectStore, task: CorrectTask, file: Reread, number: int, now: _Now) -> LedgerEntry | None:
+    if file.file is None:
+        return None
+    bounds = LatenessBounds(file.complete_below, file.seal, file.since, task.interval.upper - 1)
+    return taken(store, task, file.file, bounds, number, now.add)
+
+
+class _Now:
+    """What the files say now, in sorted runs: the last in memory, those before it as parts."""
+
+    def __init__(self, store: ObjectStore, task: CorrectTask) -> None:
+        self._store, self._task = store, task
+        self._order = _order(task)
+        self._held: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+        self._parts: list[tuple[Part, ...]] = []
+
+    def add(self, judged: Judged) -> None:
+        """Take over the rows to apply."""
+        rows = judged.applied
+        if not rows.num_rows:
+            return
+        if self._held and (self._rows + rows.num_rows > SORTED_ROWS or self._bytes + rows.nbytes > SORTED_BYTES):
+            with _writer(self._store, self._task) as writer:
+                for piece in self._sorted():
+                    writer.write(piece)
+                self._parts.append(writer.close())
+            self._held, self._rows, self._bytes = [], 0, 0
+        self._held.append(rows)
+        self._rows += rows.num_rows
+        self._bytes += rows.nbytes
+
+    def runs(self) -> tuple[list[pa.RecordBatch], list[Part]]:
+        """The rows in memory, in order, and the parts that hold the others."""
+        return list(self._sorted()) if self._held else [], [part for parts in self._parts for part in parts]
+
+    def _sorted(self) -> Iterator[pa.RecordBatch]:
+        return sorted_pieces(self._held, self._order, most=PIECE_BYTES)
+
+
+def differences(
+    store: ObjectStore,
+    task: CorrectTask,
+    held: Sequence[pa.RecordBatch],
+    spilled: Sequence[Part],
+    *,
+    leaving: Set[int] = frozenset(),
+    buffered_rows: int = BUFFERED_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """The updates of a correction, in order. What the files say now is `held` in memory, in order, and in the parts
+    `spilled`; what those numbered `leaving` contributed is left as it is."""
+    order = _order(task)
+    together = order[: -len((EVENT_TIME, SOURCE))]
+    numbers = {
+        part.file.key: {old: new for old, new in some.numbers if new not in leaving}
+        for some in task.contributed
+        for part in some.parts
+    }
+    sides = [(chain, +1) for chain in chained(spilled)]
+    sides += [(chain, -1) for chain in chained(part for some in task.contributed for part in some.parts)]
+    capacity = buffered_rows // max(1, len(sides) + bool(held))
+
+    def read(chain: Sequence[Part], sign: int) -> Iterator[Piece]:
+        return pieces_of(
+            store,
+            chain,
+            ALL_KEYS,
+            capacity,
+            schema=lambda _: sourced_schema(task.collection),
+            prepare=lambda part, rows: _as_of(rows if sign > 0 else _of(rows, numbers[part.file.key]), task, sign),
+            key_columns=[column.name for column in task.collection.key],
+        )
+
+    runs = [Run(read(chain, sign), together, capacity) for chain, sign in sides]
+    runs += [Run(_in_memory(held, task, capacity), together, capacity)] if held else []
+    for batches in rounds(runs, lambda some: list(summed(some, order, resort=True))):
+        yield from (rows for rows in summed(batches, order, resort=True) if rows.num_rows)
+
+
+def _in_memory(held: Sequence[pa.RecordBatch], task: CorrectTask, capacity: int) -> Iterator[Piece]:
+    for at, rows in enumerate(held):
+        for start in range(0, rows.num_rows, max(1, capacity)):
+            some = rows.slice(start, max(1, capacity))
+            yield _as_of(some, task, +1), start + some.num_rows < rows.num_rows or at + 1 < len(held)
+
+
+def _of(rows: pa.RecordBatch, numbers: Mapping[int, int]) -> pa.RecordBatch:
+    """The rows of some files, by the numbers these have now."""
+    sources = integers(rows, SOURCE)
+    old = np.array(sorted(numbers), np.int64)
+    wanted = np.isin(sources, old)
+    if not wanted.all():
+        rows, sources = rows.filter(pa.array(wanted)), sources[wanted]
+    new = np.array([numbers[number] for number in old.tolist()], np.int64)
+    return replaced(rows, SOURCE, new[np.searchsorted(old, sources)]) if len(sources) else rows
+
+
+def _as_of(rows: pa.RecordBatch, task: CorrectTask, sign: int) -> pa.RecordBatch:
+    """The rows as they count from the seal on, `sign` times."""
+    rows = forwarded(rows, task.function, [EVENT_TIME])
+    rows = replaced(rows, TIME, np.maximum(integers(rows, TIME), task.seal))
+    return rows if sign > 0 else replaced(rows, DIFF, -integers(rows, DIFF))
+
+
+def _order(task: CorrectTask) -> tuple[str, ...]:
+    return (*sort_columns(task.collection, facts=False), SOURCE)
+
+
+def _writer(store: ObjectStore, task: CorrectTask) -> PartWriter:
+    collection = task.collection
+    schema, width = sourced_schema(collection), len(collection.key)
+    return PartWriter(store, task.prefix, schema, key_width=width, facts=False, tell_consolidated=True)
+
+
+@dataclass
+class _Written:
+    """What a correction comes to, in rows with their multiplicities."""
+
+    added: int = 0
+    retracted: int = 0
+    event_times: tuple[int, int] | None = None
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Count rows that are written, at least one."""
+        diffs, happened = integers(rows, DIFF), integers(rows, EVENT_TIME)
+        self.added += int(diffs[diffs > 0].sum())
+        self.retracted -= int(diffs[diffs < 0].sum())
+        first, last = self.event_times or (int(happened[0]), int(happened[0]))
+        self.event_times = min(first, int(happened.min())), max(last, int(happened.max()))
