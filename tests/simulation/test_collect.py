@@ -487,13 +487,16 @@ def test_every_reference_a_table_or_an_entry_can_hold_is_known_to_the_collector(
     from dataclasses import fields
 
     from tidemark.model.batch import Part
-    from tidemark.model.ledger import LedgerEntry
+    from tidemark.model.ledger import Contribution, Correctable, LedgerEntry
 
     def references(kind: type) -> Iterator[str]:
-        return (one.name for one in fields(kind) if "ObjectRef" in str(one.type))
+        holders = ("ObjectRef", "Contribution", "Correctable", "LedgerEntry")
+        return (one.name for one in fields(kind) if any(name in str(one.type) for name in holders))
 
     assert list(references(Part)) == ["file"]
-    assert list(references(LedgerEntry)) == ["late"]
+    assert list(references(Contribution)) == ["parts"]
+    assert list(references(Correctable)) == ["contributed", "replaced"]
+    assert list(references(LedgerEntry)) == ["late", "correctable"]
 
 
 def test_days_go_on_while_the_collector_runs_between_all_steps(tmp_path: Path):

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Covers, Gate
-from tidemark.model.frontier import CompactionFunction, Rung
+from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
 from tidemark.model.full_snapshot import FullSnapshot
 from tidemark.model.interval import Interval, IntervalSet
 from tidemark.model.invariants import Invariant, Violation, broken, check, shown
@@ -149,6 +149,7 @@ class Arrangement:
     holds: tuple[Hold, ...] = ()
     seals: tuple[int, ...] = ()
     forgotten_below: int = 0
+    corrected_from: int = 0
     unsealed: tuple[UnsealedBatch, ...] = ()
     trace: tuple[TraceBatch, ...] = ()
     quarantined: tuple[UnsealedBatch, ...] = ()
@@ -275,6 +276,18 @@ class Arrangement:
     def forgets_below(self) -> int:
         """What a change that forgets by the horizon of now is recorded to forget: rows that happened below here."""
         return self.collection.kind.forgets_below(self.horizon)
+
+    @property
+    def correctable_from(self) -> int:
+        """Files of intervals that begin here or later may be corrected, and what that needs is kept; EMPTY: none may.
+        `corrected_from` is where that was when `reprocess_for` was raised last: what went by then stays gone."""
+        reach = self.collection.landed.reprocess_for
+        return max(self.corrected_from, self.complete_below - reach) if reach else EMPTY
+
+    @property
+    def merged_below(self) -> int:
+        """Below here what happened was merged, or its facts are forgotten: rows to come are not placed there."""
+        return max(min(self.since, self.complete_below), self.forgotten_below)
 
     @property
     def complete(self) -> int:

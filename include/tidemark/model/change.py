@@ -71,6 +71,9 @@ class Ingested:
     `rows_late_moved` of the late rows applied count as if they had happened at the seal. A replay of dead letters is an
     ingest whose step is REPLAY and whose sources are late objects: it applies `rows_replayed`, and reads no interval.
     `snapshot` is what the files are together, where each interval brings a full snapshot.
+
+    Of the files taken, `corrected` were counted before: `rows_added` and `rows_retracted` are what they differ by now,
+    and `merged_below` is below which history was merged when that was planned; what happened before was forwarded.
     """
 
     fence: Fence
@@ -85,6 +88,10 @@ class Ingested:
     rows_replayed: int = 0
     snapshot: FullSnapshot | None = None
     judged_below: int | None = None
+    corrected: int = 0
+    rows_added: int = 0
+    rows_retracted: int = 0
+    merged_below: int = 0
     kind: Literal["ingested"] = "ingested"
 
     @property
@@ -99,6 +106,14 @@ class Ingested:
             "files set aside": self.bad_files,
         }
         more = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
+        if self.corrected:
+            as_batch = f" as {self.batch.id[:SHORT_ID]}" if self.batch else ""
+            new = len(self.sources) - self.corrected - self.bad_files
+            beside = f", {_counted(new, 'new file')}" if new else ""
+            return (
+                f"ingested {self.fence.interval} again{as_batch}: {_counted(self.corrected, 'file')} corrected, "
+                f"{_counted(self.rows_retracted, 'row')} retracted and {self.rows_added:,} added{beside}{more}"
+            )
         if self.batch is None and self.snapshot:
             return f"ingested {self.fence.interval}: a full snapshot without rows as {self.snapshot.batch[:SHORT_ID]}"
         if self.batch is None:

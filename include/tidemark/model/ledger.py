@@ -43,6 +43,27 @@ class SourceFile:
 
 
 @dataclass(frozen=True)
+class Contribution:
+    """Where rows are kept that a source file contributed: a table of parts, and the file's number in these."""
+
+    parts: ObjectRef
+    number: int
+
+
+@dataclass(frozen=True)
+class Correctable:
+    """What correcting a file needs: what was `complete_below`, the `seal` and `since`, by which its rows were judged
+    when it was first read, and are for ever; what it has `contributed`, oldest first; the entry `replaced`, which holds
+    again should the correction be taken out."""
+
+    complete_below: int
+    seal: int
+    since: int
+    contributed: tuple[Contribution, ...] = ()
+    replaced: LedgerEntry | None = None
+
+
+@dataclass(frozen=True)
 class LedgerEntry:
     """One source file's fate; `path` is its identity.
 
@@ -51,6 +72,8 @@ class LedgerEntry:
     replayed, `replay_of` is the path of the entry that names it, and `rows_late_discarded` are those left in `late`.
     Of a file that was set aside, the verdict holds for this content, `sha256`, under this declaration, `judged_by`
     (`rules_of`).
+
+    `correctable` is there where the collection lets files be corrected; of a correction `rows` are what it wrote.
     """
 
     path: str
@@ -68,6 +91,17 @@ class LedgerEntry:
     rows_late_moved: int = 0
     replay_of: str | None = None
     judged_by: str | None = None
+    correctable: Correctable | None = None
+
+    @property
+    def replaced(self) -> LedgerEntry | None:
+        """Of a correction the entry that holds again should it be taken out."""
+        return self.correctable.replaced if self.correctable else None
+
+    @property
+    def contributed(self) -> tuple[Contribution, ...]:
+        """Where what the file contributed is kept."""
+        return self.correctable.contributed if self.correctable else ()
 
 
 def rules_of(collection: Collection) -> str:

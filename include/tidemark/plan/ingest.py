@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
-from tidemark.model.instant import format_instant
+from tidemark.model.instant import format_duration, format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, stands
 from tidemark.plan.kinds import plan_of
@@ -36,6 +36,8 @@ class IngestRequest:
     would be learned below the `seal`, is learned at it. No files: record that it was read.
 
     Late rows that happened below `since` are discarded: their history was merged, or its facts are forgotten.
+    `corrected` are files counted before that hold something else now, each with its entry in the ledger; below
+    `merged_below` history is merged.
     """
 
     interval: Interval
@@ -43,17 +45,20 @@ class IngestRequest:
     complete_below: int
     seal: int
     since: int
+    corrected: tuple[tuple[SourceFile, LedgerEntry], ...] = ()
+    merged_below: int = 0
 
 
 def plan_ingest(
     state: Arrangement, interval: Interval, files: Sequence[SourceFile], known: Mapping[str, LedgerEntry]
 ) -> IngestRequest | None:
-    """The files of an interval not counted yet; None if there are none and the interval was read before.
+    """The files of an interval not counted yet, or with another content; None if there are none and the interval was
+    read before.
 
     A file set aside is read again once its content or the declaration has changed (`stands`). A file known by path must
-    come with its `sha256`. Raises InvalidUsage for a file whose content changed since it was ingested, for an interval
-    outside the collection's start and end, and for a full snapshot that comes too late or is not all the files of its
-    interval.
+    come with its `sha256`. Raises InvalidUsage for a file whose content changed and that cannot be corrected, for an
+    interval outside the collection's start and end, and for a full snapshot that comes too late or is not all the files
+    of its interval.
     """
     collection = state.collection
     landed = collection.landed
@@ -64,12 +69,13 @@ def plan_ingest(
             f"it starts {format_instant(landed.start)} and ends {ends}"
         )
     new = tuple(file for file in files if _is_new(file, known.get(file.identity), collection))
-    if not new and state.ingested.covers(interval):
+    corrected = _corrected(state, interval, files, known)
+    if not new and not corrected and state.ingested.covers(interval):
         return None
     counted = [file for file in files if file not in new]
     plan_of(collection.kind).check_files(state, interval, new, counted)
     since = max(state.since, state.forgotten_below)
-    return IngestRequest(interval, new, state.complete_below, state.seal, since)
+    return IngestRequest(interval, new, state.complete_below, state.seal, since, corrected, state.merged_below)
 
 
 def _is_new(file: SourceFile, entry: LedgerEntry | None, collection: Collection) -> bool:
@@ -77,13 +83,42 @@ def _is_new(file: SourceFile, entry: LedgerEntry | None, collection: Collection)
         return True
     if entry.status is Status.QUARANTINED:
         return collection.landed.source.bad_files == "stop" or not stands(entry, file, collection)
-    if file.sha256 == entry.sha256:
-        return False
-    raise InvalidUsage(
-        f"{file.identity} changed after it was ingested: was {entry.bytes} bytes sha256 {entry.sha256[:12]}, "
-        f"is {file.bytes} bytes sha256 {(file.sha256 or '?')[:12]}; {plan_of(collection.kind).correction}, "
-        f"or quarantine batch {entry.batch} before it is drained"
-    )
+    return False
+
+
+def _corrected(
+    state: Arrangement, interval: Interval, files: Sequence[SourceFile], known: Mapping[str, LedgerEntry]
+) -> tuple[tuple[SourceFile, LedgerEntry], ...]:
+    """The files whose content changed since they were ingested, with their entries."""
+    found = []
+    for file in files:
+        entry = known.get(file.identity)
+        if entry is None or entry.status is not Status.INGESTED or file.sha256 == entry.sha256:
+            continue
+        if why := _cannot_be_corrected(state, interval, entry):
+            raise InvalidUsage(
+                f"{file.identity} changed after it was ingested: was {entry.bytes} bytes sha256 {entry.sha256[:12]}, "
+                f"is {file.bytes} bytes sha256 {(file.sha256 or '?')[:12]}; {why}"
+            )
+        found.append((file, entry))
+    return tuple(found)
+
+
+def _cannot_be_corrected(state: Arrangement, interval: Interval, entry: LedgerEntry) -> str | None:
+    """Why what a file said cannot be replaced, and what can be done; None if it can be."""
+    plan, reach = plan_of(state.collection.kind), state.collection.landed.reprocess_for
+    if not reach:
+        return f"{plan.correction}, or quarantine batch {entry.batch} before it is drained"
+    if entry.interval != interval:
+        return f"it was counted with {entry.interval}, not with {interval}: run that interval again"
+    if interval.lower < state.correctable_from:
+        return (
+            f"reprocess_for {format_duration(reach)} lets intervals be corrected that begin at "
+            f"{format_instant(state.correctable_from)} or later, {interval} begins before; {plan.correction}"
+        )
+    if entry.correctable is None:
+        return f"it was ingested when nothing was kept to correct it by; {plan.correction}"
+    return None
 
 
 def ingest_tasks(

@@ -35,5 +35,5 @@ def plan_replay(state: Arrangement, entries: Iterable[LedgerEntry]) -> ReplayReq
     if not sources:
         return None
     lower, upper = min(s.interval.lower for s in sources), max(s.interval.upper for s in sources)
-    since = max(min(state.since, state.complete_below), state.forgotten_below)
+    since = state.merged_below
     return ReplayRequest(sources, Interval(lower, upper), state.seal, since)

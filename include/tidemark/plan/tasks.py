@@ -142,8 +142,8 @@ class CorrectTask:
 
 @dataclass(frozen=True)
 class CorrectAnswer:
-    """Parts written; of each file, in order, an entry (None: withdrawn); how many rows, with their multiplicities, were
-    added and taken back, and when these happened first and last (None: none were)."""
+    """Parts written; of each file, in order, an entry (None: withdrawn), whose `rows` are those written; how many rows,
+    with their multiplicities, were added and taken back, and when these happened first and last (None: none were)."""
 
     parts: tuple[Part, ...]
     entries: tuple[LedgerEntry | None, ...]

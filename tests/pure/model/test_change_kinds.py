@@ -46,6 +46,14 @@ SAID: list[tuple[Any, str]] = [
     (Attempted(FENCE), f"started to ingest {SPAN}, attempt token"),
     (Attempted(fence_of("collect", "0-10", "token")), "began to remove objects that no version names"),
     (Ingested(FENCE, BATCH, RUN, sources=(1, 2)), f"ingested {SPAN}: 1 row of 2 files as b1"),
+    (
+        Ingested(FENCE, BATCH, RUN, sources=(1, 2, 3), corrected=2, rows_added=5, rows_retracted=1),
+        f"ingested {SPAN} again as b1: 2 files corrected, 1 row retracted and 5 added, 1 new file",
+    ),
+    (
+        Ingested(FENCE, None, RUN, sources=(1,), corrected=1),
+        f"ingested {SPAN} again: 1 file corrected, 0 rows retracted and 0 added",
+    ),
     (Ingested(FENCE, None, None, rows_late_discarded=3), f"ingested {SPAN}: no rows, 3 late discarded"),
     (
         Ingested(fence_of("replay", "0-10", "t"), BATCH, RUN, rows_late_moved=1, rows_replayed=2),

@@ -32,6 +32,9 @@ REDEFINED = Redefined(collection())
 REPLAYED = Ingested(Fence(REPLAY, interval(0), "t"), None, RUN, (7,))
 
 
+CORRECTED = Ingested(FENCE, None, RUN, (9,), corrected=1)
+
+
 def ingested(*sources: int) -> Ingested:
     return Ingested(FENCE, None, RUN, sources)
 
@@ -48,6 +51,13 @@ def ingested(*sources: int) -> Ingested:
         (Released("replayed", RUN, (7,)), Quarantined("b", RUN)),
         (Quarantined("b", RUN), Released("replayed", RUN, (7,))),
         (REPLAYED, REPLAYED),
+        # A correction is the difference to what a file contributed, by whatever batch.
+        (CORRECTED, Quarantined("b", RUN)),
+        (Quarantined("b", RUN), CORRECTED),
+        (CORRECTED, REPLAYED),
+        (REPLAYED, CORRECTED),
+        (CORRECTED, CORRECTED),
+        (CORRECTED, Released("b", RUN, (9,))),
         (REPLAYED, Released("replayed", RUN, (7,))),
         # Its rows may be among those the drain has read.
         (DRAINED, Quarantined("b", RUN)),
@@ -72,6 +82,9 @@ def test_planned_anew(mine: Change, theirs: Change):
         (Quarantined("a", RUN), Quarantined("b", RUN)),
         (Released("a", RUN, (1,)), Released("b", RUN, (2,))),
         (REPLAYED, ingested(1)),
+        (CORRECTED, ingested(1)),
+        (CORRECTED, DRAINED),
+        (CORRECTED, COMPACTED),
         (REPLAYED, DRAINED),
         (ingested(1), COMPACTED),
         (DRAINED, ingested(1)),

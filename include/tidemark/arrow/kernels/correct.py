@@ -8,8 +8,9 @@ memory. What fits into memory is not written before it is compared.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +44,8 @@ def correct_files(store: ObjectStore, task: CorrectTask) -> CorrectAnswer:
         for rows in differences(store, task, held, spilled, leaving=bad):
             written.add(rows)
             writer.write(rows)
-        return CorrectAnswer(writer.close(), tuple(entries), written.added, written.retracted, written.event_times)
+        counted = [entry and replace(entry, rows=written.rows[n]) for n, entry in enumerate(entries, task.first)]
+        return CorrectAnswer(writer.close(), tuple(counted), written.added, written.retracted, written.event_times)
 
 
 def _read(store: ObjectStore, task: CorrectTask, file: Reread, number: int, now: _Now) -> LedgerEntry | None:
@@ -162,11 +164,12 @@ def _writer(store: ObjectStore, task: CorrectTask) -> PartWriter:
 
 @dataclass
 class _Written:
-    """What a correction comes to, in rows with their multiplicities."""
+    """What a correction comes to, in rows with their multiplicities; `rows` as written, by the number of the file."""
 
     added: int = 0
     retracted: int = 0
     event_times: tuple[int, int] | None = None
+    rows: Counter[int] = field(default_factory=Counter)
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Count rows that are written, at least one."""
@@ -174,4 +177,6 @@ class _Written:
         self.added += int(diffs[diffs > 0].sum())
         self.retracted -= int(diffs[diffs < 0].sum())
         first, last = self.event_times or (int(happened[0]), int(happened[0]))
+        files, counts = np.unique(integers(rows, SOURCE), return_counts=True)
+        self.rows.update(dict(zip(files.tolist(), counts.tolist(), strict=True)))
         self.event_times = min(first, int(happened.min())), max(last, int(happened.max()))

@@ -162,7 +162,7 @@ class _Search:
         versions = [(number_of(info), _stored(info)) for info in infos]
         oldest, newest = job.log.oldest_version(), versions[-1][0]
         self.found = Inventory(newest, oldest, versions, objects, unfinished)
-        self.named = References(job.store)
+        self.named = References(job.store, job.log.load().state.correctable_from)
         self.named.add(_shown(job.log.versions.between(oldest, newest), oldest, newest, progress))
 
     def plan(self, job: Job, keep: int, pinned: Sequence[int], *, afresh: bool) -> tuple[GarbagePlan, int, str | None]:

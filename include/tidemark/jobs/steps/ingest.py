@@ -9,11 +9,11 @@ from typing import Any
 from tidemark.config.template import render
 from tidemark.errors import Contention, Corruption, GateFailed, NotReady
 from tidemark.jobs.job import Job
+from tidemark.jobs.steps.correct import Corrections, contributing, corrected
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
-from tidemark.model.batch import DIGEST_MODULUS, Part, UnsealedBatch
+from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch
 from tidemark.model.change import Ingested, Refused
 from tidemark.model.interval import Interval
-from tidemark.model.kind import Kind
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
 from tidemark.model.transition import Stale
 from tidemark.plan.ingest import IngestRequest, ingest_tasks, plan_ingest
@@ -40,8 +40,11 @@ def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]
         read = _execute(job, head.state, request, batch)
         entries = [entry for answer in read for entry in answer.entries]
         _stop_on_bad_files(job, head, fence, entries)
-        return _change(job, fence, request, read, batch, head.state.collection.kind)
+        again = corrected(job, head.state, request, batch, first=len(request.files))
+        proposed.append(again)
+        return _change(job, fence, request, read, again, batch, head.state)
 
+    proposed: list[Corrections] = []
     done = job.commit_until_fit(change_for)
     change, told = done.change, {"outcome": str(done.outcome), "version": done.head.version}
     if change is None:
@@ -55,7 +58,16 @@ def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]
         "late_moved": change.rows_late_moved,
         "late_discarded": change.rows_late_discarded,
         "bad_files": change.bad_files,
+        **_told_of(change, proposed[-1]),
     }
+
+
+def _told_of(change: Ingested, again: Corrections) -> dict[str, Any]:
+    """What a result says of files that were corrected; nothing where none was."""
+    if not change.corrected:
+        return {}
+    counts = {"corrected": change.corrected, "added": change.rows_added, "retracted": change.rows_retracted}
+    return {**counts, "event_times": again.event_times}
 
 
 def _plan(job: Job, state: Arrangement, interval: Interval, landing_root: str) -> IngestRequest | None:
@@ -126,31 +138,50 @@ def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[Led
 
 
 def _change(
-    job: Job, fence: Fence, request: IngestRequest, answers: Sequence[IngestAnswer], batch: str, kind: Kind
+    job: Job,
+    fence: Fence,
+    request: IngestRequest,
+    answers: Sequence[IngestAnswer],
+    again: Corrections,
+    batch: str,
+    state: Arrangement,
 ) -> Ingested:
-    parts = [part for answer in answers for part in answer.parts]
+    kind, correctable = state.collection.kind, state.collection.landed.reprocess_for > 0
+    parts = [part for answer in answers for part in answer.parts] + again.parts
     entries = [entry for answer in answers for entry in answer.entries]
     on_time = [answer.first_on_time for answer in answers if answer.first_on_time is not None]
-    late_applied = sum(entry.rows_late_applied for entry in entries)
-    learned_at = request.seal if late_applied else None
+    learned_at = request.seal if again.parts or any(entry.rows_late_applied for entry in entries) else None
+    made = None
+    if parts:
+        made = unsealed_batch(job, batch, request.interval, parts, learned_at=learned_at, apart=correctable)
     snapshot = kind.said_by(batch, request.interval, sum(part.rows for part in parts)) if entries else None
     if snapshot and not snapshot.rows:
         job.note(
             f"the full snapshot of {request.interval} has no rows: unless {batch} is quarantined, "
             "its drain removes all that the collection holds"
         )
+    told = entries
+    if correctable:
+        table = made.parts if made and isinstance(made.parts, ObjectRef) else None
+        told = contributing(state, request, entries, again, table)
+    before = [old for old, _ in again.entries]
+    now = [*entries, *(new for _, new in again.entries)]
     return Ingested(
         fence,
-        unsealed_batch(job, batch, request.interval, parts, learned_at=learned_at) if parts else None,
-        recorded_run(job, entries) if entries else None,
-        sources=sources_of(entries),
+        made,
+        recorded_run(job, told) if told else None,
+        sources=sources_of(told),
         first_on_time=min(on_time, default=None),
-        rows_late_applied=late_applied,
-        rows_late_discarded=sum(entry.rows_late_discarded for entry in entries),
-        bad_files=sum(entry.status is Status.QUARANTINED for entry in entries),
-        rows_late_moved=sum(entry.rows_late_moved for entry in entries),
+        rows_late_applied=sum(e.rows_late_applied for e in now) - sum(e.rows_late_applied for e in before),
+        rows_late_discarded=sum(e.rows_late_discarded for e in now) - sum(e.rows_late_discarded for e in before),
+        bad_files=sum(entry.status is Status.QUARANTINED for entry in entries) + len(again.bad),
+        rows_late_moved=sum(e.rows_late_moved for e in now) - sum(e.rows_late_moved for e in before),
         snapshot=snapshot,
         judged_below=request.complete_below,
+        corrected=len(again.entries),
+        rows_added=again.added,
+        rows_retracted=again.retracted,
+        merged_below=request.merged_below if again.entries else 0,
     )
 
 
@@ -165,11 +196,18 @@ def recorded_run(job: Job, entries: Sequence[LedgerEntry]) -> LedgerRun:
 
 
 def unsealed_batch(
-    job: Job, batch: str, interval: Interval, parts: Sequence[Part], *, learned_at: int | None
+    job: Job,
+    batch: str,
+    interval: Interval,
+    parts: Sequence[Part],
+    *,
+    learned_at: int | None,
+    apart: bool = False,
 ) -> UnsealedBatch:
-    """The batch of some parts, at least one, whose table is written here. `learned_at` is the seal where some of its
-    rows are late or replayed."""
-    table = parts_table.save(job.store, f"data/{batch}/parts-{job.new_id()}.json", parts)
+    """The batch of some parts, at least one, whose table is written here; `apart` if others name it too. `learned_at`
+    is the seal where some of its rows are late, replayed or corrected."""
+    save = parts_table.save_apart if apart else parts_table.save
+    table = save(job.store, f"data/{batch}/parts-{job.new_id()}.json", parts)
     return UnsealedBatch(
         batch,
         interval,

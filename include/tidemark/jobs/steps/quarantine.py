@@ -18,14 +18,16 @@ from tidemark.storage.sidecars import ledger
 
 def quarantine(job: Job, batch: str) -> dict[str, Any]:
     """Take an unsealed batch out, so that one bad file does not block every later seal; its files may be mended and
-    ingested again. Its data stay, under `quarantined`. InvalidUsage if the batch is unknown or was drained already, or
-    if dead letters of its files were replayed by a batch that is still in.
+    ingested again. Its data stay, under `quarantined`. Of a file that it corrected what was said before holds again.
+    InvalidUsage if the batch is unknown or was drained already, or if dead letters of its files were replayed, or its
+    files corrected, by a batch that is still in.
     """
     head = job.log.load()
     batch = _identified(_held(head.state), batch)
     entries = _entries(job, head, batch)
     _check_not_replayed(job, head, entries)
-    freed = [replace(entry, status=Status.FREED) for entry in entries]
+    _check_not_corrected(job, head, batch, entries)
+    freed = [entry.replaced or replace(entry, status=Status.FREED) for entry in entries]
     run = ledger.save_run(job.store, f"ledger/{job.new_id()}.json", freed)
     return _committed(job, head, Quarantined(batch, run), batch)
 
@@ -43,7 +45,10 @@ def release(job: Job, batch: str) -> dict[str, Any]:
     last = ledger.known(job.store, head.state.ledger, [entry.path for entry in entries])
     for entry in entries:
         newer = last[entry.path]
-        if newer.status is Status.INGESTED and newer.batch != batch:
+        if entry.replaced is not None:
+            if newer != entry.replaced:
+                raise InvalidUsage(f"{entry.path} was corrected or taken out since; run {entry.interval} again")
+        elif newer.status is Status.INGESTED and newer.batch != batch:
             raise InvalidUsage(f"{entry.path} was ingested again as batch {newer.batch}; quarantine that batch first")
     _check_letters_are_there(job, head, entries)
     claimed = [replace(entry, status=Status.INGESTED) for entry in entries]
@@ -60,6 +65,13 @@ def _check_not_replayed(job: Job, head: Head, entries: Sequence[LedgerEntry]) ->
             raise InvalidUsage(
                 f"dead letters of {letters[name]} were replayed as batch {replay.batch}; quarantine that batch first"
             )
+
+
+def _check_not_corrected(job: Job, head: Head, batch: str, entries: Sequence[LedgerEntry]) -> None:
+    """A correction is the difference to what was said before: it goes first."""
+    for path, last in ledger.known(job.store, head.state.ledger, [entry.path for entry in entries]).items():
+        if last.status is Status.INGESTED and last.batch != batch and last.replaced is not None:
+            raise InvalidUsage(f"{path} was corrected as batch {last.batch}; quarantine that batch first")
 
 
 def _check_letters_are_there(job: Job, head: Head, entries: Sequence[LedgerEntry]) -> None:

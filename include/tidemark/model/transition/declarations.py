@@ -30,7 +30,13 @@ def redefined(state: Arrangement, change: Redefined) -> Outcome:
         return AlreadyApplied()
     check_successor(state.collection, change.collection)
     _check_intervals(state, change.collection)
-    return Applied(replace(state, collection=change.collection))
+    return Applied(replace(state, collection=change.collection, corrected_from=_corrected_from(state, change)))
+
+
+def _corrected_from(state: Arrangement, change: Redefined) -> int:
+    """Where files can be corrected from: a longer `reprocess_for` does not bring back what was not kept."""
+    held, asked = state.collection.landed.reprocess_for, change.collection.landed.reprocess_for
+    return max(state.corrected_from, state.complete_below - held) if asked > held else state.corrected_from
 
 
 def _check_intervals(state: Arrangement, collection: Collection) -> None:

@@ -38,8 +38,10 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
         return Stale(broken.message)
     if reason := _misjudged(state, change):
         return Stale(reason)
-    merged = max(min(state.since, state.complete_below), state.forgotten_below)
-    if batch and batch.first_event_time < merged:
+    merged = state.merged_below
+    if change.corrected and change.merged_below != merged:
+        return Stale(f"history below {merged} was merged meanwhile, below {change.merged_below} before")
+    if batch and batch.first_event_time < merged and not change.corrected:
         return Stale(
             f"the batch has rows that happened at {batch.first_event_time}, but history below {merged} was merged"
         )
@@ -71,7 +73,8 @@ def _misjudged(state: Arrangement, change: Ingested) -> str | None:
     complete = state.complete_below
     if change.first_on_time is not None and change.first_on_time < complete:
         return f"{change.first_on_time} was judged on time, and by now all below {complete} is complete"
-    if change.rows_late_applied and change.judged_below is not None and change.judged_below < complete:
+    learned = change.rows_late_applied or change.corrected
+    if learned and change.judged_below is not None and change.judged_below < complete:
         return f"late rows were judged by {change.judged_below}, and by now all below {complete} is complete"
     return None
 

@@ -22,9 +22,11 @@ class References:
 
     A state names what its checkpoint does or a change since has recorded: no state need be folded, and a reference is
     found in whichever field it stands. One in a field that is not known is never met: such a version is refused.
+    What files contributed counts as named by intervals that begin at `corrected_from` or later.
     """
 
     store: ObjectStore
+    corrected_from: int = 0
     _checkpoints: dict[int, tuple[Root, ...]] = field(default_factory=dict)
     _changes: dict[int, tuple[Root, ...]] = field(default_factory=dict)
     _opened: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -49,7 +51,9 @@ class References:
 
     def _read(self, root: Root) -> frozenset[str]:
         if isinstance(root, LedgerRun):
-            return frozenset(ref.key for ref in ledger.named_objects(self.store, root))
+            named = list(ledger.named_objects(self.store, root, corrected_from=self.corrected_from))
+            tables = {ref.key: ref for ref in named if parts_table.is_one(ref)}.values()
+            return frozenset(ref.key for ref in named).union(*(self._read(table) for table in tables))
         parts = parts_table.load(self.store, root) if parts_table.is_one(root) else ()
         return frozenset({root.key, *(part.file.key for part in parts)})
 

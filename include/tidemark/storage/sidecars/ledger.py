@@ -35,7 +35,8 @@ FAN_OUT = 256
 
 @dataclass(frozen=True)
 class LedgerBlock:
-    """A child of a node: its object, the entries below it, the span of their paths, how many of them have late rows."""
+    """A child of a node: its object, the entries below it, the span of their paths, and how many of them name objects:
+    of late rows, or of what may be corrected."""
 
     object: ObjectRef
     entries: int
@@ -135,16 +136,28 @@ def entries(store: ObjectStore, runs: Sequence[LedgerRun]) -> Iterator[LedgerEnt
         last = path
 
 
-def named_objects(store: ObjectStore, run: Span) -> Iterator[ObjectRef]:
-    """Every object a run names: those it consists of, and those of late rows. Opens nodes, and leaves that name one."""
+def named_objects(store: ObjectStore, run: Span, *, corrected_from: int = 0) -> Iterator[ObjectRef]:
+    """Every object a run names: those it consists of, those of late rows, and tables of the parts that hold what files
+    contributed, of intervals that begin at `corrected_from` or later. Opens nodes, and leaves that name one."""
     if isinstance(run.object, ObjectRef):
         yield run.object
     block = open_block(store, run)
     if isinstance(block, LedgerNode):
         for child in block.blocks:
-            yield from named_objects(store, child) if child.late or block.height > 1 else (child.object,)
+            opened = child.late or block.height > 1
+            yield from named_objects(store, child, corrected_from=corrected_from) if opened else (child.object,)
     else:
-        yield from (entry.late for entry in block.entries if entry.late is not None)
+        for entry in block.entries:
+            yield from _named_by(entry, corrected_from)
+
+
+def _named_by(entry: LedgerEntry, corrected_from: int) -> Iterator[ObjectRef]:
+    if entry.late is not None:
+        yield entry.late
+    if entry.interval.lower >= corrected_from:
+        yield from (held.parts for held in entry.contributed)
+    if entry.replaced is not None:
+        yield from _named_by(entry.replaced, corrected_from)
 
 
 def due_for_merge(runs: Sequence[LedgerRun]) -> tuple[LedgerRun, ...]:
@@ -192,7 +205,7 @@ class _Tree:
 
 def _leaf(store: ObjectStore, key: str, held: tuple[LedgerEntry, ...]) -> LedgerBlock:
     ref = sidecar.write(store, key, LedgerLeaf(held))
-    late = sum(entry.late is not None for entry in held)
+    late = sum(any(True for _ in _named_by(entry, 0)) for entry in held)
     return LedgerBlock(ref, len(held), held[0].path, held[-1].path, late)
 
 

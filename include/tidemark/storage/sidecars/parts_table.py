@@ -33,6 +33,11 @@ def save(store: ObjectStore, key: str, parts: Sequence[Part]) -> batch.PartsTabl
     return table.parts if len(encode(table)) <= SMALL else sidecar.write(store, key, table)
 
 
+def save_apart(store: ObjectStore, key: str, parts: Sequence[Part]) -> ObjectRef:
+    """A parts table that others than its batch name too: an object whatever its size."""
+    return sidecar.write(store, key, PartsTable(tuple(parts)))
+
+
 def load(store: ObjectStore, held: batch.PartsTable) -> tuple[Part, ...]:
     """The parts a batch's table names; Corruption if the table is not what was recorded."""
     if not isinstance(held, ObjectRef):

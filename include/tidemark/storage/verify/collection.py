@@ -39,11 +39,13 @@ def silent(what: str, done: int, total: int) -> None:
 
 @dataclass
 class Contents:
-    """What a state names, found by reading all metadata: parts with their batch, files with late rows, how many objects
-    that is, and what was wrong with them. `lost` are the keys of data objects that are missing or of another size."""
+    """What a state names, found by reading all metadata: parts with their batch, files with late rows, what is `kept`
+    to correct files by (by its key, with such a file), how many objects that is, and what was wrong with them.
+    `lost` are the keys of data objects that are missing or of another size."""
 
     parts: list[tuple[Batch, Part]] = field(default_factory=list)
     late: list[LedgerEntry] = field(default_factory=list)
+    kept: dict[str, tuple[LedgerEntry, ObjectRef]] = field(default_factory=dict)
     objects: int = 0
     findings: list[Finding] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
@@ -67,6 +69,7 @@ def contents(store: ObjectStore, state: Arrangement, progress: Progress = silent
 
         _read_tables(store, state, found, each)
         _read_ledger(store, state, found, each)
+        _read_kept(store, state, found, each)
     _compare_with_listing(store, found)
     found.findings += _of_certificates(state)
     return found
@@ -126,14 +129,33 @@ def _read_ledger(
                 below += block.blocks
             else:
                 late |= {entry.late.key: entry for entry in block.entries if entry.late is not None}
+                kept = [entry for entry in block.entries if entry.interval.lower >= state.correctable_from]
+                found.kept |= {held.parts.key: (entry, held.parts) for entry in kept for held in entry.contributed}
         spans = below
     found.late = list(late.values())  # several runs may have an entry of one file
+
+
+def _read_kept(
+    store: ObjectStore, state: Arrangement, found: Contents, each: Each[ObjectRef, tuple[Part, ...]]
+) -> None:
+    """The tables of what files contributed; their parts are then kept, too. Those of batches were read with these."""
+    told = {batch.parts.key for batch in state.batches if isinstance(batch.parts, ObjectRef)}
+    files = {part.file.key for _, part in found.parts}
+    tables = {key: found.kept.pop(key) for key in list(found.kept)}
+    entries = {ref: entry for entry, ref in tables.values()}
+    found.objects += len(tables.keys() - told)
+    for ref, parts in each("reading what files contributed", lambda ref: parts_table.load(store, ref), list(entries)):
+        if isinstance(parts, Corruption):
+            found.findings.append(Finding("parts table", str(parts), entries[ref].batch or "", ref.key))
+            continue
+        found.kept |= {p.file.key: (entries[ref], p.file) for p in parts if p.file.key not in files}
 
 
 def _compare_with_listing(store: ObjectStore, found: Contents) -> None:
     """Data objects by their sizes: one listing costs less than a question for each of them."""
     named = [(batch.id, "", part.file) for batch, part in found.parts]
     named += [(entry.batch or "", f" of {entry.path}", entry.late) for entry in found.late if entry.late]
+    named += [(entry.batch or "", f" of {entry.path}", file) for entry, file in found.kept.values()]
     found.objects += len(named)
     folders = sorted({file.key.partition("/")[0] + "/" for _, _, file in named})
     listed = (info for folder in folders for info in retried(partial(_listed, store, folder), time.sleep))

@@ -1,0 +1,365 @@
+"""Files that are corrected: an interval is run again, and exactly what differs is learned, as of what was known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.faulty import WrappedStore
+from support.relanded import relanded
+from support.world import World, certify, collection, interval
+from tidemark.arrow.read import as_of
+from tidemark.errors import Contention, GateFailed, InvalidUsage
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.collect import AT_ONCE, collect
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.replay import replay
+from tidemark.jobs.steps.seal import seal
+from tidemark.model.change import Redefined
+from tidemark.model.collection import Envelope, Gate, Late
+from tidemark.model.retention import Retention
+from tidemark.storage.sidecars import ledger
+
+pytestmark = pytest.mark.simulation
+Held = dict[tuple[int, str], int]
+
+
+def row(k: int, v: str, t: int, e: int | None = None, **more: Any) -> dict[str, Any]:
+    return {"k": k, "v": v, "t": t, "e": t if e is None else e, **more}
+
+
+def made(folder: Path, envelope: Envelope = Envelope.APPEND, *, reprocess_for: int = 1000, **landed: Any) -> World:
+    return World(folder, collection(envelope, reprocess_for=reprocess_for, **landed))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return made(tmp_path)
+
+
+def run(world: World, day: int) -> dict[str, Any]:
+    return world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing)))
+
+
+def sealed(world: World, day: int) -> None:
+    world.run(lambda job: seal(job, interval(day)))
+    certify(world.job(), Gate.FRONTIER)
+    world.run(lambda job: drain(job, interval(day)))
+
+
+def day(world: World, number: int, rows: list[dict[str, Any]] | None = None, name: str = "a") -> dict[str, Any]:
+    """A day's file lands and is ingested, sealed and drained."""
+    if rows is not None:
+        world.land(number, name, rows)
+    done = run(world, number)
+    sealed(world, number)
+    return done
+
+
+def held(world: World, time: int | None = None, event_time: int | None = None) -> Held:
+    state = world.state
+    known = state.seal - 1 if time is None else time
+    table = as_of(world.truth, state, time=known, event_time=event_time)
+    names = ("k", "v", "_multiplicity")
+    return {(k, v): count for k, v, count in zip(*(table[name].to_pylist() for name in names), strict=True)}
+
+
+def sound(world: World) -> bool:
+    return not verify(world.job(), data=True).findings
+
+
+def objects(world: World) -> set[str]:
+    return set(world.truth.objects)  # type: ignore[attr-defined]
+
+
+def told(done: dict[str, Any]) -> tuple[int, int, int, list[int] | None]:
+    return done["corrected"], done["retracted"], done["added"], done["event_times"]
+
+
+@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPDATES])
+def test_a_corrected_file_changes_what_differs_and_nothing_known_before(tmp_path: Path, envelope: Envelope) -> None:
+    world = made(tmp_path, envelope)
+    more = {"d": 1} if envelope is Envelope.UPDATES else {}
+    rows = [row(k, "a", 3 + k, **more) for k in range(4)]
+    day(world, 0, rows)
+    world.land(0, "a", [*rows[:1], row(1, "b", 4, **more), *rows[2:], row(9, "new", 8, **more)])
+    assert told(run(world, 0)) == (1, 1, 2, [4, 8])
+    assert run(world, 0)["outcome"] == "nothing to do"
+    day(world, 1, [])
+    assert held(world, 9) == {(k, "a"): 1 for k in range(4)}
+    assert held(world) == {(0, "a"): 1, (1, "b"): 1, (2, "a"): 1, (3, "a"): 1, (9, "new"): 1}
+    assert held(world, event_time=4) == {(0, "a"): 1, (1, "b"): 1}
+    assert sound(world)
+
+
+def test_a_run_again_writes_nothing_where_nothing_changed(world: World) -> None:
+    path = world.land(0, "a", [row(1, "a", 3)])
+    day(world, 0)
+    before, version = objects(world), world.head.version
+    Path(world.landing / path).touch()
+    assert run(world, 0)["outcome"] == "nothing to do"
+    assert (objects(world), world.head.version) == (before, version)
+
+
+def test_other_bytes_that_say_the_same_are_an_entry_of_the_ledger_and_no_data(world: World) -> None:
+    rows = [row(1, "a", 3), row(2, "b", 4)]
+    day(world, 0, rows)
+    path = world.land(0, "a", rows[::-1])
+    before = {key for key in objects(world) if key.startswith("data/")}
+    done = run(world, 0)
+    assert (told(done), done["batch"]) == ((1, 0, 0, None), None)
+    assert {key for key in objects(world) if key.startswith("data/")} == before
+    assert run(world, 0)["outcome"] == "nothing to do"
+    (entry,) = ledger.known(world.truth, world.state.ledger, [path]).values()
+    assert (entry.rows, len(entry.contributed)) == (2, 1)
+    world.land(0, "a", rows[:1])
+    assert told(run(world, 0)) == (1, 1, 0, [4, 4])
+
+
+def test_a_correction_that_is_quarantined_was_never_made(world: World) -> None:
+    """File v1 {x}, then {x, y}; run again, quarantine that, run again: x = 1, y = 1."""
+    day(world, 0, [row(1, "x", 3)])
+    world.land(0, "a", [row(1, "x", 3), row(2, "y", 4)])
+    batch = run(world, 0)["batch"]
+    world.run(lambda job: quarantine(job, batch))
+    again = run(world, 0)
+    assert told(again) == (1, 0, 1, [4, 4])
+    day(world, 1, [])
+    assert held(world) == {(1, "x"): 1, (2, "y"): 1}
+    assert sound(world)
+
+
+def test_a_correction_is_released_where_nothing_came_between_and_only_there(world: World) -> None:
+    day(world, 0, [row(1, "x", 3)])
+    world.land(0, "a", [row(1, "x", 3), row(2, "y", 4)])
+    first = run(world, 0)["batch"]
+    world.run(lambda job: quarantine(job, first))
+    assert world.run(lambda job: release(job, first))["outcome"] == "applied"
+    assert run(world, 0)["outcome"] == "nothing to do"
+    world.run(lambda job: quarantine(job, first))
+    second = run(world, 0)["batch"]
+    with pytest.raises(InvalidUsage, match="was corrected or taken out since"):
+        world.run(lambda job: release(job, first))
+    world.run(lambda job: quarantine(job, second))
+    world.run(lambda job: release(job, first))
+    day(world, 1, [])
+    assert held(world) == {(1, "x"): 1, (2, "y"): 1}
+
+
+def test_what_was_corrected_is_taken_out_after_its_correction(world: World) -> None:
+    """Both are not drained yet: first the correction goes, then the file, and then it is a file like any other."""
+    world.land(0, "a", [row(1, "x", 3)])
+    first = run(world, 0)["batch"]
+    world.land(0, "a", [row(1, "y", 3)])
+    second = run(world, 0)["batch"]
+    world.land(0, "a", [row(1, "z", 3)])
+    third = run(world, 0)["batch"]
+    for batch, by in ((first, third), (second, third)):
+        with pytest.raises(InvalidUsage, match=f"was corrected as batch {by}; quarantine that batch first"):
+            world.run(lambda job, batch=batch: quarantine(job, batch))
+    for batch in (third, second, first):
+        world.run(lambda job, batch=batch: quarantine(job, batch))
+    assert "corrected" not in run(world, 0)
+    sealed(world, 0)
+    assert held(world) == {(1, "z"): 1}
+
+
+def test_arrival_with_discard_one_row_is_added_and_none_is_dead(tmp_path: Path) -> None:
+    """`time: arrival` with `discard`, three rows, sealed, a fourth is added: +1 and no dead letters."""
+    world = made(tmp_path, time=None, event_time=False, late=Late())
+    rows = [{"k": k, "v": "a"} for k in (1, 2, 3)]
+    day(world, 0, rows)
+    world.land(0, "a", [*rows, {"k": 4, "v": "a"}])
+    done = run(world, 0)
+    assert (done["retracted"], done["added"], done["late_discarded"]) == (0, 1, 0)
+    day(world, 1, [])
+    assert held(world) == {(k, "a"): 1 for k in (1, 2, 3, 4)}
+    assert held(world, event_time=9) == {(k, "a"): 1 for k in (1, 2, 3, 4)}
+
+
+def test_a_row_that_is_not_due_is_taken_back_when_it_would_be(world: World) -> None:
+    """Seal 10, a row at 15 is dropped by the corrected file: as of 12 it is 0, never -1, as of 15 it is 0."""
+    day(world, 0, [row(1, "soon", 15), row(2, "now", 5)])
+    world.land(0, "a", [row(2, "now", 5)])
+    run(world, 0)
+    day(world, 1, [])
+    assert [held(world, time) for time in (9, 12, 14, 15, 19)] == [{(2, "now"): 1}] * 5
+    assert sound(world)
+
+
+@pytest.mark.parametrize("policy", ["discard", "next_window", "reemit"])
+def test_lateness_is_judged_as_it_was_at_first(tmp_path: Path, policy: str) -> None:
+    """A row that was on time stays so, one that was late stays late: only what differs is written."""
+    world = made(tmp_path, late=Late(policy))
+    world.land(0, "a", [row(1, "on time", 3)])
+    day(world, 0)
+    day(world, 1, [row(2, "late", 12, 5), row(3, "on time", 13)])
+    world.land(1, "a", [row(2, "late", 12, 5), row(3, "corrected", 13), row(4, "late too", 14, 6)])
+    done = run(world, 1)
+    applied = policy != "discard"
+    assert (done["retracted"], done["added"]) == (1, 2 if applied else 1)
+    assert (done["late_applied"], done["late_discarded"]) == ((1, 0) if applied else (0, 1))
+    day(world, 2, [])
+    late = {(2, "late"): 1, (4, "late too"): 1} if applied else {}
+    assert held(world) == {(1, "on time"): 1, (3, "corrected"): 1, **late}
+    happened = {"reemit": 6, "next_window": 10}.get(policy)
+    if happened is not None:
+        assert (4, "late too") in held(world, event_time=happened)
+        assert (4, "late too") not in held(world, event_time=happened - 1)
+
+
+def test_corrections_come_in_any_order_and_several_at_once(world: World) -> None:
+    for number in range(4):
+        day(world, number, [row(number, "a", 10 * number + 3), row(9, "all", 10 * number + 4)])
+    for number in (2, 0, 3):
+        world.land(number, "a", [row(number, "b", 10 * number + 3)])
+        world.land(number, "more", [row(number, "c", 10 * number + 5)])
+    for number in (3, 0, 2):
+        done = run(world, number)
+        assert (done["corrected"], done["retracted"], done["added"], done["files"]) == (1, 2, 1, 2)
+    day(world, 4, [])
+    world.land(0, "a", [row(0, "again", 3)])
+    assert told(run(world, 0)) == (1, 1, 1, [3, 3])
+    day(world, 5, [])
+    expected = {(n, v): 1 for n in (2, 3) for v in "bc"} | {(0, "again"): 1, (0, "c"): 1, (1, "a"): 1, (9, "all"): 1}
+    assert held(world) == expected
+    assert held(world, 39) == {(n, "a"): 1 for n in range(4)} | {(9, "all"): 4}
+    assert sound(world)
+
+
+def test_merged_history_is_corrected_where_it_was_merged_to(tmp_path: Path) -> None:
+    world = World(
+        tmp_path, collection(Envelope.APPEND, reprocess_for=1000, late=Late(), retention=Retention("full_merge"))
+    )
+    for number in range(3):
+        day(world, number, [row(number, "a", 10 * number + 3)])
+        world.run(lambda job, number=number: compact(job, interval(number)))
+    assert world.state.since > 10
+    world.land(0, "a", [row(0, "b", 3)])
+    run(world, 0)
+    day(world, 3, [])
+    assert held(world) == {(0, "b"): 1, (1, "a"): 1, (2, "a"): 1}
+    assert sound(world)
+
+
+def test_what_is_kept_is_collected_when_it_is_needed_no_more(tmp_path: Path) -> None:
+    world = made(tmp_path, reprocess_for=20)
+    written: dict[int, set[str]] = {}
+    for number in range(4):
+        before = objects(world)
+        day(world, number, [row(number, "a", 10 * number + 3), row(number, "b", 10 * number + 4)])
+        written[number] = {key for key in objects(world) - before if "/parts-" in key}
+        world.run(lambda job, number=number: compact(job, interval(number)))
+        collect(world.job(), keep=0, graces=AT_ONCE)
+        assert sound(world)
+    assert [len(written[number] & objects(world)) for number in range(4)] == [0, 0, 1, 1]
+    world.land(2, "a", [row(2, "b", 24)])
+    assert told(run(world, 2)) == (1, 1, 0, [23, 23])
+    world.land(0, "a", [row(0, "b", 4)])
+    with pytest.raises(InvalidUsage, match=r"reprocess_for 20us lets intervals be corrected that begin at .* or later"):
+        run(world, 0)
+    day(world, 4, [])
+    expected = {(n, v): 1 for n in range(4) for v in "ab"}
+    del expected[2, "a"]
+    assert held(world) == expected
+
+
+def redefined(world: World, reprocess_for: int) -> None:
+    asked = relanded(world.state.collection, reprocess_for=reprocess_for)
+    world.log().commit(world.head, Redefined(asked))
+
+
+def test_what_was_not_kept_does_not_come_back_when_more_is_asked_for(tmp_path: Path) -> None:
+    world = made(tmp_path, reprocess_for=0)
+    day(world, 0, [row(0, "a", 3)])
+    world.land(0, "a", [row(0, "b", 3)])
+    with pytest.raises(InvalidUsage, match="put the correction in a new file, or quarantine batch"):
+        run(world, 0)
+    redefined(world, 1000)
+    with pytest.raises(InvalidUsage, match=r"begin at .*10.* or later"):
+        run(world, 0)
+    day(world, 1, [row(1, "a", 13)])
+    world.land(1, "a", [row(1, "b", 13)])
+    assert told(run(world, 1)) == (1, 1, 1, [13, 13])
+    day(world, 2, [])
+    assert held(world) == {(0, "a"): 1, (1, "b"): 1}
+
+
+def test_a_corrected_file_that_cannot_be_read_stops_its_run_and_stays_as_it_was(world: World) -> None:
+    path = world.land(0, "a", [row(1, "x", 3)])
+    day(world, 0)
+    (world.landing / path).write_text("no json")
+    with pytest.raises(GateFailed, match="what it said before stays"):
+        run(world, 0)
+    world.land(0, "a", [row(1, "y", 3)])
+    assert told(run(world, 0)) == (1, 1, 1, [3, 3])
+    day(world, 1, [])
+    assert held(world) == {(1, "y"): 1}
+
+
+def test_a_file_that_vanished_goes_on_counting(world: World) -> None:
+    gone = world.land(0, "a", [row(1, "x", 3)])
+    day(world, 0, [row(2, "y", 4)], "b")
+    (world.landing / gone).unlink()
+    assert run(world, 0)["outcome"] == "nothing to do"
+    day(world, 1, [])
+    assert held(world) == {(1, "x"): 1, (2, "y"): 1}
+
+
+def test_dead_letters_that_were_replayed_are_not_forgotten_in_silence(tmp_path: Path) -> None:
+    world = made(tmp_path, late=Late("discard"))
+    day(world, 0, [row(1, "x", 3)])
+    day(world, 1, [row(2, "dead", 12, 4), row(3, "y", 13)])
+    world.run(lambda job: replay(job))
+    world.land(1, "a", [row(2, "dead", 12, 4), row(3, "z", 13)])
+    with pytest.raises(InvalidUsage, match="dead letters of it were replayed as batch"):
+        run(world, 1)
+
+
+class Meanwhile(WrappedStore):
+    """A store in which something happens once, just before a part's table is written."""
+
+    happens: Callable[[], Any] | None = None
+
+    def create(self, key: str, data: bytes) -> None:
+        happens, self.happens = self.happens, None if "/parts-" in key else self.happens
+        if happens and "/parts-" in key:
+            happens()
+        super().create(key, data)
+
+
+@pytest.mark.parametrize("other", ["a run again", "another correction", "a quarantine", "a replay", "a drain"])
+def test_what_comes_between_makes_a_correction_plan_again(tmp_path: Path, other: str) -> None:
+    """Whatever is committed while a correction is on its way: what the file says last counts once."""
+    world = made(tmp_path)
+    day(world, 0, [row(1, "x", 3)])
+    world.land(0, "a", [row(1, "y", 3)])
+    first = run(world, 0)["batch"]
+    world.land(0, "a", [row(1, "z", 3), row(2, "z", 4)])
+    between = {
+        "a run again": lambda: run(world, 0),
+        "another correction": lambda: (world.land(0, "b", [row(3, "b", 3)]), run(world, 0)),
+        "a quarantine": lambda: quarantine(world.job(), first),
+        "a replay": lambda: replay(world.job()),
+        "a drain": lambda: day(world, 1, []),
+    }[other]
+    store = Meanwhile(world.truth)
+    store.happens = lambda: (setattr(world, "store", world.truth), between())
+    world.store = store
+    with suppress(Contention):
+        ingest(world.job(), interval(0), landing_root=str(world.landing))
+    assert store.happens is None
+    world.store = world.truth
+    run(world, 0)
+    for number in (1, 2):
+        day(world, number, [])
+    beside = {(3, "b"): 1} if other == "another correction" else {}
+    assert held(world) == {(1, "z"): 1, (2, "z"): 1, **beside}
+    assert sound(world)
