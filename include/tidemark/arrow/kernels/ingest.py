@@ -20,7 +20,7 @@ from tidemark.arrow.kernels.ahead import apart, cut_of
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds, judge
 from tidemark.arrow.parts.writer import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
-from tidemark.arrow.rows.schema import SOURCE, sort_columns, unsealed_schema
+from tidemark.arrow.rows.schema import sort_columns, unsealed_schema
 from tidemark.errors import NotReady
 from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.collection import Collection
@@ -125,7 +125,6 @@ class SortedParts:
     def __init__(self, store: ObjectStore, task: IngestTask | ReplayTask) -> None:
         self._store, self._task = store, task
         self._schema = unsealed_schema(task.collection)
-        self._by_source = [SOURCE] if SOURCE in self._schema.names else []
         self._held: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._parts: list[Part] = []
@@ -154,7 +153,7 @@ class SortedParts:
             return
         collection = self._task.collection
         held, self._held, self._rows, self._bytes = self._held, [], 0, 0
-        order = (*sort_columns(collection, facts=collection.kind.facts), *self._by_source)
+        order = sort_columns(collection, facts=collection.kind.facts)
         cut = self._cut(held)
         with ExitStack() as stack:
             writers = [stack.enter_context(self._writer()) for _ in range(cut.parts)]
