@@ -99,6 +99,21 @@ def test_a_corrected_file_changes_what_differs_and_nothing_known_before(tmp_path
     assert sound(world)
 
 
+def test_a_correction_is_known_at_once_and_after_the_end_too(tmp_path: Path) -> None:
+    """No interval comes any more: the seal step moves the seal one instant past what was learned, and no further."""
+    world = made(tmp_path, end=20)
+    for number in (0, 1):
+        day(world, number, [row(number, "a", 10 * number + 3)])
+    world.land(0, "a", [row(0, "b", 3), row(5, "b", 4)])
+    assert told(day(world, 0)) == (1, 1, 2, [3, 4])
+    assert (world.state.complete_below, world.state.seal) == (20, 21)
+    assert held(world) == {(0, "b"): 1, (5, "b"): 1, (1, "a"): 1}
+    assert held(world, 19) == {(0, "a"): 1, (1, "a"): 1}
+    assert day(world, 0)["outcome"] == "nothing to do"
+    assert world.state.seal == 21
+    assert sound(world)
+
+
 def test_a_run_again_writes_nothing_where_nothing_changed(world: World) -> None:
     path = world.land(0, "a", [row(1, "a", 3)])
     day(world, 0)

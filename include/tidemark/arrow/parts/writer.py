@@ -266,7 +266,8 @@ class HashingSink:
 def _parquet_options(schema: pa.Schema, key_width: int) -> dict[str, Any]:
     """Delta encoding suits sorted keys and times, and is quick; a dictionary suits what repeats, and is given up where
     it gets long: it would cost more than it spares."""
-    sorted_by = [*schema.names[:key_width], EVENT_TIME] if DIFF not in schema.names else without_source(schema.names[:-1])
+    of_facts = DIFF not in schema.names
+    sorted_by = [*schema.names[:key_width], EVENT_TIME] if of_facts else without_source(schema.names[:-1])
     deltas = [field.name for field in schema if _is_integer(field.type) and field.name != DIFF]
     return {
         "compression": "zstd",
