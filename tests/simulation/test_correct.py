@@ -186,6 +186,24 @@ def test_what_was_corrected_is_taken_out_after_its_correction(world: World) -> N
     assert held(world) == {(1, "z"): 1}
 
 
+def test_what_was_corrected_is_not_taken_out_though_the_ledger_has_merged_its_entry_away(world: World) -> None:
+    """Found by the machine: the entry of the first reading went with a merge of the ledger's runs."""
+    world.land(0, "a", [row(1, "x", 3)])
+    first = run(world, 0)["batch"]
+    world.land(0, "a", [row(1, "y", 3)])
+    second = run(world, 0)["batch"]
+    for number in range(1, ledger.FAN_IN):
+        world.land(number, "a", [row(2, "z", 10 * number)])
+        run(world, number)
+    world.run(lambda job: compact(job, interval(0)))
+    assert len(world.state.ledger) < ledger.FAN_IN
+    with pytest.raises(InvalidUsage, match=f"was corrected as batch {second}; quarantine that batch first"):
+        world.run(lambda job: quarantine(job, first))
+    world.run(lambda job: quarantine(job, second))
+    world.run(lambda job: quarantine(job, first))
+    assert "corrected" not in run(world, 0)
+
+
 def test_arrival_with_discard_one_row_is_added_and_none_is_dead(tmp_path: Path) -> None:
     """`time: arrival` with `discard`, three rows, sealed, a fourth is added: +1 and no dead letters."""
     world = made(tmp_path, time=None, event_time=False, late=Late())
@@ -326,6 +344,60 @@ def test_a_file_that_vanished_goes_on_counting(world: World) -> None:
     assert run(world, 0)["outcome"] == "nothing to do"
     day(world, 1, [])
     assert held(world) == {(1, "x"): 1, (2, "y"): 1}
+
+
+def without_the_gone(world: World, day: int, **more: bool) -> dict[str, Any]:
+    return world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing), removed=True, **more))
+
+
+def test_a_file_that_vanished_is_withdrawn_where_that_is_asked_for(world: World) -> None:
+    """It counts no more; should it come back, it is judged as ever, and what it says then is all that is written."""
+    gone = world.land(0, "a", [row(1, "x", 3), row(5, "soon", 25)])
+    day(world, 0, [row(2, "y", 4)], "b")
+    day(world, 1, [row(3, "z", 13)])
+    (world.landing / gone).unlink()
+    assert told(without_the_gone(world, 0)) == (1, 2, 0, [3, 25])
+    assert without_the_gone(world, 0)["outcome"] == "nothing to do"
+    day(world, 2, [])
+    assert held(world) == {(2, "y"): 1, (3, "z"): 1}
+    assert held(world, 19) == {(1, "x"): 1, (2, "y"): 1, (3, "z"): 1}
+    world.land(0, "a", [row(1, "x", 3)])
+    again = run(world, 0)
+    assert (told(again), again["late_applied"]) == ((1, 0, 1, [3, 3]), 0)
+    day(world, 3, [])
+    assert held(world) == {(1, "x"): 1, (2, "y"): 1, (3, "z"): 1}
+    assert sound(world)
+
+
+def test_an_empty_listing_withdraws_nothing_unless_it_is_said_twice(world: World) -> None:
+    path = world.land(0, "a", [row(1, "x", 3)])
+    day(world, 0)
+    (world.landing / path).unlink()
+    with pytest.raises(InvalidUsage, match=r"1 files of .* are counted: a landing may just have expired; say --yes"):
+        without_the_gone(world, 0)
+    assert told(without_the_gone(world, 0, yes=True)) == (1, 1, 0, [3, 3])
+    day(world, 1, [])
+    assert held(world) == {}
+
+
+def test_what_was_withdrawn_counts_again_when_that_is_quarantined(world: World) -> None:
+    path = world.land(0, "a", [row(1, "x", 3)])
+    day(world, 0, [row(2, "y", 4)], "b")
+    (world.landing / path).unlink()
+    batch = without_the_gone(world, 0)["batch"]
+    world.run(lambda job: quarantine(job, batch))
+    day(world, 1, [])
+    assert held(world) == {(1, "x"): 1, (2, "y"): 1}
+    assert told(without_the_gone(world, 0)) == (1, 1, 0, [3, 3])
+
+
+def test_a_file_that_cannot_be_corrected_is_not_withdrawn_either(tmp_path: Path) -> None:
+    world = made(tmp_path, reprocess_for=0)
+    path = world.land(0, "a", [row(1, "x", 3)])
+    day(world, 0, [row(2, "y", 4)], "b")
+    (world.landing / path).unlink()
+    with pytest.raises(InvalidUsage, match="is gone, and what it said cannot be taken back; put the correction"):
+        without_the_gone(world, 0)
 
 
 def test_dead_letters_that_were_replayed_are_not_forgotten_in_silence(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from tidemark.model.collection import Envelope, Gate, Late
 pytestmark = pytest.mark.simulation
 
 DAYS = 4
-STEPS = 30
+STEPS = 80
 Held = Counter[tuple[int, str]]
 
 
@@ -43,7 +43,7 @@ class Version:
     rows: tuple[tuple[int, str, int, int, int], ...]
     complete: int
     known: int
-    text: str
+    text: str | None
 
     def counts(self, policy: str, time: int, event_time: int) -> Held:
         held: Held = Counter()
@@ -96,12 +96,18 @@ class Machine:
             rows.append(row | ({"d": self.chance.choice([1, 1, 2, -1])} if self.updates else {}))
         self.world.land(day, name, rows)
 
+    def unlink(self) -> None:
+        if files := sorted(self.world.landing.glob("*/*")):
+            self.chance.choice(files).unlink()
+
     def run(self, day: int) -> None:
         state = self.world.state
         complete, known = state.complete_below, state.seal
         before_run = {batch.id for batch in state.unsealed}
-        self.attempted(lambda job: ingest(job, interval(day), landing_root=str(self.world.landing)))
-        touched = {}
+        removed = self.chance.random() < 0.3
+        asked = {"landing_root": str(self.world.landing), "removed": removed, "yes": removed}
+        self.attempted(lambda job: ingest(job, interval(day), **asked))
+        touched: dict[str, tuple[Version | None, Version]] = {}
         for path in sorted((self.world.landing / str(10 * day)).glob("*")):
             name, text = f"{10 * day}/{path.name}", path.read_text()
             before = self.oracle.files.get(name)
@@ -112,6 +118,11 @@ class Machine:
             judged = (before.complete, before.known) if before else (complete, known)
             touched[name] = (before, Version(rows, *judged, text))
             self.done["corrected" if before else "new"] += 1
+        for name, before in self.oracle.files.items():
+            gone = name.startswith(f"{10 * day}/") and not (self.world.landing / name).exists()
+            if removed and gone and before and before.text is not None:
+                touched[name] = before, Version((), before.complete, before.known, None)
+                self.done["withdrawn"] += 1
         for name, (before, now) in touched.items():
             self.oracle.files[name] = now
             for made in self.oracle.made.values():  # the batch that tells of a file tells of its newest bytes
@@ -181,7 +192,17 @@ class Machine:
     def step(self) -> None:
         days = range(DAYS)
         act = self.chance.choice(
-            [self.land, self.land, self.seal, self.drain, self.quarantine, self.release, self.compact, self.collect]
+            [
+                self.land,
+                self.land,
+                self.unlink,
+                self.seal,
+                self.drain,
+                self.quarantine,
+                self.release,
+                self.compact,
+                self.collect,
+            ]
             + 3 * [lambda: self.run(self.chance.choice(days))]
         )
         act()
@@ -215,7 +236,7 @@ def changed(pair: tuple[Version | None, Version], policy: str) -> bool:
 @pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPDATES])
 def test_the_collection_is_a_clean_build_of_what_its_files_say(tmp_path: Path, envelope: Envelope, policy: str) -> None:
     done: Counter[str] = Counter()
-    for seed in range(budget(ci=6, deep=500)):
+    for seed in range(budget(ci=3, deep=300)):
         (tmp_path / str(seed)).mkdir()
         world = World(tmp_path / str(seed), collection(envelope, late=Late(policy), reprocess_for=1000))
         machine = Machine(world, Oracle(policy), Random(f"{seed} {envelope} {policy}"), done)
@@ -227,4 +248,4 @@ def test_the_collection_is_a_clean_build_of_what_its_files_say(tmp_path: Path, e
             machine.seal()
             machine.drain()
         assert verify(world.job(), data=True).findings == ()
-    assert min(done[what] for what in ("corrected", "new", "taken out", "died")) > 0, done
+    assert min(done[what] for what in ("corrected", "withdrawn", "new", "taken out", "died")) > 0, done

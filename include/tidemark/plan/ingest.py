@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol, TypeVar
@@ -36,8 +36,8 @@ class IngestRequest:
     would be learned below the `seal`, is learned at it. No files: record that it was read.
 
     Late rows that happened below `since` are discarded: their history was merged, or its facts are forgotten.
-    `corrected` are files counted before that hold something else now, each with its entry in the ledger; below
-    `merged_below` history is merged.
+    `corrected` are files counted before that hold something else now, or are withdrawn (None), each with its entry in
+    the ledger; below `merged_below` history is merged.
     """
 
     interval: Interval
@@ -45,20 +45,24 @@ class IngestRequest:
     complete_below: int
     seal: int
     since: int
-    corrected: tuple[tuple[SourceFile, LedgerEntry], ...] = ()
+    corrected: tuple[tuple[SourceFile | None, LedgerEntry], ...] = ()
     merged_below: int = 0
 
 
 def plan_ingest(
-    state: Arrangement, interval: Interval, files: Sequence[SourceFile], known: Mapping[str, LedgerEntry]
+    state: Arrangement,
+    interval: Interval,
+    files: Sequence[SourceFile],
+    known: Mapping[str, LedgerEntry],
+    gone: Sequence[LedgerEntry] = (),
 ) -> IngestRequest | None:
     """The files of an interval not counted yet, or with another content; None if there are none and the interval was
     read before.
 
     A file set aside is read again once its content or the declaration has changed (`stands`). A file known by path must
-    come with its `sha256`. Raises InvalidUsage for a file whose content changed and that cannot be corrected, for an
-    interval outside the collection's start and end, and for a full snapshot that comes too late or is not all the files
-    of its interval.
+    come with its `sha256`. `gone` are entries of files that are to count no more. Raises InvalidUsage for a file that
+    changed, or is gone, and cannot be corrected, for an interval outside the collection's start and end, and for a full
+    snapshot that comes too late or is not all the files of its interval.
     """
     collection = state.collection
     landed = collection.landed
@@ -69,7 +73,7 @@ def plan_ingest(
             f"it starts {format_instant(landed.start)} and ends {ends}"
         )
     new = tuple(file for file in files if _is_new(file, known.get(file.identity), collection))
-    corrected = _corrected(state, interval, files, known)
+    corrected = (*_corrected(state, interval, files, known), *_withdrawn(state, interval, gone))
     if not new and not corrected and state.ingested.covers(interval):
         return None
     counted = [file for file in files if file not in new]
@@ -102,6 +106,18 @@ def _corrected(
             )
         found.append((file, entry))
     return tuple(found)
+
+
+def _withdrawn(
+    state: Arrangement, interval: Interval, gone: Sequence[LedgerEntry]
+) -> Iterator[tuple[None, LedgerEntry]]:
+    """The entries of files that are gone, and are to say nothing any more; those that do so already are left out."""
+    for entry in gone:
+        if entry.status is not Status.INGESTED or not entry.sha256:
+            continue
+        if why := _cannot_be_corrected(state, interval, entry):
+            raise InvalidUsage(f"{entry.path} is gone, and what it said cannot be taken back; {why}")
+        yield None, entry
 
 
 def _cannot_be_corrected(state: Arrangement, interval: Interval, entry: LedgerEntry) -> str | None:

@@ -142,11 +142,12 @@ class CorrectTask:
 
 @dataclass(frozen=True)
 class CorrectAnswer:
-    """Parts written; of each file, in order, an entry (None: withdrawn), whose `rows` are those written; how many rows,
-    with their multiplicities, were added and taken back, and when these happened first and last (None: none were)."""
+    """Parts written; of each file, in order, an entry, whose `rows` are those written (of one that is withdrawn, of no
+    bytes and without a checksum); how many rows, with their multiplicities, were added and taken back, and when these
+    happened first and last (None: none were)."""
 
     parts: tuple[Part, ...]
-    entries: tuple[LedgerEntry | None, ...]
+    entries: tuple[LedgerEntry, ...]
     added: int = 0
     retracted: int = 0
     event_times: tuple[int, int] | None = None

@@ -37,20 +37,20 @@ def correct_files(store: ObjectStore, task: CorrectTask) -> CorrectAnswer:
     """
     now = _Now(store, task)
     entries = [_read(store, task, file, number, now) for number, file in enumerate(task.files, task.first)]
-    bad = {n for n, entry in enumerate(entries, task.first) if entry and entry.status is Status.QUARANTINED}
+    bad = {n for n, entry in enumerate(entries, task.first) if entry.status is Status.QUARANTINED}
     held, spilled = now.runs()
     written = _Written()
     with _writer(store, task) as writer:
         for rows in differences(store, task, held, spilled, leaving=bad):
             written.add(rows)
             writer.write(rows)
-        counted = [entry and replace(entry, rows=written.rows[n]) for n, entry in enumerate(entries, task.first)]
+        counted = [replace(entry, rows=written.rows[n]) for n, entry in enumerate(entries, task.first)]
         return CorrectAnswer(writer.close(), tuple(counted), written.added, written.retracted, written.event_times)
 
 
-def _read(store: ObjectStore, task: CorrectTask, file: Reread, number: int, now: _Now) -> LedgerEntry | None:
+def _read(store: ObjectStore, task: CorrectTask, file: Reread, number: int, now: _Now) -> LedgerEntry:
     if file.file is None:
-        return None
+        return LedgerEntry(file.path, 0, "", "", task.interval, Status.INGESTED, task.batch)
     bounds = LatenessBounds(file.complete_below, file.seal, file.since, task.interval.upper - 1)
     return taken(store, task, file.file, bounds, number, now.add)
 

@@ -57,7 +57,7 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
     tasks = list(_tasks(job, state, request, batch, first, runner.parallelism))
     job.note(f"reading {len(request.corrected)} corrected files in {len(tasks)} tasks")
     answers: list[CorrectAnswer] = runner.run("correct", tasks)
-    read = [entry for answer in answers for entry in answer.entries if entry is not None]
+    read = [entry for answer in answers for entry in answer.entries]
     bad = [entry for entry in read if entry.status is Status.QUARANTINED]
     if bad and state.collection.landed.source.bad_files == "stop":
         more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
@@ -74,28 +74,26 @@ def _check_not_replayed(job: Job, state: Arrangement, entries: Sequence[LedgerEn
     for name, replay in ledger.known(job.store, state.ledger, list(letters)).items():
         if replay.status is Status.INGESTED:
             raise InvalidUsage(
-                f"{letters[name]} changed, and dead letters of it were replayed as batch {replay.batch}, which is no "
-                "part of what it says now; put the correction in a new file, or quarantine that batch first"
+                f"{letters[name]} changed or is gone, and dead letters of it were replayed as batch {replay.batch}, "
+                "which is no part of what it says now; put the correction in a new file, or quarantine that batch first"
             )
 
 
 def _tasks(
     job: Job, state: Arrangement, request: IngestRequest, batch: str, first: int, parallelism: int
 ) -> Iterable[CorrectTask]:
-    entries = dict(request.corrected)
     tables: dict[str, tuple[Part, ...]] = {}
-    for start, group in numbered(group_files(list(entries), parallelism)):
-        numbers = {file: first + start + at for at, file in enumerate(group)}
+    for start, group in numbered(group_files([_Again(*pair) for pair in request.corrected], parallelism)):
         held: dict[ObjectRef, list[tuple[int, int]]] = {}
-        for file, number in numbers.items():
-            for contribution in entries[file].contributed:
+        for number, again in enumerate(group, first + start):
+            for contribution in again.entry.contributed:
                 held.setdefault(contribution.parts, []).append((contribution.number, number))
         for ref in held:
             tables[ref.key] = tables.get(ref.key) or parts_table.load(job.store, ref)
         yield CorrectTask(
             state.collection,
             request.interval,
-            tuple(_reread(file, entries[file]) for file in group),
+            tuple(again.reread for again in group),
             tuple(Contributed(tables[ref.key], tuple(pairs)) for ref, pairs in held.items()),
             request.seal,
             state.function,
@@ -105,9 +103,21 @@ def _tasks(
         )
 
 
-def _reread(file: SourceFile, entry: LedgerEntry) -> Reread:
-    judged = _correctable(entry)
-    return Reread(entry.path, file, judged.complete_below, judged.seal, judged.since)
+@dataclass(frozen=True)
+class _Again:
+    """A file that is read again, or withdrawn, and its entry."""
+
+    file: SourceFile | None
+    entry: LedgerEntry
+
+    @property
+    def bytes(self) -> int:
+        return self.file.bytes if self.file else self.entry.bytes
+
+    @property
+    def reread(self) -> Reread:
+        judged = _correctable(self.entry)
+        return Reread(self.entry.path, self.file, judged.complete_below, judged.seal, judged.since)
 
 
 def _correctable(entry: LedgerEntry) -> Correctable:

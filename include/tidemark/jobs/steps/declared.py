@@ -25,11 +25,18 @@ _STEPS = (
         intervals=Intervals.EACH,
         help="""Read the delta files of data intervals. Each file is counted once, however often this is run.
 
+    Where reprocess_for is declared, a file that changed since counts as it is now, and what differs is written.
+
     Example: tidemark ingest flights --from 2013-01-01 --to 2013-01-07
     """,
-        docs="Reads the interval's delta files into one unsealed batch, each file once. While they have not landed it "
+        docs="Reads the interval's delta files into one unsealed batch, each file once; where `reprocess_for` is "
+        "declared, what files that changed since say otherwise now. While they have not landed it "
         "is deferred and takes no worker, until `TIDEMARK_READY_WITHIN` (12h) after the interval's end.",
-        arguments=(LANDING,),
+        arguments=(
+            LANDING,
+            Argument("removed", "Files that were counted and are gone count no more.", flag=True),
+            Argument("yes", "With --removed, also where none is left.", flag=True),
+        ),
         gate=Gate.UNSEALED,
         when=When.EACH_RUN,
         kernels=("ingest", "correct"),

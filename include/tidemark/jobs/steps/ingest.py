@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Any
 
 from tidemark.config.template import render
-from tidemark.errors import Contention, Corruption, GateFailed, NotReady
+from tidemark.errors import Contention, Corruption, GateFailed, InvalidUsage, NotReady
 from tidemark.jobs.job import Job
 from tidemark.jobs.steps.correct import Corrections, contributing, corrected
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
@@ -23,8 +23,13 @@ from tidemark.storage.log.log import Head
 from tidemark.storage.sidecars import ledger, parts_table
 
 
-def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]:
+def ingest(
+    job: Job, interval: Interval, *, landing_root: str, removed: bool = False, yes: bool = False
+) -> dict[str, Any]:
     """Read what is new of an interval's files and commit it; the result counts rows, late rows and bad files.
+
+    Files that changed are corrected where the collection lets them be; with `removed` those that are gone are, too,
+    and count no more, also where no file is left if `yes`.
 
     Idempotent by source file identity. Raises NotReady if the interval has not landed, InvalidUsage for a file whose
     content changed since it was ingested, GateFailed if a file cannot be taken and the collection says `stop`,
@@ -32,7 +37,7 @@ def ingest(job: Job, interval: Interval, *, landing_root: str) -> dict[str, Any]
     """
 
     def change_for(head: Head) -> Ingested | None:
-        request = _plan(job, head.state, interval, landing_root)
+        request = _plan(job, head.state, interval, landing_root, removed, yes)
         if request is None:
             return None
         head, fence = job.fenced(head, "ingest", interval)
@@ -70,7 +75,9 @@ def _told_of(change: Ingested, again: Corrections) -> dict[str, Any]:
     return {**counts, "event_times": again.event_times}
 
 
-def _plan(job: Job, state: Arrangement, interval: Interval, landing_root: str) -> IngestRequest | None:
+def _plan(
+    job: Job, state: Arrangement, interval: Interval, landing_root: str, removed: bool, yes: bool
+) -> IngestRequest | None:
     source = state.collection.landed.source
     pattern = render(source.path, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
@@ -79,7 +86,26 @@ def _plan(job: Job, state: Arrangement, interval: Interval, landing_root: str) -
     listed = [_named(file, landing_root) for file in landing.list_sources(pattern, within=within)]
     known = ledger.known(job.store, state.ledger, [file.identity for file in listed])
     files = [_identified(file, known.get(file.identity)) for file in listed]
-    return plan_ingest(state, interval, files, known)
+    gone = _gone(job, state, interval, {file.identity for file in listed}) if removed else []
+    if gone and not listed and not yes:
+        raise InvalidUsage(
+            f"nothing is left at {pattern}, and {len(gone)} files of {interval} are counted: a landing may just have "
+            "expired; say --yes too if they are to count no more"
+        )
+    return plan_ingest(state, interval, files, known, gone)
+
+
+def _gone(job: Job, state: Arrangement, interval: Interval, listed: Set[str]) -> list[LedgerEntry]:
+    """The files counted with the interval that are not listed; looks through the whole ledger."""
+    return [
+        entry
+        for entry in ledger.entries(job.store, state.ledger)
+        if entry.interval == interval
+        and entry.status is Status.INGESTED
+        and entry.replay_of is None
+        and entry.sha256
+        and entry.path not in listed
+    ]
 
 
 def _named(file: SourceFile, root: str) -> SourceFile:

@@ -24,9 +24,9 @@ def quarantine(job: Job, batch: str) -> dict[str, Any]:
     """
     head = job.log.load()
     batch = _identified(_held(head.state), batch)
+    _check_not_corrected(job, head, batch)
     entries = _entries(job, head, batch)
     _check_not_replayed(job, head, entries)
-    _check_not_corrected(job, head, batch, entries)
     freed = [entry.replaced or replace(entry, status=Status.FREED) for entry in entries]
     run = ledger.save_run(job.store, f"ledger/{job.new_id()}.json", freed)
     return _committed(job, head, Quarantined(batch, run), batch)
@@ -67,11 +67,15 @@ def _check_not_replayed(job: Job, head: Head, entries: Sequence[LedgerEntry]) ->
             )
 
 
-def _check_not_corrected(job: Job, head: Head, batch: str, entries: Sequence[LedgerEntry]) -> None:
-    """A correction is the difference to what was said before: it goes first."""
-    for path, last in ledger.known(job.store, head.state.ledger, [entry.path for entry in entries]).items():
-        if last.status is Status.INGESTED and last.batch != batch and last.replaced is not None:
-            raise InvalidUsage(f"{path} was corrected as batch {last.batch}; quarantine that batch first")
+def _check_not_corrected(job: Job, head: Head, batch: str) -> None:
+    """A correction is the difference to what was said before: it goes first. Only the last word on a file tells of all
+    it stands upon, as merges of the ledger drop those before."""
+    for last in ledger.entries(job.store, head.state.ledger):
+        before = last.replaced if last.status is Status.INGESTED else None
+        while before is not None:
+            if before.batch == batch:
+                raise InvalidUsage(f"{last.path} was corrected as batch {last.batch}; quarantine that batch first")
+            before = before.replaced
 
 
 def _check_letters_are_there(job: Job, head: Head, entries: Sequence[LedgerEntry]) -> None:
