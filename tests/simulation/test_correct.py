@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.replay import replay
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import Redefined
-from tidemark.model.collection import Envelope, Gate, Late
+from tidemark.model.collection import Column, ColumnType, Envelope, Gate, Late
 from tidemark.model.retention import Retention
 from tidemark.storage.sidecars import ledger
 
@@ -335,6 +336,58 @@ def test_a_corrected_file_that_cannot_be_read_stops_its_run_and_stays_as_it_was(
     assert told(run(world, 0)) == (1, 1, 1, [3, 3])
     day(world, 1, [])
     assert held(world) == {(1, "y"): 1}
+
+
+def test_a_corrected_file_that_cannot_be_read_is_left_where_others_go_on(tmp_path: Path) -> None:
+    of = collection(Envelope.APPEND, reprocess_for=1000)
+    world = World(tmp_path, relanded(of, source=replace(of.landed.source, bad_files="quarantine")))
+    path = world.land(0, "a", [row(1, "x", 3)])
+    day(world, 0, [row(2, "y", 4)], "b")
+    (world.landing / path).write_text("no json")
+    world.land(0, "b", [row(2, "z", 4)])
+    done = run(world, 0)
+    assert (told(done), done["bad_files"]) == ((1, 1, 1, [4, 4]), 1)
+    day(world, 1, [])
+    assert held(world) == {(1, "x"): 1, (2, "z"): 1}
+    world.land(0, "a", [row(1, "w", 3)])
+    assert told(run(world, 0)) == (1, 1, 1, [3, 3])
+    day(world, 2, [])
+    assert held(world) == {(1, "w"): 1, (2, "z"): 1}
+    assert sound(world)
+
+
+def test_a_file_is_read_as_declared_now_and_compared_with_what_it_said_then(world: World) -> None:
+    """A column was added between the readings, and the one there was renamed: equal rows are equal still."""
+    day(world, 0, [row(1, "x", 3), row(2, "y", 4)])
+    held_then = world.state.collection
+    value = (replace(held_then.value[0], name="word"), Column("note", ColumnType.STRING, 9))
+    world.log().commit(world.head, Redefined(replace(held_then, value=value, schema=held_then.schema + 1)))
+    rows = [{"k": k, "word": v, "note": None, "t": t, "e": t} for k, v, t in ((1, "x", 3), (2, "y", 4))]
+    world.land(0, "a", rows)
+    assert told(run(world, 0)) == (1, 0, 0, None)
+    world.land(0, "a", [rows[0], rows[1] | {"note": "seen"}])
+    assert told(run(world, 0)) == (1, 1, 1, [4, 4])
+    day(world, 1, [])
+    table = as_of(world.truth, world.state)
+    assert sorted(zip(table["k"].to_pylist(), table["word"].to_pylist(), table["note"].to_pylist(), strict=True)) == [
+        (1, "x", None),
+        (2, "y", "seen"),
+    ]
+    assert sound(world)
+
+
+def test_what_was_trimmed_is_kept_for_corrections(world: World) -> None:
+    """A batch loses its drained rows as rows far ahead wait; what its file contributed is there all the same."""
+    rows = [row(k, "a", 3) for k in range(50)] + [row(99, "far", 5000)]
+    day(world, 0, rows)
+    world.run(lambda job: compact(job, interval(0)))
+    assert [batch.rows for batch in world.state.unsealed] == [1]
+    collect(world.job(), keep=0, graces=AT_ONCE)
+    world.land(0, "a", rows[1:-1])
+    assert told(run(world, 0)) == (1, 2, 0, [3, 5000])
+    day(world, 1, [])
+    assert held(world) == {(k, "a"): 1 for k in range(1, 50)}
+    assert sound(world)
 
 
 def test_a_file_that_vanished_goes_on_counting(world: World) -> None:
