@@ -70,10 +70,12 @@ class Small:
     def __init__(self, folder: Path, envelope: Envelope, seed: int) -> None:
         self.dice = random.Random(seed)
         late = Late() if envelope is Envelope.SNAPSHOT else self.dice.choice([Late("reemit"), Late("reemit", 15)])
-        self.world = World(folder / "landing", collection(envelope, late=late), LocalStore(str(folder / "tides")))
+        self.corrects = DAYS * DAY if envelope in (Envelope.APPEND, Envelope.UPDATES) and seed else 0
+        declared = collection(envelope, late=late, reprocess_for=self.corrects)
+        self.world = World(folder / "landing", declared, LocalStore(str(folder / "tides")))
         self.folder, self.envelope = folder / "tides", envelope
         self.rungs = (Rung(0, 5),) if seed % 2 else ()
-        self.compared = self.ticks = 0
+        self.compared = self.ticks = self.corrected = 0
 
     def row(self, day: int) -> dict[str, Any]:
         happened = self.dice.choice([day, day, self.dice.randint(0, day)]) * DAY + self.dice.randint(0, DAY - 1)
@@ -120,11 +122,21 @@ class Small:
                 self.step(lambda job, day=day: compact(job, interval(day)))
             if self.envelope is not Envelope.SNAPSHOT and day in (1, 3):
                 self.learn(day)
+            if self.corrects and day:
+                self.correct(self.dice.randrange(day))
             if self.dice.random() < 0.4:
                 since = self.dice.randint(world.state.since // DAY, day) * DAY
                 allowed = CompactionAllowed(since, self.rungs if since else ())
                 self.step(lambda job, allowed=allowed: job.log.commit(job.log.load(), allowed))
         self.step(lambda job: drain(job, interval(DAYS)))
+
+    def correct(self, day: int) -> None:
+        """A file of a day that is over says something else."""
+        world = self.world
+        world.land(day, "a", [*self.rows(day), self.row(day)])
+        self.step(lambda job: ingest(job, interval(day), landing_root=str(world.landing)))
+        self.corrected += sum(batch.learned_at is not None for batch in world.state.pending)
+        self.step(lambda job: seal(job, interval(day)))
 
     def learn(self, day: int) -> None:
         """Late rows of a day that is complete, and a tick, after which they are read."""
@@ -177,3 +189,4 @@ def test_a_second_reader_answers_alike(tmp_path: Path, envelope: Envelope, seed:
     small.live()
     assert small.compared > 20
     assert small.ticks == (0 if envelope is Envelope.SNAPSHOT else 2)
+    assert (small.corrected > 0) == (small.corrects > 0)
