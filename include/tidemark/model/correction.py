@@ -1,4 +1,6 @@
-"""Corrections: what a source file says now, less what it has contributed. The law of additive envelopes.
+"""Corrections: what a source file says now, less what it has contributed.
+
+**Updates** (additive envelopes).
 
 A file was read at some time and contributed updates; it is read again at the seal S, judged as it was the first time.
 Knowledge before S stays as it was; from S on the collection is to hold what the file says now. So both sides are taken
@@ -19,12 +21,28 @@ The file said x at 5 and y at 15, and at S = 10 says x twice and no y:
     ...     print(*u.key, u.time, u.event_time, f"{u.diff:+d}")
     x 10 5 +1
     y 15 15 -1
+
+**Facts** (keyed envelopes) are compared in the same way, but a fact's place ends with the number of its row, and a line
+more at the top of a file would move all others. Rows only order what happened at one time and is of one order; so where
+a file says the same of a key there, in the same sequence, nothing is written, and the numbers it had stay. Where not,
+all it said there is taken back and said anew. The drain writes the history of what is said then (model/fact.py).
+
+    >>> def became(value, at, row, diff=+1):
+    ...     return Fact(("k",), (value,), 5, at, ("file", row), diff)
+    >>> contributed = [became("a", 1, row=0), became("b", 2, row=1)]
+    >>> now = [became("new", 0, row=0), became("a", 1, row=1), became("b", 2, row=2)]
+    >>> for fact in restated(contributed, now, seal=10):
+    ...     print(*fact.value, fact.time, fact.event_time, fact.order, f"{fact.diff:+d}")
+    new 10 0 ('file', 0) +1
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
+from tidemark.model.fact import Fact, summed
 from tidemark.model.frontier import IDENTITY, CompactionFunction
 from tidemark.model.update import Update, consolidate
 
@@ -41,6 +59,23 @@ def corrected(
     after = (_as_of(update, seal, function) for update in now)
     before = (_as_of(update, seal, function) for update in contributed)
     return consolidate([*after, *(update._replace(diff=-update.diff) for update in before)])
+
+
+def restated(contributed: Iterable[Fact], now: Iterable[Fact], *, seal: int) -> list[Fact]:
+    """The facts, said and taken back, all learned at `seal` or later, by which one file's facts `now` differ from all
+    that it `contributed`, its earlier corrections too. The last of a fact's `order` is the number of its row."""
+    groups: dict[tuple[object, ...], tuple[list[Fact], list[Fact]]] = defaultdict(lambda: ([], []))
+    for side, facts in enumerate((summed(contributed), now)):
+        for fact in facts:
+            at = (fact.key, fact.event_time, fact.order[:-1])
+            groups[at][side].append(replace(fact, time=max(fact.time, seal)))
+    found: list[Fact] = []
+    for before, after in groups.values():
+        sides = [sorted(side, key=lambda fact: fact.place) for side in (before, after)]
+        told = [[(fact.value, fact.time) for fact in side] for side in sides]
+        if told[0] != told[1]:
+            found += [replace(fact, diff=-1) for fact in sides[0]] + sides[1]
+    return found
 
 
 def _as_of(update: Update, seal: int, function: CompactionFunction) -> Update:

@@ -107,7 +107,7 @@ def summed(facts: Iterable[Fact]) -> list[Fact]:
     sums: dict[tuple[object, ...], int] = {}
     first: dict[tuple[object, ...], Fact] = {}
     for fact in facts:
-        said = (fact.place, fact.value)
+        said = (fact.key, fact.place, fact.value)
         first.setdefault(said, fact)
         sums[said] = sums.get(said, 0) + fact.diff
     return [replace(first[said], diff=1 if diff > 0 else -1) for said, diff in sums.items() for _ in range(abs(diff))]

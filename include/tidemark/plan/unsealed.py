@@ -52,8 +52,10 @@ class UnsealedRequest:
 
         The state's horizon is for all facts that are not drained. One that is learned in a hundred years holds it back;
         what is asked for today need not be placed among all facts since. The law is the same at any horizon that no new
-        fact is below, and above which all facts are remembered (docs/decisions/0008).
+        fact is below, and above which all facts are remembered (docs/decisions/0008). Facts that are taken back are to
+        be above it, as what they hid may have been moved up to it (0041).
         """
-        horizon = max(self.horizon, min((part.first_event_time for part in self.new(parts)), default=self.horizon))
+        earliest = (part.first_event_time - (part.retractions > 0) for part in self.new(parts))
+        horizon = max(self.horizon, min(earliest, default=self.horizon))
         near = (batch for batch in self.remembered if batch in self.batches or batch.last_event_time >= horizon)
         return replace(self, horizon=horizon, remembered=tuple(near))

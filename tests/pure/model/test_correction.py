@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import doctest
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tidemark.model import correction as law
-from tidemark.model.correction import corrected
+from tidemark.model.correction import corrected, restated
+from tidemark.model.fact import Fact, resolve
 from tidemark.model.frontier import CompactionFunction, Rung
 from tidemark.model.update import Update
 
@@ -118,6 +119,70 @@ def test_what_a_row_of_a_thousand_said_is_all_that_changes() -> None:
         Update(("500",), (), 7, 3, -1),
         Update(("other",), (), 7, 3, 1),
     ]
+
+
+facts = st.lists(
+    st.tuples(
+        st.sampled_from("kl"),
+        st.sampled_from(["a", "b", None]),
+        st.integers(0, LAST),
+        st.integers(0, 3),
+        st.sampled_from([0, 1]),
+    ),
+    max_size=5,
+)
+"""Of each row of a file: key, value, when it is learned if the file is read in time, when it happened, its order."""
+
+
+def said_by(rows: list[tuple[str, str | None, int, int, int]]) -> list[Fact]:
+    return [
+        Fact((key,), None if value is None else (value,), due, happened, (order, "file", row))
+        for row, (key, value, due, happened, order) in enumerate(rows)
+    ]
+
+
+def last_said(rows: list[tuple[str, str | None, int, int, int]], time: int, event_time: int) -> dict[str, str]:
+    """What each key is by one reading of its file: the last row that is due and has happened says it."""
+    words: dict[str, str | None] = {}
+    due = [(at, row) for at, row in enumerate(rows) if row[2] <= time and row[3] <= event_time]
+    for _, (key, value, *_) in sorted(due, key=lambda one: (one[1][3], one[1][4], one[0])):
+        words[key] = value
+    return {key: value for key, value in words.items() if value}
+
+
+@given(st.lists(facts, min_size=1, max_size=4), st.booleans())
+def test_from_each_reading_on_the_history_is_that_of_the_file_as_it_says_now(
+    versions: list[list[tuple[str, str | None, int, int, int]]], drained: bool
+) -> None:
+    """Drained after each reading, or all at once."""
+    told: list[Fact] = []
+    for seal, rows in enumerate(versions):
+        told += restated(told, said_by(rows), seal=2 * seal)
+    written: list[Update] = []
+    bounds = [0, *range(1, LAST + 1)] if drained else [0, LAST + 1]
+    for lower, upper in pairwise([*bounds, LAST + 1]):
+        for key in "kl":
+            known = [fact for fact in told if fact.key == (key,) and fact.time < lower]
+            written += resolve(None, known, [f for f in told if f.key == (key,) and lower <= f.time < upper])
+    for time, event_time in product(range(LAST + 1), range(4)):
+        newest = versions[min(time // 2, len(versions) - 1)]
+        sums: dict[tuple[str, str], int] = {}
+        for u in written:
+            if u.time <= time and u.event_time <= event_time:
+                sums[u.key[0], u.value[0]] = sums.get((u.key[0], u.value[0]), 0) + u.diff  # type: ignore[index]
+        held = {at: count for at, count in sums.items() if count}
+        assert held == dict.fromkeys(last_said(newest, time, event_time).items(), 1)
+
+
+@given(facts, facts)
+def test_what_a_file_says_again_further_down_is_not_written(
+    rows: list[tuple[str, str | None, int, int, int]], above: list[tuple[str, str | None, int, int, int]]
+) -> None:
+    """Lines come in above, of another key: all others move down, and only those that came are said."""
+    new = [("other", *row[1:]) for row in above]
+    found = restated(said_by(rows), said_by([*new, *rows]), seal=3)
+    assert sorted(fact.order[2] for fact in found) == list(range(len(new)))  # type: ignore[type-var]
+    assert {fact.diff for fact in found} <= {1}
 
 
 def test_the_worked_example_is_what_the_law_writes() -> None:

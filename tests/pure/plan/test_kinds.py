@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from support.world import collection
@@ -52,6 +54,15 @@ def test_every_envelope_has_a_kind_and_every_kind_a_plan(envelope: Envelope) -> 
     (task,) = tasks_of(state.collection, request.among(PARTS), PARTS, prefix="data/x")
     assert type(task) is TASKS[envelope]
     assert task.prefix == "data/x"
+
+
+def test_facts_are_placed_among_those_since_the_earliest_and_taken_back_above_the_horizon() -> None:
+    state = state_of(Envelope.UPSERT)
+    request = plan_of(state.collection.kind).request(state, 20, 30)
+    said = {**PARTS, "u": (part("u1", 0, 25, first=29, last=29),)}
+    taken_back = {**PARTS, "u": (replace(said["u"][0], retractions=20),)}
+    earlier = replace(request, horizon=5)
+    assert [earlier.among(parts).horizon for parts in (said, taken_back)] == [29, 28]
 
 
 @pytest.mark.parametrize("envelope", Envelope)
