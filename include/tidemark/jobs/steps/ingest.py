@@ -8,7 +8,7 @@ from typing import Any
 
 from tidemark.config.template import render
 from tidemark.errors import Contention, Corruption, GateFailed, InvalidUsage, NotReady
-from tidemark.jobs.job import Job
+from tidemark.jobs.job import Job, Proposal
 from tidemark.jobs.steps.correct import Corrections, contributing, corrected
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch
@@ -31,26 +31,24 @@ def ingest(
     Files that changed are corrected where the collection lets them be; with `removed` those that are gone are, too,
     and count no more, also where no file is left if `yes`.
 
-    Idempotent by source file identity. Raises NotReady if the interval has not landed, InvalidUsage for a file whose
-    content changed since it was ingested, GateFailed if a file cannot be taken and the collection says `stop`,
-    Unavailable if a file cannot be read now, or memory runs out.
+    Idempotent by source file identity. Raises NotReady if the interval has not landed, InvalidUsage for a file that
+    changed since it was ingested and cannot be corrected, GateFailed if a file cannot be taken and the collection says
+    `stop`, Unavailable if a file cannot be read now, or memory runs out.
     """
 
-    def change_for(head: Head) -> Ingested | None:
+    def propose(head: Head) -> Proposal[Ingested, Corrections]:
         request = _plan(job, head.state, interval, landing_root, removed, yes)
         if request is None:
-            return None
+            return Proposal(None, Corrections())
         head, fence = job.fenced(head, "ingest", interval)
         batch = job.new_id()
         read = _execute(job, head.state, request, batch)
         entries = [entry for answer in read for entry in answer.entries]
         _stop_on_bad_files(job, head, fence, entries)
         again = corrected(job, head.state, request, batch, first=len(request.files))
-        proposed.append(again)
-        return _change(job, fence, request, read, again, batch, head.state)
+        return Proposal(_change(job, fence, request, read, again, batch, head.state), again)
 
-    proposed: list[Corrections] = []
-    done = job.commit_until_fit(change_for)
+    done = job.settle(propose)
     change, told = done.change, {"outcome": str(done.outcome), "version": done.head.version}
     if change is None:
         return told
@@ -63,7 +61,7 @@ def ingest(
         "late_moved": change.rows_late_moved,
         "late_discarded": change.rows_late_discarded,
         "bad_files": change.bad_files,
-        **_told_of(change, proposed[-1]),
+        **_told_of(change, done.found),
     }
 
 
