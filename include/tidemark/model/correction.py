@@ -65,10 +65,9 @@ def restated(contributed: Iterable[Fact], now: Iterable[Fact], *, seal: int) -> 
     """The facts, said and taken back, all learned at `seal` or later, by which one file's facts `now` differ from all
     that it `contributed`, its earlier corrections too. The last of a fact's `order` is the number of its row."""
     groups: dict[tuple[object, ...], tuple[list[Fact], list[Fact]]] = defaultdict(lambda: ([], []))
-    for side, facts in enumerate((summed(contributed), now)):
+    for side, facts in enumerate((_held(contributed, seal), _learned(now, seal))):
         for fact in facts:
-            at = (fact.key, fact.event_time, fact.order[:-1])
-            groups[at][side].append(replace(fact, time=max(fact.time, seal)))
+            groups[fact.key, fact.event_time, fact.order[:-1]][side].append(fact)
     found: list[Fact] = []
     for before, after in groups.values():
         sides = [sorted(side, key=lambda fact: fact.place) for side in (before, after)]
@@ -76,6 +75,19 @@ def restated(contributed: Iterable[Fact], now: Iterable[Fact], *, seal: int) -> 
         if told[0] != told[1]:
             found += [replace(fact, diff=-1) for fact in sides[0]] + sides[1]
     return found
+
+
+def _learned(facts: Iterable[Fact], seal: int) -> list[Fact]:
+    """The facts as they count from the seal on."""
+    return [replace(fact, time=max(fact.time, seal)) for fact in facts]
+
+
+def _held(contributed: Iterable[Fact], seal: int) -> list[Fact]:
+    """What is said from the seal on, by when it is: a row may have been due, and then only later."""
+    by_time: dict[int, list[Fact]] = defaultdict(list)
+    for fact in _learned(contributed, seal):
+        by_time[fact.time].append(fact)
+    return [fact for facts in by_time.values() for fact in summed(facts)]
 
 
 def _as_of(update: Update, seal: int, function: CompactionFunction) -> Update:

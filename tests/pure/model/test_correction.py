@@ -174,6 +174,15 @@ def test_from_each_reading_on_the_history_is_that_of_the_file_as_it_says_now(
         assert held == dict.fromkeys(last_said(newest, time, event_time).items(), 1)
 
 
+def test_a_row_that_was_due_and_then_only_later_is_taken_back_when_it_would_be() -> None:
+    """Found by the search: due at 0, then at 5, then gone; taken back at 4 it would be one too few until 5."""
+    told: list[Fact] = []
+    for seal, due in ((0, 0), (2, 5), (4, None)):
+        told += restated(told, said_by([] if due is None else [("k", "a", due, 0, 0)]), seal=seal)
+    assert [(fact.time, fact.diff) for fact in told] == [(0, 1), (2, -1), (5, 1), (5, -1)]
+    assert [(u.time, u.diff) for u in resolve(None, [], told)] == [(0, 1), (2, -1)]
+
+
 @given(facts, facts)
 def test_what_a_file_says_again_further_down_is_not_written(
     rows: list[tuple[str, str | None, int, int, int]], above: list[tuple[str, str | None, int, int, int]]
