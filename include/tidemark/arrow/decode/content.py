@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import pyarrow as pa
 
 from tidemark.errors import NotReady, Unavailable, out_of_memory, plain_line
 from tidemark.model.ledger import SourceFile
 from tidemark.storage.landing import open_source, token_of, unreadable
+from tidemark.storage.stores.watched_input import WatchedInput
 
 IN_MEMORY_BYTES = 64 * 2**20
 """Files up to this size are fetched once and kept while they are decoded; larger ones are read again and again."""
@@ -70,7 +71,7 @@ class Content:
         if self.data is not None:
             return pa.BufferReader(self.data)
         try:
-            return pa.PythonFile(_Reading(self.path, open_source(self.path)), mode="r")
+            return pa.PythonFile(WatchedInput(open_source(self.path), partial(unreadable, self.path)), mode="r")
         except FileNotFoundError:
             raise NotReady(f"{self.path} is gone since it was listed; run the step again") from None
         except OSError as error:
@@ -107,35 +108,3 @@ def fetch(file: SourceFile) -> Content:
     content = Content(file, digest.hexdigest(), size, kept)
     content.check_unchanged()
     return content
-
-
-class _Reading:
-    """An input as Arrow reads it, whose failures are told apart from a bad file's."""
-
-    def __init__(self, path: str, native: pa.NativeFile) -> None:
-        self._path, self._native = path, native
-
-    @property
-    def closed(self) -> bool:
-        return bool(self._native.closed)
-
-    def read(self, size: int | None = None) -> Any:
-        return self.read_buffer(size)
-
-    def read_buffer(self, size: int | None = None) -> Any:
-        try:
-            return self._native.read_buffer(size)
-        except OSError as error:
-            raise unreadable(self._path, error) from error
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return int(self._native.seek(offset, whence))
-
-    def tell(self) -> int:
-        return int(self._native.tell())
-
-    def size(self) -> int:
-        return int(self._native.size())
-
-    def close(self) -> None:
-        self._native.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +14,7 @@ from tidemark.arrow.rows.fields import as_wanted, found
 from tidemark.errors import Corruption, out_of_memory
 from tidemark.model.batch import Part
 from tidemark.storage.stores.store import Missing, ObjectStore, Unavailable
+from tidemark.storage.stores.watched_input import WatchedInput
 
 
 @dataclass
@@ -22,6 +22,10 @@ class Fetched:
     """How many bytes were really fetched from storage."""
 
     bytes: int = 0
+
+    def add(self, more: int) -> None:
+        """Count bytes of one read."""
+        self.bytes += more
 
 
 def read_groups(
@@ -61,7 +65,7 @@ class OpenedPart:
             native = stack.enter_context(store.open_input(part.file.key))
             if native.size() != part.file.bytes:
                 raise Corruption(f"{part.file.key} has {native.size()} bytes, recorded were {part.file.bytes}")
-            source = pa.PythonFile(_CountingSource(native, fetched or Fetched()), mode="r")
+            source = pa.PythonFile(WatchedInput(native, _store_failed, (fetched or Fetched()).add), mode="r")
             self._file = pq.ParquetFile(source, pre_buffer=True)
             self.schema: pa.Schema = self._file.schema_arrow
             self.metadata: pq.FileMetaData = self._file.metadata
@@ -144,35 +148,6 @@ def readable(part: Part) -> Iterator[None]:
         raise Corruption(f"{part.file.key} cannot be read: {reason}") from error
 
 
-class _CountingSource:
-    """An input as Parquet reads it, counting bytes. A failing store is unavailable, not corrupt."""
-
-    def __init__(self, native: pa.NativeFile, fetched: Fetched) -> None:
-        self._native, self._fetched = native, fetched
-
-    @property
-    def closed(self) -> bool:
-        return bool(self._native.closed)
-
-    def read(self, size: int | None = None) -> Any:
-        return self.read_buffer(size)
-
-    def read_buffer(self, size: int | None = None) -> Any:
-        try:
-            data = self._native.read_buffer(size)
-        except OSError as error:
-            raise Unavailable(f"reading failed: {error}") from error
-        self._fetched.bytes += data.size
-        return data
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return int(self._native.seek(offset, whence))
-
-    def tell(self) -> int:
-        return int(self._native.tell())
-
-    def size(self) -> int:
-        return int(self._native.size())
-
-    def close(self) -> None:
-        """Nothing: whoever opened the input closes it."""
+def _store_failed(error: OSError) -> Unavailable:
+    """What a failing read means: nothing about the part."""
+    return Unavailable(f"reading failed: {error}")
