@@ -10,78 +10,28 @@ from typing import Any
 
 import pytest
 
+from simulation.correcting import day, held, made, objects, redefined, row, run, sealed, sound, told, without_the_gone
 from support.faulty import WrappedStore
 from support.relanded import relanded
-from support.world import World, certify, collection, interval
+from support.world import World, collection, interval
 from tidemark.arrow.read import as_of
 from tidemark.errors import Contention, GateFailed, InvalidUsage
-from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
-from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.replay import replay
-from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import Redefined
-from tidemark.model.collection import Column, ColumnType, Envelope, Gate, Late
+from tidemark.model.collection import Column, ColumnType, Envelope, Late
 from tidemark.model.retention import Retention
 from tidemark.storage.sidecars import ledger
 
 pytestmark = pytest.mark.simulation
-Held = dict[tuple[int, str], int]
-
-
-def row(k: int, v: str, t: int, e: int | None = None, **more: Any) -> dict[str, Any]:
-    return {"k": k, "v": v, "t": t, "e": t if e is None else e, **more}
-
-
-def made(folder: Path, envelope: Envelope = Envelope.APPEND, *, reprocess_for: int = 1000, **landed: Any) -> World:
-    return World(folder, collection(envelope, reprocess_for=reprocess_for, **landed))
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return made(tmp_path)
-
-
-def run(world: World, day: int) -> dict[str, Any]:
-    return world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing)))
-
-
-def sealed(world: World, day: int) -> None:
-    world.run(lambda job: seal(job, interval(day)))
-    certify(world.job(), Gate.FRONTIER)
-    world.run(lambda job: drain(job, interval(day)))
-
-
-def day(world: World, number: int, rows: list[dict[str, Any]] | None = None, name: str = "a") -> dict[str, Any]:
-    """A day's file lands and is ingested, sealed and drained."""
-    if rows is not None:
-        world.land(number, name, rows)
-    done = run(world, number)
-    sealed(world, number)
-    return done
-
-
-def held(world: World, time: int | None = None, event_time: int | None = None) -> Held:
-    state = world.state
-    known = state.seal - 1 if time is None else time
-    table = as_of(world.truth, state, time=known, event_time=event_time)
-    names = ("k", "v", "_multiplicity")
-    return {(k, v): count for k, v, count in zip(*(table[name].to_pylist() for name in names), strict=True)}
-
-
-def sound(world: World) -> bool:
-    return not verify(world.job(), data=True).findings
-
-
-def objects(world: World) -> set[str]:
-    return set(world.truth.objects)  # type: ignore[attr-defined]
-
-
-def told(done: dict[str, Any]) -> tuple[int, int, int, list[int] | None]:
-    return done["corrected"], done["retracted"], done["added"], done["event_times"]
 
 
 @pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPDATES])
@@ -305,11 +255,6 @@ def test_what_is_kept_is_collected_when_it_is_needed_no_more(tmp_path: Path) -> 
     assert held(world) == expected
 
 
-def redefined(world: World, reprocess_for: int) -> None:
-    asked = relanded(world.state.collection, reprocess_for=reprocess_for)
-    world.log().commit(world.head, Redefined(asked))
-
-
 def test_what_was_not_kept_does_not_come_back_when_more_is_asked_for(tmp_path: Path) -> None:
     world = made(tmp_path, reprocess_for=0)
     day(world, 0, [row(0, "a", 3)])
@@ -399,10 +344,6 @@ def test_a_file_that_vanished_goes_on_counting(world: World) -> None:
     assert held(world) == {(1, "x"): 1, (2, "y"): 1}
 
 
-def without_the_gone(world: World, day: int, **more: bool) -> dict[str, Any]:
-    return world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing), removed=True, **more))
-
-
 def test_a_file_that_vanished_is_withdrawn_where_that_is_asked_for(world: World) -> None:
     """It counts no more; should it come back, it is judged as ever, and what it says then is all that is written."""
     gone = world.land(0, "a", [row(1, "x", 3), row(5, "soon", 25)])
@@ -451,16 +392,6 @@ def test_a_file_that_cannot_be_corrected_is_not_withdrawn_either(tmp_path: Path)
     (world.landing / path).unlink()
     with pytest.raises(InvalidUsage, match="is gone, and what it said cannot be taken back; put the correction"):
         without_the_gone(world, 0)
-
-
-def test_dead_letters_that_were_replayed_are_not_forgotten_in_silence(tmp_path: Path) -> None:
-    world = made(tmp_path, late=Late("discard"))
-    day(world, 0, [row(1, "x", 3)])
-    day(world, 1, [row(2, "dead", 12, 4), row(3, "y", 13)])
-    world.run(lambda job: replay(job))
-    world.land(1, "a", [row(2, "dead", 12, 4), row(3, "z", 13)])
-    with pytest.raises(InvalidUsage, match="dead letters of it were replayed as batch"):
-        run(world, 1)
 
 
 class Meanwhile(WrappedStore):

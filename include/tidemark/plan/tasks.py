@@ -102,9 +102,21 @@ class ReplayAnswer:
 
 
 @dataclass(frozen=True)
+class Replayed:
+    """Dead letters that a replay applied: those in `letters` that are not in what it `left`. They were learned at the
+    `seal`, with their event times if these are at `since` or later, else as if they had happened at the seal."""
+
+    letters: ObjectRef
+    left: ObjectRef | None
+    seal: int
+    since: int
+
+
+@dataclass(frozen=True)
 class Reread:
     """A source file that is read again, by the name the ledger knows it by: its rows are judged against what was
-    `complete_below`, the `seal` and `since` when it was first read. No `file`: it is withdrawn, and says nothing any
+    `complete_below`, the `seal` and `since` when it was first read. Its dead letters that were `replayed`, by one
+    replay after the other, count still if the file has them still. No `file`: it is withdrawn, and says nothing any
     more."""
 
     path: str
@@ -112,6 +124,7 @@ class Reread:
     complete_below: int
     seal: int
     since: int
+    replayed: tuple[Replayed, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,11 +156,13 @@ class CorrectTask:
 @dataclass(frozen=True)
 class CorrectAnswer:
     """Parts written; of each file, in order, an entry, whose `rows` are those written (of one that is withdrawn, of no
-    bytes and without a checksum); how many rows, with their multiplicities, were added and taken back, and when these
-    happened first and last (None: none were)."""
+    bytes and without a checksum); entries of those of their late objects whose dead letters `stay_replayed`; how many
+    rows, with their multiplicities, were added and taken back, and when these happened first and last (None: none
+    were)."""
 
     parts: tuple[Part, ...]
     entries: tuple[LedgerEntry, ...]
+    stay_replayed: tuple[LedgerEntry, ...] = ()
     added: int = 0
     retracted: int = 0
     event_times: tuple[int, int] | None = None

@@ -58,6 +58,9 @@ def ingested(*sources: int) -> Ingested:
         (REPLAYED, CORRECTED),
         (CORRECTED, CORRECTED),
         (CORRECTED, Released("b", RUN, (9,))),
+        # What is put back may be a replay of its letters.
+        (CORRECTED, Released("replayed", RUN, (7,))),
+        (Released("replayed", RUN, (7,)), CORRECTED),
         (REPLAYED, Released("replayed", RUN, (7,))),
         # Its rows may be among those the drain has read.
         (DRAINED, Quarantined("b", RUN)),

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tidemark.arrow.kernels.ingest import SORTED_BYTES, SORTED_ROWS, taken
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds
+from tidemark.arrow.kernels.letters import StillReplayed
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of, rounds, summed
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import integers, replaced
@@ -36,7 +37,8 @@ def correct_files(store: ObjectStore, task: CorrectTask) -> CorrectAnswer:
     Corruption if a part is not what was recorded, NotReady and Unavailable as an ingest.
     """
     now = _Now(store, task)
-    entries = [_read(store, task, file, number, now) for number, file in enumerate(task.files, task.first)]
+    letters: list[LedgerEntry] = []
+    entries = [_read(store, task, file, number, now, letters) for number, file in enumerate(task.files, task.first)]
     bad = {n for n, entry in enumerate(entries, task.first) if entry.status is Status.QUARANTINED}
     held, spilled = now.runs()
     written = _Written()
@@ -45,14 +47,27 @@ def correct_files(store: ObjectStore, task: CorrectTask) -> CorrectAnswer:
             written.add(rows)
             writer.write(rows)
         counted = [replace(entry, rows=written.rows[n]) for n, entry in enumerate(entries, task.first)]
-        return CorrectAnswer(writer.close(), tuple(counted), written.added, written.retracted, written.event_times)
+        told = written.added, written.retracted, written.event_times
+        return CorrectAnswer(writer.close(), tuple(counted), tuple(letters), *told)
 
 
-def _read(store: ObjectStore, task: CorrectTask, file: Reread, number: int, now: _Now) -> LedgerEntry:
+def _read(
+    store: ObjectStore, task: CorrectTask, file: Reread, number: int, now: _Now, letters: list[LedgerEntry]
+) -> LedgerEntry:
+    """The entry of a file; what it says is added to `now`, and what is told of its letters to `letters`."""
     if file.file is None:
         return LedgerEntry(file.path, 0, "", "", task.interval, Status.INGESTED, task.batch)
     bounds = LatenessBounds(file.complete_below, file.seal, file.since, task.interval.upper - 1)
-    return taken(store, task, file.file, bounds, number, now.add)
+    with StillReplayed(store, task, file.replayed, number) as replayed:
+
+        def take(judged: Judged) -> None:
+            now.add(judged.applied)
+            for rows in replayed.again(judged.late):
+                now.add(rows)
+
+        entry = taken(store, task, file.file, bounds, number, take)
+        letters += replayed.entries(entry)
+    return entry
 
 
 class _Now:
@@ -65,9 +80,8 @@ class _Now:
         self._rows = self._bytes = 0
         self._parts: list[tuple[Part, ...]] = []
 
-    def add(self, judged: Judged) -> None:
-        """Take over the rows to apply."""
-        rows = judged.applied
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take over rows to apply."""
         if not rows.num_rows:
             return
         if self._held and (self._rows + rows.num_rows > SORTED_ROWS or self._bytes + rows.nbytes > SORTED_BYTES):

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from tidemark.arrow.decode.parquetfile import whole
 from tidemark.arrow.decode.source import decoded_schema
 from tidemark.arrow.kernels.ingest import LateObject, SortedParts
 from tidemark.arrow.kernels.lateness import APPLIED, ORIGINAL, LatenessBounds, may_apply, revive
+from tidemark.arrow.kernels.letters import check, dead_letters
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.fields import as_wanted, field_id, found
-from tidemark.errors import Corruption, InvalidUsage, out_of_memory
-from tidemark.model.batch import ObjectRef
+from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection
 from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.plan.tasks import DeadLetters, Left, ReplayAnswer, ReplayTask
-from tidemark.storage.stores.store import Missing, ObjectStore
-
-BATCH_ROWS = 65_536
-_READ_BYTES = 2**20
+from tidemark.storage.stores.store import ObjectStore
 
 
 def replay_dead_letters(store: ObjectStore, task: ReplayTask) -> ReplayAnswer:
@@ -46,13 +37,13 @@ def _replay(
     store: ObjectStore, task: ReplayTask, source: DeadLetters, number: int, parts: SortedParts
 ) -> tuple[LedgerEntry | None, Left | None]:
     bounds = LatenessBounds(task.seal, task.seal, task.since, task.seal)
-    _check(store, source.object)
+    check(store, source.object)
     some, left = _surveyed(store, task, source, bounds)
     if not some:
         return None, left
     applied = moved = 0
     with LateObject(store, task.prefix) as late:
-        for letters in _letters(store, source.object):
+        for letters in dead_letters(store, source.object):
             rows = _decoded(letters, task.collection, source)
             judged = revive(rows, letters, task.collection, bounds, task.as_now, number)
             parts.add(judged)
@@ -83,44 +74,13 @@ def _surveyed(
 ) -> tuple[bool, Left | None]:
     """Whether any of the letters may apply, and those that may not."""
     some, left, last = False, 0, 0
-    for letters in _letters(store, source.object, [APPLIED, ORIGINAL]):
+    for letters in dead_letters(store, source.object, [APPLIED, ORIGINAL]):
         dead = np.zeros(letters.num_rows, np.bool_) if task.as_now else ~may_apply(letters, task.collection, bounds)
         some = some or not dead.all()
         if dead.any():
             left += int(np.count_nonzero(dead))
             last = max(last, int(integers(letters, ORIGINAL)[dead].max()))
     return some, Left(source.path, left, last) if left else None
-
-
-def _letters(store: ObjectStore, ref: ObjectRef, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a late object that were not applied."""
-    try:
-        with store.open_input(ref.key) as native:
-            file = pq.ParquetFile(native, page_checksum_verification=True)
-            for batch in whole(file, BATCH_ROWS, columns):
-                if (letters := batch.filter(pc.invert(batch.column(APPLIED)))).num_rows:
-                    yield letters
-    except MemoryError as error:
-        raise out_of_memory(ref.key, error) from error
-    except pa.ArrowException as error:
-        raise Corruption(f"{ref.key} holds late rows and cannot be read: {str(error).splitlines()[0]}") from None
-
-
-def _check(store: ObjectStore, ref: ObjectRef) -> None:
-    """Raise Corruption if the object is not the one recorded."""
-    sha256, size = hashlib.sha256(), 0
-    try:
-        with store.open_input(ref.key) as native:
-            while chunk := native.read(_READ_BYTES):
-                sha256.update(chunk)
-                size += len(chunk)
-    except Missing:
-        raise Corruption(f"{ref.key} holds late rows the ledger names, and does not exist") from None
-    if (size, sha256.hexdigest()) != (ref.bytes, ref.sha256):
-        raise Corruption(
-            f"{ref.key} has {size} bytes sha256 {sha256.hexdigest()[:12]}, recorded were {ref.bytes} bytes sha256 "
-            f"{ref.sha256[:12]}"
-        )
 
 
 def _decoded(letters: pa.RecordBatch, collection: Collection, source: DeadLetters) -> pa.RecordBatch:

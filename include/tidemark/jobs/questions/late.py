@@ -140,7 +140,7 @@ def _count(file: LateFile) -> FileCount:
         entry.rows_late_applied,
         entry.rows_late_moved,
         entry.rows_late_discarded,
-        sum(replay.rows for replay in file.replays),
+        entry.rows_late_discarded - file.last.rows_late_discarded if file.replays else 0,
         tuple(replay.batch for replay in file.replays if replay.batch),
     )
 

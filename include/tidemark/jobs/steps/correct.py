@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef, Part
-from tidemark.model.ledger import Contribution, Correctable, LedgerEntry, SourceFile, Status, late_identity
+from tidemark.model.ledger import Contribution, Correctable, LedgerEntry, SourceFile, Status
 from tidemark.plan.ingest import IngestRequest, group_files, numbered
-from tidemark.plan.tasks import Contributed, CorrectAnswer, CorrectTask, Reread
+from tidemark.plan.tasks import Contributed, CorrectAnswer, CorrectTask, Replayed, Reread
 from tidemark.storage.sidecars import ledger, parts_table
 
 
 @dataclass(frozen=True)
+class Correction:
+    """A file that was read again: the entry it `had` and its `replays`, the entry it `has` now, and of its letters
+    those that `stay_replayed`."""
+
+    had: LedgerEntry
+    replays: tuple[LedgerEntry, ...]
+    has: LedgerEntry
+    stay_replayed: tuple[LedgerEntry, ...] = ()
+
+
+@dataclass(frozen=True)
 class Corrections:
-    """What became of files that were read again: parts by which they differ, and of each the entry it had and has."""
+    """What became of files that were read again: parts by which they differ, what the ledger is to know of each, and
+    the entries of those that cannot be taken."""
 
     answers: tuple[CorrectAnswer, ...] = ()
-    entries: tuple[tuple[LedgerEntry, LedgerEntry], ...] = ()
+    files: tuple[Correction, ...] = ()
     bad: tuple[LedgerEntry, ...] = ()
 
     @property
@@ -47,15 +59,16 @@ class Corrections:
 def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, *, first: int) -> Corrections:
     """Read the request's corrected files again; they are the batch's from number `first` on.
 
-    Raises InvalidUsage where dead letters of one were replayed, GateFailed where one cannot be taken and the collection
-    says `stop`: what it said before stays.
+    Raises InvalidUsage where dead letters of one were replayed when nothing was kept to correct by, GateFailed where
+    one cannot be taken and the collection says `stop`: what it said before stays.
     """
     if not request.corrected:
         return Corrections()
-    _check_not_replayed(job, state, [entry for _, entry in request.corrected])
+    replays = _replays(job, state, [entry for _, entry in request.corrected])
+    again = [_Again(file, entry, replays[entry.path]) for file, entry in request.corrected]
     runner = job.runner()
-    tasks = list(_tasks(job, state, request, batch, first, runner.parallelism))
-    job.note(f"reading {len(request.corrected)} corrected files in {len(tasks)} tasks")
+    tasks = list(_tasks(job, state, request, again, batch, first, runner.parallelism))
+    job.note(f"reading {len(again)} corrected files in {len(tasks)} tasks")
     answers: list[CorrectAnswer] = runner.run("correct", tasks)
     read = [entry for answer in answers for entry in answer.entries]
     bad = [entry for entry in read if entry.status is Status.QUARANTINED]
@@ -64,29 +77,49 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
         raise GateFailed(
             f"{bad[0].path}: {bad[0].reason}{more}; what it said before stays; mend the file and run again"
         )
-    taken = zip((entry for _, entry in request.corrected), read, strict=True)
-    entries = tuple((old, new) for old, new in taken if new.status is not Status.QUARANTINED)
-    return Corrections(tuple(answers), entries, tuple(bad))
+    letters = {entry.replay_of: entry for answer in answers for entry in answer.stay_replayed}
+    files = tuple(
+        Correction(one.entry, one.replays, new, tuple(_chain(new, letters)))
+        for one, new in zip(again, read, strict=True)
+        if new.status is not Status.QUARANTINED
+    )
+    return Corrections(tuple(answers), files, tuple(bad))
 
 
-def _check_not_replayed(job: Job, state: Arrangement, entries: Sequence[LedgerEntry]) -> None:
-    letters = {late_identity(entry.late): entry.path for entry in entries if entry.late is not None}
-    for name, replay in ledger.known(job.store, state.ledger, list(letters)).items():
-        if replay.status is Status.INGESTED:
+def _replays(job: Job, state: Arrangement, entries: Sequence[LedgerEntry]) -> dict[str, tuple[LedgerEntry, ...]]:
+    """What was replayed of each file. InvalidUsage where that cannot be told apart."""
+    found = ledger.replays(job.store, state.ledger, entries)
+    for path, replays in found.items():
+        if kept_not := [replay for replay in replays if replay.correctable is None]:
             raise InvalidUsage(
-                f"{letters[name]} changed or is gone, and dead letters of it were replayed as batch {replay.batch}, "
-                "which is no part of what it says now; put the correction in a new file, or quarantine that batch first"
+                f"{path} changed or is gone, and dead letters of it were replayed as batch {kept_not[0].batch} when "
+                "nothing was kept to correct them by; put the correction in a new file, or quarantine that batch first"
             )
+    return found
+
+
+def _chain(entry: LedgerEntry, letters: Mapping[str | None, LedgerEntry]) -> Iterator[LedgerEntry]:
+    """The entries that follow on one, each of the late object of the one before."""
+    named = letters.get(entry.path)
+    while named is not None:
+        yield named
+        named = letters.get(named.path)
 
 
 def _tasks(
-    job: Job, state: Arrangement, request: IngestRequest, batch: str, first: int, parallelism: int
+    job: Job,
+    state: Arrangement,
+    request: IngestRequest,
+    files: Sequence[_Again],
+    batch: str,
+    first: int,
+    parallelism: int,
 ) -> Iterable[CorrectTask]:
     tables: dict[str, tuple[Part, ...]] = {}
-    for start, group in numbered(group_files([_Again(*pair) for pair in request.corrected], parallelism)):
+    for start, group in numbered(group_files(files, parallelism)):
         held: dict[ObjectRef, list[tuple[int, int]]] = {}
         for number, again in enumerate(group, first + start):
-            for contribution in again.entry.contributed:
+            for contribution in contributed_by(again.entry, again.replays):
                 held.setdefault(contribution.parts, []).append((contribution.number, number))
         for ref in held:
             tables[ref.key] = tables.get(ref.key) or parts_table.load(job.store, ref)
@@ -105,10 +138,11 @@ def _tasks(
 
 @dataclass(frozen=True)
 class _Again:
-    """A file that is read again, or withdrawn, and its entry."""
+    """A file that is read again, or withdrawn, its entry and the replays of its dead letters."""
 
     file: SourceFile | None
     entry: LedgerEntry
+    replays: tuple[LedgerEntry, ...]
 
     @property
     def bytes(self) -> int:
@@ -116,8 +150,14 @@ class _Again:
 
     @property
     def reread(self) -> Reread:
-        judged = _correctable(self.entry)
-        return Reread(self.entry.path, self.file, judged.complete_below, judged.seal, judged.since)
+        judged, replayed, letters = _correctable(self.entry), [], self.entry.late
+        for replay in self.replays:
+            assert letters is not None  # else there was nothing to replay
+            by = _correctable(replay)
+            replayed.append(Replayed(letters, replay.late, by.seal, by.since))
+            letters = replay.late
+        judged_by = judged.complete_below, judged.seal, judged.since
+        return Reread(self.entry.path, self.file, *judged_by, tuple(replayed))
 
 
 def _correctable(entry: LedgerEntry) -> Correctable:
@@ -125,31 +165,44 @@ def _correctable(entry: LedgerEntry) -> Correctable:
     return entry.correctable
 
 
+def contributed_by(entry: LedgerEntry, replays: Iterable[LedgerEntry]) -> tuple[Contribution, ...]:
+    """What a file contributed, its dead letters that were replayed too."""
+    return (*entry.contributed, *(held for replay in replays for held in replay.contributed))
+
+
 def contributing(
     state: Arrangement, request: IngestRequest, new: Sequence[LedgerEntry], done: Corrections, table: ObjectRef | None
 ) -> list[LedgerEntry]:
     """The entries of files that may be corrected, as the ledger is to have them, where the batch's parts are told in
-    `table`: new files, in order, and those that were corrected."""
+    `table`: new files, in order, and those that were corrected, with the letters that stay replayed."""
     judged_by = (request.complete_below, request.seal, request.since)
     found = [
-        replace(entry, correctable=Correctable(*judged_by, _contribution(table, number, entry.rows)))
+        replace(entry, correctable=Correctable(*judged_by, contribution(table, number, entry.rows)))
         if entry.status is Status.INGESTED
         else entry
         for number, entry in enumerate(new)
     ]
     unsealed = {batch.id for batch in state.unsealed}
     numbers = {entry.path: number for number, (_, entry) in enumerate(request.corrected, len(request.files))}
-    for old, entry in done.entries:
-        judged = _correctable(old)
-        if not entry.rows:
-            found.append(replace(entry, batch=old.batch, rows=old.rows, correctable=judged))
-            continue
-        # What was drained cannot be taken out any more, so nothing is restored beyond it.
-        before = old if old.batch in unsealed else replace(old, correctable=replace(judged, replaced=None))
-        contributed = (*judged.contributed, *_contribution(table, numbers[old.path], entry.rows))
-        found.append(replace(entry, correctable=replace(judged, contributed=contributed, replaced=before)))
+    for file in done.files:
+        told = _told(file, unsealed, contribution(table, numbers[file.had.path], file.has.rows))
+        found += [told, *(replace(entry, batch=told.batch) for entry in file.stay_replayed)]
     return found
 
 
-def _contribution(table: ObjectRef | None, number: int, rows: int) -> tuple[Contribution, ...]:
+def _told(file: Correction, unsealed: Set[str], written: tuple[Contribution, ...]) -> LedgerEntry:
+    """What the ledger is to have of a file that was read again, and whose parts tell what is `written`."""
+    had, has, judged = file.had, file.has, _correctable(file.had)
+    if not has.rows and all(replay.batch == had.batch for replay in file.replays):
+        return replace(has, batch=had.batch, rows=had.rows, correctable=judged)
+    # What wrote nothing stands or falls with the last replay that it stands upon.
+    batch = has.batch if has.rows else file.replays[-1].batch
+    # What was drained cannot be taken out any more, so nothing is restored beyond it.
+    before = had if had.batch in unsealed else replace(had, correctable=replace(judged, replaced=None))
+    contributed = (*contributed_by(had, file.replays), *written)
+    return replace(has, batch=batch, correctable=replace(judged, contributed=contributed, replaced=before))
+
+
+def contribution(table: ObjectRef | None, number: int, rows: int) -> tuple[Contribution, ...]:
+    """Where a file's rows are, if it has any."""
     return (Contribution(table, number),) if rows and table is not None else ()

@@ -188,13 +188,13 @@ def _change(
     if correctable:
         table = made.parts if made and isinstance(made.parts, ObjectRef) else None
         told = contributing(state, request, entries, again, table)
-    before = [old for old, _ in again.entries]
-    now = [*entries, *(new for _, new in again.entries)]
+    before = [file.had for file in again.files]
+    now = [*entries, *(file.has for file in again.files)]
     return Ingested(
         fence,
         made,
         recorded_run(job, told) if told else None,
-        sources=sources_of(told),
+        sources=sources_of([entry for entry in told if entry.replay_of is None]),
         first_on_time=min(on_time, default=None),
         rows_late_applied=sum(e.rows_late_applied for e in now) - sum(e.rows_late_applied for e in before),
         rows_late_discarded=sum(e.rows_late_discarded for e in now) - sum(e.rows_late_discarded for e in before),
@@ -202,10 +202,10 @@ def _change(
         rows_late_moved=sum(e.rows_late_moved for e in now) - sum(e.rows_late_moved for e in before),
         snapshot=snapshot,
         judged_below=request.complete_below,
-        corrected=len(again.entries),
+        corrected=len(again.files),
         rows_added=again.added,
         rows_retracted=again.retracted,
-        merged_below=request.merged_below if again.entries else 0,
+        merged_below=request.merged_below if again.files else 0,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tidemark.errors import Contention, InvalidUsage
 from tidemark.jobs.job import Job, Outcome
+from tidemark.jobs.steps.correct import contributed_by
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Quarantined, Released
 from tidemark.model.ledger import LedgerEntry, Status, late_identity, path_hash
@@ -26,7 +27,7 @@ def quarantine(job: Job, batch: str) -> dict[str, Any]:
     batch = _identified(_held(head.state), batch)
     _check_not_corrected(job, head, batch)
     entries = _entries(job, head, batch)
-    _check_not_replayed(job, head, entries)
+    _check_not_replayed(job, head, entries, batch)
     freed = [entry.replaced or replace(entry, status=Status.FREED) for entry in entries]
     run = ledger.save_run(job.store, f"ledger/{job.new_id()}.json", freed)
     return _committed(job, head, Quarantined(batch, run), batch)
@@ -46,47 +47,73 @@ def release(job: Job, batch: str) -> dict[str, Any]:
     for entry in entries:
         newer = last[entry.path]
         if entry.replaced is not None:
-            if newer != entry.replaced:
+            if newer != entry.replaced or not _is_as_it_was(job, head, entry, entries):
                 raise InvalidUsage(f"{entry.path} was corrected or taken out since; run {entry.interval} again")
         elif newer.status is Status.INGESTED and newer.batch != batch:
             raise InvalidUsage(f"{entry.path} was ingested again as batch {newer.batch}; quarantine that batch first")
-    _check_letters_are_there(job, head, entries)
+    entries = _with_their_letters(job, head, entries)
     claimed = [replace(entry, status=Status.INGESTED) for entry in entries]
     run = ledger.save_run(job.store, f"ledger/{job.new_id()}.json", claimed)
     sources = tuple(sorted(path_hash(entry.path) for entry in entries))
     return _committed(job, head, Released(batch, run, sources), batch)
 
 
-def _check_not_replayed(job: Job, head: Head, entries: Sequence[LedgerEntry]) -> None:
-    """A mended file brings its dead letters again: those of the old one must not count then."""
+def _check_not_replayed(job: Job, head: Head, entries: Sequence[LedgerEntry], batch: str) -> None:
+    """A mended file brings its dead letters again: those of the old one must not count then. Letters that a correction
+    found replayed go with it."""
     letters = {late_identity(entry.late): entry.path for entry in entries if entry.late is not None}
     for name, replay in ledger.known(job.store, head.state.ledger, list(letters)).items():
-        if replay.status is Status.INGESTED:
+        if replay.status is Status.INGESTED and replay.batch != batch:
             raise InvalidUsage(
                 f"dead letters of {letters[name]} were replayed as batch {replay.batch}; quarantine that batch first"
             )
 
 
 def _check_not_corrected(job: Job, head: Head, batch: str) -> None:
-    """A correction is the difference to what was said before: it goes first. Only the last word on a file tells of all
-    it stands upon, as merges of the ledger drop those before."""
+    """A correction is the difference to what was said before, and replayed: it goes first. Only the last word on a file
+    tells of all it stands upon, as merges of the ledger drop those before."""
+    stands_upon: list[tuple[LedgerEntry, LedgerEntry]] = []
     for last in ledger.entries(job.store, head.state.ledger):
         before = last.replaced if last.status is Status.INGESTED else None
         while before is not None:
-            if before.batch == batch:
-                raise InvalidUsage(f"{last.path} was corrected as batch {last.batch}; quarantine that batch first")
+            stands_upon += [(last, before)] if before.batch == batch or before.late is not None else []
             before = before.replaced
+    replayed = ledger.replays(job.store, head.state.ledger, [before for _, before in stands_upon])
+    for last, before in stands_upon:
+        replays = (replay.batch for replay in replayed[before.path])
+        if before.batch == batch or (last.batch != batch and batch in replays):
+            raise InvalidUsage(f"{last.path} was corrected as batch {last.batch}; quarantine that batch first")
 
 
-def _check_letters_are_there(job: Job, head: Head, entries: Sequence[LedgerEntry]) -> None:
-    """Dead letters count again only if the file they came in still does, as it was."""
-    replays = {entry.replay_of: entry for entry in entries if entry.replay_of is not None}
-    for path, named in ledger.known(job.store, head.state.ledger, list(replays)).items():
-        if named.status is not Status.INGESTED or named.late is None or late_identity(named.late) != replays[path].path:
+def _is_as_it_was(job: Job, head: Head, entry: LedgerEntry, entries: Sequence[LedgerEntry]) -> bool:
+    """Whether a correction differs still from what its file said before and from what was replayed of it, where
+    `entries` count again."""
+    assert entry.replaced is not None
+    claimed = {one.path: replace(one, status=Status.INGESTED) for one in entries if one.replay_of is not None}
+    replays = ledger.replays(job.store, head.state.ledger, [entry.replaced], claimed=claimed)
+    held = contributed_by(entry.replaced, replays[entry.path])
+    own = 1 if entry.rows else 0
+    return entry.contributed[: len(entry.contributed) - own] == held
+
+
+def _with_their_letters(job: Job, head: Head, entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
+    """The entries to put back: without letters of readings that others of these have replaced. Dead letters count again
+    only if the file they came in still does, as it was or as it is put back with them; else InvalidUsage."""
+    back = {entry.path: entry.late and late_identity(entry.late) for entry in entries}
+    files = [entry.replay_of for entry in entries if entry.replay_of is not None]
+    now = ledger.known(job.store, head.state.ledger, files)
+    kept = []
+    for entry in entries:
+        named = now[entry.replay_of] if entry.replay_of is not None else None
+        late = named.late if named and named.status is Status.INGESTED else None
+        if named is None or entry.path in (back.get(named.path), late and late_identity(late)):
+            kept.append(entry)
+        elif named.path not in back:
             raise InvalidUsage(
-                f"the dead letters of batch {replays[path].batch} came in {path}, which was taken out or ingested "
+                f"the dead letters of batch {entry.batch} came in {named.path}, which was taken out or ingested "
                 f"again; replay the dead letters of what counts now"
             )
+    return kept
 
 
 def _held(state: Arrangement) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tidemark.errors import Corruption
@@ -11,9 +11,11 @@ from tidemark.jobs.job import Job, Proposal
 from tidemark.jobs.questions.late import late_files
 from tidemark.jobs.steps.ingest import recorded_run, sources_of, unsealed_batch
 from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import ObjectRef, PartsTable
 from tidemark.model.change import REPLAY, Ingested
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
+from tidemark.model.ledger import Contribution, Correctable, LedgerEntry
 from tidemark.plan.ingest import group_files, numbered
 from tidemark.plan.replay import ReplayRequest, plan_replay
 from tidemark.plan.tasks import Left, ReplayAnswer, ReplayTask
@@ -47,11 +49,14 @@ def replay(
             return Proposal(None, remains)
         # Only now, as nothing may have come of it; what others did since the plan the commit finds out all the same.
         _, fence = job.fenced(head, REPLAY, request.interval)
-        entries = [entry for answer in read for entry in answer.entries]
         parts = [part for answer in read for part in answer.parts]
+        kept = head.state.collection.landed.reprocess_for > 0
+        made = unsealed_batch(job, name, request.interval, parts, learned_at=request.seal, apart=kept)
+        entries = [entry for answer in read for entry in answer.entries]
+        entries = _contributing(request, entries, made.parts) if kept else entries
         change = Ingested(
             fence,
-            unsealed_batch(job, name, request.interval, parts, learned_at=request.seal),
+            made,
             recorded_run(job, entries),
             sources=sources_of(entries),
             rows_late_moved=sum(entry.rows_late_moved for entry in entries),
@@ -93,6 +98,17 @@ def _execute(job: Job, state: Arrangement, request: ReplayRequest, batch: str, a
     if written != counted:
         raise Corruption(f"the replay wrote {written} rows, {counted} dead letters were to be applied")
     return answers
+
+
+def _contributing(request: ReplayRequest, entries: Sequence[LedgerEntry], table: PartsTable) -> list[LedgerEntry]:
+    """The entries of a replay, as correcting the files of its letters needs them."""
+    assert isinstance(table, ObjectRef)  # written apart
+    numbers = {source.path: number for number, source in enumerate(request.sources)}
+    judged_by = request.seal, request.seal, request.since
+    return [
+        replace(entry, correctable=Correctable(*judged_by, (Contribution(table, numbers[entry.path]),)))
+        for entry in entries
+    ]
 
 
 @dataclass(frozen=True)

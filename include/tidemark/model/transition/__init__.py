@@ -91,8 +91,8 @@ def conflict(mine: Change, theirs: Change) -> Overtaken | None:
         if shared:
             return Overtaken(f"{len(shared)} of the source files were ingested by another run meanwhile")
     for one, other in ((mine, theirs), (theirs, mine)):
-        if isinstance(one, Ingested) and one.corrected and isinstance(other, Ingested) and other.fence.step == REPLAY:
-            return Overtaken("another run corrected files, or replayed dead letters, meanwhile")
+        if isinstance(one, Ingested) and one.corrected and _brings_letters(other):
+            return Overtaken("another run corrected files, replayed dead letters or put a batch back meanwhile")
         if isinstance(one, Quarantined) and _counts_again(other):
             return Overtaken("another run took a batch out, or put one back or replayed dead letters, meanwhile")
     if isinstance(mine, Drained) and isinstance(theirs, Quarantined):
@@ -105,9 +105,12 @@ def conflict(mine: Change, theirs: Change) -> Overtaken | None:
     return None
 
 
+def _brings_letters(change: Change) -> bool:
+    """Whether dead letters may count after a change that did not before."""
+    return isinstance(change, Released) or (isinstance(change, Ingested) and change.fence.step == REPLAY)
+
+
 def _counts_again(change: Change) -> bool:
     """Whether a change rests on files that other batches hold: dead letters count only as long as the file they came in
     does, and it is not taken out while they do; a correction is the difference to what others hold."""
-    return isinstance(change, Released) or (
-        isinstance(change, Ingested) and (change.fence.step == REPLAY or change.corrected > 0)
-    )
+    return _brings_letters(change) or (isinstance(change, Ingested) and change.corrected > 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import Annotated, Literal
@@ -19,7 +19,7 @@ from pydantic import Discriminator
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import LedgerRun, SmallLeaf
 from tidemark.model.batch import ObjectRef
-from tidemark.model.ledger import LedgerEntry
+from tidemark.model.ledger import LedgerEntry, Status, late_identity
 from tidemark.storage.documents.codec import encode
 from tidemark.storage.documents.upgrade import Kind
 from tidemark.storage.sidecars import parts_table, sidecar
@@ -134,6 +134,30 @@ def entries(store: ObjectStore, runs: Sequence[LedgerRun]) -> Iterator[LedgerEnt
         if path != last:
             yield entry
         last = path
+
+
+def replays(
+    store: ObjectStore,
+    runs: Sequence[LedgerRun],
+    of: Iterable[LedgerEntry],
+    *,
+    claimed: Mapping[str, LedgerEntry] | None = None,
+) -> dict[str, tuple[LedgerEntry, ...]]:
+    """The replays that count of each of some entries, by its path: that of its late object, that of what this left, and
+    so on. `claimed` are entries, by path, that are to stand instead of those there are."""
+    found: dict[str, tuple[LedgerEntry, ...]] = {}
+    letters: dict[str, str] = {}
+    for entry in of:
+        found[entry.path] = ()
+        letters |= {late_identity(entry.late): entry.path} if entry.late is not None else {}
+    while letters:
+        further: dict[str, str] = {}
+        for name, replay in (known(store, runs, list(letters)) | dict(claimed or {})).items():
+            if name in letters and replay.status is Status.INGESTED:
+                found[letters[name]] += (replay,)
+                further |= {late_identity(replay.late): letters[name]} if replay.late is not None else {}
+        letters = further
+    return found
 
 
 def named_objects(store: ObjectStore, run: Span, *, corrected_from: int = 0) -> Iterator[ObjectRef]:

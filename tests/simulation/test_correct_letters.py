@@ -1,0 +1,202 @@
+"""Dead letters of files that are corrected: what was replayed counts on as long as the file says it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulation.correcting import day, held, made, redefined, row, run, sound, told, without_the_gone
+from support.world import World
+from tidemark.arrow.read import as_of
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.replay import replay
+from tidemark.model.change import CompactionAllowed, Redefined
+from tidemark.model.collection import Column, ColumnType, Envelope, Late
+
+pytestmark = pytest.mark.simulation
+
+
+def lettered(folder: Path, envelope: Envelope = Envelope.APPEND, **landed: Any) -> tuple[World, str]:
+    """Day 1 brought two equal dead letters, another, and a row on time; they were replayed. The batch of that, too."""
+    world = made(folder, envelope, **{"late": Late("discard"), **landed})
+    day(world, 0, [row(1, "x", 3)])
+    day(world, 1, LETTERS)
+    return world, world.run(lambda job: replay(job))["batch"]
+
+
+LETTERS = [row(2, "dead", 12, 4), row(2, "dead", 12, 4), row(3, "dead", 14, 5), row(4, "y", 13)]
+REPLAYED = {(1, "x"): 1, (2, "dead"): 2, (3, "dead"): 1}
+
+
+def test_replayed_dead_letters_count_on_where_another_line_of_their_file_changes(tmp_path: Path) -> None:
+    world, _ = lettered(tmp_path)
+    day(world, 2, [])
+    world.land(1, "a", [*LETTERS[:3], row(4, "z", 13)])
+    assert told(run(world, 1)) == (1, 1, 1, [13, 13])
+    day(world, 3, [])
+    assert held(world) == {**REPLAYED, (4, "z"): 1}
+    assert held(world, 29) == {**REPLAYED, (4, "y"): 1}
+    assert held(world, event_time=4) == {(1, "x"): 1, (2, "dead"): 2}
+    found = late_rows(world.truth, world.state, limit=9)
+    assert (found.discarded, found.replayed, [r["_replayed_by"] is None for r in found.rows]) == (3, 3, [False] * 3)
+    assert world.run(lambda job: replay(job))["outcome"] == "nothing to do"
+    assert sound(world)
+
+
+@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPDATES])
+def test_a_replayed_letter_that_is_gone_is_taken_back_and_a_new_one_waits(tmp_path: Path, envelope: Envelope) -> None:
+    """Of two equal ones one is dropped, one that is new is a dead letter like any, and can be replayed."""
+    more = {"d": 1} if envelope is Envelope.UPDATES else {}
+    letters = [letter | more for letter in LETTERS]
+    world = made(tmp_path, envelope, late=Late("discard"))
+    day(world, 0, [row(1, "x", 3, **more)])
+    day(world, 1, letters)
+    world.run(lambda job: replay(job))
+    fresh = row(5, "new", 15, 6, **more)
+    world.land(1, "a", [fresh, letters[3], letters[2], letters[0]])
+    assert told(run(world, 1)) == (1, 1, 0, [4, 4])
+    day(world, 2, [])
+    assert held(world) == {(1, "x"): 1, (2, "dead"): 1, (3, "dead"): 1, (4, "y"): 1}
+    found = late_rows(world.truth, world.state, limit=9)
+    assert [(r["k"], r["_replayed_by"] is None) for r in found.rows] == [(5, True), (3, False), (2, False)]
+    assert (found.discarded, found.replayed) == (3, 2)
+    assert world.run(lambda job: replay(job))["rows"] == 1
+    world.land(1, "a", [letters[3], fresh])
+    assert told(run(world, 1)) == (1, 2, 0, [4, 5])
+    day(world, 3, [])
+    assert held(world) == {(1, "x"): 1, (4, "y"): 1, (5, "new"): 1}
+    assert sound(world)
+
+
+def test_a_file_that_is_withdrawn_takes_its_replayed_letters_with_it(tmp_path: Path) -> None:
+    world, _ = lettered(tmp_path)
+    world.land(1, "beside", [])
+    (world.landing / "10/a.jsonl").unlink()
+    assert told(without_the_gone(world, 1)) == (1, 4, 0, [4, 13])
+    day(world, 2, [])
+    assert held(world) == {(1, "x"): 1}
+    world.land(1, "a", LETTERS)
+    assert told(run(world, 1)) == (1, 0, 1, [13, 13])
+    assert world.run(lambda job: replay(job))["rows"] == 3
+    day(world, 3, [])
+    assert held(world) == {**REPLAYED, (4, "y"): 1}
+    assert sound(world)
+
+
+def test_letters_applied_as_of_the_seal_stay_where_that_put_them(tmp_path: Path) -> None:
+    """Their history was merged when they were replayed: they happened at the seal of then, in every reading to come."""
+    world = made(tmp_path, late=Late("discard"))
+    day(world, 0, [row(1, "x", 3)])
+    day(world, 1, LETTERS)
+    world.log().commit(world.head, CompactionAllowed(5))
+    assert world.run(lambda job: replay(job))["left"] == 2
+    day(world, 2, [])
+    assert world.run(lambda job: replay(job, as_now=True))["moved"] == 2
+    day(world, 3, [])
+    world.land(1, "a", [row(4, "z", 13), *LETTERS[:3]])
+    assert told(run(world, 1)) == (1, 1, 1, [13, 13])
+    world.land(1, "a", LETTERS[1:3])
+    assert told(run(world, 1)) == (1, 2, 0, [13, 30])
+    day(world, 4, [])
+    assert held(world) == {(1, "x"): 1, (2, "dead"): 1, (3, "dead"): 1}
+    assert held(world, event_time=29) == {(1, "x"): 1, (3, "dead"): 1}
+    assert sound(world)
+
+
+def test_a_correction_that_stands_upon_a_replay_is_taken_out_before_it(tmp_path: Path) -> None:
+    world, first = lettered(tmp_path)
+    world.land(1, "a", LETTERS[1:3])
+    second = run(world, 1)["batch"]
+    with pytest.raises(InvalidUsage, match=f"was corrected as batch {second}; quarantine that batch first"):
+        world.run(lambda job: quarantine(job, first))
+    world.run(lambda job: quarantine(job, second))
+    assert late_rows(world.truth, world.state).replayed == 3
+    world.run(lambda job: release(job, second))
+    assert late_rows(world.truth, world.state).replayed == 2
+    for batch in (second, first):
+        world.run(lambda job, batch=batch: quarantine(job, batch))
+    with pytest.raises(InvalidUsage, match="was corrected or taken out since"):
+        world.run(lambda job: release(job, second))
+    world.run(lambda job: release(job, first))
+    world.run(lambda job: release(job, second))
+    day(world, 2, [])
+    assert held(world) == {(1, "x"): 1, (2, "dead"): 1, (3, "dead"): 1}
+    assert sound(world)
+
+
+def test_what_was_replayed_since_goes_before_the_correction_it_came_with(tmp_path: Path) -> None:
+    world, _ = lettered(tmp_path)
+    world.land(1, "a", [*LETTERS[1:], row(5, "new", 15, 6)])
+    second = run(world, 1)["batch"]
+    third = world.run(lambda job: replay(job))["batch"]
+    with pytest.raises(InvalidUsage, match=f"were replayed as batch {third}; quarantine that batch first"):
+        world.run(lambda job: quarantine(job, second))
+    world.run(lambda job: quarantine(job, third))
+    world.run(lambda job: quarantine(job, second))
+    with pytest.raises(InvalidUsage, match="replay the dead letters of what counts now"):
+        world.run(lambda job: release(job, third))
+    day(world, 2, [])
+    assert held(world) == {**REPLAYED, (4, "y"): 1}
+    assert sound(world)
+
+
+def test_a_reading_that_wrote_nothing_goes_with_the_replay_it_stands_upon(tmp_path: Path) -> None:
+    """Only the bytes differ; the replay is taken out, so the file is read again; it is put back, and counts on."""
+    world, batch = lettered(tmp_path)
+    world.land(1, "a", LETTERS[::-1])
+    for _ in range(2):
+        done = run(world, 1)
+        assert (told(done), done["batch"]) == ((1, 0, 0, None), None)
+        assert run(world, 1)["outcome"] == "nothing to do"
+        assert late_rows(world.truth, world.state).replayed == 3
+        world.run(lambda job: quarantine(job, batch))
+        assert late_rows(world.truth, world.state).replayed == 0
+        world.run(lambda job: release(job, batch))
+        assert run(world, 1)["outcome"] == "nothing to do"
+        assert late_rows(world.truth, world.state).replayed == 3
+        world.land(1, "a", LETTERS)
+    world.run(lambda job: quarantine(job, batch))
+    world.land(1, "a", LETTERS[1:] + LETTERS[:1])
+    assert told(run(world, 1)) == (1, 0, 0, None)
+    with pytest.raises(InvalidUsage, match="was corrected or taken out since"):
+        world.run(lambda job: release(job, batch))
+    assert world.run(lambda job: replay(job))["rows"] == 3
+    day(world, 2, [])
+    assert held(world) == {**REPLAYED, (4, "y"): 1}
+    assert sound(world)
+
+
+def test_letters_are_the_same_in_the_columns_that_both_readings_have(tmp_path: Path) -> None:
+    """A value column was added since the replay: the letter counts on, and says what it says there now."""
+    world, _ = lettered(tmp_path)
+    then = world.state.collection
+    value = (replace(then.value[0], name="word"), Column("note", ColumnType.STRING, 9))
+    world.log().commit(world.head, Redefined(replace(then, value=value, schema=then.schema + 1)))
+    rows = [{**{"word" if n == "v" else n: x for n, x in one.items()}, "note": None} for one in LETTERS]
+    world.land(1, "a", [*rows[:2], rows[2] | {"note": "seen"}, rows[3]])
+    assert told(run(world, 1)) == (1, 1, 1, [5, 5])
+    day(world, 2, [])
+    table = as_of(world.truth, world.state)
+    assert Counter(zip(table["k"].to_pylist(), table["note"].to_pylist(), strict=True))[3, "seen"] == 1
+    assert sum(table["_multiplicity"].to_pylist()) == 5
+    assert sound(world)
+
+
+def test_letters_replayed_when_nothing_was_kept_are_not_forgotten_in_silence(tmp_path: Path) -> None:
+    """The file lies ahead of what is complete, so it can be corrected again once that is asked for again."""
+    world = made(tmp_path, late=Late("discard"))
+    day(world, 0, [row(1, "x", 3)])
+    world.land(2, "a", [row(2, "dead", 12, 4), row(3, "y", 23)])
+    run(world, 2)
+    redefined(world, 0)
+    batch = world.run(lambda job: replay(job))["batch"]
+    redefined(world, 1000)
+    world.land(2, "a", [row(2, "dead", 12, 4), row(3, "z", 23)])
+    with pytest.raises(InvalidUsage, match=f"as batch {batch} when nothing was kept to correct them by"):
+        run(world, 2)
