@@ -131,7 +131,9 @@ class Builder:
         landed = collection.landed
         for role, name in (("time", landed.time), ("event_time", landed.event_time)):
             if name and (of := collection.type_of(name)) not in (ColumnType.TIMESTAMP, ColumnType.INT):
-                raise InvalidUsage(f"{role} column {name} is a {of}; a time is a timestamp or an int of microseconds")
+                raise InvalidUsage(
+                    f"{role} column {name} is of type {of}; a time is a timestamp or an int of microseconds"
+                )
 
     @contextmanager
     def _at(self, *loc: str | int) -> Iterator[None]:

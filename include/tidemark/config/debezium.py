@@ -66,7 +66,9 @@ def check_units(collection: Collection) -> None:
     for name, unit in units:
         of = ColumnType.DATE if unit == "days" else ColumnType.TIMESTAMP
         if collection.type_of(name) is not of:
-            raise InvalidUsage(f"column {name} is a {collection.type_of(name)}, and its unit is {unit}: make it a {of}")
+            raise InvalidUsage(
+                f"column {name} is of type {collection.type_of(name)}, and its unit is {unit}: declare it {of}"
+            )
 
 
 def check_decimals(collection: Collection) -> None:

@@ -118,11 +118,13 @@ def check_types(predicate: Predicate, type_of: Callable[[str], ValueType], of: s
             if not _fits(literal, column_type):
                 hint = "a number" if isinstance(column_type, DecimalType) else _HINTS[column_type]
                 told = str(literal) if isinstance(literal, Decimal) else repr(literal)
-                raise InvalidUsage(f"{of} compares column {leaf.column}, a {column_type}, with {told}; write {hint}")
+                raise InvalidUsage(
+                    f"{of} compares column {leaf.column}, of type {column_type}, with {told}; write {hint}"
+                )
         if column_type is ColumnType.JSON and isinstance(leaf, Compare) and leaf.op not in ("=", "!="):
             raise InvalidUsage(f"{of} orders column {leaf.column}, which is json and in no order; write = or !=, or IN")
         if column_type is ColumnType.BOOL and isinstance(leaf, Compare) and leaf.op not in ("=", "!="):
-            raise InvalidUsage(f"{of} orders column {leaf.column}, a bool; write {leaf.column} = TRUE or FALSE")
+            raise InvalidUsage(f"{of} orders column {leaf.column}, of type bool; write {leaf.column} = TRUE or FALSE")
 
 
 def bound(predicate: Predicate, type_of: Callable[[str], ValueType]) -> Predicate:

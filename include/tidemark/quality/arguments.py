@@ -103,7 +103,7 @@ def check_columns(about: About) -> None:
     if any(word in about.expectation for word in _ABOUT_TEXT):
         held = about.type_of(about.arguments["column"])
         if held in _NO_TEXTS or isinstance(held, DecimalType):
-            raise InvalidUsage(f"column {about.arguments['column']} is a {held}; this expectation is about text")
+            raise InvalidUsage(f"column {about.arguments['column']} is of type {held}; this expectation is about text")
 
 
 def _column(about: About, argument: str, value: Any) -> str:

@@ -201,7 +201,7 @@ def test_an_empty_answer_has_its_columns(tides: tidemark.OpenCollection) -> None
         (lambda c: c.as_of(columns=["k", "k"]), r"columns names some twice: k, k"),
         (lambda c: c.as_of(where="kk = 1"), r"where: collection tides has no column 'kk'; did you mean 'k'\?"),
         (lambda c: c.as_of(where={"kk": 1}), r"where: collection tides has no column 'kk'"),
-        (lambda c: c.as_of(where="k = 'one'"), r"where compares column k, a int, with 'one'; write a number"),
+        (lambda c: c.as_of(where="k = 'one'"), r"where compares column k, of type int, with 'one'; write a number"),
         (lambda c: c.as_of(where="k ="), r"where: expected .*, found the end at position"),
         (lambda c: c.as_of(where={"k": "one"}), r"column k is of type int64; 'one' is no value of it"),
         (lambda c: c.as_of(where={"k": True}), r"column k is of type int64; True is no value of it"),

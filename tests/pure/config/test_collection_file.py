@@ -175,7 +175,11 @@ WRONG = [
     ("{{ ds }}", "..", "11: source.path: path '{{ landing }}/flights/../*.parquet' holds .."),
     ("ready: exists", "ready: exist", "15: source.ready: 'exist' is not one of exists, always, {marker: NAME}"),
     ("status = 'DELETED'", "status is DELETED", "16: delete_when: expected NULL, found 'DELETED' at position 11"),
-    ("status = 'DELETED'", "delay_min = 'DELETED'", "16: delete_when compares column delay_min, a int, with 'DELETED'"),
+    (
+        "status = 'DELETED'",
+        "delay_min = 'DELETED'",
+        "16: delete_when compares column delay_min, of type int, with 'DELETED'",
+    ),
     ("late: {reemit: {max_lateness: 3d}}", "late: {reemit: {}, discard: {}}", "19: late: write one policy"),
     (
         "late: {reemit: {max_lateness: 3d}}",
@@ -203,7 +207,11 @@ WRONG = [
     ("grace: 2h", "grace: [2h", "19: not YAML: "),
     ("grace: 2h", "\tgrace: 2h", "18: not YAML: "),
     ("end: 2014-01-01", "end: 2014-13-01", "6: '2014-13-01' is not a value: month must be in 1..12"),
-    ("flight_id: string", "flight_id: string, happened_at: string", "4: event_time column happened_at is a string"),
+    (
+        "flight_id: string",
+        "flight_id: string, happened_at: string",
+        "4: event_time column happened_at is of type string",
+    ),
 ]
 
 

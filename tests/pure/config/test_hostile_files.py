@@ -53,7 +53,7 @@ HOSTILE = {
     "half a pair": (with_path("/x/\\ud800"), 8, None),
     "control character": (GOOD + "# \x07\n", 12, "U+0007 is not allowed"),
     "half a condition a million times": (with_condition('a = "' + "x" * 60_000), 11, "at position 5"),
-    "chain of conditions": (with_condition(" OR ".join(["gone = 1"] * 5000)), 11, "gone, a bool, with 1"),
+    "chain of conditions": (with_condition(" OR ".join(["gone = 1"] * 5000)), 11, "gone, of type bool, with 1"),
     "a condition without end": (with_condition("gone = TRUE OR " * 5_000), 11, "may have 65536"),
     "digits": (with_condition("gone = " + "0" * 5000), 11, "a number that fits a double"),
     "Jinja nested": (with_path("/x/{{ " + "(" * 480 + "ds" + ")" * 480 + " }}"), 8, "too complex"),

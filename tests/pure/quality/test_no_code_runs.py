@@ -148,7 +148,7 @@ def test_constants_are_of_their_columns_type(arguments: dict[str, Any], said: st
 
 def test_a_time_is_no_text() -> None:
     said = refusal("expect_column_values_to_match_regex", column="at", regex="2013")
-    assert "column at is a timestamp; this expectation is about text" in said
+    assert "column at is of type timestamp; this expectation is about text" in said
 
 
 HOSTILE = ["'] or @pd.x or status in ['", "`id`", '"', "'", "\\", "@pd", "${spark.app.name}", "\x00", "%s {0} $x"]

@@ -76,7 +76,7 @@ def _refusal(errors: list[ErrorDetails], body: bytes, written_in: int, name: str
     where, said = plain_line(".".join(str(step) for step in first["loc"][1:]), 200), plain_line(first["msg"])
     if unknown is None:
         return Corruption(f"{name} does not decode: {where}: {said}")
-    what = f"the field {where}" if first["type"] == _UNKNOWN[0] else f"a {where} of another kind ({said})"
+    what = f"the field {where}" if first["type"] == _UNKNOWN[0] else f"{where} of another kind ({said})"
     return UpgradeRequired(
         f"{name}{_writer(body)} has {what}, which format {written_in} as this Tidemark knows it does not have: "
         "a build of another release wrote it; upgrade Tidemark to that one"
