@@ -1,5 +1,6 @@
-"""Random days, run in any order and again, with files that change in between, batches that are taken out and put back,
-compactions and the collector: the collection is always a clean build of what its files say, as they were first judged.
+"""Random days, run in any order and again, with files that change in between, dead letters that are replayed, a column
+that is added, batches that are taken out and put back, compactions and the collector: the collection is always a clean
+build of what its files say, as they were first judged.
 
 The oracle keeps versions of files in dictionaries and shares no code with the library.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,34 +27,88 @@ from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.replay import replay
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.collection import Envelope, Gate, Late
+from tidemark.model.change import Redefined
+from tidemark.model.collection import Column, ColumnType, Envelope, Gate, Late
 
 pytestmark = pytest.mark.simulation
 
 DAYS = 4
 STEPS = 80
-Held = Counter[tuple[int, str]]
+REACH = 6
+"""How late rows may be that are applied under `reemit`."""
+Row = tuple[int, str, int, int, int, str | None]
+Held = Counter[tuple[int, str, str | None]]
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A dead letter that a replay applied: when that was known, and by which batch it is."""
+
+    row: Row
+    known: int
+    batch: str
 
 
 @dataclass(frozen=True)
 class Version:
-    """What a file says, and how far things had come when it was first read: complete below, known below."""
+    """What a file says, and how far things had come when it was first read: complete below, known below; of its letters
+    those that were replayed; the batch that told of it; whether it was read with the column that is added."""
 
-    rows: tuple[tuple[int, str, int, int, int], ...]
+    rows: tuple[Row, ...]
     complete: int
     known: int
     text: str | None
+    noted: bool = False
+    letters: tuple[Letter, ...] = ()
+    batch: str = ""
+
+    def dead(self, policy: str) -> list[Row]:
+        late = [row for row in self.rows if row[3] < self.complete]
+        if policy == "reemit":
+            return [row for row in late if self.complete - row[3] > REACH]
+        return late if policy == "discard" else []
+
+    def told(self, policy: str) -> Counter[tuple[int, str, str | None, int, int]]:
+        """Rows with when they are known and when they happened."""
+        told: Counter[tuple[int, str, str | None, int, int]] = Counter()
+        dead = self.dead(policy)
+        for row in self.rows:
+            k, v, t, e, diff, note = row
+            if row not in dead:
+                late = e < self.complete
+                happened = self.known if late and policy == "next_window" else e
+                told[k, v, note, self.known if late else max(t, self.known), happened] += diff
+        for letter in self.letters:
+            k, v, _, e, diff, note = letter.row
+            told[k, v, note, letter.known, e] += diff
+        return told
 
     def counts(self, policy: str, time: int, event_time: int) -> Held:
         held: Held = Counter()
-        for k, v, t, e, diff in self.rows:
-            late = e < self.complete
-            happened = self.known if late and policy == "next_window" else e
-            learned = self.known if late else max(t, self.known)
-            if not (late and policy == "discard") and learned <= time and happened <= event_time:
-                held[k, v] += diff
+        for (k, v, note, learned, happened), diff in self.told(policy).items():
+            if learned <= time and happened <= event_time:
+                held[k, v, note] += diff
         return held
+
+    def says(self, policy: str, seal: int) -> dict[tuple[int, str, str | None, int, int], int]:
+        """As it counts from the seal on."""
+        says: Counter[tuple[int, str, str | None, int, int]] = Counter()
+        for (k, v, note, learned, happened), diff in self.told(policy).items():
+            says[k, v, note, max(learned, seal), happened] += diff
+        return {row: diff for row, diff in says.items() if diff}
+
+    def still(self, letters: tuple[Letter, ...], policy: str, *, noted: bool) -> tuple[Letter, ...]:
+        """Of letters that were replayed of an earlier reading those that this one has still, oldest replays first."""
+        kept = []
+        there = list(letters)
+        for row in self.dead(policy):
+            same = [one for one in there if (one.row if noted else one.row[:5]) == (row if noted else row[:5])]
+            if same:
+                there.remove(same[0])
+                kept.append(replace(same[0], row=row))
+        return tuple(sorted(kept, key=lambda letter: letter.known))
 
 
 @dataclass
@@ -90,11 +145,53 @@ class Machine:
         day, name = self.chance.randrange(DAYS), self.chance.choice("ab")
         rows = []
         for _ in range(self.chance.randrange(4)):
-            e = self.chance.randrange(10 * day, 10 * day + 13) - self.chance.choice([0, 0, 0, 8])
+            e = self.chance.randrange(10 * day, 10 * day + 13) - self.chance.choice([0, 0, 8, 12])
             t = max(e, 0) + self.chance.choice([0, 0, 1, 9])
             row = {"k": self.chance.randrange(3), "v": self.chance.choice("xy"), "t": t, "e": max(e, 0)}
+            row |= {"note": self.chance.choice([None, None, "seen"])} if self.noted else {}
             rows.append(row | ({"d": self.chance.choice([1, 1, 2, -1])} if self.updates else {}))
+        self.rewrite(day, name, rows)
+        if self.chance.random() < 0.5:
+            self.run(day)
+
+    def rewrite(self, day: int, name: str, rows: list[dict[str, Any]]) -> None:
+        """A file, of which some lines may be as they were."""
+        path = self.world.landing / str(10 * day) / f"{name}.jsonl"
+        before = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        rows += [row | ({"note": None} if self.noted else {}) | row for row in before if self.chance.random() < 0.7]
+        self.chance.shuffle(rows)
         self.world.land(day, name, rows)
+
+    @property
+    def noted(self) -> bool:
+        return len(self.world.state.collection.value) > 1
+
+    def evolve(self) -> None:
+        """A value column is added, once, and every file has it, empty so far."""
+        if self.noted or self.chance.random() < 0.5:
+            return
+        held = self.world.state.collection
+        value = (*held.value, Column("note", ColumnType.STRING, 9))
+        self.world.log().commit(self.world.head, Redefined(replace(held, value=value, schema=held.schema + 1)))
+        for path in sorted(self.world.landing.glob("*/*")):
+            said = [json.loads(line) for line in path.read_text().splitlines()]
+            path.write_text("".join(json.dumps(row | {"note": None}) + "\n" for row in said))
+        self.done["evolved"] += 1
+
+    def replay(self) -> None:
+        known, before = self.world.state.seal, {batch.id for batch in self.world.state.unsealed}
+        self.attempted(lambda job: replay(job))
+        for batch in {batch.id for batch in self.world.state.unsealed} - before:
+            touched = {}
+            for name, version in self.oracle.files.items():
+                if version is None:
+                    continue
+                left = Counter(version.dead(self.oracle.policy)) - Counter(letter.row for letter in version.letters)
+                if fresh := tuple(Letter(row, known, batch) for row in left.elements()):
+                    touched[name] = version, replace(version, letters=(*version.letters, *fresh))
+            self.oracle.files |= {name: now for name, (_, now) in touched.items()}
+            self.oracle.made[batch] = touched
+            self.done["replayed"] += 1
 
     def unlink(self) -> None:
         if files := sorted(self.world.landing.glob("*/*")):
@@ -114,22 +211,37 @@ class Machine:
             if before and before.text == text:
                 continue
             said = [json.loads(line) for line in text.splitlines()]
-            rows = tuple((r["k"], r["v"], r["t"], r["e"], r.get("d", 1)) for r in said)
+            rows = tuple((r["k"], r["v"], r["t"], r["e"], r.get("d", 1), r.get("note")) for r in said)
             judged = (before.complete, before.known) if before else (complete, known)
-            touched[name] = (before, Version(rows, *judged, text))
+            now = Version(rows, *judged, text, self.noted)
+            if before:
+                now = replace(now, letters=now.still(before.letters, self.oracle.policy, noted=before.noted))
+                self.done["letters kept"] += len(now.letters)
+                self.done["letters gone"] += len(before.letters) - len(now.letters)
+            touched[name] = (before, now)
             self.done["corrected" if before else "new"] += 1
         for name, before in self.oracle.files.items():
             gone = name.startswith(f"{10 * day}/") and not (self.world.landing / name).exists()
             if removed and gone and before and before.text is not None:
-                touched[name] = before, Version((), before.complete, before.known, None)
+                touched[name] = before, Version((), before.complete, before.known, None, self.noted)
                 self.done["withdrawn"] += 1
+        (batch,) = {batch.id for batch in self.world.state.unsealed} - before_run or {""}
         for name, (before, now) in touched.items():
-            self.oracle.files[name] = now
-            for made in self.oracle.made.values():  # the batch that tells of a file tells of its newest bytes
-                if before and name in made and made[name][1] == before and sorted(before.rows) == sorted(now.rows):
-                    made[name] = made[name][0], now
-        for batch in {batch.id for batch in self.world.state.unsealed} - before_run:
-            self.oracle.made[batch] = {n: pair for n, pair in touched.items() if changed(pair, self.oracle.policy)}
+            if not before or before.says(self.oracle.policy, known) != now.says(self.oracle.policy, known):
+                touched[name] = before, self.told_by(batch, now)
+                self.oracle.made.setdefault(batch, {})[name] = touched[name]
+                continue
+            # The batch that tells of a file, or the last that replayed letters of it, tells of its newest bytes.
+            others = [letter.batch for letter in before.letters if letter.batch != before.batch]
+            touched[name] = before, self.told_by(others[-1] if others else before.batch, now)
+            for made in self.oracle.made.values():
+                if name in made and made[name][1] == before:
+                    made[name] = made[name][0], touched[name][1]
+        self.oracle.files |= {name: now for name, (_, now) in touched.items()}
+
+    @staticmethod
+    def told_by(batch: str, version: Version) -> Version:
+        return replace(version, batch=batch, letters=tuple(replace(one, batch=batch) for one in version.letters))
 
     def attempted(self, step: Any) -> Any:
         """A step whose process dies at a random call of the store now and then, and which is run again."""
@@ -195,6 +307,8 @@ class Machine:
             [
                 self.land,
                 self.land,
+                self.land,
+                self.land,
                 self.unlink,
                 self.seal,
                 self.drain,
@@ -202,6 +316,9 @@ class Machine:
                 self.release,
                 self.compact,
                 self.collect,
+                self.replay,
+                self.replay,
+                self.evolve,
             ]
             + 3 * [lambda: self.run(self.chance.choice(days))]
         )
@@ -220,16 +337,10 @@ class Machine:
         assert self.answer(known, event_time) == expected, ("as known before", known, event_time)
 
     def answer(self, time: int, event_time: int) -> Held:
-        table = as_of(self.world.truth, self.world.state, time=time, event_time=event_time)
-        names = ("k", "v", "_multiplicity")
-        cells = zip(*(table[name].to_pylist() for name in names), strict=True)
-        return Counter({(k, v): count for k, v, count in cells})
-
-
-def changed(pair: tuple[Version | None, Version], policy: str) -> bool:
-    """Whether a reading of a file made it count otherwise, and so is a batch's to take out."""
-    before, now = pair
-    return before is None or Counter(before.rows) != Counter(now.rows)
+        held: Held = Counter()
+        for row in as_of(self.world.truth, self.world.state, time=time, event_time=event_time).to_pylist():
+            held[row["k"], row["v"], row.get("note")] += row["_multiplicity"]
+        return held
 
 
 @pytest.mark.parametrize("policy", ["discard", "reemit", "next_window"])
@@ -238,7 +349,10 @@ def test_the_collection_is_a_clean_build_of_what_its_files_say(tmp_path: Path, e
     done: Counter[str] = Counter()
     for seed in range(budget(ci=3, deep=80)):
         (tmp_path / str(seed)).mkdir()
-        world = World(tmp_path / str(seed), collection(envelope, late=Late(policy), reprocess_for=1000))
+        world = World(
+            tmp_path / str(seed),
+            collection(envelope, late=Late(policy, REACH if policy == "reemit" else None), reprocess_for=1000),
+        )
         machine = Machine(world, Oracle(policy), Random(f"{seed} {envelope} {policy}"), done)
         for _ in range(STEPS):
             machine.step()
@@ -248,4 +362,6 @@ def test_the_collection_is_a_clean_build_of_what_its_files_say(tmp_path: Path, e
             machine.seal()
             machine.drain()
         assert verify(world.job(), data=True).findings == ()
-    assert min(done[what] for what in ("corrected", "withdrawn", "new", "taken out", "died")) > 0, done
+    wanted = ["corrected", "withdrawn", "new", "taken out", "died", "evolved"]
+    wanted += ["replayed", "letters kept", "letters gone"] if policy != "next_window" else []
+    assert min(done[what] for what in wanted) > 0, done
