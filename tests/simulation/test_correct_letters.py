@@ -200,3 +200,22 @@ def test_letters_replayed_when_nothing_was_kept_are_not_forgotten_in_silence(tmp
     world.land(2, "a", [row(2, "dead", 12, 4), row(3, "z", 23)])
     with pytest.raises(InvalidUsage, match=f"as batch {batch} when nothing was kept to correct them by"):
         run(world, 2)
+
+
+def test_a_replay_of_what_another_left_is_put_back_only_where_its_file_says_it_still(tmp_path: Path) -> None:
+    """Found by the machine: the letters it was of are named by what a correction has replaced since."""
+    world = made(tmp_path, late=Late("discard"))
+    day(world, 0, [row(1, "x", 3)])
+    day(world, 1, LETTERS)
+    world.run(lambda job: replay(job))
+    world.land(1, "a", [*LETTERS, row(5, "new", 15, 6)])
+    run(world, 1)
+    second = world.run(lambda job: replay(job))["batch"]
+    world.run(lambda job: quarantine(job, second))
+    world.land(1, "a", LETTERS[2:])
+    run(world, 1)
+    with pytest.raises(InvalidUsage, match=f"letters of batch {second} came in 10/a.jsonl, which was taken out or inge"):
+        world.run(lambda job: release(job, second))
+    day(world, 2, [])
+    assert held(world) == {(1, "x"): 1, (3, "dead"): 1, (4, "y"): 1}
+    assert sound(world)

@@ -99,21 +99,29 @@ def _is_as_it_was(job: Job, head: Head, entry: LedgerEntry, entries: Sequence[Le
 def _with_their_letters(job: Job, head: Head, entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
     """The entries to put back: without letters of readings that others of these have replaced. Dead letters count again
     only if the file they came in still does, as it was or as it is put back with them; else InvalidUsage."""
-    back = {entry.path: entry.late and late_identity(entry.late) for entry in entries}
-    files = [entry.replay_of for entry in entries if entry.replay_of is not None]
-    now = ledger.known(job.store, head.state.ledger, files)
-    kept = []
-    for entry in entries:
-        named = now[entry.replay_of] if entry.replay_of is not None else None
-        late = named.late if named and named.status is Status.INGESTED else None
-        if named is None or entry.path in (back.get(named.path), late and late_identity(late)):
-            kept.append(entry)
-        elif named.path not in back:
+    claimed = {entry.path: replace(entry, status=Status.INGESTED) for entry in entries}
+    files = _files_of(job, head, [entry for entry in entries if entry.replay_of is not None])
+    now = ledger.known(job.store, head.state.ledger, [file.path for file in files.values()])
+    count = [file for file in now.values() if file.status is Status.INGESTED]
+    count += [entry for entry in entries if entry.replay_of is None]
+    chains = ledger.replays(job.store, head.state.ledger, count, claimed=claimed)
+    there = {replay.path for chain in chains.values() for replay in chain}
+    for letters, file in files.items():
+        if letters not in there and file.path not in claimed:
             raise InvalidUsage(
-                f"the dead letters of batch {entry.batch} came in {named.path}, which was taken out or ingested "
-                f"again; replay the dead letters of what counts now"
+                f"the dead letters of batch {claimed[letters].batch} came in {file.path}, which was taken out or "
+                f"ingested again; replay the dead letters of what counts now"
             )
-    return kept
+    return [entry for entry in entries if entry.path not in files or entry.path in there]
+
+
+def _files_of(job: Job, head: Head, replays: Sequence[LedgerEntry]) -> dict[str, LedgerEntry]:
+    """The file that the letters of each replay came in, or some entry of it, by the path of the replay."""
+    files = {replay.path: replay for replay in replays}
+    while above := {path: of.replay_of for path, of in files.items() if of.replay_of is not None}:
+        known = ledger.known(job.store, head.state.ledger, list(above.values()))
+        files |= {path: known[name] for path, name in above.items()}
+    return files
 
 
 def _held(state: Arrangement) -> list[str]:
