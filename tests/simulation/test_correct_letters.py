@@ -214,7 +214,9 @@ def test_a_replay_of_what_another_left_is_put_back_only_where_its_file_says_it_s
     world.run(lambda job: quarantine(job, second))
     world.land(1, "a", LETTERS[2:])
     run(world, 1)
-    with pytest.raises(InvalidUsage, match=f"letters of batch {second} came in 10/a.jsonl, which was taken out or inge"):
+    with pytest.raises(
+        InvalidUsage, match=f"letters of batch {second} came in 10/a.jsonl, which was taken out or inge"
+    ):
         world.run(lambda job: release(job, second))
     day(world, 2, [])
     assert held(world) == {(1, "x"): 1, (3, "dead"): 1, (4, "y"): 1}

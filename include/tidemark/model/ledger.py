@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tidemark.model.batch import ObjectRef
-from tidemark.model.collection import Collection
+from tidemark.model.collection import Collection, Late
 from tidemark.model.interval import Interval
 
 RULES = 1
@@ -54,13 +54,15 @@ class Contribution:
 class Correctable:
     """What correcting a file needs: what was `complete_below`, the `seal` and `since`, by which its rows were judged
     when it was first read, and are for ever; what it has `contributed`, oldest first; the entry `replaced`, which holds
-    again should the correction be taken out."""
+    again should the correction be taken out. `late` is the policy they were judged by, whatever the collection says by
+    now (None, of a replay: by none)."""
 
     complete_below: int
     seal: int
     since: int
     contributed: tuple[Contribution, ...] = ()
     replaced: LedgerEntry | None = None
+    late: Late | None = None
 
 
 @dataclass(frozen=True)

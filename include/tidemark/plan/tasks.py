@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tidemark.model.batch import ObjectRef, Part
-from tidemark.model.collection import Collection
+from tidemark.model.collection import Collection, Late
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile
@@ -115,15 +115,16 @@ class Replayed:
 @dataclass(frozen=True)
 class Reread:
     """A source file that is read again, by the name the ledger knows it by: its rows are judged against what was
-    `complete_below`, the `seal` and `since` when it was first read. Its dead letters that were `replayed`, by one
-    replay after the other, count still if the file has them still. No `file`: it is withdrawn, and says nothing any
-    more."""
+    `complete_below`, the `seal` and `since` when it was first read, by the `late` policy of then. Its dead letters that
+    were `replayed`, by one replay after the other, count still if the file has them still. No `file`: it is withdrawn,
+    and says nothing any more."""
 
     path: str
     file: SourceFile | None
     complete_below: int
     seal: int
     since: int
+    late: Late | None = None
     replayed: tuple[Replayed, ...] = ()
 
 

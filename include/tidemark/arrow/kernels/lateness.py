@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from tidemark.arrow.rows import predicate
 from tidemark.arrow.rows.columns import Bools, Ints, values
 from tidemark.arrow.rows.schema import DELETED, DIFF, EVENT_TIME, FILE, ORDER, ROW, SOURCE, TIME, unsealed_schema
-from tidemark.model.collection import Collection, Envelope
+from tidemark.model.collection import Collection, Envelope, Late
 from tidemark.model.predicate import bound, parse
 
 APPLIED = "_applied"
@@ -32,7 +32,7 @@ _BELOW_SEAL, _BEYOND, _BELOW_SINCE, _MOVED = range(4)
 @dataclass(frozen=True)
 class LatenessBounds:
     """What a file's rows are judged against: up to where the collection is complete, its seal and since, all of the
-    plan, and the time of rows that bring none.
+    plan, the time of rows that bring none, and the late policy (None: the collection's).
 
     `arrival` is the last instant of the interval, not the clock's, so that a retry judges alike.
     """
@@ -41,6 +41,7 @@ class LatenessBounds:
     seal: int
     since: int
     arrival: int
+    late: Late | None = None
 
 
 @dataclass(frozen=True)
@@ -124,18 +125,19 @@ def may_apply(letters: pa.RecordBatch, collection: Collection, bounds: LatenessB
 
 def _verdict(rows: pa.RecordBatch, collection: Collection, bounds: LatenessBounds) -> _Verdict:
     landed, arrival = collection.landed, np.full(rows.num_rows, bounds.arrival, np.int64)
+    policy = bounds.late or landed.late
     time = _micros(rows, landed.time) if landed.time else arrival
     coordinate = _micros(rows, landed.event_time) if landed.event_time else time
     late = coordinate < bounds.complete_below
     learned = np.where(late, bounds.seal, np.maximum(time, bounds.seal))
     dead, reason = late, np.full(rows.num_rows, _BELOW_SEAL)
-    if landed.late.policy == "reemit":
-        beyond = late & (bounds.complete_below - coordinate > landed.late.reach)
+    if policy.policy == "reemit":
+        beyond = late & (bounds.complete_below - coordinate > policy.reach)
         forgotten = late & ~beyond & (coordinate < bounds.since)
         dead = beyond | forgotten
         reason = np.where(beyond, _BEYOND, np.where(forgotten, _BELOW_SINCE, _BELOW_SEAL))
     happened = coordinate if landed.event_time else learned
-    if landed.late.policy == "next_window":
+    if policy.policy == "next_window":
         dead, reason = np.zeros(rows.num_rows, np.bool_), np.full(rows.num_rows, _MOVED)
         happened = np.where(late, bounds.seal, happened)
     return _Verdict(learned, happened, coordinate, late, dead, reason)

@@ -156,7 +156,7 @@ class _Again:
             by = _correctable(replay)
             replayed.append(Replayed(letters, replay.late, by.seal, by.since))
             letters = replay.late
-        judged_by = judged.complete_below, judged.seal, judged.since
+        judged_by = judged.complete_below, judged.seal, judged.since, judged.late
         return Reread(self.entry.path, self.file, *judged_by, tuple(replayed))
 
 
@@ -175,9 +175,9 @@ def contributing(
 ) -> list[LedgerEntry]:
     """The entries of files that may be corrected, as the ledger is to have them, where the batch's parts are told in
     `table`: new files, in order, and those that were corrected, with the letters that stay replayed."""
-    judged_by = (request.complete_below, request.seal, request.since)
+    judged_by, late = (request.complete_below, request.seal, request.since), state.collection.landed.late
     found = [
-        replace(entry, correctable=Correctable(*judged_by, contribution(table, number, entry.rows)))
+        replace(entry, correctable=Correctable(*judged_by, contribution(table, number, entry.rows), late=late))
         if entry.status is Status.INGESTED
         else entry
         for number, entry in enumerate(new)

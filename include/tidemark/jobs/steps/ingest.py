@@ -35,6 +35,8 @@ def ingest(
     changed since it was ingested and cannot be corrected, GateFailed if a file cannot be taken and the collection says
     `stop`, Unavailable if a file cannot be read now, or memory runs out.
     """
+    if yes and not removed:
+        raise InvalidUsage("--yes says that files that are gone count no more; say --removed, too, or leave it out")
 
     def propose(head: Head) -> Proposal[Ingested, Corrections]:
         request = _plan(job, head.state, interval, landing_root, removed, yes)

@@ -1,0 +1,274 @@
+"""Corrections at the worst moment, of the worst files, and asked for in the wrong way: one clear line, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulation.correcting import day, held, made, objects, row, run, sealed, sound, told, without_the_gone
+from support.faulty import WrappedStore
+from support.relanded import relanded
+from support.world import World, collection, interval
+from tidemark.arrow.read import as_of
+from tidemark.errors import InvalidUsage, NotReady, Unavailable
+from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.steps.collect import AT_ONCE, collect
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.replay import replay
+from tidemark.model.arrangement import Hold
+from tidemark.model.change import HoldPlaced, Redefined
+from tidemark.model.collection import Column, ColumnType, Envelope, Late
+from tidemark.model.retention import Retention
+
+pytestmark = pytest.mark.simulation
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return made(tmp_path)
+
+
+class Hooked(WrappedStore):
+    """A store in which something happens once, before the table of what a file contributed is read."""
+
+    happens: Callable[[], Any] | None = None
+
+    def read(self, key: str) -> bytes:
+        if self.happens and "/parts-" in key:
+            happens, self.happens = self.happens, None
+            happens()
+        return super().read(key)
+
+
+def once(world: World, day: int, happens: Callable[[], Any]) -> dict[str, Any]:
+    """One attempt, in the middle of which something happens."""
+    store = Hooked(world.truth)
+    store.happens = happens
+    world.store = store
+    try:
+        return world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing)), attempts=1)
+    finally:
+        world.store = world.truth
+        assert store.happens is None
+
+
+def test_a_file_that_is_replaced_while_it_is_compared_is_read_again(world: World) -> None:
+    day(world, 0, [row(1, "x", 3)])
+    world.land(0, "a", [row(1, "y", 3)])
+    with pytest.raises(NotReady, match=r"a.jsonl changed since it was listed: .*; run the step again"):
+        once(world, 0, lambda: world.land(0, "a", [row(1, "longer", 3), row(2, "z", 4)]))
+    assert told(run(world, 0)) == (1, 1, 2, [3, 4])
+    day(world, 1, [])
+    assert held(world) == {(1, "longer"): 1, (2, "z"): 1}
+
+
+def test_a_file_that_goes_while_it_is_compared_is_no_withdrawal(world: World) -> None:
+    path = world.land(0, "a", [row(1, "x", 3)])
+    day(world, 0)
+    world.land(0, "a", [row(1, "y", 3)])
+    with pytest.raises(NotReady, match=r"a.jsonl is gone since it was listed; run the step again"):
+        once(world, 0, (world.landing / path).unlink)
+    assert run(world, 0)["outcome"] == "nothing to do"
+    day(world, 1, [])
+    assert held(world) == {(1, "x"): 1}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="who may read everything can look away")
+@pytest.mark.parametrize("policy", ["stop", "quarantine"])
+def test_a_file_that_cannot_be_read_while_it_is_compared_is_no_bad_file(tmp_path: Path, policy: str) -> None:
+    """No verdict, whatever the collection does with bad files: it is tried again, and counts as it did until then."""
+    of = collection(Envelope.APPEND, reprocess_for=1000)
+    world = World(tmp_path, relanded(of, source=replace(of.landed.source, bad_files=policy)))
+    path = world.landing / world.land(0, "a", [row(1, "x", 3)])
+    day(world, 0)
+    world.land(0, "a", [row(1, "y", 3)])
+    session = Path(tempfile.gettempdir())
+    for folder in (tmp_path, *(above for above in tmp_path.parents if above.is_relative_to(session))):
+        folder.chmod(0o755)
+
+    def locked() -> None:
+        path.chmod(0)
+        os.seteuid(65534)
+
+    try:
+        with pytest.raises(Unavailable, match=r"a.jsonl cannot be read: Permission denied; run the step again when it"):
+            once(world, 0, locked)
+    finally:
+        os.seteuid(0)
+        path.chmod(0o644)
+    assert told(run(world, 0)) == (1, 1, 1, [3, 3])
+    day(world, 1, [])
+    assert held(world) == {(1, "y"): 1}
+
+
+@pytest.mark.parametrize("other", ["a compaction", "a collector"])
+def test_what_tidies_up_beside_a_correction_does_it_no_harm(tmp_path: Path, other: str) -> None:
+    world = made(tmp_path)
+    for number in range(3):
+        day(world, number, [row(number, "a", 10 * number + 3), row(9, "all", 10 * number + 4)])
+    world.land(0, "a", [row(0, "b", 3)])
+    steps: dict[str, Callable[[], Any]] = {
+        "a compaction": lambda: compact(world.job(), interval(2)),
+        "a collector": lambda: [collect(world.job(), keep=0, graces=AT_ONCE) for _ in range(2)],
+    }
+
+    def happens() -> None:
+        world.store = world.truth
+        steps[other]()
+
+    assert told(once(world, 0, happens)) == (1, 2, 1, [3, 4])
+    day(world, 3, [])
+    assert held(world) == {(0, "b"): 1, (1, "a"): 1, (2, "a"): 1, (9, "all"): 2}
+    assert sound(world)
+
+
+def test_a_row_far_in_the_future_waits_and_its_correction_with_it(world: World) -> None:
+    """It comes with a correction, and is corrected away: what is due is drained day by day, and the rest is trimmed."""
+    day(world, 0, [row(1, "x", 3)])
+    world.land(0, "a", [row(1, "x", 3), row(2, "far", 9000)])
+    assert told(day(world, 0)) == (1, 0, 1, [9000, 9000])
+    for number in (1, 2):
+        day(world, number, [row(number, "d", 10 * number + 1)])
+        world.run(lambda job, number=number: compact(job, interval(number)))
+    assert [(batch.rows, batch.first_time) for batch in world.state.unsealed] == [(1, 9000)]
+    world.land(0, "a", [row(1, "y", 3)])
+    assert told(day(world, 0)) == (1, 2, 1, [3, 9000])
+    day(world, 3, [])
+    assert held(world) == {(1, "y"): 1, (1, "d"): 1, (2, "d"): 1}
+    assert sound(world)
+
+
+def test_a_corrected_file_that_is_empty_says_nothing(world: World) -> None:
+    day(world, 0, [row(1, "x", 3), row(2, "y", 4)])
+    world.land(0, "a", [])
+    assert told(run(world, 0)) == (1, 2, 0, [3, 4])
+    assert run(world, 0)["outcome"] == "nothing to do"
+    day(world, 1, [])
+    assert held(world) == {}
+
+
+@pytest.mark.parametrize("policy", ["reemit", "discard"])
+def test_a_file_that_is_called_otherwise_is_one_that_is_gone_and_one_that_is_new(tmp_path: Path, policy: str) -> None:
+    """The new one is judged by what is complete today: its rows come late. Nothing is lost, and the counts tell."""
+    world = made(tmp_path, late=Late(policy))
+    day(world, 0, [row(1, "x", 3), row(2, "y", 4)])
+    (world.landing / "0/a.jsonl").rename(world.landing / "0/b.jsonl")
+    done = without_the_gone(world, 0)
+    late = (0, 2) if policy == "discard" else (2, 0)
+    assert (done["retracted"], done["late_applied"], done["late_discarded"]) == (2, *late)
+    if policy == "discard":
+        assert world.run(lambda job: replay(job))["rows"] == 2
+    day(world, 1, [])
+    assert held(world) == {(1, "x"): 1, (2, "y"): 1}
+    assert held(world, event_time=3) == {(1, "x"): 1}
+
+
+def test_a_day_that_was_never_ingested_is_ingested_and_nothing_is_missing(world: World) -> None:
+    world.land(0, "a", [row(1, "x", 3)])
+    done = without_the_gone(world, 0)
+    assert (done["outcome"], done["rows"], "corrected" in done) == ("applied", 1, False)
+    assert without_the_gone(world, 1)["outcome"] == "applied"
+    assert without_the_gone(world, 1)["outcome"] == "nothing to do"
+    sealed(world, 1)
+    assert held(world) == {(1, "x"): 1}
+
+
+def test_a_landing_that_is_not_there_withdraws_nothing(world: World, tmp_path: Path) -> None:
+    """Also where --yes is said: what cannot be looked at is not taken for empty."""
+    world.landing = tmp_path / "landing"
+    day(world, 0, [row(1, "x", 3)])
+    away = world.landing.rename(tmp_path / "away")
+    with pytest.raises(InvalidUsage, match=r"landing .* does not exist; check the landing"):
+        without_the_gone(world, 0, yes=True)
+    away.rename(world.landing)
+    assert without_the_gone(world, 0)["outcome"] == "nothing to do"
+    assert held(world) == {(1, "x"): 1}
+
+
+def test_yes_without_removed_is_not_taken_in_silence(world: World) -> None:
+    day(world, 0, [row(1, "x", 3)])
+    with pytest.raises(InvalidUsage, match="--yes says that files that are gone count no more; say --removed, too"):
+        world.run(lambda job: ingest(job, interval(0), landing_root=str(world.landing), yes=True))
+
+
+def test_what_a_hold_keeps_is_as_it_was(tmp_path: Path) -> None:
+    """History is merged but for what the hold asks for; a correction changes neither."""
+    world = made(tmp_path, late=Late())
+    world.log().commit(world.head, Redefined(replace(world.state.collection, retention=Retention("full_merge"))))
+    for number in range(3):
+        day(world, number, [row(number, "a", 10 * number + 3)])
+        if number == 0:
+            world.log().commit(world.head, HoldPlaced(Hold("report", 9)))
+        world.run(lambda job, number=number: compact(job, interval(number)))
+    assert world.state.since == 9
+    world.land(0, "a", [row(0, "b", 3)])
+    assert told(run(world, 0)) == (1, 1, 1, [9, 9])
+    day(world, 3, [])
+    world.run(lambda job: compact(job, interval(3)))
+    assert held(world, 9) == {(0, "a"): 1}
+    assert held(world) == {(0, "b"): 1, (1, "a"): 1, (2, "a"): 1}
+    assert sound(world)
+
+
+def test_a_value_column_is_dropped_and_another_widened_between_the_readings(tmp_path: Path) -> None:
+    """Held rows say something in the dropped column, new ones nothing: rewritten at rest, and no answer changes."""
+    value = (Column("v", ColumnType.STRING, 2), Column("n", ColumnType.INT, 3))
+    world = World(tmp_path, collection(Envelope.APPEND, reprocess_for=1000, value=value))
+    rows = [row(1, "x", 3, n=1), row(2, "y", 4, n=2)]
+    day(world, 0, rows)
+    then = world.state.collection
+    wide = replace(then, value=(Column("n", ColumnType.FLOAT, 3),), dropped=(value[0],), schema=then.schema + 1)
+    world.log().commit(world.head, Redefined(wide))
+    assert run(world, 0)["outcome"] == "nothing to do"
+    world.land(0, "a", [rows[0], rows[1] | {"n": 2.5}])
+    assert told(run(world, 0)) == (1, 2, 2, [3, 4])
+    day(world, 1, [])
+    table = as_of(world.truth, world.state)
+    assert sorted(zip(table["k"].to_pylist(), table["n"].to_pylist(), strict=True)) == [(1, 1.0), (2, 2.5)]
+    assert sound(world)
+
+
+def test_a_row_is_late_as_it_was_though_the_collection_says_otherwise_by_now(tmp_path: Path) -> None:
+    """The late policy changed between the readings, both ways: a corrected file is judged by that of its first."""
+    world = made(tmp_path, late=Late("discard"))
+    day(world, 0, [row(1, "x", 3)])
+    world.land(1, "a", [row(2, "dead", 12, 4), row(3, "y", 13)])
+    day(world, 1)
+    redeclared(world, Late("reemit"))
+    world.land(1, "a", [row(2, "dead", 12, 4), row(3, "z", 13)])
+    assert told(run(world, 1)) == (1, 1, 1, [13, 13])
+    day(world, 2, [row(4, "late", 22, 5)])
+    redeclared(world, Late("next_window"))
+    world.land(2, "a", [row(4, "late", 22, 5), row(5, "late", 23, 6)])
+    assert told(run(world, 2)) == (1, 0, 1, [6, 6])
+    day(world, 3, [])
+    assert held(world) == {(1, "x"): 1, (3, "z"): 1, (4, "late"): 1, (5, "late"): 1}
+    assert late_rows(world.truth, world.state).discarded == 1
+
+
+def redeclared(world: World, late: Late) -> None:
+    world.log().commit(world.head, Redefined(relanded(world.state.collection, late=late)))
+
+
+def test_what_is_kept_of_replays_is_collected_with_what_their_files_said(tmp_path: Path) -> None:
+    world = made(tmp_path, reprocess_for=20, late=Late("discard"))
+    day(world, 0, [row(1, "x", 3)])
+    day(world, 1, [row(2, "dead", 12, 4), row(3, "y", 13)])
+    before = objects(world)
+    batch = world.run(lambda job: replay(job))["batch"]
+    written = {key for key in objects(world) - before if f"/{batch}/" in key}
+    tables = []
+    for number in range(2, 6):
+        day(world, number, [row(1, "n", 10 * number)])
+        world.run(lambda job, number=number: compact(job, interval(number)))
+        collect(world.job(), keep=0, graces=AT_ONCE)
+        tables.append(len([key for key in written & objects(world) if "/parts-" in key]))
+        assert sound(world)
+    assert (tables[0], tables[-1]) == (1, 0)
