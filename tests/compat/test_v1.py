@@ -11,13 +11,17 @@ from typing import Any
 
 import pytest
 
+from support.relanded import relanded
 from support.world import DAY, World, interval
-from tests.compat.make_v1 import ANSWERS, COLLECTIONS, V1, a_day_more, answers, files, reader
+from tests.compat.make_v1 import ANSWERS, COLLECTIONS, DAYS, V1, a_day_more, answers, files, pass_day, reader
 from tests.compat.second_reader import SecondReader
 from tidemark.arrow.read import as_of
+from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.late import late_rows
 from tidemark.jobs.questions.status import status
 from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.retain import hold
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Hold
@@ -97,6 +101,27 @@ def test_a_later_version_goes_on_with_it(name: str, tmp_path: Path):
     report = verify(reader(copy, name).job(), data=True)
     assert report.findings == ()
     assert set(_formats(copy)) == {1, FORMAT}
+
+
+def test_what_was_ingested_in_format_1_is_not_corrected_and_what_comes_after_is(tmp_path: Path):
+    """Nothing was kept to correct it by: refused with the instant from which on files are, and nothing is lost."""
+    copy = tmp_path / "updated"
+    shutil.copytree(V1 / "updated", copy)
+    made = reader(copy, "updated", tmp_path / "landing")
+    made.run(lambda job: declare_collection(job, relanded(COLLECTIONS["updated"], reprocess_for=1000)))
+    before = as_of(made.truth, made.state)
+    made.land(2, "a", [])
+    with pytest.raises(
+        InvalidUsage, match=r"changed after it was ingested: .*; reprocess_for 1ms lets intervals be corr"
+    ):
+        made.run(lambda job: ingest(job, interval(2), landing_root=str(made.landing)))
+    assert as_of(made.truth, made.state) == before
+    last = DAYS["updated"]
+    pass_day(made, "updated", last)
+    made.land(last, "a", [])
+    done = made.run(lambda job: ingest(job, interval(last), landing_root=str(made.landing)))
+    assert (done["corrected"], done["added"]) == (1, 0)
+    assert done["retracted"] > 0
 
 
 @EACH

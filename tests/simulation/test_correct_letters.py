@@ -66,6 +66,8 @@ def test_a_replayed_letter_that_is_gone_is_taken_back_and_a_new_one_waits(tmp_pa
     found = late_rows(world.truth, world.state, limit=9)
     assert [(r["k"], r["_replayed_by"] is None) for r in found.rows] == [(5, True), (3, False), (2, False)]
     assert (found.discarded, found.replayed) == (3, 2)
+    totals = world.state.totals
+    assert (totals.rows_late_discarded, totals.rows_replayed) == (3, 2)
     assert world.run(lambda job: replay(job))["rows"] == 1
     world.land(1, "a", [letters[3], fresh])
     assert told(run(world, 1)) == (1, 2, 0, [4, 5])

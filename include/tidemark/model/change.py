@@ -74,6 +74,7 @@ class Ingested:
 
     Of the files taken, `corrected` were counted before: `rows_added` and `rows_retracted` are what they differ by now,
     and `merged_below` is below which history was merged when that was planned; what happened before was forwarded.
+    Where any are, the counts of late, dead and replayed rows say by how many there are more, or fewer, than before.
     """
 
     fence: Fence
@@ -105,7 +106,11 @@ class Ingested:
             "late discarded": self.rows_late_discarded,
             "files set aside": self.bad_files,
         }
-        more = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
+        more = "".join(
+            f", {count:,} {what}" if count > 0 else f", {-count:,} fewer {what}"
+            for what, count in counts.items()
+            if count
+        )
         if self.corrected:
             as_batch = f" as {self.batch.id[:SHORT_ID]}" if self.batch else ""
             new = len(self.sources) - self.corrected - self.bad_files

@@ -25,7 +25,7 @@ from tidemark.arrow.decode.parquetfile import whole
 from tidemark.arrow.decode.source import decoded_schema
 from tidemark.arrow.kernels.ingest import LateObject
 from tidemark.arrow.kernels.lateness import APPLIED, ORIGINAL, LatenessBounds, revive
-from tidemark.arrow.rows.columns import Bools, Ints, integers
+from tidemark.arrow.rows.columns import Bools, Ints, integers, rows_within
 from tidemark.arrow.rows.fields import as_wanted, found
 from tidemark.arrow.rows.schema import ROW
 from tidemark.errors import Corruption, out_of_memory
@@ -36,6 +36,8 @@ from tidemark.storage.stores.store import Missing, ObjectStore
 
 BATCH_ROWS = 65_536
 _READ_BYTES = 2**20
+_SUMMED_BYTES = 8 * 2**20
+"""Most bytes of letters made values of Python at a time."""
 _SUM = np.dtype("S16")
 """Of a letter: 128 bits, so that no two are taken for one. NumPy leaves zero bytes at the end out of both."""
 _NONE = -1
@@ -217,9 +219,14 @@ def _is_in(held: pa.Schema, field: pa.Field) -> bool:
 
 def _sums(letters: pa.RecordBatch, fields: Sequence[pa.Field]) -> npt.NDArray[Any]:
     """Of each letter the sum of the fields and of the coordinate it was judged by."""
-    rows = as_wanted(letters, found(letters.schema, pa.schema(fields)), letters.num_rows)
-    cells = [integers(letters, ORIGINAL).tolist(), *(_plain(column) for column in rows.columns)]
-    sums = [hashlib.blake2b(repr(row).encode(), digest_size=16).digest() for row in zip(*cells, strict=True)]
+    pairs = found(letters.schema, pa.schema(fields))
+    sums: list[bytes] = []
+    while len(sums) < letters.num_rows:
+        some = letters.slice(len(sums))
+        some = some.slice(0, rows_within(some, _SUMMED_BYTES, least=1))
+        rows = as_wanted(some, pairs, some.num_rows)
+        cells = zip(integers(some, ORIGINAL).tolist(), *map(_plain, rows.columns), strict=True)
+        sums += [hashlib.blake2b(repr(row).encode(), digest_size=16).digest() for row in cells]
     return np.array(sums, _SUM)
 
 

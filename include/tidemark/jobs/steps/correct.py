@@ -25,6 +25,11 @@ class Correction:
     has: LedgerEntry
     stay_replayed: tuple[LedgerEntry, ...] = ()
 
+    @property
+    def replayed(self) -> int:
+        """How many more of its letters are replayed ones than were; those that are gone are fewer."""
+        return _replayed(self.has, self.stay_replayed) - _replayed(self.had, self.replays)
+
 
 @dataclass(frozen=True)
 class Corrections:
@@ -163,6 +168,10 @@ class _Again:
 def _correctable(entry: LedgerEntry) -> Correctable:
     assert entry.correctable is not None  # others are no part of a request
     return entry.correctable
+
+
+def _replayed(entry: LedgerEntry, replays: Sequence[LedgerEntry]) -> int:
+    return entry.rows_late_discarded - replays[-1].rows_late_discarded if replays else 0
 
 
 def contributed_by(entry: LedgerEntry, replays: Iterable[LedgerEntry]) -> tuple[Contribution, ...]:

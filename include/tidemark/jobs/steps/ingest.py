@@ -202,6 +202,7 @@ def _change(
         rows_late_discarded=sum(e.rows_late_discarded for e in now) - sum(e.rows_late_discarded for e in before),
         bad_files=sum(entry.status is Status.QUARANTINED for entry in entries) + len(again.bad),
         rows_late_moved=sum(e.rows_late_moved for e in now) - sum(e.rows_late_moved for e in before),
+        rows_replayed=sum(file.replayed for file in again.files),
         snapshot=snapshot,
         judged_below=request.complete_below,
         corrected=len(again.files),

@@ -128,11 +128,20 @@ def _read_ledger(
             elif isinstance(block, LedgerNode):
                 below += block.blocks
             else:
-                late |= {entry.late.key: entry for entry in block.entries if entry.late is not None}
+                late |= {entry.late.key: entry for entry in _standing(block.entries) if entry.late is not None}
                 kept = [entry for entry in block.entries if entry.interval.lower >= state.correctable_from]
                 found.kept |= {held.parts.key: (entry, held.parts) for entry in kept for held in entry.contributed}
         spans = below
     found.late = list(late.values())  # several runs may have an entry of one file
+
+
+def _standing(entries: Iterable[LedgerEntry]) -> Iterator[LedgerEntry]:
+    """Entries, and those that hold again should a correction be taken out."""
+    for entry in entries:
+        standing: LedgerEntry | None = entry
+        while standing is not None:
+            yield standing
+            standing = standing.replaced
 
 
 def _read_kept(
