@@ -82,10 +82,13 @@ def _fold(state: State, change: dict[str, Any]) -> None:
     """The effects on what reads need; the rest of a state is for writers."""
     kind = change["kind"]
     if kind == "created":
-        state |= {"complete_below": 0, "seal": 0, "since": 0, "forgotten_below": 0}
+        state |= {"complete_below": 0, "seal": 0, "since": 0, "forgotten_below": 0, "corrected_from": 0}
         state |= {name: [] for name in ("rungs", "unsealed", "trace", "quarantined", "snapshots")}
     if kind in ("created", "redefined"):
-        state["collection"] = change["collection"]
+        before, now = reprocessed(state) if kind == "redefined" else 0, change["collection"]
+        state["collection"] = now
+        if reprocessed(state) > before and kind == "redefined":
+            _begin_to_correct(state, before)
     elif kind == "ingested":
         state["unsealed"] += [change["batch"]] if change["batch"] else []
         state["snapshots"] += [change["snapshot"]] if change.get("snapshot") else []
@@ -117,7 +120,7 @@ def _evict(state: State) -> None:
         if batch["last_time"] >= upper or (keyed and batch["last_event_time"] >= bound)
     ]
     state["snapshots"] = [snapshot for snapshot in state["snapshots"] if snapshot["interval"]["upper"] > upper]
-    state["forgotten_below"] = bound if keyed else 0
+    state["forgotten_below"] = max(0, bound) if keyed else 0
 
 
 def _compact(state: State, change: dict[str, Any]) -> None:
@@ -148,14 +151,33 @@ def is_keyed(state: State) -> bool:
     return _landed(state)["source"]["envelope"] in ("upsert", "debezium")
 
 
+def reprocessed(state: State) -> int:
+    """For how long files may be corrected."""
+    return int(_landed(state).get("reprocess_for", 0))
+
+
+def settled(state: State) -> int:
+    """No fact that happened here or before is taken back."""
+    return max([state["forgotten_below"], *(batch["description"]["since"] for batch in state["trace"])]) or -1
+
+
+def _begin_to_correct(state: State, before: int) -> None:
+    first = settled(state) + 1 if is_keyed(state) else 0
+    state["corrected_from"] = max(state.get("corrected_from", 0), state["complete_below"] - before, first)
+
+
 def horizon(state: State) -> int:
-    """No fact to come happened below."""
-    late = _landed(state)["late"]
+    """No fact to come happened below; none that is taken back at it, either."""
+    late, corrects = _landed(state)["late"], reprocessed(state)
     reach = 0 if late["policy"] != "reemit" else EMPTY if late["max_lateness"] is None else late["max_lateness"]
-    complete = state["complete_below"]
-    floor = max(min(state["since"], complete), complete - reach)
-    pending = [batch["first_event_time"] for batch in state["unsealed"] if batch["last_time"] >= trace_upper(state)]
-    return max(state["forgotten_below"], min([floor, *pending]))
+    complete, upper = state["complete_below"], trace_upper(state)
+    floor = max(min(state["since"], complete), complete - reach - corrects)
+    told = [batch["first_event_time"] for batch in state["unsealed"] if batch["last_time"] >= upper]
+    if not corrects:
+        return max(state["forgotten_below"], min([floor, *told]))
+    kept = max(state["corrected_from"], complete - corrects)
+    told += [batch["first_event_time"] for batch in state["unsealed"] if batch["interval"]["upper"] > kept]
+    return max(settled(state), min([floor, *told]) - 1)
 
 
 class SecondReader:
@@ -222,6 +244,7 @@ class SecondReader:
         """The rows of batches: a user's column by its id, Tidemark's by name."""
         for batch in batches:
             for part in self._table(batch["parts"]):
+                taken_back = {"_taken_back": part.get("retractions", 0) > 0}
                 held = pq.read_table(self.folder / part["file"]["key"])
                 ids = [(field.metadata or {}).get(b"PARQUET:field_id") for field in held.schema]
                 absent = {column["id"]: None for column in (*self.key, *self.value)}
@@ -230,7 +253,7 @@ class SecondReader:
                     for field, number in zip(held.schema, ids, strict=True)
                 ]
                 for cells in zip(*(column.to_pylist() for column in held.columns), strict=True):
-                    yield absent | dict(zip(names, cells, strict=True))
+                    yield absent | dict(zip(names, cells, strict=True)) | taken_back
 
     def _differences(self, time: int) -> Iterator[tuple[Item, int, int, int]]:
         """Full snapshots: each says what there is, and takes back what the one before said."""
@@ -254,27 +277,46 @@ class SecondReader:
             if self.upper <= row["_time"] <= time or (row["_time"] < self.upper and row["_event_time"] >= bound):
                 facts.setdefault(self._item(row, self.key), []).append(row)
         for key, told in facts.items():
-            known = sorted((row for row in told if row["_time"] < self.upper), key=_place)
-            new = sorted((row for row in told if row["_time"] >= self.upper), key=lambda r: (r["_time"], _place(r)))
+            known = sorted(self._left(row for row in told if row["_time"] < self.upper), key=_place)
+            new = []
+            for learned in sorted({row["_time"] for row in told if row["_time"] >= self.upper}):
+                left = self._left(row for row in told if row["_time"] == learned)
+                new += sorted(left, key=lambda row: (not row["_taken_back"], _place(row)))
             if new:
-                yield from self._inserted(key, known, new, self._before(key, bound))
+                yield from self._placed(key, known, new, self._before(key, bound))
 
-    def _inserted(
+    def _left(self, facts: Iterable[Row]) -> list[Row]:
+        """What is said and not taken back among some facts, and what is taken back and not said among them."""
+        sums: dict[Any, list[Row]] = {}
+        for fact in facts:
+            held = sums.setdefault((_place(fact), self._said(fact)), [])
+            if held and held[0]["_taken_back"] != fact["_taken_back"]:
+                held.pop()
+            else:
+                held.append(fact)
+        return [fact for held in sums.values() for fact in held]
+
+    def _said(self, fact: Row) -> Item | None:
+        return None if fact["_deleted"] else self._item(fact, self.value)
+
+    def _placed(
         self, key: Item, history: list[Row], new: list[Row], base: Item | None
     ) -> Iterator[tuple[Item, int, int, int]]:
-        def said(fact: Row) -> Item | None:
-            return None if fact["_deleted"] else self._item(fact, self.value)
-
         for fact in new:
+            after, sign = self._said(fact), 1
             at = sum(_place(known) < _place(fact) for known in history)
-            before, after = (said(history[at - 1]) if at else base), said(fact)
+            if fact["_taken_back"]:
+                at, sign = next(n for n in range(at, len(history)) if self._said(history[n]) == after), -1
+                del history[at]
+            before = self._said(history[at - 1]) if at else base
             moments = [(fact["_event_time"], before, after)]
             moments += [(history[at]["_event_time"], after, before)] if at < len(history) else []
             for happened, old, now in moments:
-                for value, diff in ((old, -1), (now, 1)):
+                for value, diff in ((old, -sign), (now, sign)):
                     if value is not None:
                         yield key + value, fact["_time"], happened, diff
-            history.insert(at, fact)
+            if sign > 0:
+                history.insert(at, fact)
 
     def _before(self, key: Item, bound: int) -> Item | None:
         """What the trace says a key held before its oldest remembered fact."""

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -63,6 +64,8 @@ def bystander(*words: str) -> Iterator[psutil.Popen]:
     """A process of bash, of the user that the server runs as; ended with the block, whatever fails in it."""
     with psutil.Popen(["bash", *words], user=NOBODY if os.geteuid() == 0 else None) as process:
         try:
+            while process.cmdline()[:1] == ["bash"]:  # it takes the name it was told a moment later
+                time.sleep(0.01)
             yield process
         finally:
             with suppress(psutil.NoSuchProcess):

@@ -89,10 +89,13 @@ def test_other_bytes_that_say_the_same_are_an_entry_of_the_ledger_and_no_data(wo
     assert told(run(world, 0)) == (1, 1, 0, [4, 4])
 
 
-def test_a_correction_that_is_quarantined_was_never_made(world: World) -> None:
+@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT, Envelope.DEBEZIUM])
+def test_a_correction_that_is_quarantined_was_never_made(tmp_path: Path, envelope: Envelope) -> None:
     """File v1 {x}, then {x, y}; run again, quarantine that, run again: x = 1, y = 1."""
-    day(world, 0, [row(1, "x", 3)])
-    world.land(0, "a", [row(1, "x", 3), row(2, "y", 4)])
+    world = made(tmp_path, envelope)
+    x, y = (row(k, v, t, o=None, gone=False) for k, v, t in ((1, "x", 3), (2, "y", 4)))
+    day(world, 0, [x])
+    world.land(0, "a", [x, y])
     batch = run(world, 0)["batch"]
     world.run(lambda job: quarantine(job, batch))
     again = run(world, 0)

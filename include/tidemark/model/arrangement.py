@@ -261,11 +261,29 @@ class Arrangement:
         Rows ingested later happened at or above complete_below - reach and since, or, moved, at the seal (or are
         discarded); rows ingested already and not yet drained have recorded bounds. Ticks of the seal do not raise it:
         on-time rows may come for what lies between. Non-decreasing: where more lateness is allowed than before, what
-        was forgotten at an earlier horizon stays so.
+        was forgotten at an earlier horizon stays so. Where facts may be taken back, of files that are corrected, it is
+        strictly below these, as recorded, and -1 where one may have happened at 0.
         """
         complete = self.complete_below
-        floor = max(min(self.since, complete), complete - self.collection.lateness)
-        return max(self.forgotten_below, min([floor, *(batch.first_event_time for batch in self.pending)]))
+        reach = max(self.collection.lateness, self.collection.landed.corrected_reach)
+        floor = max(min(self.since, complete), complete - reach)
+        if not self.takes_facts_back:
+            return max(self.forgotten_below, min([floor, *(batch.first_event_time for batch in self.pending)]))
+        kept, trace_upper = self.correctable_from, self.trace_upper
+        told = [b.first_event_time for b in self.unsealed if b.last_time >= trace_upper or b.interval.upper > kept]
+        return max(self.settled, min([floor, *told]) - 1)
+
+    @property
+    def takes_facts_back(self) -> bool:
+        """Whether files may be corrected whose rows are facts: then the horizon is strictly below all of these that may
+        be taken back, since what one hid must not have been moved to where it stands (docs/decisions/0041)."""
+        return self.collection.kind.facts and self.collection.landed.reprocess_for > 0
+
+    @property
+    def settled(self) -> int:
+        """Facts that happened here or before cannot be taken back: some are forgotten, or their history was merged
+        here. -1 if there are none."""
+        return max(self.forgotten_below, *(batch.description.since for batch in self.trace), 0) or -1
 
     @property
     def remembered_from(self) -> int:
@@ -275,7 +293,7 @@ class Arrangement:
     @property
     def forgets_below(self) -> int:
         """What a change that forgets by the horizon of now is recorded to forget: rows that happened below here."""
-        return self.collection.kind.forgets_below(self.horizon)
+        return max(0, self.collection.kind.forgets_below(self.horizon))
 
     @property
     def correctable_from(self) -> int:

@@ -138,7 +138,7 @@ def due(state: Arrangement) -> tuple[TraceBatch, ...]:
 
 def allowed(state: Arrangement) -> CompactionFunction:
     """The function by which times in the trace may be forwarded now."""
-    return state.function.capped(state.remembered_from)
+    return state.function.capped(max(0, state.remembered_from))
 
 
 def _shrinking(state: Arrangement, function: CompactionFunction) -> tuple[TraceBatch, ...]:

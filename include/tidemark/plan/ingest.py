@@ -78,7 +78,7 @@ def plan_ingest(
         return None
     counted = [file for file in files if file not in new]
     plan_of(collection.kind).check_files(state, interval, new, counted)
-    since = max(state.since, state.forgotten_below)
+    since = max(state.since, state.forgotten_below, state.settled + 1 if state.takes_facts_back else 0)
     return IngestRequest(interval, new, state.complete_below, state.seal, since, corrected, state.merged_below)
 
 

@@ -113,7 +113,7 @@ def rows_at(
     start = 0
     for part in parts:
         for table in _tables(store, part, collection, facts=collection.kind.facts):
-            kept = table.filter(held(collection))
+            kept = _held(table, part, collection)
             # Arrow refuses to take by an empty list, which has no type.
             if here := [at - start for at in wanted if start <= at < start + kept.num_rows]:
                 found.append(kept.take(here))
@@ -163,7 +163,13 @@ def _tables(store: ObjectStore, part: Part, collection: Collection, *, facts: bo
 def _held_tables(store: ObjectStore, part: Part, collection: Collection) -> Iterator[pa.Table]:
     names = [column.name for column in collection.columns]
     for table in _tables(store, part, collection, facts=collection.kind.facts):
-        yield _in_numbers(table.filter(held(collection)).select(names))
+        yield _in_numbers(_held(table, part, collection).select(names))
+
+
+def _held(table: pa.Table, part: Part, collection: Collection) -> pa.Table:
+    """The held rows of a table of a part; none of one that takes its facts back."""
+    taken_back = collection.kind.facts and part.retractions
+    return table.slice(0, 0) if taken_back else table.filter(held(collection))
 
 
 def _in_numbers(table: pa.Table) -> pa.Table:

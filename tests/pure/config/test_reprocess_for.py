@@ -48,8 +48,8 @@ def test_what_is_no_duration_is_refused_at_its_line(tmp_path: Path, written: str
 
 
 def test_files_that_cannot_be_corrected_yet_are_not_said_to_be(tmp_path: Path) -> None:
-    text = FILE.replace("append", "upsert") + "reprocess_for: 30d"
-    with pytest.raises(InvalidUsage, match=r"counts.yaml:7: .*upsert cannot be corrected yet"):
+    text = FILE.replace("append", "snapshot").replace("time: arrival\n", "") + "reprocess_for: 30d"
+    with pytest.raises(InvalidUsage, match=r"counts.yaml:6: .*snapshot cannot be corrected yet"):
         loaded(tmp_path, text)
 
 

@@ -1,9 +1,9 @@
-"""The kernel of corrections: source files that are read again, less what they have contributed, as updates.
+"""The kernel of corrections: source files that are read again, less what they have contributed.
 
-The law is the docstring of model/correction.py. Both sides are rows in order of key, value and time: what the files say
-now, sorted as an ingest sorts it, and what they contributed, in parts that are kept. One streaming merge forwards them,
-the one side with its diffs turned, and sums up what is equal: what did not change cancels where it is read, in bounded
-memory. What fits into memory is not written before it is compared.
+The law is the docstring of model/correction.py. Both sides are rows in order: what the files say now, sorted as an
+ingest sorts it, and what they contributed, in parts that are kept. Of updates one streaming merge forwards them, the
+one side with its diffs turned, and sums up what is equal: what did not change cancels where it is read, in bounded
+memory. Facts are compared by groups (restate.py). What fits into memory is not written before it is compared.
 """
 
 from __future__ import annotations
@@ -14,16 +14,27 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.ingest import SORTED_BYTES, SORTED_ROWS, taken
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds
 from tidemark.arrow.kernels.letters import StillReplayed
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of, rounds, summed
+from tidemark.arrow.kernels.restate import restatements
 from tidemark.arrow.parts.writer import PartWriter
-from tidemark.arrow.rows.columns import integers, replaced
+from tidemark.arrow.rows.columns import Ints, integers, replaced
 from tidemark.arrow.rows.consolidate import forwarded
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
-from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, SOURCE, TIME, sort_columns, sourced_schema
+from tidemark.arrow.rows.schema import (
+    DIFF,
+    EVENT_TIME,
+    FILE,
+    SOURCE,
+    TIME,
+    facts_schema,
+    sort_columns,
+    sourced_schema,
+)
 from tidemark.model.batch import Part
 from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.plan.tasks import ALL_KEYS, CorrectAnswer, CorrectTask, Reread
@@ -41,14 +52,45 @@ def correct_files(store: ObjectStore, task: CorrectTask) -> CorrectAnswer:
     entries = [_read(store, task, file, number, now, letters) for number, file in enumerate(task.files, task.first)]
     bad = {n for n, entry in enumerate(entries, task.first) if entry.status is Status.QUARANTINED}
     held, spilled = now.runs()
-    written = _Written()
+    written = _Written(task)
+    write = _restated if task.collection.kind.facts else _differing
+    parts = write(store, task, held, spilled, bad, written)
+    counted = [replace(entry, rows=written.rows[n]) for n, entry in enumerate(entries, task.first)]
+    told = written.added, written.retracted, written.event_times
+    return CorrectAnswer(parts, tuple(counted), tuple(letters), *told)
+
+
+def _differing(
+    store: ObjectStore,
+    task: CorrectTask,
+    held: Sequence[pa.RecordBatch],
+    spilled: Sequence[Part],
+    bad: Set[int],
+    written: _Written,
+) -> tuple[Part, ...]:
     with _writer(store, task) as writer:
         for rows in differences(store, task, held, spilled, leaving=bad):
             written.add(rows)
             writer.write(rows)
-        counted = [replace(entry, rows=written.rows[n]) for n, entry in enumerate(entries, task.first)]
-        told = written.added, written.retracted, written.event_times
-        return CorrectAnswer(writer.close(), tuple(counted), tuple(letters), *told)
+        return writer.close()
+
+
+def _restated(
+    store: ObjectStore,
+    task: CorrectTask,
+    held: Sequence[pa.RecordBatch],
+    spilled: Sequence[Part],
+    bad: Set[int],
+    written: _Written,
+) -> tuple[Part, ...]:
+    """Facts at rest have no sign: those that are said are written apart from those that are taken back."""
+    facts = facts_schema(task.collection).names
+    with _writer(store, task) as saying, _writer(store, task, taken_back=True) as taking:
+        for rows in restatements(store, task, held, spilled, leaving=bad):
+            written.add(rows)
+            for writer, sign in ((saying, 1), (taking, -1)):
+                writer.write(rows.filter(pc.equal(rows.column(DIFF), sign)).select(facts))
+        return saying.close() + taking.close()
 
 
 def _read(
@@ -167,19 +209,29 @@ def _as_of(rows: pa.RecordBatch, task: CorrectTask, sign: int) -> pa.RecordBatch
 
 
 def _order(task: CorrectTask) -> tuple[str, ...]:
-    return (*sort_columns(task.collection, facts=False), SOURCE)
+    facts = task.collection.kind.facts
+    order = sort_columns(task.collection, facts=facts)
+    return order if facts else (*order, SOURCE)
 
 
-def _writer(store: ObjectStore, task: CorrectTask) -> PartWriter:
-    collection = task.collection
-    schema, width = sourced_schema(collection), len(collection.key)
-    return PartWriter(store, task.prefix, schema, key_width=width, facts=False, tell_consolidated=True)
+def _writer(store: ObjectStore, task: CorrectTask, *, taken_back: bool = False) -> PartWriter:
+    collection, facts = task.collection, task.collection.kind.facts
+    return PartWriter(
+        store,
+        task.prefix,
+        facts_schema(collection) if facts else sourced_schema(collection),
+        key_width=len(collection.key),
+        facts=facts,
+        tell_consolidated=not facts,
+        taken_back=taken_back,
+    )
 
 
 @dataclass
 class _Written:
     """What a correction comes to, in rows with their multiplicities; `rows` as written, by the number of the file."""
 
+    task: CorrectTask
     added: int = 0
     retracted: int = 0
     event_times: tuple[int, int] | None = None
@@ -191,6 +243,13 @@ class _Written:
         self.added += int(diffs[diffs > 0].sum())
         self.retracted -= int(diffs[diffs < 0].sum())
         first, last = self.event_times or (int(happened[0]), int(happened[0]))
-        files, counts = np.unique(integers(rows, SOURCE), return_counts=True)
+        files, counts = np.unique(self._numbers(rows), return_counts=True)
         self.rows.update(dict(zip(files.tolist(), counts.tolist(), strict=True)))
         self.event_times = min(first, int(happened.min())), max(last, int(happened.max()))
+
+    def _numbers(self, rows: pa.RecordBatch) -> Ints:
+        """Of each row the number of its file."""
+        if SOURCE in rows.schema.names:
+            return integers(rows, SOURCE)
+        paths = pa.array([file.path for file in self.task.files], pa.string())
+        return np.asarray(pc.index_in(rows.column(FILE), value_set=paths)) + self.task.first

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tidemark.arrow.kernels.ahead import apart, cut_of
 from tidemark.arrow.kernels.merge import Tally
+from tidemark.arrow.kernels.retracted import takes_back
 from tidemark.arrow.parts.reader import Fetched, read_groups
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import integers
@@ -41,8 +42,9 @@ def trim_part(store: ObjectStore, task: TrimTask) -> WriteAnswer:
 
 
 def _writer(stack: ExitStack, store: ObjectStore, task: TrimTask, schema: pa.Schema) -> PartWriter:
-    key_width = len(task.collection.key)
-    return stack.enter_context(PartWriter(store, task.prefix, schema, key_width=key_width, facts=task.facts))
+    key_width, taken_back = len(task.collection.key), task.facts and takes_back(task.part)
+    writer = PartWriter(store, task.prefix, schema, key_width=key_width, facts=task.facts, taken_back=taken_back)
+    return stack.enter_context(writer)
 
 
 def _kept(store: ObjectStore, task: TrimTask, schema: pa.Schema, fetched: Fetched) -> Iterator[pa.RecordBatch]:

@@ -9,8 +9,10 @@ from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef, Part
+from tidemark.model.instant import format_instant
 from tidemark.model.ledger import Contribution, Correctable, LedgerEntry, SourceFile, Status
 from tidemark.plan.ingest import IngestRequest, group_files, numbered
+from tidemark.plan.kinds import plan_of
 from tidemark.plan.tasks import Contributed, CorrectAnswer, CorrectTask, Replayed, Reread
 from tidemark.storage.sidecars import ledger, parts_table
 
@@ -64,8 +66,8 @@ class Corrections:
 def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, *, first: int) -> Corrections:
     """Read the request's corrected files again; they are the batch's from number `first` on.
 
-    Raises InvalidUsage where dead letters of one were replayed when nothing was kept to correct by, GateFailed where
-    one cannot be taken and the collection says `stop`: what it said before stays.
+    Raises InvalidUsage where dead letters of one were replayed when nothing was kept to correct by, or history is told
+    for good, GateFailed where one cannot be taken and the collection says `stop`: what it said before stays.
     """
     if not request.corrected:
         return Corrections()
@@ -75,6 +77,7 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
     tasks = list(_tasks(job, state, request, again, batch, first, runner.parallelism))
     job.note(f"reading {len(again)} corrected files in {len(tasks)} tasks")
     answers: list[CorrectAnswer] = runner.run("correct", tasks)
+    _check_placed(state, request, [part for answer in answers for part in answer.parts])
     read = [entry for answer in answers for entry in answer.entries]
     bad = [entry for entry in read if entry.status is Status.QUARANTINED]
     if bad and state.collection.landed.source.bad_files == "stop":
@@ -89,6 +92,17 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
         if new.status is not Status.QUARANTINED
     )
     return Corrections(tuple(answers), files, tuple(bad))
+
+
+def _check_placed(state: Arrangement, request: IngestRequest, parts: Sequence[Part]) -> None:
+    """Raise InvalidUsage where facts would be said or taken back among history that is told for good: an interval that
+    was read long before its time may tell of that."""
+    first = min((part.first_event_time for part in parts), default=None)
+    if state.takes_facts_back and first is not None and first <= state.settled:
+        raise InvalidUsage(
+            f"what differs in the files of {request.interval} happened at {format_instant(first)}, and what happened "
+            f"up to {format_instant(state.settled)} is told for good; {plan_of(state.collection.kind).correction}"
+        )
 
 
 def _replays(job: Job, state: Arrangement, entries: Sequence[LedgerEntry]) -> dict[str, tuple[LedgerEntry, ...]]:

@@ -36,7 +36,10 @@ def redefined(state: Arrangement, change: Redefined) -> Outcome:
 def _corrected_from(state: Arrangement, change: Redefined) -> int:
     """Where files can be corrected from: a longer `reprocess_for` does not bring back what was not kept."""
     held, asked = state.collection.landed.reprocess_for, change.collection.landed.reprocess_for
-    return max(state.corrected_from, state.complete_below - held) if asked > held else state.corrected_from
+    if asked <= held:
+        return state.corrected_from
+    settled = state.settled + 1 if state.collection.kind.facts else 0
+    return max(state.corrected_from, state.complete_below - held, settled)
 
 
 def _check_intervals(state: Arrangement, collection: Collection) -> None:

@@ -38,9 +38,13 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
         return Stale(broken.message)
     if reason := _misjudged(state, change):
         return Stale(reason)
-    merged = state.merged_below
-    if change.corrected and change.merged_below != merged:
+    merged, facts = state.merged_below, state.collection.kind.facts
+    if change.corrected and not facts and change.merged_below != merged:
         return Stale(f"history below {merged} was merged meanwhile, below {change.merged_below} before")
+    if batch and change.corrected and facts and batch.first_event_time <= state.settled:
+        return Stale(
+            f"the batch corrects what happened at {batch.first_event_time}, and up to {state.settled} all stays"
+        )
     if batch and batch.first_event_time < merged and not change.corrected:
         return Stale(
             f"the batch has rows that happened at {batch.first_event_time}, but history below {merged} was merged"
@@ -150,9 +154,10 @@ def released(state: Arrangement, change: Released) -> Outcome:
         return Stale(
             f"the seal {state.seal} has passed the batch's first time {batch.first_time}; ingest its files again"
         )
-    if batch.first_event_time < state.forgets_below:
+    forgets_below = state.horizon + 1 if state.takes_facts_back else state.forgets_below
+    if batch.first_event_time < forgets_below:
         return Stale(
-            f"the batch has facts of {batch.first_event_time}, but those below {state.horizon} are forgotten; "
+            f"the batch has facts of {batch.first_event_time}, but those below {forgets_below} are forgotten; "
             "ingest its files again"
         )
     placed = replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1))
@@ -178,9 +183,9 @@ def trimmed(state: Arrangement, change: Trimmed) -> Outcome:
         return off
     if held is None or held.parts != change.source:
         return Stale(f"unsealed batch {change.batch.id} was evicted, quarantined or trimmed meanwhile")
-    if change.horizon > state.horizon:
+    if change.horizon > state.forgets_below:
         return Stale(
-            f"facts from {state.horizon} on may be needed again; the trim forgets those below {change.horizon}"
+            f"facts from {state.forgets_below} on may be needed again; the trim forgets those below {change.horizon}"
         )
     placed = replace(change.batch, sequence=held.sequence)
     unsealed = tuple(placed if batch.id == held.id else batch for batch in state.unsealed)

@@ -1,0 +1,295 @@
+"""Files of facts that are corrected: what they no longer say uncovers what it hid, as of what is known by then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulation.test_correct import day, held, objects, run, sealed, sound, told, without_the_gone
+from support.budget import budget
+from support.faulty import Fault, FaultyStore
+from support.relanded import relanded
+from support.world import World, certify, collection, interval
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.steps.collect import AT_ONCE, collect
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.seal import seal
+from tidemark.model.change import Redefined
+from tidemark.model.collection import Column, ColumnType, Envelope, Gate, Late
+from tidemark.model.retention import Retention, Step
+from tidemark.storage.sidecars import parts_table
+
+pytestmark = pytest.mark.simulation
+
+
+def made(folder: Path, envelope: Envelope = Envelope.UPSERT, *, reprocess_for: int = 1000, **landed: Any) -> World:
+    return World(folder, collection(envelope, reprocess_for=reprocess_for, **landed))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return made(tmp_path)
+
+
+def row(k: int, v: str, t: int, e: int | None = None, *, gone: bool = False) -> dict[str, Any]:
+    return {"k": k, "v": v, "t": t, "e": t if e is None else e, "o": None, "gone": gone}
+
+
+def merged(world: World, number: int) -> None:
+    world.run(lambda job: compact(job, interval(number)))
+
+
+@pytest.mark.parametrize("envelope", [Envelope.UPSERT, Envelope.DEBEZIUM])
+@pytest.mark.parametrize("merging", [False, True])
+def test_what_is_withdrawn_uncovers_what_it_hid(tmp_path: Path, envelope: Envelope, merging: bool) -> None:
+    """A@1, B@3 from file 2, B@5 from file 3, drained; file 2 is withdrawn: event 4 is A, event 5 is B."""
+    world = made(tmp_path, envelope)
+    world.land(0, "1", [row(1, "A", 1)])
+    gone = world.land(0, "2", [row(1, "B", 3)])
+    day(world, 0, [row(1, "B", 5)], "3")
+    day(world, 1, [])
+    if merging:
+        merged(world, 1)
+    (world.landing / gone).unlink()
+    assert told(without_the_gone(world, 0)) == (1, 1, 0, [3, 3])
+    sealed(world, 1)
+    assert [held(world, None, event) for event in (0, 1, 2, 3, 4)] == [{}, *4 * [{(1, "A"): 1}]]
+    assert [held(world, None, event) for event in (5, 6, 19)] == 3 * [{(1, "B"): 1}]
+    assert held(world, 19, 4) == {(1, "B"): 1}
+    assert sound(world)
+
+
+def test_a_correction_is_released_where_nothing_came_between(world: World) -> None:
+    day(world, 0, [row(1, "x", 3)])
+    world.land(0, "a", [row(1, "y", 3)])
+    first = run(world, 0)["batch"]
+    world.run(lambda job: quarantine(job, first))
+    assert world.run(lambda job: release(job, first))["outcome"] == "applied"
+    assert run(world, 0)["outcome"] == "nothing to do"
+    world.run(lambda job: quarantine(job, first))
+    day(world, 1, [row(1, "z", 13)])
+    with pytest.raises(InvalidUsage, match="the seal 20 has passed the batch's first time"):
+        world.run(lambda job: release(job, first))
+    assert told(run(world, 0)) == (1, 1, 1, [3, 3])
+    day(world, 2, [])
+    assert (held(world, None, 12), held(world)) == ({(1, "y"): 1}, {(1, "z"): 1})
+
+
+def test_a_correction_is_corrected_drained_or_not_and_back_to_what_it_was(world: World) -> None:
+    day(world, 0, [row(1, "a", 3), row(2, "a", 4)])
+    for number, (word, drained) in enumerate([("b", True), ("c", False), ("d", True), ("a", True)]):
+        world.land(0, "a", [row(1, word, 3), row(2, "a", 4)])
+        assert told(run(world, 0)) == (1, 1, 1, [3, 3])
+        if drained:
+            sealed(world, 0)
+            assert held(world) == {(1, word): 1, (2, "a"): 1}, number
+    assert run(world, 0)["outcome"] == "nothing to do"
+    assert held(world, 9) == {(1, "a"): 1, (2, "a"): 1}
+    assert held(world, 10) == {(1, "b"): 1, (2, "a"): 1}
+    assert sound(world)
+
+
+def test_a_line_more_at_the_top_of_a_file_moves_no_others(world: World) -> None:
+    lines = [row(k, "a", 3) for k in range(5)]
+    day(world, 0, lines)
+    world.land(0, "a", [row(9, "new", 2), *lines])
+    assert told(run(world, 0)) == (1, 0, 1, [2, 2])
+    world.land(0, "a", [row(9, "new", 2), *lines[::-1]])
+    before = {key for key in objects(world) if key.startswith("data/")}
+    assert told(run(world, 0)) == (1, 0, 0, None)
+    assert {key for key in objects(world) if key.startswith("data/")} == before
+
+
+def test_a_tombstone_that_is_withdrawn_was_no_end(world: World) -> None:
+    day(world, 0, [row(1, "a", 2), row(1, "a", 4, gone=True)])
+    assert held(world) == {}
+    world.land(0, "a", [row(1, "a", 2)])
+    run(world, 0)
+    sealed(world, 0)
+    assert held(world) == {(1, "a"): 1}
+    world.land(0, "a", [row(1, "a", 4, gone=True)])
+    run(world, 0)
+    sealed(world, 0)
+    assert (held(world), held(world, None, 3)) == ({}, {})
+    assert sound(world)
+
+
+def test_a_row_that_is_not_due_is_taken_back_when_it_would_be(world: World) -> None:
+    """Seal 10, a row at 15 is dropped by the corrected file: the key stays what it was, before and after 15."""
+    day(world, 0, [row(1, "now", 5), row(1, "soon", 15)])
+    world.land(0, "a", [row(1, "now", 5)])
+    run(world, 0)
+    day(world, 1, [])
+    assert [held(world, time) for time in (9, 10, 14, 15, 19)] == [{(1, "now"): 1}] * 5
+    assert sound(world)
+
+
+def test_what_came_ahead_and_is_due_sooner_is_learned_once(world: World) -> None:
+    day(world, 0, [row(1, "now", 5), row(1, "soon", 25, 7)])
+    world.land(0, "a", [row(1, "now", 5), row(1, "soon", 7)])
+    assert told(run(world, 0)) == (1, 1, 1, [7, 7])
+    for number in (1, 2):
+        day(world, number, [])
+    assert [held(world, time) for time in (9, 10, 25)] == [{(1, "now"): 1}, {(1, "soon"): 1}, {(1, "soon"): 1}]
+    assert sound(world)
+
+
+@pytest.mark.parametrize("policy", ["discard", "next_window", "reemit"])
+def test_lateness_is_judged_as_it_was_at_first(tmp_path: Path, policy: str) -> None:
+    world = made(tmp_path, late=Late(policy))
+    day(world, 0, [row(1, "on time", 3)])
+    day(world, 1, [row(2, "late", 12, 5), row(3, "on time", 13)])
+    world.land(1, "a", [row(2, "late", 12, 5), row(3, "corrected", 13), row(4, "late too", 14, 6)])
+    done = run(world, 1)
+    applied = policy != "discard"
+    assert (done["retracted"], done["added"]) == (1, 2 if applied else 1)
+    day(world, 2, [])
+    late = {(2, "late"): 1, (4, "late too"): 1} if applied else {}
+    assert held(world) == {(1, "on time"): 1, (3, "corrected"): 1, **late}
+    happened = {"reemit": 6, "next_window": 10}.get(policy)
+    if happened is not None:
+        assert (4, "late too") in held(world, event_time=happened)
+        assert (4, "late too") not in held(world, event_time=happened - 1)
+
+
+KEPT = Retention("ladder", steps=(Step(None, 30), Step(10, None)))
+
+
+@pytest.fixture
+def merging(tmp_path: Path) -> World:
+    """Every time is kept for just as long as a correction may reach back."""
+    return made(tmp_path, reprocess_for=20, late=Late("reemit", 10), retention=KEPT)
+
+
+def test_what_happened_at_the_very_bound_of_what_is_merged_is_taken_back(merging: World) -> None:
+    """Interval 2 is the oldest that may be corrected, and a row of it is as late as may be: it stands at since."""
+    for number in range(2):
+        day(merging, number, [row(1, f"{number}", 10 * number + 4)])
+        merged(merging, number)
+    day(merging, 2, [row(1, "2", 24), row(1, "late", 25, 10)])
+    merged(merging, 2)
+    day(merging, 3, [row(2, "x", 33)])
+    merged(merging, 3)
+    state = merging.state
+    assert (state.since, state.correctable_from, state.horizon) == (10, 20, 9)
+    merging.land(2, "a", [row(1, "2", 24)])
+    assert told(run(merging, 2)) == (1, 1, 0, [10, 10])
+    sealed(merging, 3)
+    expected = {10: "0", 13: "0", 14: "1", 23: "1", 24: "2"}
+    assert {event: held(merging, None, event) for event in expected} == {e: {(1, v): 1} for e, v in expected.items()}
+    assert sound(merging)
+
+
+def test_what_cannot_be_corrected_any_more_is_merged_and_collected(merging: World) -> None:
+    written: list[set[str]] = []
+    for number in range(8):
+        before = objects(merging)
+        day(merging, number, [row(1, f"{number}", 10 * number + 4), row(2, "b", 10 * number + 5)])
+        written.append({key for key in objects(merging) - before if key.endswith(".parquet")})
+        merged(merging, number)
+        collect(merging.job(), keep=0, graces=AT_ONCE)
+        assert sound(merging)
+    merging.land(4, "a", [])
+    with pytest.raises(InvalidUsage, match="reprocess_for 20us lets intervals be corrected"):
+        run(merging, 4)
+    merging.land(6, "a", [row(1, "six", 64)])
+    assert told(run(merging, 6)) == (1, 2, 1, [64, 65])
+    sealed(merging, 7)
+    assert held(merging, None, 70) == {(1, "six"): 1, (2, "b"): 1}
+    assert held(merging) == {(1, "7"): 1, (2, "b"): 1}
+    assert sound(merging)
+
+
+def test_history_that_is_told_for_good_is_not_corrected_by_a_file_that_was_read_too_early(merging: World) -> None:
+    """Read before its time, its rows of long ago were on time; what it says of long ago by now is refused by name."""
+    merging.land(9, "a", [row(1, "early", 94)])
+    run(merging, 9)
+    for number in range(10):
+        day(merging, number, [row(1, f"{number}", 10 * number + 3)], "b")
+        merged(merging, number)
+    merging.land(9, "a", [row(1, "early", 94), row(1, "of long ago", 2)])
+    with pytest.raises(InvalidUsage, match=r"happened at .*00:00:00.000002Z, and what .* is told for good; put"):
+        run(merging, 9)
+    merging.land(9, "a", [row(1, "late", 94)])
+    assert told(run(merging, 9)) == (1, 1, 1, [94, 94])
+
+
+def test_reprocess_for_that_is_declared_later_begins_with_what_is_read_then(tmp_path: Path) -> None:
+    world = made(tmp_path, reprocess_for=0, late=Late("reemit", 5), retention=Retention("full_merge"))
+    for number in range(3):
+        day(world, number, [row(1, f"{number}", 10 * number + 4)])
+        merged(world, number)
+    kept = replace(world.state.collection, retention=Retention())
+    world.log().commit(world.head, Redefined(relanded(kept, reprocess_for=1000)))
+    day(world, 3, [row(1, "3", 30), row(1, "3 too", 34)])
+    day(world, 4, [row(1, "4", 40)])
+    world.land(2, "a", [])
+    with pytest.raises(InvalidUsage, match="lets intervals be corrected that begin"):
+        run(world, 2)
+    world.land(4, "a", [row(1, "four", 40)])
+    assert told(run(world, 4)) == (1, 1, 1, [40, 40])
+    sealed(world, 4)
+    assert (held(world), held(world, None, 39)) == ({(1, "four"): 1}, {(1, "3 too"): 1})
+    assert sound(world)
+
+
+def test_taken_back_facts_are_trimmed_as_taken_back(tmp_path: Path) -> None:
+    """A correction says and takes back rows of now and rows far ahead; its batch is trimmed between."""
+    world = made(tmp_path, reprocess_for=20, late=Late())
+    rows = [row(k, "a", 3) for k in range(50)] + [row(99, "far", 5000)]
+    day(world, 0, rows)
+    world.land(0, "a", [row(k, "b", 3) for k in range(50)])
+    run(world, 0)
+    for number in range(1, 5):
+        day(world, number, [row(200 + number, "c", 10 * number)])
+        merged(world, number)
+        assert held(world, None, 9) == {(k, "b"): 1 for k in range(50)}
+        assert sound(world)
+    trimmed = {batch.id: parts_table.parts_of(world.truth, [batch]) for batch in world.state.unsealed if batch.trimmed}
+    told_then = sorted((part.rows, part.retractions) for parts in trimmed.values() for part in parts)
+    assert told_then == [(1, 1), (50, 0), (50, 50)]
+
+
+def test_a_file_is_read_as_declared_now_and_compared_with_what_it_said_then(world: World) -> None:
+    day(world, 0, [row(1, "x", 3), row(2, "y", 4)])
+    then = world.state.collection
+    value = (replace(then.value[0], name="word"), Column("note", ColumnType.STRING, 9))
+    world.log().commit(world.head, Redefined(replace(then, value=value, schema=then.schema + 1)))
+    rows = [row(1, "", 3) | {"word": "x", "note": None}, row(2, "", 4) | {"word": "y", "note": None}]
+    world.land(0, "a", [*rows, rows[0] | {"k": 3}])
+    assert told(run(world, 0)) == (1, 0, 1, [3, 3])
+    sealed(world, 0)
+    world.land(0, "a", [rows[0], rows[1] | {"note": "seen"}])
+    assert told(run(world, 0)) == (1, 2, 1, [3, 4])
+    sealed(world, 0)
+    assert sound(world)
+
+
+def corrected_day(world: World) -> None:
+    world.land(0, "a", [row(1, "B", 3), row(2, "new", 4)])
+    run(world, 0)
+    world.run(lambda job: seal(job, interval(0)))
+    world.run(lambda job: certify(job, Gate.FRONTIER))
+    world.run(lambda job: drain(job, interval(0)))
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_run_again_that_dies_anywhere_is_run_again(tmp_path: Path, after: bool) -> None:
+    for nth in range(1, 400, budget(ci=1 if after else 5, deep=1)):
+        (tmp_path / str(nth)).mkdir()
+        world = made(tmp_path / str(nth))
+        day(world, 0, [row(1, "A", 1), row(1, "B", 3), row(2, "old", 4)])
+        fault = world.store = FaultyStore(world.truth, Fault(nth, after, dies=True))
+        corrected_day(world)
+        world.store = world.truth
+        assert (held(world, None, 2), held(world)) == ({}, {(1, "B"): 1, (2, "new"): 1})
+        assert held(world, 9) == {(1, "B"): 1, (2, "old"): 1}
+        if fault.fired is None:
+            assert sound(world)
+            return
+    raise AssertionError("never ended")
