@@ -87,8 +87,8 @@ def test_bytes_and_json_are_compared_with_their_texts() -> None:
 @pytest.mark.parametrize(
     ("text", "of", "says"),
     [
-        ("a = 'x'", MONEY, "a decimal(12, 2), with 'x'; write a number"),
-        ("a = 0.5", ColumnType.STRING, "a string, with 0.5; write a text in single quotes"),
+        ("a = 'x'", MONEY, "of type decimal(12, 2), with 'x'; write a number"),
+        ("a = 0.5", ColumnType.STRING, "of type string, with 0.5; write a text in single quotes"),
         ("a = '_w=='", ColumnType.BYTES, "write the base64 of bytes in single quotes, such as '/wA='"),
         ("a = 5", ColumnType.BYTES, "write the base64 of bytes in single quotes"),
         ("a = 'x'", ColumnType.JSON, """write JSON in single quotes, such as '{"a": 1}'"""),
