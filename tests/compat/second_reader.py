@@ -83,7 +83,7 @@ def _fold(state: State, change: dict[str, Any]) -> None:
     kind = change["kind"]
     if kind == "created":
         state |= {"complete_below": 0, "seal": 0, "since": 0, "forgotten_below": 0, "corrected_from": 0}
-        state |= {name: [] for name in ("rungs", "unsealed", "trace", "quarantined", "snapshots")}
+        state |= {name: [] for name in ("rungs", "unsealed", "remembered", "trace", "quarantined", "snapshots")}
     if kind in ("created", "redefined"):
         before, now = reprocessed(state) if kind == "redefined" else 0, change["collection"]
         state["collection"] = now
@@ -107,6 +107,8 @@ def _fold(state: State, change: dict[str, Any]) -> None:
     elif kind == "trimmed":
         state["unsealed"] = [change["batch"] if b["id"] == change["batch"]["id"] else b for b in state["unsealed"]]
         state["forgotten_below"] = max(state["forgotten_below"], change["horizon"])
+    elif kind == "remembered":
+        _remember(state, change)
     elif kind == "compaction_allowed":
         state |= {"since": change["since"], "rungs": change["rungs"]}
 
@@ -119,8 +121,24 @@ def _evict(state: State) -> None:
         for batch in state["unsealed"]
         if batch["last_time"] >= upper or (keyed and batch["last_event_time"] >= bound)
     ]
+    state["remembered"] = [batch for batch in state.get("remembered", []) if batch["last_event_time"] >= bound]
     state["snapshots"] = [snapshot for snapshot in state["snapshots"] if snapshot["interval"]["upper"] > upper]
     state["forgotten_below"] = max(0, bound) if keyed else 0
+
+
+def _remember(state: State, change: dict[str, Any]) -> None:
+    gone = change["inputs"]
+    state["unsealed"] = [batch for batch in state["unsealed"] if batch["id"] not in gone]
+    at = min((n for n, batch in enumerate(state["remembered"]) if batch["id"] in gone), default=None)
+    left = [batch for batch in state["remembered"] if batch["id"] not in gone]
+    at = len(left) if at is None else at
+    state["remembered"] = [*left[:at], *([change["batch"]] if change["batch"] else []), *left[at:]]
+    state["forgotten_below"] = max(state["forgotten_below"], change["horizon"])
+
+
+def facts_held(state: State) -> list[dict[str, Any]]:
+    """The batches whose rows are facts."""
+    return [*state["unsealed"], *state.get("remembered", [])]
 
 
 def _compact(state: State, change: dict[str, Any]) -> None:
@@ -176,7 +194,7 @@ def horizon(state: State) -> int:
     if not corrects:
         return max(state["forgotten_below"], min([floor, *told]))
     kept = max(state["corrected_from"], complete - corrects)
-    told += [batch["first_event_time"] for batch in state["unsealed"] if batch["interval"]["upper"] > kept]
+    told += [batch["first_event_time"] for batch in facts_held(state) if batch["interval"]["upper"] > kept]
     return max(settled(state), min([floor, *told]) - 1)
 
 
@@ -273,7 +291,7 @@ class SecondReader:
         """What facts learned from the trace upper on, up to `time`, change."""
         bound = horizon(self.state)
         facts: dict[Item, list[Row]] = {}
-        for row in self._rows(self.state["unsealed"]):
+        for row in self._rows(facts_held(self.state)):
             if self.upper <= row["_time"] <= time or (row["_time"] < self.upper and row["_event_time"] >= bound):
                 facts.setdefault(self._item(row, self.key), []).append(row)
         for key, told in facts.items():

@@ -25,6 +25,7 @@ from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import CompactionAllowed
 from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, Late, ValueType
 from tidemark.model.frontier import Rung
+from tidemark.plan import remember
 from tidemark.storage.stores.local import LocalStore
 
 pytestmark = pytest.mark.simulation
@@ -75,7 +76,7 @@ class Small:
         self.world = World(folder / "landing", declared, LocalStore(str(folder / "tides")))
         self.folder, self.envelope = folder / "tides", envelope
         self.rungs = (Rung(0, 5),) if seed % 2 else ()
-        self.compared = self.ticks = self.corrected = 0
+        self.compared = self.ticks = self.corrected = self.merged = 0
 
     def row(self, day: int) -> dict[str, Any]:
         happened = self.dice.choice([day, day, self.dice.randint(0, day)]) * DAY + self.dice.randint(0, DAY - 1)
@@ -159,12 +160,14 @@ class Small:
 
     def compare(self) -> None:
         state = self.world.state
+        self.merged += len(state.remembered)
         theirs = SecondReader(self.folder)
         frontiers = [theirs.state[name] for name in ("complete_below", "seal", "since")]
         assert frontiers == [state.complete_below, state.seal, state.since]
         assert theirs.upper == state.trace_upper
         assert theirs.state["forgotten_below"] == state.forgotten_below
         assert [batch["id"] for batch in theirs.state["unsealed"]] == [batch.id for batch in state.unsealed]
+        assert [batch["id"] for batch in theirs.state.get("remembered", [])] == [b.id for b in state.remembered]
         for time in {state.since - 1, state.since, state.trace_upper + 3, state.seal - 1}:
             for event_time in (None, self.dice.randint(0, state.seal + 3)):
                 self.compared += self.same_answer(theirs, max(0, time), event_time)
@@ -189,9 +192,11 @@ class Small:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("envelope", ENVELOPES, ids=str)
-def test_a_second_reader_answers_alike(tmp_path: Path, envelope: Envelope, seed: int):
+def test_a_second_reader_answers_alike(tmp_path: Path, envelope: Envelope, seed: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(remember, "FAN_IN", 2)
     small = Small(tmp_path, envelope, seed)
     small.live()
     assert small.compared > 20
+    assert (small.merged > 0) == (envelope in (Envelope.UPSERT, Envelope.DEBEZIUM))
     assert small.ticks == (0 if envelope is Envelope.SNAPSHOT else 2)
     assert (small.corrected > 0) == (small.corrects > 0)

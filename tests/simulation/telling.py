@@ -18,6 +18,7 @@ from tidemark.model.change import (
     Quarantined,
     Redefined,
     Released,
+    Remembered,
     Sealed,
     Trimmed,
 )
@@ -99,6 +100,8 @@ class Telling(Keeping):
             self.tell_compacted(change, before)
         elif isinstance(change, Trimmed):
             reached("trimmed")
+        elif isinstance(change, Remembered):
+            reached("remembered facts merged" if change.batch else "remembered facts merged to nothing")
         elif isinstance(change, Redefined):
             oracle.allow(change.collection.landed.late.policy, change.collection.landed.late.max_lateness)
 

@@ -14,7 +14,9 @@ import pytest
 from simulation.test_correct_machine import DAYS, REACH, Held, Machine, Oracle, Version, expected, of_files, walk
 from support.budget import budget
 from support.world import World
+from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Envelope
+from tidemark.plan import remember
 
 pytestmark = pytest.mark.simulation
 
@@ -71,6 +73,18 @@ class KeyedMachine(Machine):
     def evolve(self) -> None:
         """Values are added to updates by the machine this one is made of."""
 
+    def run(self, day: int) -> None:
+        """Days that began too long ago are corrected no more: their files are put back as they were."""
+        try:
+            super().run(day)
+        except InvalidUsage:
+            self.done["refused"] += 1
+            for name, version in self.oracle.files.items():
+                if name.startswith(f"{10 * day}/") and version:
+                    (self.world.landing / name).unlink(missing_ok=True)
+                    if version.text is not None:
+                        (self.world.landing / name).write_text(version.text)
+
     def said(self, row: dict[str, Any]) -> Any:
         if "op" in row:
             key = (row["after"] or row["before"])["k"]
@@ -81,12 +95,45 @@ class KeyedMachine(Machine):
         return self.oracle.sequences(before, known) != self.oracle.sequences(now, known)
 
 
+class Forgetful(KeyedMachine):
+    def replay(self) -> None:
+        """Letters of what is forgotten stay letters; they are for the tests of replays."""
+
+
+def walked(
+    made: type[KeyedMachine],
+    folder: Path,
+    envelope: Envelope,
+    policy: str,
+    patch: pytest.MonkeyPatch,
+    *,
+    reprocess_for: int,
+) -> Counter[str]:
+    done: Counter[str] = Counter()
+    patch.setattr(remember, "FAN_IN", 2)
+    for seed in range(budget(ci=5, deep=80)):
+        (folder / str(seed)).mkdir()
+        world = World(folder / str(seed), of_files(envelope, policy, reprocess_for=reprocess_for))
+        machine = made(world, KeyedOracle(policy), Random(f"{seed} {envelope} {policy}"), done)
+        walk(machine)
+        machine.compact()
+        machine.check()
+        done["merged"] += len(world.state.remembered)
+    return done
+
+
 @pytest.mark.parametrize("policy", ["discard", "reemit", "next_window"])
 @pytest.mark.parametrize("envelope", [Envelope.UPSERT, Envelope.DEBEZIUM])
-def test_each_key_holds_what_the_files_say_now(tmp_path: Path, envelope: Envelope, policy: str) -> None:
-    done: Counter[str] = Counter()
-    for seed in range(budget(ci=5, deep=80)):
-        (tmp_path / str(seed)).mkdir()
-        world = World(tmp_path / str(seed), of_files(envelope, policy))
-        walk(KeyedMachine(world, KeyedOracle(policy), Random(f"{seed} {envelope} {policy}"), done))
-    assert min(done[what] for what in expected(policy)) > 0, done
+def test_each_key_holds_what_the_files_say_now(
+    tmp_path: Path, envelope: Envelope, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = walked(KeyedMachine, tmp_path, envelope, policy, monkeypatch, reprocess_for=1000)
+    assert min(done[what] for what in (*expected(policy), "merged")) > 0, done
+
+
+@pytest.mark.parametrize("policy", ["discard", "reemit", "next_window"])
+def test_what_is_too_long_ago_is_forgotten_and_refused_and_all_else_holds(
+    tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = walked(Forgetful, tmp_path, Envelope.UPSERT, policy, monkeypatch, reprocess_for=12)
+    assert min(done[what] for what in ("corrected", "refused", "new", "died")) > 0, done

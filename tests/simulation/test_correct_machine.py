@@ -351,9 +351,10 @@ class Machine:
         return held
 
 
-def of_files(envelope: Envelope, policy: str) -> Collection:
-    """A collection whose files can be corrected for ever."""
-    return collection(envelope, late=Late(policy, REACH if policy == "reemit" else None), reprocess_for=1000)
+def of_files(envelope: Envelope, policy: str, *, reprocess_for: int = 1000) -> Collection:
+    """A collection whose files can be corrected, if nothing else is said for ever."""
+    late = Late(policy, REACH if policy == "reemit" else None)
+    return collection(envelope, late=late, reprocess_for=reprocess_for)
 
 
 def expected(policy: str) -> list[str]:

@@ -15,6 +15,7 @@ from simulation.machine import MEANWHILE, STEPS, Machine, as_cells
 from support.budget import budget
 from tidemark.model.collection import Envelope, Late
 from tidemark.model.retention import Retention
+from tidemark.plan import remember
 
 pytestmark = pytest.mark.simulation
 
@@ -61,11 +62,18 @@ DEPTHS = (
     "a merge that keeps instants below since",
     "trimmed",
     "trimmed: stale",
+    "remembered facts merged",
     "columns changed beside rows at rest",
     "a tick",
     "a tick upon a tick",
     "on time below the ticks",
 )
+
+
+@pytest.fixture(autouse=True)
+def remembered_facts_are_merged_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A walk is short."""
+    monkeypatch.setattr(remember, "FAN_IN", 2)
 
 
 @pytest.mark.parametrize("number", SEEDS.get(PROFILE, (None,)))

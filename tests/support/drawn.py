@@ -25,6 +25,7 @@ from tidemark.model.change import (
     Redefined,
     Refused,
     Released,
+    Remembered,
     Sealed,
     Trimmed,
 )
@@ -182,6 +183,12 @@ CHANGES: dict[str, Callable[[Arrangement, list[str], Words], Change]] = {
         fence_of("trim", plain[0], plain[1]),
         replace(unsealed_batch([*plain[2:], *words_of(flags)], 0), parts=ref(flags["to"]), trimmed=True),
         ref(flags["of"]),
+        int(flags.get("horizon", 0)),
+    ),
+    "remembered": lambda state, plain, flags: Remembered(
+        fence_of("remember", plain[0], plain[1]),
+        tuple(flags["of"].split("+")),
+        replace(unsealed_batch([*plain[2:], *words_of(flags)], 0), level=int(flags["level"])) if plain[2:] else None,
         int(flags.get("horizon", 0)),
     ),
     "redefined": _redefined,

@@ -216,11 +216,13 @@ def shown(state: Arrangement) -> list[str]:
     lines = [frontiers + (f" seals={','.join(map(str, state.seals))}" if state.seals else "")]
     lines += [f"hold {h.name} {h.since}" + (f" until {h.expires}" if h.expires else "") for h in state.holds]
     lines += [f"ingested {' '.join(f'[{i.lower},{i.upper})' for i in state.ingested)}"] if [*state.ingested] else []
-    for kind, batches in (("unsealed", state.unsealed), ("quarantined", state.quarantined)):
+    shelves = {"unsealed": state.unsealed, "remembered": state.remembered, "quarantined": state.quarantined}
+    for kind, batches in shelves.items():
         for batch in batches:
             events = f" events={batch.first_event_time}..{batch.last_event_time}"
             told = f"{kind} {batch.id} {batch.first_time}..{batch.last_time}{events} sequence={batch.sequence[0]}"
             told += f" in {batch.parts.key}" if batch.trimmed else ""
+            told += f" level={batch.level}" if batch.level else ""
             told += f" learned_at={batch.learned_at}" if batch.learned_at is not None else ""
             lines.append(told + (" certified" if state.is_certified(batch) else ""))
     for trace in state.trace:

@@ -104,6 +104,9 @@ class Arrangement:
     intervals touch, from 0 on, so each time is in one trace batch. A compaction replaces neighbours by one batch of
     their intervals together (plan/compact.py). What was *quarantined* is kept and not read.
 
+    Facts that were drained and are *remembered*, as later ones are placed among them, stay with their batches, until
+    some of these are merged into one of a shelf of their own (plan/remember.py).
+
     **Frontiers**, each a time. Below `complete_below` no on-time row comes any more: by it rows are judged late, and
     history is kept. Below `seal` what was learned is final, so readable. The two are the same, unless something was
     learned since of what is complete, such as a late row: the seal step moves the seal one instant past that, a *tick*
@@ -136,7 +139,7 @@ class Arrangement:
     follows that `trace_upper <= seal`.
 
     **Costs.** A state names batches, not rows: in the trace as many as the budget of compaction allows, O(log n) after
-    n drains; of unsealed ones those that wait, and of a keyed collection those whose facts are remembered. Checking is
+    n drains, and of a keyed collection as few whose facts are remembered; of unsealed ones those that wait. Checking is
     linear in that. A commit stores the change alone, and every sixteenth the state with it (storage/log/log.py).
     """
 
@@ -151,6 +154,7 @@ class Arrangement:
     forgotten_below: int = 0
     corrected_from: int = 0
     unsealed: tuple[UnsealedBatch, ...] = ()
+    remembered: tuple[UnsealedBatch, ...] = ()
     trace: tuple[TraceBatch, ...] = ()
     quarantined: tuple[UnsealedBatch, ...] = ()
     snapshots: tuple[FullSnapshot, ...] = ()
@@ -249,6 +253,11 @@ class Arrangement:
         return tuple(batch for batch in self.unsealed if batch.last_time >= self.trace_upper)
 
     @property
+    def drained(self) -> tuple[UnsealedBatch, ...]:
+        """Unsealed batches of which all was drained, and is remembered."""
+        return tuple(batch for batch in self.unsealed if batch.last_time < self.trace_upper)
+
+    @property
     def learned_below(self) -> int:
         """Where the seal must be for what was learned at it to be read: one instant past it, a *tick*; the seal itself
         if nothing was."""
@@ -270,7 +279,8 @@ class Arrangement:
         if not self.takes_facts_back:
             return max(self.forgotten_below, min([floor, *(batch.first_event_time for batch in self.pending)]))
         kept, trace_upper = self.correctable_from, self.trace_upper
-        told = [b.first_event_time for b in self.unsealed if b.last_time >= trace_upper or b.interval.upper > kept]
+        held = (*self.unsealed, *self.remembered)
+        told = [b.first_event_time for b in held if b.last_time >= trace_upper or b.interval.upper > kept]
         return max(self.settled, min([floor, *told]) - 1)
 
     @property
@@ -346,7 +356,7 @@ class Arrangement:
     @property
     def batches(self) -> tuple[UnsealedBatch | TraceBatch, ...]:
         """Every batch the state names, quarantined ones too."""
-        return self.unsealed + self.trace + self.quarantined
+        return self.unsealed + self.remembered + self.trace + self.quarantined
 
     def objects(self) -> Iterator[ObjectRef]:
         """The objects the state names itself: parts tables, which name data files in turn, and the files of those that
@@ -367,9 +377,15 @@ def evicted(state: Arrangement) -> Arrangement:
     """
     remembered, pending = state.remembered_from, state.trace_upper
     kept = tuple(b for b in state.unsealed if b.last_time >= pending or b.last_event_time >= remembered)
-    alive = {batch.id for batch in kept + state.trace + state.quarantined}
+    held = tuple(b for b in state.remembered if b.last_event_time >= remembered)
+    alive = {batch.id for batch in kept + held + state.trace + state.quarantined}
     certificates = tuple(c for c in state.certificates if c.batch in alive)
     snapshots = tuple(snapshot for snapshot in state.snapshots if snapshot.time >= pending)
     return replace(
-        state, unsealed=kept, snapshots=snapshots, certificates=certificates, forgotten_below=state.forgets_below
+        state,
+        unsealed=kept,
+        remembered=held,
+        snapshots=snapshots,
+        certificates=certificates,
+        forgotten_below=state.forgets_below,
     )

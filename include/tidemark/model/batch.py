@@ -102,6 +102,9 @@ class UnsealedBatch:
     `id` identifies the batch for ever; the sequence interval orders batches and may be reused. `parts` is the table of
     the batch's parts, or where it is. A `trimmed` batch has lost rows that were drained. `learned_at` is the seal at
     which it told of what was complete already: late rows and replayed ones were learned then (None: it brought none).
+
+    What is remembered of several batches (plan/remember.py) has the same fields: the hull of their intervals, 0 for
+    the times its facts were learned, and the `level`, how often they were merged; of what an ingest committed it is 0.
     """
 
     id: str
@@ -118,6 +121,7 @@ class UnsealedBatch:
     sequence: tuple[int, int] = (0, 1)
     trimmed: bool = False
     learned_at: int | None = None
+    level: int = 0
 
     def __post_init__(self) -> None:
         check(self.violations())

@@ -306,6 +306,25 @@ class Trimmed:
         return f"trimmed {self.batch.id[:SHORT_ID]} to {_counted(self.batch.rows, 'row')}"
 
 
+@dataclass(frozen=True)
+class Remembered:
+    """Batches of drained facts that are remembered, replaced by one, `batch` (None: nothing of them is, any more).
+    Facts that happened below `horizon` are forgotten with it."""
+
+    fence: Fence
+    inputs: tuple[str, ...]
+    batch: UnsealedBatch | None
+    horizon: int = 0
+    kind: Literal["remembered"] = "remembered"
+
+    @property
+    def words(self) -> str:
+        merged = f"merged {len(self.inputs)} batches of remembered facts"
+        if self.batch is None:
+            return f"{merged}: nothing is left"
+        return f"{merged}: {_counted(self.batch.rows, 'row')} at level {self.batch.level} as {self.batch.id[:SHORT_ID]}"
+
+
 Change = (
     Created
     | Redefined
@@ -323,6 +342,7 @@ Change = (
     | HoldPlaced
     | HoldDropped
     | Trimmed
+    | Remembered
 )
 
 

@@ -146,7 +146,8 @@ class _KeyedPlan(KindPlan):
         if request.is_empty:
             return request
         horizon = state.horizon
-        near = (batch for batch in state.unsealed if batch in request.batches or batch.last_event_time >= horizon)
+        held = (*state.unsealed, *state.remembered)
+        near = (batch for batch in held if batch in request.batches or batch.last_event_time >= horizon)
         return UnsealedRequest(lower, upper, request.batches, tuple(near), _with_rows(state), horizon)
 
     def task(

@@ -198,6 +198,18 @@ class TrimTask:
 
 
 @dataclass(frozen=True)
+class RememberTask:
+    """Merge the facts of `parts`, all drained, within a key range: those that happened at `horizon` or later, without
+    the times they were learned at, and without what is said and taken back."""
+
+    collection: Collection
+    parts: tuple[Part, ...]
+    keys: KeyRange
+    horizon: int
+    prefix: str
+
+
+@dataclass(frozen=True)
 class ResolveTask:
     """Resolve facts within a key range: the new ones have times in `[lower, upper)`, those below `lower` are known.
 
@@ -275,6 +287,8 @@ class WriteAnswer:
 
     `rows_read` and `digest_read` count the input rows within the time bounds, hashed under the output's forwarding; for
     a merge the written parts' digests must add up to `digest_read`. `bytes_read` is what was fetched from storage.
+    For a RememberTask `digest_held` is that of what stays, less that of what is taken back, without times: it must be
+    what the written parts add up to in the same way.
     For a DifferenceTask `digest_held` is that of what was held and what was written together, every row hashed at the
     time of the last full snapshot: it must be that snapshot's own. Parts `taken_over` were there before: nothing was
     read, nothing written.

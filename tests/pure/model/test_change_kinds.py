@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -26,6 +26,7 @@ from tidemark.model.change import (
     Redefined,
     Refused,
     Released,
+    Remembered,
     Sealed,
     Trimmed,
 )
@@ -72,6 +73,11 @@ SAID: list[tuple[Any, str]] = [
     (HoldPlaced(hold_of(["report", "0"])), "placed hold report at 1970-01-01T00:00:00Z"),
     (HoldDropped("report"), "let hold report go"),
     (Trimmed(FENCE, BATCH, ref("p0")), "trimmed b1 to 1 row"),
+    (
+        Remembered(FENCE, ("b0", "b9"), replace(BATCH, level=1)),
+        "merged 2 batches of remembered facts: 1 row at level 1 as b1",
+    ),
+    (Remembered(FENCE, ("b0", "b9"), None), "merged 2 batches of remembered facts: nothing is left"),
 ]
 
 

@@ -91,7 +91,7 @@ class Status:
 def status(head: Head) -> Status:
     """The status at a version. Pure: reads nothing but the state."""
     state, totals = head.state, head.state.totals
-    remembered = [batch for batch in state.unsealed if batch.last_time < state.trace_upper]
+    remembered = [*state.drained, *state.remembered]
     written = totals.bytes_drained + totals.bytes_compacted
     return Status(
         collection=state.collection.name,

@@ -23,6 +23,7 @@ from tidemark.model.change import (
     Redefined,
     Refused,
     Released,
+    Remembered,
     Sealed,
     Trimmed,
 )
@@ -38,7 +39,15 @@ from tidemark.model.transition.outcome import Overtaken as Overtaken
 from tidemark.model.transition.outcome import Stale as Stale
 from tidemark.model.transition.trace import compacted, drained
 from tidemark.model.transition.trace import merged_trace as merged_trace
-from tidemark.model.transition.unsealed import ingested, ledger_merged, quarantined, refused, released, trimmed
+from tidemark.model.transition.unsealed import (
+    ingested,
+    ledger_merged,
+    quarantined,
+    refused,
+    released,
+    remembered,
+    trimmed,
+)
 
 
 def apply(state: Arrangement | None, change: Change) -> Outcome:
@@ -78,6 +87,8 @@ def apply(state: Arrangement | None, change: Change) -> Outcome:
             return hold_dropped(state, change)
         case Trimmed():
             return trimmed(state, change)
+        case Remembered():
+            return remembered(state, change)
 
 
 def conflict(mine: Change, theirs: Change) -> Overtaken | None:

@@ -16,6 +16,7 @@ from tidemark.model.change import (
     Quarantined,
     Refused,
     Released,
+    Remembered,
     Trimmed,
 )
 from tidemark.model.full_snapshot import FullSnapshot
@@ -192,6 +193,31 @@ def trimmed(state: Arrangement, change: Trimmed) -> Outcome:
     forgotten_below = max(state.forgotten_below, change.horizon)
     return Applied(
         replace(state, unsealed=unsealed, forgotten_below=forgotten_below, fences=unfenced(state, change.fence))
+    )
+
+
+def remembered(state: Arrangement, change: Remembered) -> Outcome:
+    """Batches of drained facts become one, which stands where the oldest of them that was merged before did."""
+    ids = {batch.id for batch in state.remembered}
+    if change.batch and change.batch.id in ids:
+        return AlreadyApplied()
+    if off := fenced_off(state, change.fence):
+        return off
+    if gone := set(change.inputs) - ids - {batch.id for batch in state.drained}:
+        return Stale(f"remembered batch {min(gone)} was evicted or merged meanwhile")
+    if change.horizon > state.forgets_below:
+        return Stale(f"facts from {state.forgets_below} on may be needed again; the merge forgets to {change.horizon}")
+    at = next((at for at, held in enumerate(state.remembered) if held.id in change.inputs), len(state.remembered))
+    others = [batch for batch in state.remembered if batch.id not in change.inputs]
+    return Applied(
+        replace(
+            state,
+            unsealed=tuple(batch for batch in state.unsealed if batch.id not in change.inputs),
+            remembered=(*others[:at], *((change.batch,) if change.batch else ()), *others[at:]),
+            certificates=tuple(c for c in state.certificates if c.batch not in change.inputs),
+            forgotten_below=max(state.forgotten_below, change.horizon),
+            fences=unfenced(state, change.fence),
+        )
     )
 
 
