@@ -53,6 +53,19 @@ def test_files_that_cannot_be_corrected_yet_are_not_said_to_be(tmp_path: Path) -
         loaded(tmp_path, text)
 
 
+@pytest.mark.parametrize("envelope", ["append", "updates", "upsert"])
+def test_files_of_these_envelopes_may_be_corrected(tmp_path: Path, envelope: str) -> None:
+    text = FILE.replace("envelope: append", f"envelope: {envelope}{', diff: id' if envelope == 'updates' else ''}")
+    assert loaded(tmp_path, text + "reprocess_for: 30d").landed.reprocess_for == 30 * DAY
+
+
+def test_a_file_that_keeps_less_than_it_corrects_is_refused_at_its_line(tmp_path: Path) -> None:
+    text = FILE.replace("append", "upsert") + "retention: [{keep: all, for: 20d}, {keep: 1d}]\nreprocess_for: 30d"
+    said = r"counts.yaml:8: .*keeps every time for 20d, reprocess_for 30d with max_lateness 0s needs 30d"
+    with pytest.raises(InvalidUsage, match=said):
+        loaded(tmp_path, text)
+
+
 def corrected(envelope: Envelope, days: int, retention: Retention, late: Late | None = None) -> Collection:
     of = collection(envelope)
     landed = relanded(of, late=late or (of.landed.late if envelope is Envelope.SNAPSHOT else Late("discard")))
