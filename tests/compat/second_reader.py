@@ -83,6 +83,7 @@ def _fold(state: State, change: dict[str, Any]) -> None:
     kind = change["kind"]
     if kind == "created":
         state |= {"complete_below": 0, "seal": 0, "since": 0, "forgotten_below": 0, "corrected_from": 0}
+        state["told"] = {"runs": []}
         state |= {name: [] for name in ("rungs", "unsealed", "remembered", "trace", "quarantined", "snapshots")}
     if kind in ("created", "redefined"):
         before, now = reprocessed(state) if kind == "redefined" else 0, change["collection"]
@@ -122,7 +123,13 @@ def _evict(state: State) -> None:
         if batch["last_time"] >= upper or (keyed and batch["last_event_time"] >= bound)
     ]
     state["remembered"] = [batch for batch in state.get("remembered", []) if batch["last_event_time"] >= bound]
-    state["snapshots"] = [snapshot for snapshot in state["snapshots"] if snapshot["interval"]["upper"] > upper]
+    told = set(told_times(state))
+    for snapshot in learned(state, upper - 1):
+        (told.discard if effect_of(snapshot) == "withdrawn" else told.add)(time_of(snapshot))
+    state["snapshots"] = [snapshot for snapshot in state["snapshots"] if known_at(snapshot) >= upper]
+    kept = max(state.get("corrected_from", 0), state["complete_below"] - reprocessed(state))
+    kept = min([kept, *map(time_of, state["snapshots"])])
+    state["told"] = {"runs": [{"first": at, "step": 0, "count": 1} for at in sorted(told) if at >= kept]}
     state["forgotten_below"] = max(0, bound) if keyed else 0
 
 
@@ -150,9 +157,11 @@ def _move(state: State, batch: str, source: str, target: str) -> None:
     moved = [held for held in state[source] if held["id"] == batch]
     state[source] = [held for held in state[source] if held["id"] != batch]
     state[target] += moved
-    for snapshot in state["snapshots"]:
-        if snapshot["batch"] == batch:
-            snapshot["quarantined"] = target == "quarantined"
+    named = [snapshot for snapshot in state["snapshots"] if snapshot["batch"] == batch]
+    for snapshot in named:
+        snapshot["quarantined"] = target == "quarantined"
+    if target == "unsealed":
+        state["snapshots"] = [snapshot for snapshot in state["snapshots"] if snapshot["batch"] != batch] + named
 
 
 def trace_upper(state: State) -> int:
@@ -163,6 +172,30 @@ def _landed(state: State) -> dict[str, Any]:
     """What a declaration says of its files: its origin, and in format 1 the declaration itself."""
     declared: dict[str, Any] = state["collection"]
     return declared.get("origin", declared)
+
+
+def time_of(snapshot: dict[str, Any]) -> int:
+    return int(snapshot["interval"]["upper"] - 1)
+
+
+def known_at(snapshot: dict[str, Any]) -> int:
+    return max(time_of(snapshot), snapshot.get("learned_at") or 0)
+
+
+def effect_of(snapshot: dict[str, Any]) -> str:
+    return str(snapshot.get("effect", "told"))
+
+
+def learned(state: State, time: int) -> list[dict[str, Any]]:
+    """What is known of full snapshots at a time and not in the trace, in the order in which it is."""
+    counting = (snapshot for snapshot in state["snapshots"] if not snapshot["quarantined"])
+    return sorted((snapshot for snapshot in counting if known_at(snapshot) <= time), key=known_at)
+
+
+def told_times(state: State) -> list[int]:
+    """When the full snapshots in the trace were true, as far as is remembered."""
+    runs = state.get("told", {"runs": []})["runs"]
+    return [run["first"] + number * run["step"] for run in runs for number in range(run["count"])]
 
 
 def is_keyed(state: State) -> bool:
@@ -274,18 +307,39 @@ class SecondReader:
                     yield absent | dict(zip(names, cells, strict=True)) | taken_back
 
     def _differences(self, time: int) -> Iterator[tuple[Item, int, int, int]]:
-        """Full snapshots: each says what there is, and takes back what the one before said."""
-        snapshots = [d for d in self.state["snapshots"] if not d["quarantined"] and d["interval"]["upper"] - 1 <= time]
-        before: Counter[Item] = Counter()
-        for item, _, _, diff in self.in_trace:
-            before[item] += diff
-        for snapshot in sorted(snapshots, key=lambda d: d["interval"]["upper"]):
-            at = snapshot["interval"]["upper"] - 1
-            batches = [batch for batch in self.state["unsealed"] if batch["id"] == snapshot["batch"]]
-            rows = Counter(self._item(row, (*self.key, *self.value)) for row in self._rows(batches))
-            for item in {*before, *rows}:
-                yield item, at, at, rows[item] - before[item]
-            before = rows
+        """What is learned of full snapshots: by how much what one says differs, until the next one that is told."""
+        times = told_times(self.state)
+        ends = [*times, EMPTY]
+        older, *others = [self._until(end) for end in ends]
+        content = dict(zip(times, others, strict=True))
+        for snapshot in learned(self.state, time):
+            at, known, effect = time_of(snapshot), known_at(snapshot), effect_of(snapshot)
+            before = content.get(max((each for each in content if each < at), default=-1), older)
+            was = content.get(at, before)
+            rows = self._counted(snapshot["batch"])
+            now = {"told": rows, "withdrawn": before, "corrected": _added(was, rows)}[effect]
+            following = min((each for each in content if each > at), default=None)
+            for item in {*was, *now}:
+                yield item, known, at, now[item] - was[item]
+                if following is not None:
+                    yield item, known, following, was[item] - now[item]
+            content[at] = now
+            if effect == "withdrawn":
+                del content[at]
+
+    def _until(self, end: int) -> Counter[Item]:
+        """What the trace adds up to of what happened before `end`; all of it for the last."""
+        held: Counter[Item] = Counter()
+        for item, _, happened, diff in self.in_trace:
+            if happened < end or end == EMPTY:
+                held[item] += diff
+        return held
+
+    def _counted(self, batch: str) -> Counter[Item]:
+        rows: Counter[Item] = Counter()
+        for row in self._rows(held for held in self.state["unsealed"] if held["id"] == batch):
+            rows[self._item(row, (*self.key, *self.value))] += row["_diff"]
+        return rows
 
     def _resolved(self, time: int) -> Iterator[tuple[Item, int, int, int]]:
         """What facts learned from the trace upper on, up to `time`, change."""
@@ -343,6 +397,10 @@ class SecondReader:
             if item[: len(key)] == key and happened <= bound:
                 held[item[len(key) :]] += diff
         return next((value for value, count in held.items() if count), None)
+
+
+def _added(one: Counter[Item], other: Counter[Item]) -> Counter[Item]:
+    return Counter({item: one[item] + other[item] for item in {*one, *other}})
 
 
 def _place(fact: Row) -> tuple[Any, ...]:

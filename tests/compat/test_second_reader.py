@@ -71,7 +71,7 @@ class Small:
     def __init__(self, folder: Path, envelope: Envelope, seed: int) -> None:
         self.dice = random.Random(seed)
         late = Late() if envelope is Envelope.SNAPSHOT else self.dice.choice([Late("reemit"), Late("reemit", 15)])
-        self.corrects = DAYS * DAY if envelope is not Envelope.SNAPSHOT and seed else 0
+        self.corrects = (2 * DAY if envelope is Envelope.SNAPSHOT else DAYS * DAY) if seed else 0
         declared = collection(envelope, late=late, reprocess_for=self.corrects)
         self.world = World(folder / "landing", declared, LocalStore(str(folder / "tides")))
         self.folder, self.envelope = folder / "tides", envelope
@@ -124,24 +124,32 @@ class Small:
             if self.envelope is not Envelope.SNAPSHOT and day in (1, 3):
                 self.learn(day)
             if self.corrects and day:
-                self.correct(self.dice.randrange(day))
-            if self.dice.random() < 0.4:
-                since = self.dice.randint(world.state.since // DAY, day) * DAY
+                self.correct(self.dice.randrange(max(0, day - self.corrects // DAY + 1), day))
+            # Where full snapshots may be corrected, what they said stays apart.
+            latest = day - 2 if self.corrects and self.envelope is Envelope.SNAPSHOT else day
+            if self.dice.random() < 0.4 and latest >= world.state.since // DAY:
+                since = self.dice.randint(world.state.since // DAY, latest) * DAY
                 allowed = CompactionAllowed(since, self.rungs if since else ())
                 self.step(lambda job, allowed=allowed: job.log.commit(job.log.load(), allowed))
         self.step(lambda job: drain(job, interval(DAYS)))
 
     def correct(self, day: int) -> None:
-        """A file of a day that is over says something else."""
-        world, landed = self.world, self.world.landing / str(day * DAY) / "a.jsonl"
-        before = landed.read_text()
+        """A file of a day that is over says something else; or a full snapshot of then is withdrawn."""
+        world, withdrawn = self.world, self.envelope is Envelope.SNAPSHOT and self.dice.random() < 0.3
+        file = world.landing / str(day * DAY) / "a.jsonl"
+        before = file.read_text() if file.exists() else ""
         world.land(day, "a", [*self.rows(day), self.row(day)])
+        for path in (world.landing / str(day * DAY)).glob("*") if withdrawn else ():
+            path.unlink()
+        asked = {"landing_root": str(world.landing), "removed": withdrawn, "yes": withdrawn}
         try:
-            self.step(lambda job: ingest(job, interval(day), landing_root=str(world.landing)))
+            self.step(lambda job: ingest(job, interval(day), **asked))
         except InvalidUsage:  # since moves as it likes here, beyond what a correction may tell of
-            landed.write_text(before)
+            assert world.collection.kind.facts
+            file.write_text(before)
             return
-        self.corrected += sum(batch.learned_at is not None for batch in world.state.pending)
+        learned = (*world.state.pending, *world.state.pending_snapshots)
+        self.corrected += sum(some.learned_at is not None for some in learned)
         self.step(lambda job: seal(job, interval(day)))
 
     def learn(self, day: int) -> None:

@@ -16,7 +16,6 @@ from tidemark.config.schedule import Schedule, check_bounds
 from tidemark.errors import InvalidUsage
 from tidemark.model import predicate
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Landed, Late, Source, ValueType
-from tidemark.model.kind import FULL_SNAPSHOT
 from tidemark.quality.constants import number
 from tidemark.quality.expectations import WrongExpectation, check_owner_expectations
 from tidemark.quality.refusal import shown
@@ -79,11 +78,6 @@ class Builder:
             renames=tuple((old, new) for new, old in declared.renames.items()),
         )
         with self._at("reprocess_for"):
-            if declared.reprocess_for and collection.kind is FULL_SNAPSHOT:
-                raise InvalidUsage(
-                    f"files of envelope {source.envelope} cannot be corrected yet, those of other envelopes can; "
-                    "remove reprocess_for"
-                )
             built = replace(built, origin=replace(built.landed, reprocess_for=declared.reprocess_for))
         with self._at("schedule"):
             Schedule(declared.schedule).following(declared.start)

@@ -9,10 +9,11 @@ from itertools import pairwise
 from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Covers, Gate
 from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
-from tidemark.model.full_snapshot import FullSnapshot
+from tidemark.model.full_snapshot import Effect, FullSnapshot, after
 from tidemark.model.interval import Interval, IntervalSet
 from tidemark.model.invariants import Invariant, Violation, broken, check, shown
 from tidemark.model.ledger import LedgerEntry
+from tidemark.model.times import Times
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,8 @@ class Arrangement:
     **Invariants**, checked in this order on construction: every batch id is unique, as certificates go by it; unsealed
     sequence intervals ascend and do not overlap; `complete_below <= seal`; each trace batch has since <= the state's
     since and upper <= the seal; neighbours in the trace touch; levels do not rise from old to new; the trace starts at
-    0; no two full snapshots outside of quarantine are of one time, and each that has rows has its unsealed batch. It
-    follows that `trace_upper <= seal`.
+    0; outside of quarantine a full snapshot is told once, and before it is corrected or withdrawn, and each that has
+    rows has its unsealed batch. It follows that `trace_upper <= seal`.
 
     **Costs.** A state names batches, not rows: in the trace as many as the budget of compaction allows, O(log n) after
     n drains, and of a keyed collection as few whose facts are remembered; of unsealed ones those that wait. Checking is
@@ -158,6 +159,7 @@ class Arrangement:
     trace: tuple[TraceBatch, ...] = ()
     quarantined: tuple[UnsealedBatch, ...] = ()
     snapshots: tuple[FullSnapshot, ...] = ()
+    told: Times = field(default_factory=Times)
     ingested: IntervalSet = field(default_factory=IntervalSet)
     ledger: tuple[LedgerRun, ...] = ()
     certificates: tuple[Certificate, ...] = ()
@@ -209,13 +211,17 @@ class Arrangement:
             yield broken(Invariant.TRACE_FROM_ZERO, f"the trace starts at {lower}, not at 0", lower=lower)
 
     def _snapshot_violations(self) -> Iterator[Violation]:
-        """Full snapshots that count, in order of time: no two are of one time, and each has its batch, unless it has no
-        rows."""
+        """Full snapshots that count, as they are learned: each is told once, unless it was withdrawn, and before it is
+        corrected or withdrawn; and each has its batch, unless it has no rows."""
         snapshots = self.pending_snapshots
-        for older, newer in pairwise(snapshots):
-            if older.time == newer.time:
-                message = f"full snapshots {older.batch} and {newer.batch} are both of {newer.time}"
-                yield broken(Invariant.FULL_SNAPSHOTS_ASCEND, message, older=older.time, newer=newer.time)
+        said: dict[int, bool] = {}
+        for snapshot in snapshots:
+            there, time = said.get(snapshot.time, snapshot.time in self.told), snapshot.time
+            if there == (snapshot.effect is Effect.TOLD):
+                why = "was told before" if there else "was never told"
+                message = f"full snapshot {snapshot.batch} of {time} is {snapshot.effect}, and {why}"
+                yield broken(Invariant.FULL_SNAPSHOTS_TOLD_ONCE, message, time=time, effect=str(snapshot.effect))
+            said[time] = snapshot.effect is not Effect.WITHDRAWN
         unsealed = {batch.id for batch in self.unsealed} if snapshots else set()
         for snapshot in snapshots:
             if snapshot.rows and snapshot.batch not in unsealed:
@@ -229,13 +235,25 @@ class Arrangement:
 
     @property
     def pending_snapshots(self) -> tuple[FullSnapshot, ...]:
-        """What the source was said to hold at times the trace does not cover yet, in order of time."""
+        """What was learned of full snapshots that the trace does not cover yet: by when, and as it came."""
         return tuple(
             sorted(
                 (snapshot for snapshot in self.snapshots if not snapshot.quarantined),
-                key=lambda snapshot: snapshot.time,
+                key=lambda snapshot: snapshot.known,
             )
         )
+
+    def tells(self, time: int) -> bool:
+        """Whether the full snapshot of a time counts, in the trace or not yet: one that can be corrected."""
+        pending = [snapshot.effect for snapshot in self.pending_snapshots if snapshot.time == time]
+        return pending[-1] is not Effect.WITHDRAWN if pending else time in self.told
+
+    @property
+    def told_from(self) -> int:
+        """Of full snapshots from here on it is remembered that they were told: of those that may be corrected, and of
+        what was learned of them and is not in the trace yet."""
+        kept = max(self.corrected_from, self.complete_below - self.collection.landed.reprocess_for)
+        return min([kept, *(snapshot.time for snapshot in self.snapshots)])
 
     @property
     def trace_upper(self) -> int:
@@ -261,7 +279,9 @@ class Arrangement:
     def learned_below(self) -> int:
         """Where the seal must be for what was learned at it to be read: one instant past it, a *tick*; the seal itself
         if nothing was."""
-        return self.seal + 1 if any(batch.learned_at == self.seal for batch in self.pending) else self.seal
+        learned = [batch.learned_at for batch in self.pending]
+        learned += [snapshot.learned_at for snapshot in self.pending_snapshots]
+        return self.seal + 1 if self.seal in learned else self.seal
 
     @property
     def horizon(self) -> int:
@@ -380,12 +400,8 @@ def evicted(state: Arrangement) -> Arrangement:
     held = tuple(b for b in state.remembered if b.last_event_time >= remembered)
     alive = {batch.id for batch in kept + held + state.trace + state.quarantined}
     certificates = tuple(c for c in state.certificates if c.batch in alive)
-    snapshots = tuple(snapshot for snapshot in state.snapshots if snapshot.time >= pending)
-    return replace(
-        state,
-        unsealed=kept,
-        remembered=held,
-        snapshots=snapshots,
-        certificates=certificates,
-        forgotten_below=state.forgets_below,
-    )
+    snapshots = tuple(snapshot for snapshot in state.snapshots if snapshot.known >= pending)
+    told = after(state.told, [snapshot for snapshot in state.pending_snapshots if snapshot.known < pending])
+    forgotten = state.forgets_below
+    state = replace(state, unsealed=kept, remembered=held, snapshots=snapshots, told=told, certificates=certificates)
+    return replace(state, told=told.since(state.told_from), forgotten_below=forgotten)

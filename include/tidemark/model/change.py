@@ -13,7 +13,7 @@ from tidemark.model.arrangement import Fence, Hold, LedgerRun
 from tidemark.model.batch import PartsTable, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Gate
 from tidemark.model.frontier import CompactionFunction, Rung
-from tidemark.model.full_snapshot import FullSnapshot
+from tidemark.model.full_snapshot import Effect, FullSnapshot
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 
@@ -70,7 +70,8 @@ class Ingested:
     so does any beyond `judged_below`, by which they were judged, where late rows are applied (None: not recorded).
     `rows_late_moved` of the late rows applied count as if they had happened at the seal. A replay of dead letters is an
     ingest whose step is REPLAY and whose sources are late objects: it applies `rows_replayed`, and reads no interval.
-    `snapshot` is what the files are together, where each interval brings a full snapshot.
+    `snapshot` is what the files are together, where each interval brings a full snapshot, or what is learned of it
+    afterwards; files that join one that was told count as `corrected`, too.
 
     Of the files taken, `corrected` were counted before: `rows_added` and `rows_retracted` are what they differ by now,
     and `merged_below` is below which history was merged when that was planned; what happened before was forwarded.
@@ -111,6 +112,9 @@ class Ingested:
             for what, count in counts.items()
             if count
         )
+        if self.snapshot and self.snapshot.effect is Effect.WITHDRAWN:
+            gone = f"{_counted(self.rows_retracted, 'row')} of {_counted(self.corrected, 'file')}"
+            return f"withdrew the full snapshot of {self.fence.interval}, {gone}, as {self.snapshot.batch[:SHORT_ID]}"
         if self.corrected:
             as_batch = f" as {self.batch.id[:SHORT_ID]}" if self.batch else ""
             new = len(self.sources) - self.corrected - self.bad_files

@@ -1,97 +1,242 @@
 """Full snapshots, and the law that turns them into updates.
 
 A source of full snapshots says *what there is*: the files of one interval together are its whole content at the last
-instant of that interval, a multiset of (key, value) rows. What changed lies between two full snapshots: with `n_i` the
-multiplicity of a row in the full snapshot of time `t_i`, and `n_0` what the collection holds of it before the first of
-them, the updates are
+instant of that interval, t, a multiset of (key, value) rows, which holds until the next full snapshot says otherwise.
+With n the multiplicity of a row in what was said to be there at t, and n' in what is said now, the updates are
 
-    (t_i, n_i - n_{i-1})    where the two differ,
+    (t, n' - n)     and     (t', n - n')     at the time t' of the next full snapshot, if one was said
 
-learned and happened at `t_i`. An unchanged full snapshot says nothing, an empty one that the source is empty. Where no
-full snapshot came, nothing was said: the next one says what changed since the last.
+A full snapshot that comes in its turn is the last: n is what the one before it said, and nothing follows. An unchanged
+one says nothing, an empty one that the source is empty. Where none came, nothing was said: the next one says what
+changed since the last.
 
-The difference telescopes, so nothing has to be paired up: a row of full snapshot i counts +1 at t_i and -1 at t_{i+1},
-what was held counts negatively at t_1, and consolidation does the rest. An example: `a` is held; the source says `a`
-and `b` at 9, and `b` alone at 19.
+Those that come in their turn are learned, and true, at t. What is learned of a full snapshot *afterwards* is learned at
+the seal S, and happened at t and t'. (Of one that is not due yet it is learned at t.) It is one of three things:
 
-    >>> a, b = (("a",), ()), (("b",), ())
-    >>> for update in differences([(*a, 1)], [(9, [a, b]), (19, [b])]):
+    told        it comes afterwards: n is what the one before it said
+    corrected   n' - n are the rows of the correction
+    withdrawn   n' is what the one before it said: its interval says nothing any more
+
+All of this is linear in the rows that are read. So a row of the trace, of a full snapshot or of a correction stands for
+some updates whatever the other rows are, and consolidation does the rest (`derivative`, `StandsFor`). A row of full
+snapshot i stands for +1 at t_i and -1 at t_{i+1}; nothing has to be paired up. An example: `a` is held; the source says
+`a` and `b` at 9, and `b` alone at 19.
+
+    >>> a, b = (("a",), (), 1), (("b",), (), 1)
+    >>> said = [(FullSnapshot("first", Interval(0, 10), 2), [a, b]), (FullSnapshot("second", Interval(10, 20), 1), [b])]
+    >>> for update in changes([Update(("a",), (), 5, 5, 1)], Times(), said):
     ...     print(f"{update.diff:+} {update.key[0]} at {update.time}")
     -1 a at 19
     +1 b at 9
 
-A full snapshot that is corrected at the seal S, from n to n', was wrong until the next one said otherwise, and the
-collection learns so at S:
+Of full snapshots at 9, 19 and 29 with 1, 1 and no x, the second is corrected to none at the seal 30:
 
-    (t_i, n' - n) and (t_j, n - n')     learned at S, or at t_j where that is later; t_j: the next full snapshot
+    >>> second = FullSnapshot("batch", Interval(10, 20), 1, effect=Effect.CORRECTED, learned_at=30)
+    >>> for u in changes([], Times.of([9, 19, 29]), [(second, [(("x",), (), -1)])]):
+    ...     print(f"{u.diff:+} {u.key[0]}, learned at {u.time}, happened at {u.event_time}")
+    -1 x, learned at 30, happened at 19
+    +1 x, learned at 30, happened at 29
 
-so that what was told from t_j on stays as it was told. Without a next one the correction stays in force, and what the
-next one changes is counted from there. A full snapshot that is withdrawn is corrected to what was said before it, one
-that comes afterwards from what was said before it. Of full snapshots at 9, 19 and 29 with 1, 1 and no x, the second is
-corrected to none:
+What the trace holds counts in `n` by when it happened: a full snapshot said what the trace adds up to until t, where no
+other was told between. An example: that of 19 is withdrawn. Rows of the trace that happened at 9 stay as they are; one
+that happened at 19 moves to 29.
 
-    >>> for u in correction([(("x",), (), -1)], time=19, following=29, seal=30):
-    ...     print(*u.key, u.time, u.event_time, f"{u.diff:+d}")
-    x 30 19 -1
-    x 30 29 +1
+    >>> withdrawn = FullSnapshot("batch", Interval(10, 20), 0, effect=Effect.WITHDRAWN, learned_at=30)
+    >>> found = derivative(Times.of([9, 19, 29]), [withdrawn])
+    >>> for event_time in (9, 19, 29):
+    ...     print(event_time, [(each.event_time, each.count) for each in found.of_held(event_time)])
+    9 []
+    19 [(19, -1), (29, 1)]
+    29 []
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
+from tidemark.model.instant import MAX_TIME
 from tidemark.model.interval import Interval
+from tidemark.model.times import Times, around
 from tidemark.model.update import Row, Update, consolidate
+
+
+class Effect(StrEnum):
+    """What is learned of a full snapshot."""
+
+    TOLD = "told"
+    CORRECTED = "corrected"
+    WITHDRAWN = "withdrawn"
 
 
 @dataclass(frozen=True)
 class FullSnapshot:
-    """What an interval's files said the source holds, from its ingest to its drain.
+    """What an interval's files said the source holds, or say otherwise now, from its ingest to its drain.
 
     `batch` is the id of the ingest, by which commands and the ledger know it; there is an unsealed batch of that id if
-    it has rows. While it is `quarantined` it does not count.
+    it has rows: those of the full snapshot, or by which it is corrected. While it is `quarantined` it does not count.
+    What is learned afterwards says at which seal (`learned_at`).
     """
 
     batch: str
     interval: Interval
     rows: int
     quarantined: bool = False
+    effect: Effect = Effect.TOLD
+    learned_at: int | None = None
 
     @property
     def time(self) -> int:
-        """When the full snapshot was true, and learned: the last instant of its interval."""
+        """When the full snapshot was true: the last instant of its interval."""
         return self.interval.upper - 1
+
+    @property
+    def known(self) -> int:
+        """When it is learned: when it was true, or at the seal of then, if that is later."""
+        return max(self.time, self.learned_at or 0)
+
+
+def after(told: Times, learned: Iterable[FullSnapshot]) -> Times:
+    """The times of the full snapshots that count once those `learned` do, too, in order of when they are known."""
+    for snapshot in learned:
+        change = told.remove if snapshot.effect is Effect.WITHDRAWN else told.add
+        told = change(snapshot.time)
+    return told
+
+
+@dataclass(frozen=True)
+class StandsFor:
+    """An update that a row stands for, `count` times the row's multiplicity."""
+
+    time: int
+    event_time: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """What each row read stands for: `said[i]` the rows of full snapshot or correction i; `held[n]` those of the trace
+    that happened after the first n of `bounds`, and not after the next."""
+
+    said: tuple[tuple[StandsFor, ...], ...]
+    bounds: tuple[int, ...]
+    held: tuple[tuple[StandsFor, ...], ...]
+
+    @property
+    def reads_held(self) -> bool:
+        """Whether rows of the trace stand for anything."""
+        return any(self.held)
+
+    def of_held(self, event_time: int) -> tuple[StandsFor, ...]:
+        """What a row of the trace stands for that happened then."""
+        return self.held[bisect_left(self.bounds, event_time)]
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The rows of the trace that happened at `upto` or before, as a full snapshot that is in it said them."""
+
+    upto: int
+
+
+_Form = Counter[int | _Held]
+"""How often the rows of each source count: of the full snapshots by their number."""
+
+
+def derivative(told: Times, learned: Sequence[FullSnapshot]) -> Derivative:
+    """What rows stand for where `told` are the times of the full snapshots in the trace, and `learned` what comes now,
+    in order of when it is known, and for one time in the order in which it came.
+
+    Of a time that is to be corrected, withdrawn or told afterwards all that were told later must be among `told`.
+    """
+    in_trace = list(told)
+    said: dict[int, _Form] = {}
+    times = list(in_trace)
+    standing: dict[int | _Held, Counter[tuple[int, int]]] = defaultdict(Counter)
+    for number, snapshot in enumerate(learned):
+        time = snapshot.time
+        before, there, after = around(times, time)
+        prior = _content(said, in_trace, before)
+        was = _content(said, in_trace, time) if there else prior
+        now = _said_now(snapshot.effect, number, was, prior)
+        for source, count in _less(now, was).items():
+            standing[source][snapshot.known, time] += count
+            if after is not None:
+                standing[source][snapshot.known, after] -= count
+        if snapshot.effect is Effect.WITHDRAWN:
+            said.pop(time, None)
+            times.remove(time)
+        else:
+            said[time] = now
+            if not there:
+                insort(times, time)
+    return _derived(standing, len(learned))
+
+
+def _said_now(effect: Effect, number: int, was: _Form, prior: _Form) -> _Form:
+    if effect is Effect.TOLD:
+        return Counter({number: 1})
+    return prior if effect is Effect.WITHDRAWN else _Form({**was, number: 1})
+
+
+def _content(said: Mapping[int, _Form], in_trace: Sequence[int], told: int | None) -> _Form:
+    """What the full snapshot of a time says (None: what there was before all that are known). Of one in the trace it is
+    what happened before the next one there."""
+    if told is not None and told in said:
+        return said[told]
+    at = 0 if told is None else bisect_right(in_trace, told)
+    return Counter({_Held(in_trace[at] - 1 if at < len(in_trace) else MAX_TIME): 1})
+
+
+def _less(now: _Form, was: _Form) -> dict[int | _Held, int]:
+    found = {source: now[source] - was[source] for source in [*now, *(each for each in was if each not in now)]}
+    return {source: count for source, count in found.items() if count}
+
+
+def _derived(standing: Mapping[int | _Held, Counter[tuple[int, int]]], count: int) -> Derivative:
+    forms = {each.upto: found for each, found in standing.items() if isinstance(each, _Held) and any(found.values())}
+    bounds = tuple(sorted(upto for upto in forms if upto != MAX_TIME))
+    held = []
+    for bound in (*bounds, MAX_TIME):
+        found: Counter[tuple[int, int]] = Counter()
+        for upto, each in forms.items():
+            if upto >= bound:
+                found.update(each)
+        held.append(_stands_for(found))
+    return Derivative(
+        tuple(_stands_for(standing.get(number, Counter())) for number in range(count)), bounds, tuple(held)
+    )
+
+
+def _stands_for(found: Counter[tuple[int, int]]) -> tuple[StandsFor, ...]:
+    return tuple(StandsFor(*at, count) for at, count in sorted(found.items()) if count)
+
+
+def last_told(learned: Sequence[FullSnapshot]) -> list[FullSnapshot]:
+    """The last full snapshot that is told, and its corrections known at once: together all there was then. Empty if
+    none is told, or it is withdrawn at once."""
+    at = next((at for at in reversed(range(len(learned))) if learned[at].effect is Effect.TOLD), len(learned))
+    found = [held for held in learned[at:] if (held.known, held.time) == (learned[at].known, learned[at].time)]
+    return [] if any(held.effect is Effect.WITHDRAWN for held in found) else found
 
 
 Counted = tuple[Row, Row, int]
 """A row (key, value) and how often."""
 
 
-def correction(differing: Iterable[Counted], *, time: int, following: int | None, seal: int) -> list[Update]:
-    """The updates by which the full snapshot of `time` is corrected at `seal`: `differing` is by how much each row is
-    there more or less often than was said, `following` the time of the next full snapshot that was said, if any."""
-    found: list[Update] = []
-    for key, value, count in differing:
-        found.append(Update(key, value, max(seal, time), time, count))
-        if following is not None:
-            found.append(Update(key, value, max(seal, following), following, -count))
-    return consolidate(found)
-
-
-def differences(held: Iterable[Counted], snapshots: Sequence[tuple[int, Iterable[tuple[Row, Row]]]]) -> list[Update]:
-    """The consolidated updates by which full snapshots change what is held.
-
-    `held` are rows (key, value, multiplicity), which are added up; `snapshots` are the time and the rows of each, in
-    order of time.
-    """
-    if not snapshots:
-        return []
-    times = [time for time, _ in snapshots]
-    found = [Update(key, value, times[0], times[0], -count) for key, value, count in held]
-    for (time, rows), following in zip(snapshots, [*times[1:], None], strict=True):
-        for key, value in rows:
-            found.append(Update(key, value, time, time, +1))
-            if following is not None:
-                found.append(Update(key, value, following, following, -1))
-    return consolidate(found)
+def changes(
+    trace: Iterable[Update], told: Times, learned: Sequence[tuple[FullSnapshot, Iterable[Counted]]]
+) -> list[Update]:
+    """The law: the consolidated updates by which what is `learned`, in order and each with its rows, changes the
+    `trace`, which holds the full snapshots of the times `told`."""
+    meant = derivative(told, [snapshot for snapshot, _ in learned])
+    read = [(meant.of_held(u.event_time), u.key, u.value, u.diff) for u in trace]
+    read += [(meant.said[n], *row) for n, (_, rows) in enumerate(learned) for row in rows]
+    return consolidate(
+        Update(key, value, each.time, each.event_time, each.count * count)
+        for stands_for, key, value, count in read
+        for each in stands_for
+    )

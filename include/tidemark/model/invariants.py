@@ -29,7 +29,7 @@ class Invariant(StrEnum):
     NEIGHBOURS_TOUCH = "neighbours touch"
     LEVELS_DO_NOT_RISE = "levels do not rise"
     TRACE_FROM_ZERO = "trace from 0"
-    FULL_SNAPSHOTS_ASCEND = "full snapshots ascend"
+    FULL_SNAPSHOTS_TOLD_ONCE = "full snapshots are told once"
     FULL_SNAPSHOTS_HAVE_ROWS = "full snapshots have their rows"
 
     INTERVAL = "interval not empty"

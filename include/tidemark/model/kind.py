@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.frontier import EMPTY
-from tidemark.model.full_snapshot import FullSnapshot
+from tidemark.model.full_snapshot import Effect, FullSnapshot
 from tidemark.model.interval import Interval
 
 
@@ -63,8 +63,11 @@ class Kind:
         """Whether a batch holds facts; else it holds updates."""
         return self.facts and isinstance(batch, UnsealedBatch)
 
-    def said_by(self, batch: str, interval: Interval, rows: int) -> FullSnapshot | None:
-        """What the files of an interval, ingested as `batch`, say together, beyond what each row says."""
+    def said_by(
+        self, batch: str, interval: Interval, rows: int, effect: Effect = Effect.TOLD, learned_at: int | None = None
+    ) -> FullSnapshot | None:
+        """What the files of an interval, ingested as `batch`, say together, beyond what each row says; or what is
+        learned of that afterwards, at a seal."""
         return None
 
 
@@ -102,8 +105,10 @@ class Snapshots(Kind):
     whole_intervals: bool = True
     corrects_history: bool = True
 
-    def said_by(self, batch: str, interval: Interval, rows: int) -> FullSnapshot | None:
-        return FullSnapshot(batch, interval, rows)
+    def said_by(
+        self, batch: str, interval: Interval, rows: int, effect: Effect = Effect.TOLD, learned_at: int | None = None
+    ) -> FullSnapshot | None:
+        return FullSnapshot(batch, interval, rows, effect=effect, learned_at=learned_at)
 
 
 ADDITIVE = Additive()

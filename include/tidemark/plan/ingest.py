@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Protocol, TypeVar
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
+from tidemark.model.full_snapshot import Effect
 from tidemark.model.instant import format_duration, format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, stands
+from tidemark.plan.full_snapshots import judged_below, whole_interval
 from tidemark.plan.kinds import plan_of
 from tidemark.plan.tasks import IngestTask
 
@@ -37,7 +39,8 @@ class IngestRequest:
 
     Late rows that happened below `since` are discarded: their history was merged, or its facts are forgotten.
     `corrected` are files counted before that hold something else now, or are withdrawn (None), each with its entry in
-    the ledger; below `merged_below` history is merged.
+    the ledger; below `merged_below` history is merged. Where all files of an interval are one, `effect` is what is
+    learned of it, at the seal `learned_at` (None: when it is true).
     """
 
     interval: Interval
@@ -47,6 +50,8 @@ class IngestRequest:
     since: int
     corrected: tuple[tuple[SourceFile | None, LedgerEntry], ...] = ()
     merged_below: int = 0
+    effect: Effect = Effect.TOLD
+    learned_at: int | None = None
 
 
 def plan_ingest(
@@ -76,10 +81,27 @@ def plan_ingest(
     corrected = (*_corrected(state, interval, files, known), *_withdrawn(state, interval, gone))
     if not new and not corrected and state.ingested.covers(interval):
         return None
-    counted = [file for file in files if file not in new]
-    plan_of(collection.kind).check_files(state, interval, new, counted)
     since = max(state.since, state.forgotten_below, state.settled + 1 if state.takes_facts_back else 0)
-    return IngestRequest(interval, new, state.complete_below, state.seal, since, corrected, state.merged_below)
+    request = IngestRequest(interval, new, state.complete_below, state.seal, since, corrected, state.merged_below)
+    return _of_whole(state, request, files, known) if collection.kind.whole_intervals else request
+
+
+def _of_whole(
+    state: Arrangement, request: IngestRequest, files: Sequence[SourceFile], known: Mapping[str, LedgerEntry]
+) -> IngestRequest | None:
+    """The request where all files of the interval are one full snapshot."""
+    interval = request.interval
+    whole = whole_interval(state, interval, files, known, request.files, request.corrected)
+    if not whole.new and not whole.corrected and state.ingested.covers(interval):
+        return None
+    return replace(
+        request,
+        files=whole.new,
+        corrected=whole.corrected,
+        complete_below=judged_below(state, interval),
+        effect=whole.effect,
+        learned_at=whole.learned_at,
+    )
 
 
 def _is_new(file: SourceFile, entry: LedgerEntry | None, collection: Collection) -> bool:

@@ -17,23 +17,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tidemark.errors import Corruption, InvalidUsage
+from tidemark.errors import Corruption
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import DIGEST_MODULUS, Description, Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection
 from tidemark.model.frontier import IDENTITY
-from tidemark.model.instant import format_instant
-from tidemark.model.interval import Interval
+from tidemark.model.full_snapshot import derivative, last_told
 from tidemark.model.kind import ADDITIVE, FULL_SNAPSHOT, KEYED, Kind
-from tidemark.model.ledger import SourceFile
 from tidemark.plan.answers import check_rows, check_sums
+from tidemark.plan.full_snapshots import OTHERWISE, difference_task
 from tidemark.plan.ranges import TASK_ROWS, split_keys, within
 from tidemark.plan.tasks import (
     DifferenceTask,
     KeyRange,
     MergeTask,
     ResolveTask,
-    SnapshotRows,
     UnsealedTask,
     WriteAnswer,
 )
@@ -52,12 +50,6 @@ class KindPlan(ABC):
 
     resolves = True
     correction = "put the correction in a new file"
-
-    def check_files(
-        self, state: Arrangement, interval: Interval, new: Sequence[SourceFile], counted: Sequence[SourceFile]
-    ) -> None:
-        """Raise InvalidUsage where `new` files of an interval cannot be ingested beside the `counted` ones."""
-        return  # each file says what it says, whatever comes beside it
 
     def request(self, state: Arrangement, lower: int, upper: int) -> UnsealedRequest:
         """What the unsealed rows with times in `[lower, upper)` need; `lower` is the trace upper."""
@@ -167,36 +159,13 @@ class _KeyedPlan(KindPlan):
 class _FullSnapshotPlan(KindPlan):
     """All rows there are, again and again: compared with one another and with what the trace holds."""
 
-    correction = "wait for the next full snapshot"
-
-    def check_files(
-        self, state: Arrangement, interval: Interval, new: Sequence[SourceFile], counted: Sequence[SourceFile]
-    ) -> None:
-        """All files of an interval are one full snapshot: a file more, or one less, would be another collection."""
-        time = interval.upper - 1
-        held = next((snapshot for snapshot in state.pending_snapshots if snapshot.time == time), None)
-        if held and new:
-            raise InvalidUsage(
-                f"the full snapshot of {interval} was read already, as batch {held.batch}, without {new[0].identity}; "
-                "quarantine that batch before it is drained, then all files of the interval are read together"
-            )
-        if new and time < state.seal:
-            raise InvalidUsage(
-                f"{new[0].identity} is a full snapshot of {format_instant(time)}, "
-                f"which the seal {format_instant(state.seal)} has passed; "
-                "the full snapshot of an interval to come will say what there is"
-            )
-        if counted:
-            raise InvalidUsage(
-                f"{counted[0].identity} of {interval} was counted with another interval; the files of a full snapshot "
-                "count once, so let the source's path tell intervals apart"
-            )
+    correction = OTHERWISE
 
     def request(self, state: Arrangement, lower: int, upper: int) -> UnsealedRequest:
         request = super().request(state, lower, upper)
-        snapshots = tuple(snapshot for snapshot in state.pending_snapshots if snapshot.time < upper)
-        trace = _with_rows(state) if snapshots else ()
-        return UnsealedRequest(lower, upper, request.batches, trace=trace, snapshots=snapshots)
+        snapshots = tuple(snapshot for snapshot in state.pending_snapshots if snapshot.known < upper)
+        trace = _with_rows(state) if derivative(state.told, snapshots).reads_held else ()
+        return UnsealedRequest(lower, upper, request.batches, trace=trace, snapshots=snapshots, told=state.told)
 
     def cut_by(self, request: UnsealedRequest, parts: PartsOf) -> list[Part]:
         return [*_parts(request.trace, parts), *_parts(request.batches, parts)]
@@ -204,28 +173,26 @@ class _FullSnapshotPlan(KindPlan):
     def task(
         self, collection: Collection, request: UnsealedRequest, parts: PartsOf, keys: KeyRange, prefix: str = ""
     ) -> DifferenceTask:
-        snapshots = tuple(
-            SnapshotRows(snapshot.time, within(parts.get(snapshot.batch, ()), keys)) for snapshot in request.snapshots
-        )
-        return DifferenceTask(collection, within(_parts(request.trace, parts), keys), snapshots, keys, prefix)
+        learned = [(snapshot, within(parts.get(snapshot.batch, ()), keys)) for snapshot in request.snapshots]
+        trace = within(_parts(request.trace, parts), keys)
+        return difference_task(collection, trace, request.told, learned, keys, prefix)
 
     def check(
         self, collection: Collection, request: UnsealedRequest, parts: PartsOf, answers: Sequence[WriteAnswer]
     ) -> None:
-        """Also that what was held, with what was written, is what the last full snapshot said, by the sums recorded
-        when it was ingested (where columns changed since, those do not compare)."""
+        """Also that what was held, with what was written, is what the full snapshot told last said, by the sums
+        recorded when it was ingested (where columns changed since, those do not compare)."""
         _check_read(request, answers, compared=sum(batch.rows for batch in request.trace))
         check_sums(answers)
-        if not request.snapshots:
+        if not (checked := last_told(request.snapshots)):
             return
-        last = request.snapshots[-1].batch
-        rows = parts.get(last, ())
+        rows = [part for snapshot in checked for part in parts.get(snapshot.batch, ())]
         said = sum(part.digest for part in rows) % DIGEST_MODULUS
         held = sum(answer.digest_held for answer in answers) % DIGEST_MODULUS
         if held != said and all(part.schema == collection.schema for part in rows):
             raise Corruption(
                 f"after the drain of {_described(request)} the collection holds a sum of {held:016x}, "
-                f"full snapshot {last} has {said:016x}; refused"
+                f"full snapshot {checked[0].batch} has {said:016x}; refused"
             )
 
 

@@ -48,7 +48,15 @@ def _corrected_from(state: Arrangement) -> int:
     rows may come however late there is no such bound: those below `since` are refused."""
     lateness = state.collection.lateness
     complete = state.complete_below
-    return complete if lateness == MAX_TIME else max(0, complete - lateness)
+    bound = complete if lateness == MAX_TIME else max(0, complete - lateness)
+    return min(bound, max(0, _told_from(state) - 1))
+
+
+def _told_from(state: Arrangement) -> int:
+    """Full snapshots from here on may be corrected, or are: what they said is not merged with what was said before."""
+    if not state.collection.kind.whole_intervals:
+        return EMPTY
+    return min([state.correctable_from, *(held.time for held in state.snapshots if held.learned_at is not None)])
 
 
 def alive(holds: Sequence[Hold], now: int) -> tuple[Hold, ...]:

@@ -12,6 +12,7 @@ from typing import ClassVar
 from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.collection import Collection, Late
 from tidemark.model.frontier import CompactionFunction
+from tidemark.model.full_snapshot import StandsFor
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile
 from tidemark.model.update import Row
@@ -141,7 +142,7 @@ class Contributed:
 class CorrectTask:
     """Write by what the updates of `files` differ from what they have `contributed`, as of `seal`
     (model/correction.py), in parts sorted by key under `prefix`; event times are forwarded by `function`. The files are
-    the batch's from number `first` on."""
+    the batch's from number `first` on. One that does not write only counts."""
 
     collection: Collection
     interval: Interval
@@ -152,6 +153,7 @@ class CorrectTask:
     batch: str
     prefix: str
     first: int = 0
+    writes: bool = True
 
 
 @dataclass(frozen=True)
@@ -230,20 +232,26 @@ class ResolveTask:
 
 @dataclass(frozen=True)
 class SnapshotRows:
-    """The time of a full snapshot and the parts that hold its rows, none if there are none."""
+    """The parts with the rows of a full snapshot, or of a correction, none if there are none; and the updates that each
+    row stands for."""
 
-    time: int
     parts: tuple[Part, ...]
+    stands_for: tuple[StandsFor, ...]
 
 
 @dataclass(frozen=True)
 class DifferenceTask:
-    """Find within a key range by which updates the `snapshots`, in order of time, change what the `trace` holds
-    (model/full_snapshot.py)."""
+    """Find within a key range by which updates the `snapshots`, and what is learned of them, change what the `trace`
+    holds (model/full_snapshot.py): a row of it that happened after the first n of `bounds`, and not after the next,
+    stands for the updates `held[n]`. What is held as known and as of `checked`, two times, is to be summed (None: no
+    full snapshot was told)."""
 
     collection: Collection
     trace: tuple[Part, ...]
+    bounds: tuple[int, ...]
+    held: tuple[tuple[StandsFor, ...], ...]
     snapshots: tuple[SnapshotRows, ...]
+    checked: tuple[int, int] | None
     keys: KeyRange
     prefix: str = ""
     kernel: ClassVar[str] = "difference"
@@ -289,9 +297,9 @@ class WriteAnswer:
     a merge the written parts' digests must add up to `digest_read`. `bytes_read` is what was fetched from storage.
     For a RememberTask `digest_held` is that of what stays, less that of what is taken back, without times: it must be
     what the written parts add up to in the same way.
-    For a DifferenceTask `digest_held` is that of what was held and what was written together, every row hashed at the
-    time of the last full snapshot: it must be that snapshot's own. Parts `taken_over` were there before: nothing was
-    read, nothing written.
+    For a DifferenceTask `digest_held` is that of what was held and what was written together as known and as of
+    `checked`, every row hashed at those two times: it must be that of the full snapshot told then. Parts `taken_over`
+    were there before: nothing was read, nothing written.
     """
 
     parts: tuple[Part, ...]

@@ -5,10 +5,11 @@ which writes them, and for a read beyond the trace, which answers with them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.full_snapshot import FullSnapshot
+from tidemark.model.times import Times
 
 PartsOf = Mapping[str, tuple[Part, ...]]
 """The parts of batches that were opened, by the batch's id; in a batch's own order."""
@@ -20,8 +21,9 @@ class UnsealedRequest:
 
     `batches` hold them; none means that there are none. Where rows are facts, `remembered` are the batches whose facts
     the new ones are placed among (they include `batches`), `horizon` is below all of those facts, and `trace` says what
-    was held before. Where they are full snapshots, `snapshots` are those of the interval, `trace` is what the first of
-    them is compared with; a full snapshot without rows has no batch.
+    was held before. Where they are full snapshots, `snapshots` is what is learned of those in the interval, a full
+    snapshot without rows has no batch, `told` are the times of those in the trace, and `trace` is there where they are
+    compared with it.
     """
 
     lower: int
@@ -31,6 +33,7 @@ class UnsealedRequest:
     trace: tuple[TraceBatch, ...] = ()
     horizon: int = 0
     snapshots: tuple[FullSnapshot, ...] = ()
+    told: Times = field(default_factory=Times)
 
     @property
     def is_empty(self) -> bool:

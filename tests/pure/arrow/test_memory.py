@@ -20,7 +20,11 @@ from tidemark.arrow.rows.schema import updates_schema
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, Part, TraceBatch
 from tidemark.model.frontier import CompactionFunction, Rung
-from tidemark.plan.tasks import DifferenceTask, KeyRange, MergeTask, SnapshotRows, TrimTask
+from tidemark.model.full_snapshot import FullSnapshot
+from tidemark.model.interval import Interval
+from tidemark.model.times import Times
+from tidemark.plan.full_snapshots import difference_task
+from tidemark.plan.tasks import KeyRange, MergeTask, TrimTask
 from tidemark.storage.sidecars import parts_table
 from tidemark.storage.stores.local import LocalStore
 
@@ -86,9 +90,10 @@ def reading(store: LocalStore, inputs: Inputs) -> None:
 def comparing(store: LocalStore, inputs: Inputs) -> None:
     """Two full snapshots with a trace of three batches: all of the trace and of the first full snapshot goes again."""
     *held, first, second = inputs
-    snapshots = (SnapshotRows(100, tuple(first)), SnapshotRows(110, tuple(second)))
-    trace = tuple(part for each in held for part in each)
-    answer = difference.difference_range(store, DifferenceTask(SMALL, trace, snapshots, KeyRange(), "differences"))
+    said = [(FullSnapshot("", Interval(at, at + 1), 0), parts) for at, parts in ((100, first), (110, second))]
+    trace = [part for each in held for part in each]
+    task = difference_task(SMALL, trace, Times(), said, KeyRange(), "differences")
+    answer = difference.difference_range(store, task)
     rows = sum(part.rows for part in first)
     assert (answer.rows_read, sum(part.rows for part in answer.parts)) == (5 * rows, 6 * rows)
 

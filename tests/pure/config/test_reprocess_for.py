@@ -47,12 +47,6 @@ def test_what_is_no_duration_is_refused_at_its_line(tmp_path: Path, written: str
         loaded(tmp_path, FILE + f"reprocess_for: {written}")
 
 
-def test_files_that_cannot_be_corrected_yet_are_not_said_to_be(tmp_path: Path) -> None:
-    text = FILE.replace("append", "snapshot").replace("time: arrival\n", "") + "reprocess_for: 30d"
-    with pytest.raises(InvalidUsage, match=r"counts.yaml:6: .*snapshot cannot be corrected yet"):
-        loaded(tmp_path, text)
-
-
 @pytest.mark.parametrize("envelope", ["append", "updates", "upsert"])
 def test_files_of_these_envelopes_may_be_corrected(tmp_path: Path, envelope: str) -> None:
     text = FILE.replace("envelope: append", f"envelope: {envelope}{', diff: id' if envelope == 'updates' else ''}")

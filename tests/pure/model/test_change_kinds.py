@@ -31,6 +31,7 @@ from tidemark.model.change import (
     Trimmed,
 )
 from tidemark.model.collection import Gate
+from tidemark.model.full_snapshot import Effect, FullSnapshot
 from tidemark.storage.documents.codec import decode, encode
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -40,6 +41,8 @@ BATCH = unsealed_batch(["b1", "0..9"], 0)
 TRACE = trace_batch(["t1", "[0][10][0]", "1", "0"])
 RUN = run_of("r1")
 SPAN = "[1970-01-01T00:00:00Z, 1970-01-01T00:00:00.000010Z)"
+
+WITHDRAWN = FullSnapshot("w1", FENCE.interval, 0, effect=Effect.WITHDRAWN, learned_at=10)
 
 SAID: list[tuple[Any, str]] = [
     (Created(declared({})), "created collection tides"),
@@ -54,6 +57,10 @@ SAID: list[tuple[Any, str]] = [
     (
         Ingested(FENCE, None, RUN, sources=(1,), corrected=1),
         f"ingested {SPAN} again: 1 file corrected, 0 rows retracted and 0 added",
+    ),
+    (
+        Ingested(FENCE, None, RUN, sources=(1,), corrected=1, rows_retracted=5, snapshot=WITHDRAWN),
+        f"withdrew the full snapshot of {SPAN}, 5 rows of 1 file, as w1",
     ),
     (Ingested(FENCE, None, None, rows_late_discarded=3), f"ingested {SPAN}: no rows, 3 late discarded"),
     (

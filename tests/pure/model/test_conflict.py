@@ -20,6 +20,7 @@ from tidemark.model.change import (
     Released,
     Sealed,
 )
+from tidemark.model.full_snapshot import Effect, FullSnapshot
 from tidemark.model.transition import Overtaken, conflict
 
 FENCE = Fence("step", interval(0), "t")
@@ -33,6 +34,20 @@ REPLAYED = Ingested(Fence(REPLAY, interval(0), "t"), None, RUN, (7,))
 
 
 CORRECTED = Ingested(FENCE, None, RUN, (9,), corrected=1)
+
+
+WITHDRAWN = Ingested(
+    FENCE,
+    None,
+    RUN,
+    (9,),
+    corrected=1,
+    snapshot=FullSnapshot("w", interval(0), 0, effect=Effect.WITHDRAWN, learned_at=40),
+)
+
+
+def of_snapshot(day: int, effect: Effect, source: int) -> Ingested:
+    return Ingested(FENCE, None, RUN, (source,), snapshot=FullSnapshot("s", interval(day), 1, effect=effect))
 
 
 def ingested(*sources: int) -> Ingested:
@@ -62,6 +77,11 @@ def ingested(*sources: int) -> Ingested:
         (CORRECTED, Released("replayed", RUN, (7,))),
         (Released("replayed", RUN, (7,)), CORRECTED),
         (REPLAYED, Released("replayed", RUN, (7,))),
+        # A full snapshot is all files of its interval: one that another run took or put back is withdrawn, too.
+        (WITHDRAWN, of_snapshot(0, Effect.CORRECTED, 10)),
+        (of_snapshot(0, Effect.CORRECTED, 10), WITHDRAWN),
+        (WITHDRAWN, Released("b", RUN, (10,))),
+        (of_snapshot(0, Effect.CORRECTED, 10), of_snapshot(0, Effect.TOLD, 11)),
         # Its rows may be among those the drain has read.
         (DRAINED, Quarantined("b", RUN)),
         # What it touched may be certified no longer; its rows may be judged otherwise now.
@@ -80,6 +100,8 @@ def test_planned_anew(mine: Change, theirs: Change):
 @pytest.mark.parametrize(
     ("mine", "theirs"),
     [
+        (WITHDRAWN, of_snapshot(1, Effect.CORRECTED, 10)),
+        (of_snapshot(0, Effect.TOLD, 10), Released("b", RUN, (11,))),
         (ingested(1), ingested(2)),
         (ingested(1), Quarantined("b", RUN)),
         (Quarantined("a", RUN), Quarantined("b", RUN)),

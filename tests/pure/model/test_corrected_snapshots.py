@@ -5,14 +5,17 @@ from __future__ import annotations
 import doctest
 from collections import Counter
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
+from types import ModuleType
 
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tidemark.model import full_snapshot as law
-from tidemark.model.full_snapshot import correction
+from tidemark.model import full_snapshot, times
+from tidemark.model.full_snapshot import Effect, FullSnapshot, after, changes, last_told
+from tidemark.model.interval import Interval
+from tidemark.model.times import Times
 from tidemark.model.update import Update
 
 pytestmark = pytest.mark.pure
@@ -36,12 +39,16 @@ contents = st.lists(st.sampled_from("xy"), max_size=3).map(Counter)
 
 @st.composite
 def told_over_time(draw: st.DrawFn) -> list[Said]:
-    """Some full snapshots in order, each learned when it was true; then corrections, one at each later instant."""
-    lines = [Said(at, at, draw(contents)) for at in TIMES if draw(st.booleans())]
-    corrections = [
-        Said(time, draw(st.sampled_from(TIMES)), draw(st.one_of(st.none(), contents))) for time in range(9, LAST)
-    ]
-    return lines + corrections[: draw(st.integers(0, len(corrections)))]
+    """Some full snapshots in order, each learned when it was true; others are learned later, corrected or withdrawn,
+    several at one time or while newer ones come."""
+    found: list[Said] = []
+    for time in range(2, LAST):
+        if time in TIMES and draw(st.booleans()):
+            found.append(Said(time, time, draw(contents)))
+        past = [at for at in TIMES if at < time]
+        for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2])) if past else 0):
+            found.append(Said(time, draw(st.sampled_from(past)), draw(st.one_of(st.none(), contents))))
+    return found
 
 
 def in_force(lines: list[Said], time: int) -> dict[int, Content]:
@@ -64,43 +71,102 @@ def sums(updates: list[Update], time: int, event_time: int) -> Content:
     return +count
 
 
-@given(told_over_time())
-def test_at_every_time_each_full_snapshot_is_what_is_known_of_it(lines: list[Said]) -> None:
-    written: list[Update] = []
+Learned = tuple[FullSnapshot, list[tuple[tuple[str], tuple[()], int]]]
+
+
+def learned(lines: list[Said]) -> list[Learned]:
+    """What an ingest records of each line: a whole content where none was known, else by what it differs."""
+    found: list[Learned] = []
     for number, line in enumerate(lines):
-        before = in_force(lines[:number], LAST)
-        was = held(lines[:number], LAST, line.at)
-        now = held(lines[: number + 1], LAST, line.at)
+        before = in_force(lines[:number], LAST).get(line.at)
+        if line.content is None and before is None:
+            continue
+        effect = Effect.WITHDRAWN if line.content is None else Effect.TOLD if before is None else Effect.CORRECTED
+        now, was = line.content or Counter(), before or Counter()
         differing = [((word,), (), now[word] - was[word]) for word in sorted(now | was) if now[word] != was[word]]
-        following = min((at for at in before if at > line.at), default=None)
-        written += correction(differing, time=line.at, following=following, seal=line.time)
+        at = line.time if line.time > line.at else None
+        snapshot = FullSnapshot(str(number), Interval(line.at, line.at + 1), 0, effect=effect, learned_at=at)
+        found.append((snapshot, [] if effect is Effect.WITHDRAWN else differing))  # type: ignore[arg-type]
+    return found
+
+
+@given(told_over_time(), st.sets(st.integers(1, LAST)))
+def test_at_every_time_each_full_snapshot_is_what_is_known_of_it(lines: list[Said], drains: set[int]) -> None:
+    """In whatever drains it comes into the trace."""
+    trace: list[Update] = []
+    told = Times()
+    for lower, upper in pairwise([0, *sorted(drains), LAST + 1]):
+        some = [each for each in learned(lines) if lower <= each[0].known < upper]
+        found = changes(trace, told, some)
+        assert all(lower <= update.time < upper for update in found)
+        trace, told = trace + found, after(told, [snapshot for snapshot, _ in some])
     for time, event_time in product(range(LAST + 1), repeat=2):
-        assert sums(written, time, event_time) == held(lines, time, event_time)
-    event(f"withdrawn: {any(line.content is None for line in lines)}")
-    event(f"came afterwards: {any(line.time > 8 and line.at not in in_force(lines, 8) for line in lines)}")
+        assert sums(trace, time, event_time) == held(lines, time, event_time), (time, event_time)
+    effects = [snapshot.effect for snapshot, _ in learned(lines)]
+    event(f"withdrawn: {Effect.WITHDRAWN in effects}, corrected: {Effect.CORRECTED in effects}")
+    event(f"told afterwards: {any(s.effect is Effect.TOLD and s.learned_at for s, _ in learned(lines))}")
+
+
+@given(told_over_time(), st.integers(1, LAST))
+def test_what_is_told_last_is_what_is_there_then(lines: list[Said], upper: int) -> None:
+    """The sum that a drain checks is of a content that somebody said."""
+    some = [each for each in learned(lines) if each[0].known < upper]
+    whole = last_told([snapshot for snapshot, _ in some])
+    if whole:
+        names = {snapshot.batch for snapshot in whole}
+        said: Content = Counter()
+        for snapshot, rows in some:
+            for (word,), _, count in rows if snapshot.batch in names else ():
+                said[word] += count
+        assert +said == held(lines, whole[0].known, whole[0].time)
+    event(f"checked: {bool(whole)}")
+
+
+def line(at: int, effect: Effect, learned_at: int) -> FullSnapshot:
+    return FullSnapshot("", Interval(at, at + 1), 0, effect=effect, learned_at=learned_at)
 
 
 def test_a_full_snapshot_in_the_middle_is_corrected_until_the_next() -> None:
     """Full snapshots at 9, 19 and 29 hold x = 1, 1, 0; that of 19 is corrected to 0: exactly -x@19 and +x@29."""
-    written = [Update(("x",), (), 9, 9, 1), Update(("x",), (), 29, 29, -1)]
-    found = correction([(("x",), (), -1)], time=19, following=29, seal=30)
+    trace = [Update(("x",), (), 9, 9, 1), Update(("x",), (), 29, 29, -1)]
+    corrected = (line(19, Effect.CORRECTED, 30), [(("x",), (), -1)])
+    found = changes(trace, Times.of([9, 19, 29]), [corrected])  # type: ignore[list-item]
     assert found == [Update(("x",), (), 30, 19, -1), Update(("x",), (), 30, 29, 1)]
-    now = {event_time: sums(written + found, 30, event_time)["x"] for event_time in (9, 18, 19, 28, 29, 35)}
+    now = {event_time: sums(trace + found, 30, event_time)["x"] for event_time in (9, 18, 19, 28, 29, 35)}
     assert now == {9: 1, 18: 1, 19: 0, 28: 0, 29: 0, 35: 0}
-    assert {event_time: sums(written + found, 29, event_time)["x"] for event_time in (9, 19, 29)} == {
-        9: 1,
-        19: 1,
-        29: 0,
-    }
+    before = {event_time: sums(trace + found, 29, event_time)["x"] for event_time in (9, 19, 29)}
+    assert before == {9: 1, 19: 1, 29: 0}
 
 
-def test_what_lies_ahead_of_the_seal_is_learned_when_it_is_true() -> None:
-    assert correction([(("x",), (), 1)], time=19, following=29, seal=20) == [
-        Update(("x",), (), 20, 19, 1),
-        Update(("x",), (), 29, 29, -1),
-    ]
+instants = st.lists(st.integers(0, 60))
 
 
-def test_the_worked_example_is_what_the_law_writes() -> None:
-    failed, tried = doctest.testmod(law)
+@given(instants, instants, st.integers(0, 60))
+def test_times_are_a_set_in_whatever_order_they_come(added: list[int], removed: list[int], lower: int) -> None:
+    found = Times()
+    for instant in added:
+        found = found.add(instant)
+    for instant in removed:
+        found = found.remove(instant)
+    expected = set(added) - set(removed)
+    assert (list(found), len(found)) == (sorted(expected), len(expected))
+    assert found == Times.of(expected)
+    assert found.since(lower) == Times.of(at for at in expected if at >= lower)
+    assert [at in found for at in range(61)] == [at in expected for at in range(61)]
+
+
+def test_instants_at_regular_intervals_are_one_run_and_each_hole_one_more() -> None:
+    """Hourly full snapshots of 90 days."""
+    hour = 3_600_000_000
+    hourly = Times()
+    for number in range(1, 24 * 90 + 1):
+        hourly = hourly.add(number * hour - 1)
+    assert len(hourly.runs) == 1
+    assert len(hourly.remove(700 * hour - 1).remove(900 * hour - 1).runs) == 3
+    assert hourly.remove(700 * hour - 1).add(700 * hour - 1) == hourly
+
+
+@pytest.mark.parametrize("module", [full_snapshot, times])
+def test_the_worked_examples_are_what_the_law_writes(module: ModuleType) -> None:
+    failed, tried = doctest.testmod(module)
     assert (failed, tried > 0) == (0, True)

@@ -11,11 +11,23 @@ from hypothesis import strategies as st
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Late, Source
-from tidemark.model.full_snapshot import differences
+from tidemark.model.full_snapshot import FullSnapshot, changes
+from tidemark.model.interval import Interval
 from tidemark.model.kind import FULL_SNAPSHOT
+from tidemark.model.times import Times
 from tidemark.model.update import Update, as_of
 
 pytestmark = pytest.mark.pure
+
+
+def differences(held, snapshots):
+    """What full snapshots, each of a time, change of what is held."""
+    trace = [Update(key, value, 1, 1, count) for key, value, count in held]
+    learned = [
+        (FullSnapshot("", Interval(time, time + 1), len(rows)), [(*row, 1) for row in rows]) for time, rows in snapshots
+    ]
+    return changes(trace, Times(), learned)
+
 
 row = st.tuples(st.tuples(st.integers(0, 2)), st.tuples(st.sampled_from([None, "a", "b"])))
 contents = st.lists(row, max_size=8)

@@ -71,7 +71,8 @@ def _differing(
     with _writer(store, task) as writer:
         for rows in differences(store, task, held, spilled, leaving=bad):
             written.add(rows)
-            writer.write(rows)
+            if task.writes:
+                writer.write(rows)
         return writer.close()
 
 

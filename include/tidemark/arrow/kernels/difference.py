@@ -1,14 +1,15 @@
 """Full snapshots as updates, key range by key range: one merge of the trace and the full snapshots, in bounded memory.
 
-The law is the docstring of model/full_snapshot.py. It telescopes, so every row read becomes the one or two updates it
-stands for, and consolidation of equal (key, value, time) leaves the differences: what did not change cancels where it
+The law is the docstring of model/full_snapshot.py. It is linear, so every row read becomes the updates it stands for,
+and consolidation of equal (key, value, time, event time) leaves the differences: what did not change cancels where it
 is read. Rows are compared in all columns at rest: what the trace holds in a dropped column is retracted as it is held.
+When rows of the trace happened is read only where that decides what they stand for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -29,20 +30,28 @@ from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, some_of, sort_columns, updates_schema
 from tidemark.model.batch import DIGEST_MODULUS, Part
+from tidemark.model.full_snapshot import StandsFor
 from tidemark.plan.ranges import overlaps
-from tidemark.plan.tasks import DifferenceTask, SnapshotRows, WriteAnswer
+from tidemark.plan.tasks import DifferenceTask, WriteAnswer
 from tidemark.storage.stores.store import ObjectStore
 
 
 @dataclass
 class _Sum(Tally):
-    """Also the digest of what was held and of what was written, every row as of the last full snapshot."""
+    """Also the digest of what was held and of what was written, as known and as of `checked`."""
 
+    checked: tuple[int, int] | None = None
     held: int = 0
 
-    def add_held(self, rows: pa.RecordBatch, time: int) -> None:
-        """Count rows as if all had been learned and had happened at one time."""
-        self.held = (self.held + digest(_at(rows, np.full(rows.num_rows, time)))) % DIGEST_MODULUS
+    def add_held(self, rows: pa.RecordBatch) -> None:
+        """Count the rows of then, as if all had been learned and had happened at these two times."""
+        if self.checked is None:
+            return
+        time, event_time = self.checked
+        there = (integers(rows, TIME) <= time) & (integers(rows, EVENT_TIME) <= event_time)
+        rows = rows if there.all() else rows.filter(pa.array(there))
+        count = rows.num_rows
+        self.held = (self.held + digest(_at(rows, np.full(count, time), np.full(count, event_time)))) % DIGEST_MODULUS
 
 
 def difference_range(store: ObjectStore, task: DifferenceTask) -> WriteAnswer:
@@ -50,11 +59,11 @@ def difference_range(store: ObjectStore, task: DifferenceTask) -> WriteAnswer:
 
     Raises Corruption if a part is not what was recorded.
     """
-    tally = _Sum()
+    tally = _Sum(checked=task.checked)
 
     def updates() -> Iterator[pa.RecordBatch]:
         for batch in differences(store, task, tally):
-            tally.add_held(batch, task.snapshots[-1].time)
+            tally.add_held(batch)
             yield batch
 
     return replace(write_updates(store, task, updates(), tally), digest_held=tally.held)
@@ -76,26 +85,44 @@ def differences(
         yield from (rows for rows in summed(batches, order, resort=True) if rows.num_rows)
 
 
-@dataclass(frozen=True)
-class _Source:
-    """What each row of a part stands for: `sign` at `first`, and the opposite at `then`, if any."""
+@dataclass
+class _Meanings:
+    """What rows stand for, by the class each is of: those that happened after the first n of `bounds` and not after the
+    next are of class n. Without bounds all are of class 0."""
 
-    sign: int
-    first: int
-    then: int | None
+    bounds: Ints
+    classes: Sequence[tuple[StandsFor, ...]]
+    of_trace: bool = False
+    _first: Ints = field(init=False)
+    _count: Ints = field(init=False)
+    _each: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._count = np.array([len(each) for each in self.classes], np.int64)
+        self._first = np.cumsum(self._count) - self._count
+        flat = [(each.time, each.event_time, each.count) for some in self.classes for each in some]
+        self._each = np.array(flat, np.int64).reshape(-1, 3)
+
+    def meant(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The updates that rows stand for, each row's together, in the order of the rows."""
+        of = np.zeros(rows.num_rows, np.int64)
+        if len(self.bounds):
+            of = np.searchsorted(self.bounds, integers(rows, EVENT_TIME), side="left")
+        counts = self._count[of]
+        source = np.repeat(np.arange(rows.num_rows), counts)
+        within = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
+        each = self._each[np.repeat(self._first[of], counts) + within]
+        meant = _at(rows.take(pa.array(source)), each[:, 0], each[:, 1])
+        return replaced(meant, DIFF, integers(meant, DIFF) * each[:, 2])
 
 
-def _sources(task: DifferenceTask) -> dict[str, tuple[Part, _Source]]:
+def _sources(task: DifferenceTask) -> dict[str, tuple[Part, _Meanings]]:
     """The parts to read by their object, each with what its rows stand for."""
-    times = [snapshot.time for snapshot in task.snapshots]
-    following = [*times[1:], None]
-    held: tuple[SnapshotRows, ...] = (SnapshotRows(0, task.trace), *task.snapshots)
-    meanings = [_Source(-1, times[0], None), *(_Source(1, t, n) for t, n in zip(times, following, strict=True))]
+    whole = np.zeros(0, np.int64)
+    held = _Meanings(np.array(task.bounds, np.int64), task.held, of_trace=True)
+    meanings = [(task.trace, held), *((each.parts, _Meanings(whole, [each.stands_for])) for each in task.snapshots)]
     return {
-        part.file.key: (part, meaning)
-        for rows, meaning in zip(held, meanings, strict=True)
-        for part in rows.parts
-        if overlaps(part, task.keys)
+        part.file.key: (part, meaning) for parts, meaning in meanings for part in parts if overlaps(part, task.keys)
     }
 
 
@@ -103,22 +130,26 @@ def _pieces(
     store: ObjectStore,
     chain: Sequence[Part],
     task: DifferenceTask,
-    sources: dict[str, tuple[Part, _Source]],
+    sources: dict[str, tuple[Part, _Meanings]],
     tally: _Sum,
     capacity: int,
 ) -> Iterator[Piece]:
     """The updates that the rows of a chain of parts stand for, tallied."""
-    schema, last = updates_schema(task.collection), task.snapshots[-1].time
+    schema = updates_schema(task.collection)
     columns = sort_columns(task.collection, facts=False)[:-2]
-    wanted = some_of(schema, [*columns, DIFF])
+
+    def wanted(part: Part) -> pa.Schema:
+        times = [EVENT_TIME] if len(sources[part.file.key][1].bounds) else []
+        return some_of(schema, [*columns, *times, DIFF])
 
     def prepare(part: Part, rows: pa.RecordBatch) -> pa.RecordBatch:
-        source = sources[part.file.key][1]
+        meaning = sources[part.file.key][1]
         tally.rows += rows.num_rows
-        summed = _with_times(consolidated(rows, columns), schema)
-        if source.sign < 0:
-            tally.add_held(summed, last)
-        meant = _meant(summed, source)
+        dated = len(meaning.bounds) > 0
+        rows = _with_times(rows if dated else consolidated(rows, columns), schema)
+        if meaning.of_trace:
+            tally.add_held(rows)
+        meant = meaning.meant(rows)
         tally.digest = (tally.digest + digest(meant)) % DIGEST_MODULUS
         return meant
 
@@ -127,7 +158,7 @@ def _pieces(
         chain,
         task.keys,
         capacity,
-        schema=lambda _: wanted,
+        schema=wanted,
         prepare=prepare,
         key_columns=[column.name for column in task.collection.key],
         fetched=tally.fetched,
@@ -135,22 +166,12 @@ def _pieces(
 
 
 def _with_times(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows without times as updates, whose times are still to be set."""
-    times = pa.array(np.zeros(rows.num_rows, np.int64))
-    cells = [rows.column(name) for name in schema.names[:-3]]
-    return pa.RecordBatch.from_arrays([*cells, times, times, rows.column(DIFF)], schema=schema)
+    """Rows as updates; times that were not read are 0, as they are before any that is asked for."""
+    none = pa.array(np.zeros(rows.num_rows, np.int64))
+    cells = [rows.column(name) if name in rows.schema.names else none for name in schema.names]
+    return pa.RecordBatch.from_arrays(cells, schema=schema)
 
 
-def _meant(rows: pa.RecordBatch, source: _Source) -> pa.RecordBatch:
-    """The updates that rows stand for, in order of key, value and time."""
-    count, diffs = rows.num_rows, source.sign * integers(rows, DIFF)
-    if source.then is None:
-        return replaced(_at(rows, np.full(count, source.first)), DIFF, diffs)
-    twice = rows.take(pa.array(np.repeat(np.arange(count), 2)))
-    both = np.stack([diffs, -diffs], axis=1).reshape(-1)
-    return replaced(_at(twice, np.tile(np.array([source.first, source.then]), count)), DIFF, both)
-
-
-def _at(rows: pa.RecordBatch, times: Ints) -> pa.RecordBatch:
-    """The rows as if learned and happened at `times`."""
-    return replaced(replaced(rows, TIME, times), EVENT_TIME, times)
+def _at(rows: pa.RecordBatch, times: Ints, event_times: Ints) -> pa.RecordBatch:
+    """The rows as if learned and happened then."""
+    return replaced(replaced(rows, TIME, times), EVENT_TIME, event_times)

@@ -9,6 +9,7 @@ from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef, Part
+from tidemark.model.full_snapshot import Effect
 from tidemark.model.instant import format_instant
 from tidemark.model.ledger import Contribution, Correctable, LedgerEntry, SourceFile, Status
 from tidemark.plan.ingest import IngestRequest, group_files, numbered
@@ -41,6 +42,8 @@ class Corrections:
     answers: tuple[CorrectAnswer, ...] = ()
     files: tuple[Correction, ...] = ()
     bad: tuple[LedgerEntry, ...] = ()
+    withdraws: bool = False
+    """Whether all files of the interval are one, and say nothing any more: what they said was counted, not written."""
 
     @property
     def parts(self) -> list[Part]:
@@ -91,7 +94,7 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
         for one, new in zip(again, read, strict=True)
         if new.status is not Status.QUARANTINED
     )
-    return Corrections(tuple(answers), files, tuple(bad))
+    return Corrections(tuple(answers), files, tuple(bad), request.effect is Effect.WITHDRAWN)
 
 
 def _check_placed(state: Arrangement, request: IngestRequest, parts: Sequence[Part]) -> None:
@@ -152,6 +155,7 @@ def _tasks(
             batch,
             f"data/{batch}",
             first + start,
+            request.effect is not Effect.WITHDRAWN,
         )
 
 
@@ -205,10 +209,16 @@ def contributing(
         else entry
         for number, entry in enumerate(new)
     ]
-    unsealed = {batch.id for batch in state.unsealed}
+    unsealed = {batch.id for batch in state.unsealed} | {snapshot.batch for snapshot in state.snapshots}
     numbers = {entry.path: number for number, (_, entry) in enumerate(request.corrected, len(request.files))}
     for file in done.files:
+        if done.withdraws:
+            judged = replace(_correctable(file.had), contributed=(), replaced=_restorable(file.had, unsealed))
+            found.append(replace(file.has, rows=0, correctable=judged))
+            continue
         told = _told(file, unsealed, contribution(table, numbers[file.had.path], file.has.rows))
+        # A file without rows that joined what was told is taken out with it.
+        told = told if told.batch else replace(told, batch=_told_as(state, request))
         found += [told, *(replace(entry, batch=told.batch) for entry in file.stay_replayed)]
     return found
 
@@ -220,10 +230,21 @@ def _told(file: Correction, unsealed: Set[str], written: tuple[Contribution, ...
         return replace(has, batch=had.batch, rows=had.rows, correctable=judged)
     # What wrote nothing stands or falls with the last replay that it stands upon.
     batch = has.batch if has.rows else file.replays[-1].batch
-    # What was drained cannot be taken out any more, so nothing is restored beyond it.
-    before = had if had.batch in unsealed else replace(had, correctable=replace(judged, replaced=None))
     contributed = (*contributed_by(had, file.replays), *written)
-    return replace(has, batch=batch, correctable=replace(judged, contributed=contributed, replaced=before))
+    restored = _restorable(had, unsealed)
+    return replace(has, batch=batch, correctable=replace(judged, contributed=contributed, replaced=restored))
+
+
+def _restorable(had: LedgerEntry, unsealed: Set[str]) -> LedgerEntry:
+    """The entry that holds again if a correction is taken out. What was drained cannot be taken out any more, so
+    nothing is restored beyond it."""
+    return had if had.batch in unsealed else replace(had, correctable=replace(_correctable(had), replaced=None))
+
+
+def _told_as(state: Arrangement, request: IngestRequest) -> str | None:
+    """The batch that told the full snapshot of the interval, if it can still be taken out."""
+    told = [held for held in state.pending_snapshots if held.interval == request.interval]
+    return next((held.batch for held in reversed(told) if held.effect is Effect.TOLD), None)
 
 
 def contribution(table: ObjectRef | None, number: int, rows: int) -> tuple[Contribution, ...]:

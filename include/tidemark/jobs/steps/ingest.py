@@ -13,6 +13,7 @@ from tidemark.jobs.steps.correct import Corrections, contributing, corrected
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch
 from tidemark.model.change import Ingested, Refused
+from tidemark.model.full_snapshot import Effect
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
 from tidemark.model.transition import Stale
@@ -72,7 +73,7 @@ def _told_of(change: Ingested, again: Corrections) -> dict[str, Any]:
     if not change.corrected:
         return {}
     counts = {"corrected": change.corrected, "added": change.rows_added, "retracted": change.rows_retracted}
-    return {**counts, "event_times": again.event_times}
+    return {**counts, "event_times": again.event_times, **({"withdrawn": True} if again.withdraws else {})}
 
 
 def _plan(
@@ -176,12 +177,16 @@ def _change(
     parts = [part for answer in answers for part in answer.parts] + again.parts
     entries = [entry for answer in answers for entry in answer.entries]
     on_time = [answer.first_on_time for answer in answers if answer.first_on_time is not None]
-    learned_at = request.seal if again.parts or any(entry.rows_late_applied for entry in entries) else None
+    whole = kind.whole_intervals
+    learned = request.seal if again.parts or any(entry.rows_late_applied for entry in entries) else None
+    learned_at = request.learned_at if whole else learned
     made = None
     if parts:
         made = unsealed_batch(job, batch, request.interval, parts, learned_at=learned_at, apart=correctable)
-    snapshot = kind.said_by(batch, request.interval, sum(part.rows for part in parts)) if entries else None
-    if snapshot and not snapshot.rows:
+    said = entries or again.parts or again.withdraws
+    rows, effect = sum(part.rows for part in parts), request.effect
+    snapshot = kind.said_by(batch, request.interval, rows, effect, learned_at) if said else None
+    if snapshot and not snapshot.rows and effect is Effect.TOLD:
         job.note(
             f"the full snapshot of {request.interval} has no rows: unless {batch} is quarantined, "
             "its drain removes all that the collection holds"
@@ -197,14 +202,14 @@ def _change(
         made,
         recorded_run(job, told) if told else None,
         sources=sources_of([entry for entry in told if entry.replay_of is None]),
-        first_on_time=min(on_time, default=None),
+        first_on_time=None if whole else min(on_time, default=None),
         rows_late_applied=sum(e.rows_late_applied for e in now) - sum(e.rows_late_applied for e in before),
         rows_late_discarded=sum(e.rows_late_discarded for e in now) - sum(e.rows_late_discarded for e in before),
         bad_files=sum(entry.status is Status.QUARANTINED for entry in entries) + len(again.bad),
         rows_late_moved=sum(e.rows_late_moved for e in now) - sum(e.rows_late_moved for e in before),
         rows_replayed=sum(file.replayed for file in again.files),
         snapshot=snapshot,
-        judged_below=request.complete_below,
+        judged_below=None if whole else request.complete_below,
         corrected=len(again.files),
         rows_added=again.added,
         rows_retracted=again.retracted,

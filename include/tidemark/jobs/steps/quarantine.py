@@ -28,6 +28,8 @@ def quarantine(job: Job, batch: str) -> dict[str, Any]:
     _check_not_corrected(job, head, batch)
     entries = _entries(job, head, batch)
     _check_not_replayed(job, head, entries, batch)
+    if not entries:
+        raise InvalidUsage(f"the files of batch {batch} were taken by others since; quarantine those batches first")
     freed = [entry.replaced or replace(entry, status=Status.FREED) for entry in entries]
     run = ledger.save_run(job.store, f"ledger/{job.new_id()}.json", freed)
     return _committed(job, head, Quarantined(batch, run), batch)
@@ -39,7 +41,7 @@ def release(job: Job, batch: str) -> dict[str, Any]:
     batch = _identified(_held(head.state), batch)
     entries = _entries(job, head, batch)
     held = [b.rows for b in head.state.quarantined if b.id == batch]
-    if held and sum(entry.rows for entry in entries) != held[0]:
+    if not entries or (held and sum(entry.rows for entry in entries) != held[0]):
         raise InvalidUsage(
             f"the files of batch {batch} were taken by others since, and the ledger knows it no more; ingest them again"
         )

@@ -27,6 +27,7 @@ from tidemark.model.change import (
     Sealed,
     Trimmed,
 )
+from tidemark.model.full_snapshot import Effect
 from tidemark.model.transition.declarations import created, redefined
 from tidemark.model.transition.fences import attempted
 from tidemark.model.transition.fences import overtaken as overtaken
@@ -106,6 +107,8 @@ def conflict(mine: Change, theirs: Change) -> Overtaken | None:
             return Overtaken("another run corrected files, replayed dead letters or put a batch back meanwhile")
         if isinstance(one, Quarantined) and _counts_again(other):
             return Overtaken("another run took a batch out, or put one back or replayed dead letters, meanwhile")
+        if _of_a_snapshot(one) and (isinstance(other, Released) or _same_snapshot(one, other)):
+            return Overtaken("another run took the interval's files, or put a batch back, meanwhile")
     if isinstance(mine, Drained) and isinstance(theirs, Quarantined):
         return Overtaken(f"batch {theirs.batch} was quarantined meanwhile")
     if isinstance(mine, Ingested | Drained | Compacted) and isinstance(theirs, Redefined):
@@ -125,3 +128,13 @@ def _counts_again(change: Change) -> bool:
     """Whether a change rests on files that other batches hold: dead letters count only as long as the file they came in
     does, and it is not taken out while they do; a correction is the difference to what others hold."""
     return _brings_letters(change) or (isinstance(change, Ingested) and change.corrected > 0)
+
+
+def _of_a_snapshot(change: Change) -> bool:
+    """Whether a change corrects or withdraws a full snapshot, which is all files of its interval together."""
+    return isinstance(change, Ingested) and change.snapshot is not None and change.snapshot.effect is not Effect.TOLD
+
+
+def _same_snapshot(one: Change, other: Change) -> bool:
+    times = [change.snapshot.time for change in (one, other) if isinstance(change, Ingested) and change.snapshot]
+    return len(times) == 2 and times[0] == times[1]

@@ -60,6 +60,11 @@ def compaction_allowed(state: Arrangement, change: CompactionAllowed) -> Outcome
     for hold in holds:
         if not old.then(new.capped(hold.since)).absorbs(new):
             return Stale(f"hold {hold.name} stands at {hold.since}, since would move from {old.since} to {new.since}")
+    for snapshot in state.snapshots:
+        if snapshot.learned_at is not None and snapshot.time <= new.since != old.since:
+            return Stale(
+                f"since would move to {new.since}, past the full snapshot of {snapshot.time} as {snapshot.batch}"
+            )
     return Applied(replace(state, since=new.since, rungs=new.rungs, holds=holds))
 
 

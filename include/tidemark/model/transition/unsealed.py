@@ -19,9 +19,11 @@ from tidemark.model.change import (
     Remembered,
     Trimmed,
 )
-from tidemark.model.full_snapshot import FullSnapshot
+from tidemark.model.full_snapshot import Effect, FullSnapshot
 from tidemark.model.transition.fences import fenced_off, unfenced
 from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
+
+_NEXT_SAYS = "the next full snapshot will say what there is"
 
 
 def ingested(state: Arrangement, change: Ingested) -> Outcome:
@@ -35,6 +37,8 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
         return off
     if snapshot and (reason := _misfit(state, snapshot)):
         return Stale(reason)
+    if snapshot and snapshot.learned_at is not None and snapshot.interval.lower < state.correctable_from:
+        return Stale(f"{snapshot.interval} begins before {state.correctable_from}, and cannot be corrected any more")
     for broken in admission.of_write(state.seal, batch.first_time) if batch else ():
         return Stale(broken.message)
     if reason := _misjudged(state, change):
@@ -114,6 +118,11 @@ def quarantined(state: Arrangement, change: Quarantined) -> Outcome:
     batch, snapshot = _named(state.unsealed, change.batch), _snapshot(state, change.batch)
     if snapshot and snapshot.quarantined:
         return AlreadyApplied()
+    if snapshot and (newer := _built_upon(state, snapshot)):
+        return Stale(
+            f"the full snapshot of {snapshot.time} was {newer.effect} as batch {newer.batch}; "
+            "quarantine that batch first"
+        )
     if snapshot and not snapshot.rows:
         snapshots = _with_snapshot(state, replace(snapshot, quarantined=True))
         return Applied(replace(state, snapshots=snapshots, ledger=(*state.ledger, change.run)))
@@ -145,9 +154,10 @@ def released(state: Arrangement, change: Released) -> Outcome:
     if snapshot and not snapshot.quarantined:
         return AlreadyApplied()
     if snapshot and (reason := _misfit(state, snapshot)):
-        return Stale(f"{reason}; the next full snapshot will say what there is")
+        otherwise = f"run {snapshot.interval} again" if snapshot.effect is not Effect.TOLD else _NEXT_SAYS
+        return Stale(f"{reason}; {otherwise}")
     if snapshot and not snapshot.rows:
-        snapshots = _with_snapshot(state, replace(snapshot, quarantined=False))
+        snapshots = _last_snapshot(state, replace(snapshot, quarantined=False))
         return Applied(replace(state, snapshots=snapshots, ledger=(*state.ledger, change.run)))
     if batch is None:
         return Stale(f"no quarantined batch {change.batch}")
@@ -168,7 +178,7 @@ def released(state: Arrangement, change: Released) -> Outcome:
             state,
             unsealed=(*state.unsealed, placed),
             quarantined=tuple(held for held in state.quarantined if held.id != change.batch),
-            snapshots=_with_snapshot(state, snapshot and replace(snapshot, quarantined=False)),
+            snapshots=_last_snapshot(state, snapshot and replace(snapshot, quarantined=False)),
             ledger=(*state.ledger, change.run),
             totals=totals,
         )
@@ -222,11 +232,24 @@ def remembered(state: Arrangement, change: Remembered) -> Outcome:
 
 
 def _misfit(state: Arrangement, snapshot: FullSnapshot) -> str | None:
-    """Why a full snapshot cannot be taken, or put back, any more."""
-    if snapshot.time < state.seal:
-        return f"the seal {state.seal} has passed the full snapshot of {snapshot.time}"
-    other = next((held for held in state.pending_snapshots if held.time == snapshot.time), None)
-    return f"full snapshot {other.batch} of {snapshot.time} was read already" if other else None
+    """Why a full snapshot, or what was learned of one, cannot be taken, or put back, any more."""
+    if snapshot.known < state.seal:
+        return f"the seal {state.seal} has passed the full snapshot of {snapshot.known}"
+    if state.tells(snapshot.time) == (snapshot.effect is Effect.TOLD):
+        if snapshot.effect is not Effect.TOLD:
+            return f"the full snapshot of {snapshot.time} was taken out or withdrawn meanwhile"
+        name = "".join(f" {held.batch}" for held in state.pending_snapshots if held.time == snapshot.time)
+        return f"full snapshot{name} of {snapshot.time} was read already"
+    if snapshot.learned_at is not None and snapshot.time <= state.since:
+        return f"history below {state.since} was merged, and with it the full snapshot of {snapshot.time}"
+    return None
+
+
+def _built_upon(state: Arrangement, snapshot: FullSnapshot) -> FullSnapshot | None:
+    """What was learned of a full snapshot since, and would be of none without it. Corrections add up in any order."""
+    of_it = [held for held in state.snapshots if held.time == snapshot.time and not held.quarantined]
+    since = of_it[of_it.index(snapshot) + 1 :]
+    return next((held for held in since if not held.effect is snapshot.effect is Effect.CORRECTED), None)
 
 
 def _snapshot(state: Arrangement, batch: str) -> FullSnapshot | None:
@@ -235,6 +258,13 @@ def _snapshot(state: Arrangement, batch: str) -> FullSnapshot | None:
 
 def _with_snapshot(state: Arrangement, changed: FullSnapshot | None) -> tuple[FullSnapshot, ...]:
     return tuple(changed if changed and snapshot.batch == changed.batch else snapshot for snapshot in state.snapshots)
+
+
+def _last_snapshot(state: Arrangement, changed: FullSnapshot | None) -> tuple[FullSnapshot, ...]:
+    """As if it came only now."""
+    if changed is None:
+        return state.snapshots
+    return (*(snapshot for snapshot in state.snapshots if snapshot.batch != changed.batch), changed)
 
 
 def _named(batches: Iterable[UnsealedBatch], identity: str) -> UnsealedBatch | None:

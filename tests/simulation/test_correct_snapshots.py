@@ -1,0 +1,536 @@
+"""Full snapshots that are corrected: an interval is run again, and what was said until the next one is what changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.budget import budget
+from support.faulty import Fault, FaultyStore
+from support.relanded import relanded
+from support.world import World, certify, collection, interval
+from tidemark.arrow.read import as_of, changes
+from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.collect import AT_ONCE, collect
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.seal import seal
+from tidemark.model.change import Redefined
+from tidemark.model.collection import Column, ColumnType, Envelope, Gate
+from tidemark.model.retention import Retention, Step
+from tidemark.model.times import Run
+from tidemark.storage.sidecars import ledger
+
+pytestmark = pytest.mark.simulation
+Held = dict[str, int]
+
+
+def made(folder: Path, *, reprocess_for: int = 1000, **changes: Any) -> World:
+    return World(folder, collection(Envelope.SNAPSHOT, reprocess_for=reprocess_for, **changes))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return made(tmp_path)
+
+
+def land(world: World, day: int, says: str | None, name: str = "a") -> None:
+    """A day's file says some rows, one a letter; None: it is gone."""
+    if says is None:
+        (world.landing / str(10 * day) / f"{name}.jsonl").unlink()
+    else:
+        world.land(day, name, [{"k": 1, "v": letter} for letter in says])
+
+
+def run(world: World, day: int, says: str | None = None, **asked: Any) -> dict[str, Any]:
+    if says is not None:
+        land(world, day, says)
+    return world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing), **asked))
+
+
+def sealed(world: World, day: int = 0) -> None:
+    world.run(lambda job: seal(job, interval(day)))
+    certify(world.job(), Gate.FRONTIER)
+
+
+def drained(world: World, day: int = 0) -> None:
+    sealed(world, day)
+    world.run(lambda job: drain(job, interval(day)))
+
+
+def days(world: World, *said: str) -> World:
+    """Days one after the other, each with a file that says some rows, to the end."""
+    for number, says in enumerate(said):
+        run(world, number, says)
+        drained(world, number)
+    return world
+
+
+def held(world: World, event_time: int | None = None, time: int | None = None) -> Held:
+    known = world.state.seal - 1 if time is None else time
+    table = as_of(world.truth, world.state, time=known, event_time=event_time)
+    return dict(zip(table["v"].to_pylist(), table["_multiplicity"].to_pylist(), strict=True))
+
+
+def told(world: World, after: int) -> list[tuple[str, int, int]]:
+    """What was learned after a time: value, event time and multiplicity."""
+    table = changes(world.truth, world.state, after=after)
+    names = ("v", "_event_time", "diff")
+    return sorted(zip(*(table[name].to_pylist() for name in names), strict=True))
+
+
+def sound(world: World) -> bool:
+    return not verify(world.job(), data=True).findings
+
+
+def objects(world: World) -> set[str]:
+    return set(world.truth.objects)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("step", [drained, sealed], ids=["drained", "read"])
+def test_one_in_the_middle_is_corrected_until_the_next(world: World, step: Any) -> None:
+    """Full snapshots at 9, 19 and 29 hold x = 1, 1, 0, and that of 19 is corrected to 0: exactly -x@19, +x@29."""
+    days(world, "x", "x", "")
+    done = run(world, 1, "")
+    assert (done["corrected"], done["retracted"], done["added"], done["event_times"]) == (1, 1, 0, [19, 19])
+    step(world)
+    assert told(world, after=29) == [("x", 19, -1), ("x", 29, 1)]
+    assert [held(world, at) for at in (8, 9, 18, 19, 28, 29)] == [{}, {"x": 1}, {"x": 1}, {}, {}, {}]
+    assert [held(world, at, time=29) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1}, {}]
+    assert run(world, 1)["outcome"] == "nothing to do"
+    assert sound(world)
+
+
+def test_the_next_one_that_is_pending_counts_from_what_is_corrected_and_another_if_it_is_taken_out(
+    world: World,
+) -> None:
+    """The same, and 29 is pending, then quarantined: nothing is negated at 29; 39, when it comes, counts from 0."""
+    days(world, "x", "x")
+    batch = run(world, 2, "")["batch"]
+    run(world, 1, "")
+    world.run(lambda job: quarantine(job, batch))
+    drained(world)
+    assert told(world, after=19) == [("x", 19, -1)]
+    run(world, 3, "y")
+    land(world, 2, "")
+    run(world, 2)
+    drained(world, 3)
+    assert [held(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {}, {}, {"y": 1}]
+    assert sound(world)
+
+
+def test_the_next_one_that_is_drained_in_between_is_counted_as_it_was_told(world: World) -> None:
+    """The correction is committed while the next one is sealed and not drained, and comes into the trace after it."""
+    days(world, "x", "x")
+    run(world, 2, "xz")
+    sealed(world, 2)
+    run(world, 1, "")
+    world.run(lambda job: drain(job, interval(2)))
+    assert held(world, 29) == {"x": 1, "z": 1}
+    drained(world)
+    assert told(world, after=29) == [("x", 19, -1), ("x", 29, 1)]
+    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {}, {"x": 1, "z": 1}]
+    assert sound(world)
+
+
+def test_the_newest_is_corrected_and_what_comes_next_counts_from_there(world: World) -> None:
+    days(world, "x", "xx")
+    run(world, 1, "xy")
+    drained(world)
+    assert told(world, after=19) == [("x", 19, -1), ("y", 19, 1)]
+    run(world, 2, "yy")
+    drained(world, 2)
+    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1, "y": 1}, {"y": 2}]
+    assert sound(world)
+
+
+def test_one_that_is_not_drained_yet_is_corrected_where_it_stands(world: World) -> None:
+    days(world, "x")
+    first = run(world, 1, "xy")["batch"]
+    second = run(world, 1, "yz")["batch"]
+    with pytest.raises(InvalidUsage, match=f"corrected as batch {second}; quarantine that batch first"):
+        world.run(lambda job: quarantine(job, first))
+    drained(world, 1)
+    assert (world.state.seal, told(world, after=9)) == (20, [("x", 19, -1), ("y", 19, 1), ("z", 19, 1)])
+    assert sound(world)
+
+
+def test_a_correction_of_a_correction_and_back_to_what_was_said_first(world: World) -> None:
+    days(world, "x", "xy", "z")
+    for says in ("", "xyy", "yx"):
+        run(world, 1, says)
+        drained(world)
+        assert held(world, 19) == dict(Counter(says))
+        assert (held(world, 9), held(world, 29)) == ({"x": 1}, {"z": 1})
+    assert sound(world)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 0, 2), (2, 3, 1, 0)])
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_several_are_corrected_in_any_order(tmp_path: Path, order: tuple[int, ...], one_by_one: bool) -> None:
+    world = days(made(tmp_path), "x", "xy", "", "yz")
+    for day in order:
+        run(world, day, ["y", "", "xx", "z"][day])
+        if one_by_one:
+            drained(world)
+    drained(world)
+    assert [held(world, at) for at in (9, 19, 29, 39)] == [{"y": 1}, {}, {"x": 2}, {"z": 1}]
+    assert [held(world, at, time=39) for at in (9, 29, 39)] == [{"x": 1}, {}, {"y": 1, "z": 1}]
+    assert sound(world)
+
+
+def test_the_files_of_a_full_snapshot_come_and_go_one_by_one(world: World) -> None:
+    land(world, 0, "x", "a")
+    land(world, 0, "y", "b")
+    run(world, 0)
+    drained(world)
+    days_ = run(world, 1, "q")
+    drained(world, 1)
+    assert days_["rows"] == 1
+    land(world, 0, "zz", "c")
+    land(world, 0, None, "b")
+    assert run(world, 0)["added"] == 2
+    drained(world)
+    assert [held(world, at) for at in (9, 19)] == [{"x": 1, "y": 1, "z": 2}, {"q": 1}]
+    assert run(world, 0, removed=True)["retracted"] == 1
+    drained(world)
+    assert [held(world, at) for at in (9, 19)] == [{"x": 1, "z": 2}, {"q": 1}]
+    land(world, 0, "yw", "b")
+    assert run(world, 0)["added"] == 2
+    drained(world)
+    assert [held(world, at) for at in (9, 19)] == [{"x": 1, "y": 1, "z": 2, "w": 1}, {"q": 1}]
+    assert sound(world)
+
+
+@pytest.mark.parametrize("step", [drained, sealed], ids=["drained", "read"])
+def test_one_that_is_withdrawn_says_nothing_and_the_one_before_holds(world: World, step: Any) -> None:
+    days(world, "x", "xy", "z")
+    land(world, 1, None)
+    assert run(world, 1)["outcome"] == "nothing to do"
+    with pytest.raises(InvalidUsage, match=r"nothing is left at .*, and 1 files of .* are counted"):
+        run(world, 1, removed=True)
+    before = objects(world)
+    done = run(world, 1, removed=True, yes=True)
+    assert (done["corrected"], done["retracted"], done["added"], done["event_times"]) == (1, 2, 0, [19, 19])
+    assert (done["withdrawn"], done["rows"]) == (True, 0)
+    assert not {key for key in objects(world) - before if key.startswith("data/")}, "nothing is written for it"
+    step(world)
+    assert told(world, after=29) == [("y", 19, -1), ("y", 29, 1)]
+    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1}, {"z": 1}]
+    assert run(world, 1, removed=True, yes=True)["outcome"] == "nothing to do"
+    assert sound(world)
+
+
+def test_several_that_follow_are_withdrawn_at_once_and_come_back(world: World) -> None:
+    days(world, "x", "y", "z", "w")
+    for day in (1, 2):
+        land(world, day, None)
+        run(world, day, removed=True, yes=True)
+    drained(world)
+    assert [held(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {"x": 1}, {"x": 1}, {"w": 1}]
+    run(world, 2, "zz")
+    run(world, 1, "y")
+    drained(world)
+    assert [held(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {"y": 1}, {"z": 2}, {"w": 1}]
+    assert sound(world)
+
+
+def test_the_first_and_the_last_are_withdrawn(world: World) -> None:
+    days(world, "x", "y")
+    for day in (0, 1):
+        land(world, day, None)
+        run(world, day, removed=True, yes=True)
+        drained(world)
+    assert [held(world, at) for at in (9, 19)] == [{}, {}]
+    run(world, 2, "y")
+    drained(world, 2)
+    assert told(world, after=20) == [("x", 9, -1), ("x", 19, 1), ("y", 29, 1)] or held(world) == {"y": 1}
+    assert sound(world)
+
+
+def test_a_withdrawal_is_taken_out_and_put_back(world: World) -> None:
+    days(world, "x", "xy", "z")
+    land(world, 1, None)
+    batch = run(world, 1, removed=True, yes=True)["batch"]
+    world.run(lambda job: quarantine(job, batch))
+    drained(world)
+    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1, "y": 1}, {"z": 1}]
+    again = run(world, 1, removed=True, yes=True)["batch"]
+    with pytest.raises(InvalidUsage, match="was corrected or taken out since"):
+        world.run(lambda job: release(job, batch))
+    world.run(lambda job: quarantine(job, again))
+    world.run(lambda job: release(job, again))
+    drained(world)
+    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1}, {"z": 1}]
+    assert sound(world)
+
+
+def test_a_withdrawal_the_ledger_knows_no_more_is_not_put_back_nor_taken_out(world: World) -> None:
+    """Found by the machine: its entries went with a merge of the ledger's runs, and it has no batch to tell of them."""
+    days(world, "x", "y", "z")
+    land(world, 1, None)
+    first = run(world, 1, removed=True, yes=True)["batch"]
+    world.run(lambda job: quarantine(job, first))
+    second = run(world, 1, removed=True, yes=True)["batch"]
+    run(world, 1, "yy")
+    for number in range(10, 10 + ledger.FAN_IN):
+        run(world, number, "q")
+    world.run(lambda job: compact(job, interval(0)))
+    with pytest.raises(InvalidUsage, match="taken by others since, and the ledger knows it no more"):
+        world.run(lambda job: release(job, first))
+    with pytest.raises(InvalidUsage, match="taken by others since; quarantine those batches first"):
+        world.run(lambda job: quarantine(job, second))
+    drained(world)
+    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"y": 2}, {"z": 1}]
+
+
+@pytest.mark.parametrize("says", ["", "xw"])
+@pytest.mark.parametrize("step", [drained, sealed], ids=["drained", "read"])
+def test_one_that_comes_afterwards_says_what_there_was_until_the_next(world: World, says: str, step: Any) -> None:
+    """Its files came after its interval was run without any."""
+    run(world, 0, "x")
+    run(world, 1)
+    run(world, 2, "z")
+    drained(world, 2)
+    done = run(world, 1, says)
+    assert done["rows"] == len(says)
+    step(world)
+    expected = [("x", 19, -1), ("x", 29, 1)] if not says else [("w", 19, 1), ("w", 29, -1)]
+    assert told(world, after=29) == expected
+    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, dict(Counter(says)), {"z": 1}]
+    assert (held(world, 19, time=29), world.state.complete_below) == ({"x": 1}, 30)
+    drained(world)
+    run(world, 1, "q")
+    drained(world)
+    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"q": 1}, {"z": 1}]
+    assert sound(world)
+
+
+def test_one_in_quarantine_is_read_again_after_the_seal_has_passed_it(world: World) -> None:
+    days(world, "x")
+    batch = run(world, 1, "bad")["batch"]
+    world.run(lambda job: quarantine(job, batch))
+    run(world, 2, "z")
+    drained(world, 2)
+    assert held(world, 19) == {"x": 1}
+    with pytest.raises(InvalidUsage, match=r"the seal 30 has passed .* 19; ingest its files again"):
+        world.run(lambda job: release(job, batch))
+    run(world, 1, "good")
+    drained(world)
+    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, dict(Counter("good")), {"z": 1}]
+    assert sound(world)
+
+
+def test_a_correction_that_is_quarantined_was_never_made(world: World) -> None:
+    days(world, "x", "x", "y")
+    batch = run(world, 1, "xq")["batch"]
+    world.run(lambda job: quarantine(job, batch))
+    drained(world)
+    assert held(world, 19) == {"x": 1}
+    again = run(world, 1)["batch"]
+    with pytest.raises(InvalidUsage, match="was corrected or taken out since"):
+        world.run(lambda job: release(job, batch))
+    world.run(lambda job: quarantine(job, again))
+    world.run(lambda job: release(job, again))
+    drained(world)
+    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1, "q": 1}, {"y": 1}]
+    with pytest.raises(InvalidUsage, match=r"no unsealed or quarantined batch|was drained"):
+        world.run(lambda job: quarantine(job, again))
+    assert sound(world)
+
+
+def test_a_file_that_joined_is_taken_out_before_what_it_joined(world: World) -> None:
+    first = run(world, 0, "x")["batch"]
+    land(world, 0, "y", "b")
+    second = run(world, 0)["batch"]
+    with pytest.raises(InvalidUsage, match=f"was corrected as batch {second}; quarantine that batch first"):
+        world.run(lambda job: quarantine(job, first))
+    for batch in (second, first):
+        world.run(lambda job, batch=batch: quarantine(job, batch))
+    with pytest.raises(InvalidUsage, match=r"was taken out or withdrawn meanwhile; run .* again"):
+        world.run(lambda job: release(job, second))
+    assert run(world, 0)["rows"] == 2
+    drained(world)
+    assert held(world) == {"x": 1, "y": 1}
+    assert sound(world)
+
+
+def test_a_file_without_rows_that_joined_is_taken_out_with_what_it_joined(world: World) -> None:
+    """Found by the machine: it has no batch of its own, and was counted when nothing was told any more."""
+    first = run(world, 0, "x")["batch"]
+    land(world, 0, "", "b")
+    assert run(world, 0)["batch"] is None
+    world.run(lambda job: quarantine(job, first))
+    land(world, 0, None, "a")
+    assert run(world, 0)["files"] == 1
+    drained(world)
+    assert (held(world), list(world.state.told)) == ({}, [9])
+    assert sound(world)
+
+
+def test_nothing_changed_writes_nothing_and_other_bytes_are_an_entry(world: World) -> None:
+    days(world, "xy", "y")
+    before, version = objects(world), world.head.version
+    assert run(world, 0)["outcome"] == "nothing to do"
+    assert (objects(world), world.head.version) == (before, version)
+    data = {key for key in before if key.startswith("data/")}
+    done = run(world, 0, "yx")
+    assert (done["corrected"], done["added"], done["retracted"], done["batch"]) == (1, 0, 0, None)
+    assert {key for key in objects(world) if key.startswith("data/")} == data
+    assert (world.state.learned_below, world.state.snapshots) == (20, ())
+    assert run(world, 0)["outcome"] == "nothing to do"
+
+
+def test_a_correction_that_cannot_be_decoded_leaves_what_was_said(world: World) -> None:
+    days(world, "x", "y")
+    world.land(0, "a", [{"k": "no number", "v": "q"}])
+    with pytest.raises(GateFailed, match="what it said before stays; mend the file and run again"):
+        run(world, 0)
+    run(world, 0, "z")
+    drained(world)
+    assert [held(world, at) for at in (9, 19)] == [{"z": 1}, {"y": 1}]
+
+
+def test_what_is_beyond_reprocess_for_is_refused_with_the_instant_it_begins_at(tmp_path: Path) -> None:
+    world = days(made(tmp_path, reprocess_for=20), "x", "y", "z", "w")
+    beyond = "reprocess_for 20us lets intervals be corrected that begin at .*20Z or later"
+    land(world, 0, "q")
+    with pytest.raises(InvalidUsage, match=rf"changed after it was ingested: .*{beyond}.*wait for the next full snap"):
+        run(world, 0)
+    land(world, 0, "x")
+    land(world, 0, "q", "b")
+    with pytest.raises(InvalidUsage, match=rf"which the seal .*40Z has passed; {beyond}; wait for the next full snap"):
+        run(world, 0)
+    land(world, 2, "zz")
+    run(world, 2)
+    drained(world)
+    assert [held(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {"y": 1}, {"z": 2}, {"w": 1}]
+
+
+def test_of_full_snapshots_at_regular_times_one_run_is_kept_and_no_more_than_may_be_corrected(tmp_path: Path) -> None:
+    world = days(made(tmp_path, reprocess_for=50), *"abcdefghij")
+    assert world.state.told.runs == (Run(59, 10, 5),)
+    run(world, 11, "l")
+    run(world, 10)
+    drained(world, 11)
+    assert list(world.state.told) == [79, 89, 99, 119]
+    assert days(made(tmp_path / "without", reprocess_for=0), *"abc").state.told.runs == ()
+
+
+def test_retention_stays_below_what_may_be_corrected(tmp_path: Path) -> None:
+    ladder = Retention("ladder", steps=(Step(None, 20), Step(10, None)))
+    world = days(made(tmp_path, reprocess_for=20, retention=ladder, live_batches=2), *"abcd")
+    world.run(lambda job: compact(job, interval(3)))
+    assert world.state.since < world.state.correctable_from == 20
+    run(world, 2, "cx")
+    run(world, 3, "")
+    world.run(lambda job: compact(job, interval(3)))
+    drained(world)
+    world.run(lambda job: compact(job, interval(3)))
+    assert [held(world, at) for at in (19, 29, 39)] == [{"b": 1}, {"c": 1, "x": 1}, {}]
+    assert sound(world)
+
+
+def test_what_is_kept_to_correct_by_is_collected_with_its_interval(tmp_path: Path) -> None:
+    world = days(made(tmp_path, reprocess_for=20), *"abcd")
+    collect(world.job(), keep=0, graces=AT_ONCE)
+    assert sound(world)
+    run(world, 2, "cx")
+    run(world, 3, "")
+    drained(world)
+    collect(world.job(), keep=0, graces=AT_ONCE)
+    assert [held(world, at) for at in (9, 19, 29, 39)] == [{"a": 1}, {"b": 1}, {"c": 1, "x": 1}, {}]
+    assert sound(world)
+
+
+def test_reprocess_for_is_lowered_while_a_correction_waits(world: World) -> None:
+    """A drain comes before the correction's, and would forget the next one, which ends what it says."""
+    days(world, "x", "y")
+    run(world, 2, "z")
+    sealed(world, 2)
+    run(world, 0, "q")
+    log = world.log()
+    log.commit(log.load(), Redefined(relanded(world.collection, reprocess_for=0)))
+    world.forget()
+    world.run(lambda job: drain(job, interval(2)))
+    world.run(lambda job: compact(job, interval(2)))
+    run(world, 3, "w")
+    drained(world, 3)
+    assert [held(world, at) for at in (9, 19, 29, 39)] == [{"q": 1}, {"y": 1}, {"z": 1}, {"w": 1}]
+    assert world.state.told.runs == ()
+    land(world, 1, "yy")
+    with pytest.raises(InvalidUsage, match="changed after it was ingested"):
+        run(world, 1)
+
+
+def test_what_was_told_before_reprocess_for_was_declared_is_not_corrected(tmp_path: Path) -> None:
+    world = days(made(tmp_path, reprocess_for=0), "x", "y")
+    log = world.log()
+    log.commit(log.load(), Redefined(relanded(world.collection, reprocess_for=1000)))
+    world.forget()
+    land(world, 1, "yy")
+    with pytest.raises(InvalidUsage, match=r"lets intervals be corrected that begin at .*20Z or later"):
+        run(world, 1)
+    land(world, 1, "y")
+    for day, says in ((2, "z"), (3, "w")):
+        run(world, day, says)
+        drained(world, day)
+    run(world, 2, "")
+    drained(world)
+    assert [held(world, at) for at in (19, 29, 39)] == [{"y": 1}, {}, {"w": 1}]
+    assert sound(world)
+
+
+def test_a_column_is_added_between_the_readings(world: World) -> None:
+    days(world, "x", "y")
+    declared = world.collection
+    log, head = world.log(), world.head
+    new = replace(declared, value=(*declared.value, Column("w", ColumnType.INT, id=3)), schema=1)
+    log.commit(head, Redefined(new))
+    world.forget()
+    world.land(0, "a", [{"k": 1, "v": "x", "w": 7}, {"k": 1, "v": "x"}])
+    done = run(world, 0)
+    assert (done["retracted"], done["added"]) == (0, 1)
+    drained(world)
+    table = as_of(world.truth, world.state, time=world.state.seal - 1, event_time=9)
+    assert sorted(zip(table["v"].to_pylist(), table["w"].to_pylist(), strict=True), key=str) == [("x", 7), ("x", None)]
+    assert held(world, 19) == {"y": 1}
+    assert sound(world)
+
+
+def dies_at(folder: Path, at: int, lost: bool) -> bool:
+    """Whether a call of that number came, and failed."""
+    world = made(folder)
+    run(world, 0, "x")
+    run(world, 1, "xy")
+    run(world, 2)
+    run(world, 3, "z")
+    drained(world, 3)
+    land(world, 0, "xq")
+    land(world, 1, None)
+    land(world, 2, "w")
+    world.store = store = FaultyStore(world.truth, Fault(at, lost, True))
+    for day in (0, 1, 2):
+        run(world, day, removed=True, yes=True)
+    world.store = world.truth
+    drained(world)
+    expected = [dict(Counter(says)) for says in ("xq", "xq", "w", "z")]
+    assert [held(world, when) for when in (9, 19, 29, 39)] == expected
+    assert sound(world)
+    return store.fired is not None
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["reply lost", "not done"])
+def test_a_run_that_dies_anywhere_is_run_again(tmp_path: Path, lost: bool) -> None:
+    """The nth call to the store fails, of a run that corrects, one that withdraws and one that tells afterwards."""
+    number = 1
+    while dies_at(tmp_path / str(number), number, lost):
+        number += budget(ci=3, deep=1)
+    assert number > (7 if lost else 30), "the runs do so much"
