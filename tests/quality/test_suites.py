@@ -40,7 +40,15 @@ UNSEALED = STORED | {
     "late_share": None,
     "usual_rows": None,
     "volume": None,
+    "rows_contributed": None,
+    "rows_retracted": None,
+    "rows_not_contributed": None,
+    "corrected_share": None,
+    "corrected_share_allowed": None,
+    "corrected_share_undeclared": None,
 }
+TAKEN_BACK = {"rows_contributed": 10, "rows_retracted": 2, "rows_not_contributed": 0, "corrected_share": 0.2}
+"""Of a batch that corrects."""
 FRONTIER: Row = {
     "batch": "",
     "seal": 6,
@@ -85,6 +93,9 @@ BROKEN: dict[Gate, dict[str, Row]] = {
         "times as recorded": {"times": "a to c"},
         "event times as recorded": {"event_times": "a to c"},
         "above the trace": {"first_time": 4},
+        "retracted rows were contributed": {"rows_not_contributed": 1, "rows_retracted": 2},
+        "corrected share": {**TAKEN_BACK, "corrected_share_allowed": 0.19},
+        "corrected share, usual": {**TAKEN_BACK, "corrected_share_undeclared": 0.2},
         "late share": {"late_share": 0.26},
         "volume": {"volume": 5.1, "usual_rows": 1.0},
     },

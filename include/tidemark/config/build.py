@@ -79,6 +79,13 @@ class Builder:
         )
         with self._at("reprocess_for"):
             built = replace(built, origin=replace(built.landed, reprocess_for=declared.reprocess_for))
+        with self._at("corrected_share"):
+            if declared.corrected_share is not None and not declared.reprocess_for:
+                raise InvalidUsage(
+                    f"corrected_share is {declared.corrected_share:g}, but no file may be corrected; "
+                    "declare reprocess_for, or remove corrected_share"
+                )
+            built = replace(built, origin=replace(built.landed, corrected_share=declared.corrected_share))
         with self._at("schedule"):
             Schedule(declared.schedule).following(declared.start)
         with self._at("start"):

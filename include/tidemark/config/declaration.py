@@ -165,6 +165,9 @@ class Declaration(_Section):
     """How long files may be corrected: where an interval that begins up to so long before what is complete is run
     again, what its files say now replaces what they said, exactly. What that needs is kept as long; 0 keeps nothing,
     and a changed file is refused."""
+    corrected_share: Annotated[float | None, Field(ge=0, le=1)] = None
+    """Which share of an interval's rows a correction may replace, from 0 to 1: the unsealed gate stops one that takes
+    more back. Left out, more than a tenth is a warning."""
     quality: list[Annotated[dict[str, Any], Field(min_length=1, max_length=1)]] = []
     """Expectations of Great Expectations that the unsealed gate checks of every batch, as `{name: {arguments}}`."""
     compact_ahead: bool = True

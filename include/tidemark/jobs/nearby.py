@@ -29,14 +29,14 @@ class InProcess:
 
 @dataclass(frozen=True)
 class FewInProcess:
-    """Runs tasks that read parts of at most ROWS_HERE rows together in this process, others by the runner that
+    """Runs tasks that read at most ROWS_HERE `rows` together in this process, others by the runner that
     `make` makes: where few rows are read, no session is asked for anything."""
 
     store: ObjectStore
     make: Callable[[], Runner]
 
     def run(self, name: str, tasks: Sequence[Any]) -> list[Any]:
-        few = sum(task.part.rows for task in tasks) <= ROWS_HERE
+        few = sum(task.rows for task in tasks) <= ROWS_HERE
         return (InProcess(self.store) if few else self.make()).run(name, tasks)
 
     @property

@@ -237,8 +237,9 @@ class Landed:
 
     Times in microseconds. Intervals are cut by `schedule` and counted from `start`; `end` is exclusive, None means it
     never ends; completeness stays `grace` behind what was ingested. An interval that begins up to `reprocess_for` below
-    what is complete may be read again, which corrects what its files said (0: none may). `time` and `event_time` name
-    the source columns that say when a row was learned and when it happened (None: on arrival; when it was learned).
+    what is complete may be read again, which corrects what its files said (0: none may), of its rows at most the
+    `corrected_share` (None: many are a warning). `time` and `event_time` name the source columns that say when a row
+    was learned and when it happened (None: on arrival; when it was learned).
     `inputs` types the columns that are read and not kept (those two, `order_by`, those of `delete_when`).
     """
 
@@ -252,6 +253,7 @@ class Landed:
     late: Late = Late()
     inputs: tuple[Column, ...] = ()
     reprocess_for: int = 0
+    corrected_share: float | None = None
     kind: Literal["landed"] = "landed"
 
     @property
@@ -391,6 +393,7 @@ class Collection:
 
     def suite(self, gate: Gate) -> str:
         """The fingerprint of the suite a gate runs: another one when the built-in or the owner's checks change."""
-        owners = self.quality if gate.covers is Covers.UNSEALED else ()
-        text = json.dumps([SUITES_VERSION, gate, owners], separators=(",", ":"))
+        share = self.landed.corrected_share
+        asked = (self.quality, *(() if share is None else (share,))) if gate.covers is Covers.UNSEALED else ((),)
+        text = json.dumps((SUITES_VERSION, gate, *asked), separators=(",", ":"))
         return f"{gate}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -101,6 +101,11 @@ class LedgerEntry:
         return self.correctable.replaced if self.correctable else None
 
     @property
+    def is_corrected(self) -> bool:
+        """Whether the file was read again and said something else than before: `rows` are what that wrote."""
+        return self.replaced is not None
+
+    @property
     def contributed(self) -> tuple[Contribution, ...]:
         """Where what the file contributed is kept."""
         return self.correctable.contributed if self.correctable else ()

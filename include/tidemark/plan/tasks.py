@@ -172,6 +172,31 @@ class CorrectAnswer:
 
 
 @dataclass(frozen=True)
+class RetractedTask:
+    """Hold what corrections of some files took back within a key range, up to the key `last`, against what these files
+    have `contributed`, the corrections among it, as of `seal` and forwarded by `function`."""
+
+    collection: Collection
+    contributed: tuple[Contributed, ...]
+    keys: KeyRange
+    last: Row
+    seal: int
+    function: CompactionFunction
+
+    @property
+    def rows(self) -> int:
+        """Rows it may read."""
+        return sum(part.rows for some in self.contributed for part in some.parts)
+
+
+@dataclass(frozen=True)
+class RetractedAnswer:
+    """How many rows, with their multiplicities, were taken back without having been contributed."""
+
+    not_contributed: int
+
+
+@dataclass(frozen=True)
 class MergeTask:
     """Merge sorted parts within a key range: keep times in `[lower, upper)`, forward by `function`, consolidate."""
 
@@ -317,6 +342,11 @@ class InspectTask:
     collection: Collection
     part: Part
     facts: bool
+
+    @property
+    def rows(self) -> int:
+        """Rows it may read."""
+        return self.part.rows
 
 
 @dataclass(frozen=True)

@@ -44,14 +44,35 @@ class Inspected:
     columns: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Corrected:
+    """What a batch that corrects files took back: `retracted` rows of the `contributed` ones that there were of its
+    interval, and how many of them had not been there (None: of this envelope it cannot be told, as rows of it may be
+    negative)."""
+
+    contributed: int
+    retracted: int
+    not_contributed: int | None = None
+
+    @property
+    def share(self) -> float:
+        """Which share of the rows was taken back."""
+        return self.retracted / self.contributed if self.contributed else float(self.retracted > 0)
+
+
 def unsealed_evidence(
-    state: Arrangement, request: GateRequest, found: Mapping[str, Inspected], ledger: Sequence[LedgerEntry]
+    state: Arrangement,
+    request: GateRequest,
+    found: Mapping[str, Inspected],
+    ledger: Sequence[LedgerEntry],
+    corrected: Mapping[str, Corrected] | None = None,
 ) -> Evidence:
-    """Per ingested batch: what its parts hold against what was recorded, its late share, its rate against the
-    usual.
+    """Per ingested batch: what its parts hold against what was recorded, its late share, its rate against the usual; of
+    those that are `corrected` what they took back.
 
     `ledger` are recent entries; figures they cannot give are None, which no rule judges.
     """
+    corrected = corrected or {}
     rows = []
     for batch in request.unsealed:
         row = _recorded_and_found(batch, found[batch.id])
@@ -67,8 +88,21 @@ def unsealed_evidence(
             "usual_rows": _usual_rows(batch, ledger),
         }
         row["volume"] = batch.rows / row["usual_rows"] if row["usual_rows"] else None
-        rows.append(row)
+        rows.append(row | _taken_back(state, corrected.get(batch.id)))
     return Evidence(Gate.UNSEALED, tuple(rows))
+
+
+def _taken_back(state: Arrangement, corrected: Corrected | None) -> Row:
+    """A share is judged by what the collection declares, or else by what is usual."""
+    allowed, share = state.collection.landed.corrected_share, corrected.share if corrected else None
+    return {
+        "rows_contributed": corrected.contributed if corrected else None,
+        "rows_retracted": corrected.retracted if corrected else None,
+        "rows_not_contributed": corrected.not_contributed if corrected else None,
+        "corrected_share": share,
+        "corrected_share_allowed": allowed if corrected else None,
+        "corrected_share_undeclared": share if allowed is None else None,
+    }
 
 
 def frontier_evidence(state: Arrangement, request: GateRequest) -> Evidence:
@@ -178,7 +212,8 @@ def _unsealed_floor(state: Arrangement, batch: UnsealedBatch) -> int:
 
 
 def _late_share(batch: UnsealedBatch, ledger: Sequence[LedgerEntry]) -> float | None:
-    entries = [entry for entry in ledger if entry.batch == batch.id and entry.replay_of is None]
+    # What a corrected file brought late, it may have brought before.
+    entries = [e for e in ledger if e.batch == batch.id and e.replay_of is None and not e.is_corrected]
     late = sum(entry.rows_late_applied + entry.rows_late_discarded for entry in entries)
     read = sum(entry.rows + entry.rows_late_discarded for entry in entries)
     return late / read if read else None
@@ -186,11 +221,15 @@ def _late_share(batch: UnsealedBatch, ledger: Sequence[LedgerEntry]) -> float | 
 
 def _usual_rows(batch: UnsealedBatch, ledger: Sequence[LedgerEntry]) -> float | None:
     """What the batch's interval would hold at the median rate of other recent ones; None while they are too few, and
-    for replayed dead letters, of which any number is usual."""
-    if any(entry.batch == batch.id and entry.replay_of is not None for entry in ledger):
+    for replayed dead letters and corrections, of which any number is usual. Of a file that was corrected the ledger
+    tells what that wrote, so its interval says nothing of what is usual."""
+    if any(entry.batch == batch.id and (entry.replay_of is not None or entry.is_corrected) for entry in ledger):
         return None
+    changed = {entry.interval for entry in ledger if entry.is_corrected}
     rows: dict[Interval, int] = {}
     for entry in ledger:
+        if entry.interval in changed:
+            continue
         if entry.status is Status.INGESTED and entry.interval != batch.interval and entry.replay_of is None:
             rows[entry.interval] = rows.get(entry.interval, 0) + entry.rows
     if len(rows) < HISTORY_INTERVALS:

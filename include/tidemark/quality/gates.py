@@ -13,6 +13,7 @@ from tidemark.model.ledger import LedgerEntry
 from tidemark.plan.gate import GateRequest
 from tidemark.quality import suites
 from tidemark.quality.evidence import (
+    Corrected,
     Evidence,
     Inspected,
     compaction_evidence,
@@ -25,13 +26,15 @@ from tidemark.quality.suites import Rule
 
 @dataclass(frozen=True)
 class Seen:
-    """What there is to judge by: the state, what the gate was asked to look at, what reading it found, by batch, and
-    `recent()`, the newest entries of the ledger, which are read only if asked for."""
+    """What there is to judge by: the state, what the gate was asked to look at, what reading it found, by batch;
+    `recent()`, the newest entries of the ledger, and `corrected()`, what batches took back that correct files, by
+    batch. These two are read only if asked for."""
 
     state: Arrangement
     request: GateRequest
     found: Mapping[str, Inspected]
     recent: Callable[[], Sequence[LedgerEntry]]
+    corrected: Callable[[], Mapping[str, Corrected]] = dict
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,9 @@ _LOOK = "nothing of it was published; look with `tidemark verify {collection} --
 GATES: dict[Gate, Judgement] = {
     Gate.UNSEALED: Judgement(
         suites.UNSEALED,
-        lambda seen: unsealed_evidence(seen.state, seen.request, seen.found, seen.recent()),
-        checks="Schema, nulls, time bounds, late share, volume, and the collection's own expectations.",
+        lambda seen: unsealed_evidence(seen.state, seen.request, seen.found, seen.recent(), seen.corrected()),
+        checks="Schema, nulls, time bounds, late share, volume, and the collection's own expectations. Of a day that "
+        "was run again and changed: how much of it was taken back, and that all of it had been there.",
         way_out="`tidemark quarantine {collection} {batch}`, mend the file, {again}",
         mend="`tidemark quarantine`, mend the file, clear the run.",
     ),

@@ -19,6 +19,10 @@ exactly."""
 VOLUME = (0.2, 5.0)
 """Rows against what the median rate of recent intervals would bring: outside of it is worth a look, never a failure."""
 
+CORRECTED_SHARE = 0.1
+"""A correction that takes back more than this share of an interval's rows is worth a look, where the collection does
+not say how much may be (`corrected_share`), which is a failure beyond."""
+
 Term = tuple[str, str, Any]
 """(column, one of `null` `==` `<` `>`, value): a condition on the rows of a part."""
 Clause = tuple[Term, ...]
@@ -118,6 +122,31 @@ UNSEALED = (
         "floor",
         "holds time {first_time}, but the trace is complete below {floor}",
         _where("_time", "<", "floor"),
+    ),
+    _none(
+        "retracted rows were contributed",
+        "rows_not_contributed",
+        "takes back {rows_not_contributed} rows that its files had not contributed, of {rows_retracted} in all",
+    ),
+    Rule(
+        "corrected share",
+        "expect_column_pair_values_a_to_be_greater_than_b",
+        {
+            "column_A": "corrected_share_allowed",
+            "column_B": "corrected_share",
+            "or_equal": True,
+            "ignore_row_if": "either_value_is_missing",
+        },
+        "takes back {rows_retracted:,} of {rows_contributed:,} rows, {corrected_share:.1%}; corrected_share allows "
+        "{corrected_share_allowed:.1%}: where the correction is right, raise it in the collection file",
+    ),
+    Rule(
+        "corrected share, usual",
+        "expect_column_values_to_be_between",
+        {"column": "corrected_share_undeclared", "max_value": CORRECTED_SHARE},
+        "takes back {rows_retracted:,} of {rows_contributed:,} rows, {corrected_share:.1%}, and the collection file "
+        "does not say how much a correction may: corrected_share",
+        WARNING,
     ),
     Rule(
         "late share",

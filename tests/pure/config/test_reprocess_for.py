@@ -47,6 +47,18 @@ def test_what_is_no_duration_is_refused_at_its_line(tmp_path: Path, written: str
         loaded(tmp_path, FILE + f"reprocess_for: {written}")
 
 
+def test_how_much_a_correction_may_replace_is_a_share_of_what_may_be_corrected(tmp_path: Path) -> None:
+    file = FILE + "reprocess_for: 30d\n"
+    assert loaded(tmp_path, file).landed.corrected_share is None
+    for written in ("0.05", "0", "1", "1.0"):
+        assert loaded(tmp_path, f"{file}corrected_share: {written}").landed.corrected_share == float(written)
+    for wrong in ("1.5", "-0.1", "5%", "yes", ".nan", "[0.1]"):
+        with pytest.raises(InvalidUsage, match=r"counts.yaml:8: .*corrected_share"):
+            loaded(tmp_path, f"{file}corrected_share: {wrong}")
+    with pytest.raises(InvalidUsage, match=r"counts.yaml:7: .*corrected_share is 0.1, but no file .*reprocess_for"):
+        loaded(tmp_path, FILE + "corrected_share: 0.1")
+
+
 @pytest.mark.parametrize("envelope", ["append", "updates", "upsert"])
 def test_files_of_these_envelopes_may_be_corrected(tmp_path: Path, envelope: str) -> None:
     text = FILE.replace("envelope: append", f"envelope: {envelope}{', diff: id' if envelope == 'updates' else ''}")

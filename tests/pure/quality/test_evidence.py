@@ -11,7 +11,7 @@ from tidemark.model.arrangement import Arrangement, Certificate
 from tidemark.model.batch import Description, ObjectRef, Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Landed, Source
 from tidemark.model.interval import Interval, IntervalSet
-from tidemark.model.ledger import LedgerEntry, Status
+from tidemark.model.ledger import Correctable, LedgerEntry, Status
 from tidemark.plan.gate import GateRequest, plan_gate
 from tidemark.plan.tasks import InspectAnswer
 from tidemark.quality.evidence import (
@@ -197,3 +197,24 @@ def test_replayed_dead_letters_have_no_usual_volume_and_do_not_change_it() -> No
     replayed = replace(entry(5, 2, batch="b", rows_late_discarded=3), replay_of="5")
     row = of_unsealed(state, *held, replayed, b=found(first))
     assert (row["usual_rows"], row["volume"], row["late_share"]) == (None, None, None)
+
+
+def corrected(of: LedgerEntry, batch: str, rows: int, **late: int) -> LedgerEntry:
+    """The file's entry once it was corrected by a batch."""
+    return replace(of, batch=batch, rows=rows, correctable=Correctable(0, 0, 0, (), of), **late)
+
+
+def test_a_correction_has_no_usual_volume_and_no_late_share() -> None:
+    """What it wrote says nothing of how much the file holds; its late rows may have been there before."""
+    state = Arrangement(COLLECTION, unsealed=(unsealed("u", day=9),))
+    days = [entry(day, 2) for day in range(3)]
+    row = of_unsealed(state, *days, corrected(entry(9, 100), "u", 2, rows_late_applied=50))
+    assert (row["usual_rows"], row["volume"], row["late_share"]) == (None, None, None)
+
+
+def test_a_day_that_was_corrected_does_not_change_what_is_usual() -> None:
+    state = Arrangement(COLLECTION, unsealed=(unsealed("u", day=9),))
+    days = [entry(day, 2) for day in range(3)]
+    changed = [replace(entry(5, 200), path="5/other"), corrected(entry(5, 200), "y", 1)]
+    assert of_unsealed(state, *days, *changed)["usual_rows"] == 2
+    assert of_unsealed(state, *days[:2], *changed)["usual_rows"] is None

@@ -37,7 +37,7 @@ from tidemark.arrow.rows.schema import (
 )
 from tidemark.model.batch import Part
 from tidemark.model.ledger import LedgerEntry, Status
-from tidemark.plan.tasks import ALL_KEYS, CorrectAnswer, CorrectTask, Reread
+from tidemark.plan.tasks import ALL_KEYS, CorrectAnswer, CorrectTask, KeyRange, Reread, RetractedTask
 from tidemark.storage.stores.store import ObjectStore
 
 
@@ -147,15 +147,16 @@ class _Now:
 
 def differences(
     store: ObjectStore,
-    task: CorrectTask,
+    task: CorrectTask | RetractedTask,
     held: Sequence[pa.RecordBatch],
     spilled: Sequence[Part],
     *,
     leaving: Set[int] = frozenset(),
+    keys: KeyRange = ALL_KEYS,
     buffered_rows: int = BUFFERED_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """The updates of a correction, in order. What the files say now is `held` in memory, in order, and in the parts
-    `spilled`; what those numbered `leaving` contributed is left as it is."""
+    `spilled`; what those numbered `leaving` contributed is left as it is, and so is what is not within `keys`."""
     order = _order(task)
     together = order[: -len((EVENT_TIME, SOURCE))]
     numbers = {
@@ -171,7 +172,7 @@ def differences(
         return pieces_of(
             store,
             chain,
-            ALL_KEYS,
+            keys,
             capacity,
             schema=lambda _: sourced_schema(task.collection),
             prepare=lambda part, rows: _as_of(rows if sign > 0 else _of(rows, numbers[part.file.key]), task, sign),
@@ -184,7 +185,7 @@ def differences(
         yield from (rows for rows in summed(batches, order, resort=True) if rows.num_rows)
 
 
-def _in_memory(held: Sequence[pa.RecordBatch], task: CorrectTask, capacity: int) -> Iterator[Piece]:
+def _in_memory(held: Sequence[pa.RecordBatch], task: CorrectTask | RetractedTask, capacity: int) -> Iterator[Piece]:
     for at, rows in enumerate(held):
         for start in range(0, rows.num_rows, max(1, capacity)):
             some = rows.slice(start, max(1, capacity))
@@ -202,14 +203,14 @@ def _of(rows: pa.RecordBatch, numbers: Mapping[int, int]) -> pa.RecordBatch:
     return replaced(rows, SOURCE, new[np.searchsorted(old, sources)]) if len(sources) else rows
 
 
-def _as_of(rows: pa.RecordBatch, task: CorrectTask, sign: int) -> pa.RecordBatch:
+def _as_of(rows: pa.RecordBatch, task: CorrectTask | RetractedTask, sign: int) -> pa.RecordBatch:
     """The rows as they count from the seal on, `sign` times."""
     rows = forwarded(rows, task.function, [EVENT_TIME])
     rows = replaced(rows, TIME, np.maximum(integers(rows, TIME), task.seal))
     return rows if sign > 0 else replaced(rows, DIFF, -integers(rows, DIFF))
 
 
-def _order(task: CorrectTask) -> tuple[str, ...]:
+def _order(task: CorrectTask | RetractedTask) -> tuple[str, ...]:
     facts = task.collection.kind.facts
     order = sort_columns(task.collection, facts=facts)
     return order if facts else (*order, SOURCE)

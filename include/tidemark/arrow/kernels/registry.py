@@ -24,6 +24,8 @@ from tidemark.plan.tasks import (
     ReplayAnswer,
     ReplayTask,
     ResolveTask,
+    RetractedAnswer,
+    RetractedTask,
     TrimTask,
     WriteAnswer,
 )
@@ -49,6 +51,7 @@ class Kernel:
 KERNELS: dict[str, Kernel] = {
     "ingest": Kernel("ingest:ingest_files", IngestTask, IngestAnswer),
     "correct": Kernel("correct:correct_files", CorrectTask, CorrectAnswer),
+    "retracted": Kernel("contributed:retracted_rows", RetractedTask, RetractedAnswer),
     "replay": Kernel("replay:replay_dead_letters", ReplayTask, ReplayAnswer),
     "merge": Kernel("merge:merge_range", MergeTask, WriteAnswer),
     "resolve": Kernel("resolve:resolve_range", ResolveTask, WriteAnswer),

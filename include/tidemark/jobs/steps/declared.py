@@ -52,7 +52,7 @@ _STEPS = (
             Argument("gate", "unsealed, frontier, trace or compaction.", parse=Gate, metavar="GATE", required=True),
         ),
         when=When.BEHIND,
-        kernels=("inspect",),
+        kernels=("inspect", "retracted"),
         few_in_process=True,
         imports=("tidemark.quality.warm",),
     ),

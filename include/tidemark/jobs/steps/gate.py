@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from io import StringIO
 from typing import Any
 
 from tidemark.errors import GateFailed, InvalidUsage, UpgradeRequired
 from tidemark.jobs.job import Job, Proposal, Runner
+from tidemark.jobs.steps.gate_corrections import corrected_batches
 from tidemark.jobs.steps.gate_result import keep_result
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
@@ -139,7 +141,16 @@ def _judged(
 
     collection, validator = head.state.collection, Validator()
     facts = {batch.id for batch in request.unsealed if collection.kind.facts_in(batch)}
-    evidence = GATES[request.gate].evidence(Seen(head.state, request, found, lambda: _recent(job, head.state)))
+    recent = cache(lambda: _recent(job, head.state))
+    of_batches = {batch.id: found[batch.id].parts for batch in request.unsealed if runner}
+    seen = Seen(
+        head.state,
+        request,
+        found,
+        recent,
+        lambda: corrected_batches(job, runner, head.state, of_batches, recent()) if runner else {},
+    )
+    evidence = GATES[request.gate].evidence(seen)
     results = evaluate_invariants(
         validator,
         collection,

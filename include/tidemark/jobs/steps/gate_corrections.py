@@ -1,0 +1,129 @@
+"""What the unsealed gate is told of batches that correct: what they took back, and from how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tidemark.jobs.job import Job, Runner
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import ObjectRef, Part, UnsealedBatch
+from tidemark.model.collection import Envelope
+from tidemark.model.ledger import LedgerEntry
+from tidemark.plan.ranges import TASK_ROWS, split_keys, within
+from tidemark.plan.tasks import Contributed, RetractedAnswer, RetractedTask
+from tidemark.quality.evidence import Corrected
+from tidemark.storage.sidecars import ledger, parts_table
+
+Tables = dict[str, tuple[Part, ...]]
+"""The parts of tables, by the tables' keys."""
+
+
+def corrected_batches(
+    job: Job,
+    runner: Runner,
+    state: Arrangement,
+    batches: Mapping[str, Sequence[Part]],
+    recent: Iterable[LedgerEntry],
+) -> dict[str, Corrected]:
+    """The figures of those of the state's unsealed `batches`, each given with its parts, that correct files. `recent`
+    entries of the ledger tell which other rows there are of their intervals."""
+    found = {}
+    some = [batch for batch in state.unsealed if batch.id in batches and batch.learned_at is not None]
+    if not some or not state.collection.landed.reprocess_for:
+        return {}
+    others = list(recent)
+    for batch in some:
+        if entries := _corrected_by(job, state, batch.id):
+            beside = [entry for entry in others if entry.interval == batch.interval]
+            found[batch.id] = _figures(job, runner, state, batch, batches[batch.id], entries, beside)
+    return found
+
+
+def _corrected_by(job: Job, state: Arrangement, batch: str) -> list[LedgerEntry]:
+    """The entries of the files that a batch corrected, as it left them. They are one run of the ledger, and where files
+    were corrected since, entries of newer runs hold them as what was replaced."""
+    newest: dict[str, LedgerEntry] = {}
+    for run in reversed(state.ledger):
+        held = ledger.load_run(job.store, run)
+        newest = {entry.path: entry for entry in held} | newest
+        if any(entry.batch == batch for entry in held):
+            break
+    told = (next((held for held in _back(entry) if held.batch == batch), None) for entry in newest.values())
+    return [entry for entry in told if entry is not None and entry.is_corrected]
+
+
+def _back(entry: LedgerEntry | None) -> Iterator[LedgerEntry]:
+    """An entry, the one it replaced, and so on."""
+    while entry is not None:
+        yield entry
+        entry = entry.replaced
+
+
+def _figures(
+    job: Job,
+    runner: Runner,
+    state: Arrangement,
+    batch: UnsealedBatch,
+    parts: Sequence[Part],
+    entries: Sequence[LedgerEntry],
+    beside: Sequence[LedgerEntry],
+) -> Corrected:
+    """What one batch took back. Its own table is the last that its entries name, and counts as no row that was there
+    before."""
+    own = {held.parts.key for entry in entries for held in entry.contributed[-1:]}
+    tables: Tables = {}
+    before = 0
+    for ref, first in _named([*entries, *beside], own):
+        tables[ref.key] = parts_table.load(job.store, ref)
+        before += sum(part.rows - (0 if first else 2 * part.retractions) for part in tables[ref.key])
+    not_contributed = None
+    if state.collection.landed.source.envelope is Envelope.APPEND:
+        tables |= dict.fromkeys(own, tuple(parts))
+        tasks = _tasks(state, batch, parts, entries, tables)
+        answers: list[RetractedAnswer] = runner.run("retracted", tasks)
+        not_contributed = sum(answer.not_contributed for answer in answers)
+    return Corrected(before, sum(part.retractions for part in parts), not_contributed)
+
+
+def _named(entries: Iterable[LedgerEntry], own: set[str]) -> Iterator[tuple[ObjectRef, bool]]:
+    """The tables of parts that entries name, but for `own`, each once, and whether it is of a first reading."""
+    seen = set(own)
+    for entry in entries:
+        for at, held in enumerate(entry.contributed):
+            if held.parts.key not in seen:
+                seen.add(held.parts.key)
+                yield held.parts, at == 0
+
+
+def _tasks(
+    state: Arrangement,
+    batch: UnsealedBatch,
+    parts: Sequence[Part],
+    entries: Sequence[LedgerEntry],
+    tables: Tables,
+) -> list[RetractedTask]:
+    """The rows of the corrected files, by ranges of the keys of which anything was taken back."""
+    retracting = [part for part in parts if part.retractions]
+    if not retracting:
+        return []
+    numbers: dict[str, list[tuple[int, int]]] = {}
+    for now, entry in enumerate(entries):
+        for held in entry.contributed:
+            numbers.setdefault(held.parts.key, []).append((held.number, now))
+    last, first = max(part.last_key for part in retracting), min(part.first_key for part in retracting)
+    assert batch.learned_at is not None  # a batch that corrects learned what it says
+    made = []
+    for keys in split_keys(retracting, target_rows=TASK_ROWS):
+        keys = keys if keys.lower is not None else type(keys)(first, keys.upper)
+        some = [Contributed(within(tables[key], keys), tuple(pairs)) for key, pairs in numbers.items()]
+        made.append(
+            RetractedTask(
+                state.collection,
+                tuple(held for held in some if held.parts),
+                keys,
+                last,
+                batch.learned_at,
+                state.function,
+            )
+        )
+    return made
