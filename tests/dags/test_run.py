@@ -55,7 +55,9 @@ def orders(collections: Path, locations: Path, resident: Path, database: None, m
         folder.mkdir(parents=True)
         for number, row in enumerate(rows):
             (folder / f"{number}.csv").write_text(f"id,status,amount,happened_at\n{row}\n")
-    return collections / "orders.yaml"
+    file = collections / "orders.yaml"
+    file.write_text(file.read_text() + "reprocess_for: 30d\n")
+    return file
 
 
 def run(file: Path, day: str, upper: str) -> tuple[str, dict[str, str]]:
@@ -70,7 +72,19 @@ def head(file: Path) -> Any:
     return location_of(file).job().log.load()
 
 
-def events() -> list[dict[str, str]]:
+def returned(run_of: str, task: str) -> Any:
+    """What the newest try of a task of a DAG returned."""
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    wanted = (XComModel.dag_id == run_of, XComModel.task_id == task, XComModel.key == "return_value")
+    with create_session() as session:
+        newest = session.scalars(select(XComModel).where(*wanted).order_by(XComModel.timestamp.desc())).first()
+        return XComModel.deserialize_value(newest)
+
+
+def events() -> list[dict[str, Any]]:
     """What assets have told in this session, oldest first."""
     from airflow.models.asset import AssetEvent
     from airflow.utils.session import create_session
@@ -96,6 +110,7 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
     state, tasks = run(orders, "2024-01-01", "2024-01-02")
     assert (state, tasks.pop("published"), set(tasks.values())) == ("success", "skipped", {"success"})
     assert head(orders).version == version
+    assert returned("orders", "ingest")["changed"] == "nothing changed"
 
     state, tasks = run(orders, "2024-01-02", "2024-01-03")
     assert (state, set(tasks.values())) == ("success", {"success"})
@@ -136,12 +151,40 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
     assert (state, set(tasks.values())) == ("success", {"success"})
     end, ticked = head(orders).state, parse("2024-01-04") + 1
     assert (end.complete_below, end.seal, end.trace_upper, end.certified_upper) == (ticked - 1, ticked, ticked, ticked)
+    untouched = {"files": 0, "retracted": 0, "added": 0, "event_times": None, "changed": "nothing changed"}
     assert events()[-1] == {
         "lower": "2024-01-04T00:00:00Z",
         "upper": "2024-01-04T00:00:00.000001Z",
         "seal": "2024-01-04T00:00:00.000001Z",
         "complete_below": "2024-01-04T00:00:00Z",
+        "corrected": untouched,
     }
+
+    # The first day was wrong: its file is mended, its run is cleared, and all who look are told what changed.
+    wrong = Path(os.environ["TIDEMARK_LANDING"]) / "orders" / "2024-01-01" / "0.csv"
+    wrong.write_text(wrong.read_text().replace(",10,", ",11,") + "9,open,90,2024-01-01T12:00:00Z\n")
+    state, tasks = run(orders, "2024-01-01", "2024-01-02")
+    assert (state, set(tasks.values())) == ("success", {"success"})
+    words = "1 file corrected, 1 row retracted and 2 added, happened 2024-01-01T09:00:00Z to 2024-01-01T12:00:00Z"
+    times = ["2024-01-01T09:00:00Z", "2024-01-01T12:00:00Z"]
+    told = returned("orders", "ingest")
+    assert (told["retracted"], told["added"], told["changed"]) == (1, 2, words)
+    assert events()[-1]["corrected"] == {
+        **{"files": 1, "retracted": 1, "added": 2},
+        **{"event_times": times, "changed": words},
+    }
+    assert (events()[-1]["lower"], events()[-1]["complete_below"]) == (
+        "2024-01-04T00:00:00.000001Z",
+        "2024-01-04T00:00:00Z",
+    )
+    (warning,) = returned("orders", "gate_unsealed")["warnings"]
+    assert (warning["rule"], warning["message"][:22]) == ("corrected share, usual", "takes back 1 of 2 rows")
+    held = tidemark.open(os.environ["TIDEMARK_ROOT"], "orders").as_of(where="id IN (1, 9)").to_arrow().to_pylist()
+    assert sorted((row["id"], row["status"], row["amount"]) for row in held) == [
+        (1, "open", 11),
+        (1, "paid", 10),
+        (9, "open", 90),
+    ]
 
 
 @pytest.mark.timeout(600)

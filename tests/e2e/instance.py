@@ -123,6 +123,11 @@ class Airflow:
         path = f"/api/v2/dags/{dag}/dagRuns/{quote(run_id, safe='')}/clear"
         self.api.call("POST", path, {"dry_run": False, "only_failed": False})
 
+    def returned(self, dag: str, run_id: str, task: str) -> Any:
+        """What a task returned."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{quote(run_id, safe='')}/taskInstances/{task}/xcomEntries/return_value"
+        return self.api.call("GET", f"{path}?deserialize=true")["value"]
+
     def log_of(self, dag: str, run_id: str, task: str, number: int) -> str:
         """What a try of a task has logged."""
         path = f"/api/v2/dags/{dag}/dagRuns/{quote(run_id, safe='')}/taskInstances/{task}/logs/{number}"

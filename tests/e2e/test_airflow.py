@@ -217,6 +217,38 @@ class TestFailingGate:
         assert sound(airflow, name)
 
 
+class TestCorrected:
+    """A day that was wrong: its file is mended, and the day is run again, by *Clear* and by a backfill."""
+
+    def test_a_day_run_again_writes_what_its_file_says_otherwise_now(self, airflow: Airflow) -> None:
+        at = "2024-03-01T10:00:00Z"
+        airflow.land("counts/2024-03-01/a.csv", HEADER, (1, 10, at), (2, 20, at))
+        text = orders("counts", "2024-03-01", "2024-03-02").replace("upsert", "append") + "reprocess_for: 30d\n"
+        name = airflow.declare(text)
+        airflow.api.unpause(name)
+        airflow.api.backfill(name, "2024-03-01", "2024-03-01")
+        (first,) = airflow.until("the day's run", lambda: airflow.api.runs(name))
+        run = first["dag_run_id"]
+        airflow.ended(name, run)
+
+        airflow.land("counts/2024-03-01/a.csv", HEADER, (1, 10, at), (2, 21, at), (3, 30, at))
+        airflow.clear(name, run)
+        airflow.ended(name, run)
+        assert held(airflow, name) == {1: 10, 2: 21, 3: 30}
+        told = airflow.returned(name, run, "ingest")
+        words = f"1 file corrected, 1 row retracted and 2 added, happened {at}"
+        assert (told["retracted"], told["added"], told["changed"]) == (1, 2, words)
+        assert words in airflow.log_of(name, run, "ingest", airflow.tasks(name, run)["ingest"]["try_number"])
+
+        airflow.land("counts/2024-03-01/a.csv", HEADER, (1, 10, at), (3, 30, at))
+        airflow.api.backfill(name, "2024-03-01", "2024-03-01")
+        airflow.until("the day is run again", lambda: held(airflow, name) == {1: 10, 3: 30})
+        airflow.ended(name, run)
+        told = airflow.returned(name, run, "published")["corrected"]
+        assert (told["files"], told["retracted"], told["added"], told["event_times"]) == (1, 1, 0, [at, at])
+        assert sound(airflow, name)
+
+
 class TestKilledWorker:
     """The process of a task dies in the middle of a step, with everything: what a machine that goes away looks like."""
 

@@ -78,6 +78,8 @@ class AppOperator(SparkSubmitOperator):
             self.on_kill()
             raise
         self.log.info("%s: %s", self.app, result)
+        if isinstance(changed := result.get("changed"), str):
+            self.log.info("%s of what had been read before: %s", self.app, changed)
         return result
 
     def on_kill(self) -> None:

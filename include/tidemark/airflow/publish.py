@@ -16,6 +16,7 @@ from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_def
 from tidemark.airflow.timetable import moment
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage, TidemarkError
+from tidemark.jobs.questions.corrected import corrected_between
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
 from tidemark.model.instant import format_instant, parse_instant
@@ -46,7 +47,7 @@ class PublishOperator(BaseOperator):
         super().__init__(task_id=task_id, inlets=[asset], outlets=[asset], **arguments)
         self.location = location
 
-    def execute(self, context: Any) -> dict[str, str]:
+    def execute(self, context: Any) -> dict[str, Any]:
         """The event's extra."""
         asset = asset_of(self.location.name)
         lower = _published_upper(context["inlet_events"][asset])
@@ -58,7 +59,7 @@ class PublishOperator(BaseOperator):
         upper = certified_trace_upper(state)
         if upper <= lower:
             told = f"published up to {format_instant(lower)}, the seal is at {format_instant(state.seal)}"
-            raise AirflowSkipException(waits or f"nothing new: {told}")
+            raise AirflowSkipException(waits or f"nothing changed: {told}")
         # What is complete is told as far as it can be read.
         frontiers = {
             "lower": lower,
@@ -66,8 +67,13 @@ class PublishOperator(BaseOperator):
             "seal": state.seal,
             "complete_below": min(state.complete_below, upper),
         }
-        extra = {name: format_instant(time) for name, time in frontiers.items()}
+        try:
+            corrected = corrected_between(self.location.job().log, lower, upper).as_dict()
+        except TidemarkError as error:
+            raise task_failure(error) from None
+        extra = {**{name: format_instant(time) for name, time in frontiers.items()}, "corrected": corrected}
         context["outlet_events"][asset].extra.update(extra)
+        self.log.info("corrected: %s", corrected["changed"])
         return extra
 
     def _waits(self, context: Any, state: Arrangement) -> str | None:

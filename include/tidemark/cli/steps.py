@@ -151,11 +151,14 @@ def show(call: Call, job: Job, document: dict[str, Any], results: Sequence[dict[
 
 def _line(result: dict[str, Any]) -> str:
     """A step's result in one line: its outcome, then what else there is to say."""
-    silent = {"outcome", "interval", "step", "collection", "version", "seal", "complete_below", "docs"}
+    silent = {"outcome", "interval", "step", "collection", "version", "seal", "complete_below", "docs", "changed"}
+    if changed := result.get("changed"):  # which says these in words
+        silent |= {"corrected", "added", "retracted", "event_times"}
     said = {name: value for name, value in result.items() if name not in silent and (value or name in _COUNTS)}
     about = f" {result['interval']}" if "interval" in result else ""
     return f"{result['outcome']}{about}: " + ", ".join(
-        [f"{name.removesuffix('_text').replace('_', ' ')} {_word(value)}" for name, value in said.items()]
+        ([changed] if changed else [])
+        + [f"{name.removesuffix('_text').replace('_', ' ')} {_word(value)}" for name, value in said.items()]
         + [f"version {result['version']}"]
     )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidemark.config.schedule import Schedule
 from tidemark.jobs.job import Job, Outcome
+from tidemark.model.change import NOTHING_CHANGED
 from tidemark.model.collection import Collection
 from tidemark.model.interval import Interval
 
@@ -46,4 +47,18 @@ def _together(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "intervals": len(results),
         "batches": sum(bool(result.get("batch")) for result in results),
         **counts,
+        **_changed(results, counts),
     }
+
+
+def _changed(results: Sequence[dict[str, Any]], counts: Mapping[str, int]) -> dict[str, Any]:
+    """What running intervals again came to; nothing where none was run again."""
+    told = [result["changed"] for result in results if "changed" in result]
+    if not told:
+        return {}
+    differing = sum(words != NOTHING_CHANGED for words in told)
+    rows = f"{counts.get('retracted', 0):,} rows retracted and {counts.get('added', 0):,} added"
+    words = f"{differing} of {len(told)} intervals run again: {rows} by corrected files"
+    times = [time for result in results for time in result.get("event_times") or ()]
+    bounds = {"event_times": [min(times), max(times)]} if times else {}
+    return {"changed": words if differing else NOTHING_CHANGED, **bounds}

@@ -19,6 +19,8 @@ from tidemark.model.interval import Interval
 
 SHORT_ID = 12
 """Characters of a batch's id shown to people; commands take any unambiguous beginning."""
+NOTHING_CHANGED = "nothing changed"
+"""What is said of an interval that was run again where that is so."""
 REPLAY = "replay"
 """The step of an ingest that reads dead letters, not an interval."""
 
@@ -117,18 +119,33 @@ class Ingested:
             return f"withdrew the full snapshot of {self.fence.interval}, {gone}, as {self.snapshot.batch[:SHORT_ID]}"
         if self.corrected:
             as_batch = f" as {self.batch.id[:SHORT_ID]}" if self.batch else ""
-            new = len(self.sources) - self.corrected - self.bad_files
-            beside = f", {_counted(new, 'new file')}" if new else ""
-            return (
-                f"ingested {self.fence.interval} again{as_batch}: {_counted(self.corrected, 'file')} corrected, "
-                f"{_counted(self.rows_retracted, 'row')} retracted and {self.rows_added:,} added{beside}{more}"
-            )
+            return f"ingested {self.fence.interval} again{as_batch}: {self.differs}{more}"
         if self.batch is None and self.snapshot:
             return f"ingested {self.fence.interval}: a full snapshot without rows as {self.snapshot.batch[:SHORT_ID]}"
         if self.batch is None:
             return f"ingested {self.fence.interval}: no rows{more}"
         rows, files = _counted(self.batch.rows, "row"), _counted(len(self.sources), "file")
         return f"ingested {self.fence.interval}: {rows} of {files} as {self.batch.id[:SHORT_ID]}{more}"
+
+    @property
+    def differs(self) -> str:
+        """What it changed of an interval that had been read before: rows retracted and added, and when these happened,
+        first and last."""
+        # Of bad files those that were counted before are no sources.
+        new = max(0, len(self.sources) - self.corrected - self.bad_files)
+        told = [_counted(new, "new file")] if new else []
+        if self.rows_retracted or self.rows_added:
+            told[:0] = [
+                f"{_counted(self.corrected, 'file')} corrected",
+                f"{_counted(self.rows_retracted, 'row')} retracted and {self.rows_added:,} added",
+            ]
+        elif self.corrected:
+            other = "holds other bytes and says" if self.corrected == 1 else "hold other bytes and say"
+            told[:0] = [f"nothing changed, {_counted(self.corrected, 'file')} {other} the same"]
+        if self.batch is not None:
+            first, last = (format_instant(t) for t in (self.batch.first_event_time, self.batch.last_event_time))
+            told.append(f"happened {first}" + ("" if first == last else f" to {last}"))
+        return ", ".join(told) or NOTHING_CHANGED
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ RUN = run_of("r1")
 SPAN = "[1970-01-01T00:00:00Z, 1970-01-01T00:00:00.000010Z)"
 
 WITHDRAWN = FullSnapshot("w1", FENCE.interval, 0, effect=Effect.WITHDRAWN, learned_at=10)
+HAPPENED = "happened 1970-01-01T00:00:00Z to 1970-01-01T00:00:00.000009Z"
 
 SAID: list[tuple[Any, str]] = [
     (Created(declared({})), "created collection tides"),
@@ -52,11 +53,15 @@ SAID: list[tuple[Any, str]] = [
     (Ingested(FENCE, BATCH, RUN, sources=(1, 2)), f"ingested {SPAN}: 1 row of 2 files as b1"),
     (
         Ingested(FENCE, BATCH, RUN, sources=(1, 2, 3), corrected=2, rows_added=5, rows_retracted=1),
-        f"ingested {SPAN} again as b1: 2 files corrected, 1 row retracted and 5 added, 1 new file",
+        f"ingested {SPAN} again as b1: 2 files corrected, 1 row retracted and 5 added, 1 new file, {HAPPENED}",
+    ),
+    (
+        Ingested(FENCE, None, RUN, sources=(1,), corrected=1, bad_files=1),
+        f"ingested {SPAN} again: nothing changed, 1 file holds other bytes and says the same, 1 files set aside",
     ),
     (
         Ingested(FENCE, None, RUN, sources=(1,), corrected=1),
-        f"ingested {SPAN} again: 1 file corrected, 0 rows retracted and 0 added",
+        f"ingested {SPAN} again: nothing changed, 1 file holds other bytes and says the same",
     ),
     (
         Ingested(FENCE, None, RUN, sources=(1,), corrected=1, rows_retracted=5, snapshot=WITHDRAWN),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidemark.config.template import render
@@ -12,7 +12,7 @@ from tidemark.jobs.job import Job, Proposal
 from tidemark.jobs.steps.correct import Corrections, contributing, corrected
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch
-from tidemark.model.change import Ingested, Refused
+from tidemark.model.change import NOTHING_CHANGED, Ingested, Refused
 from tidemark.model.full_snapshot import Effect
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
@@ -30,7 +30,9 @@ def ingest(
     """Read what is new of an interval's files and commit it; the result counts rows, late rows and bad files.
 
     Files that changed are corrected where the collection lets them be; with `removed` those that are gone are, too,
-    and count no more, also where no file is left if `yes`.
+    and count no more, also where no file is left if `yes`. Of an interval that had been read before the result says in
+    words what `changed`; where files were corrected, how many, the rows retracted and added, and when these happened
+    first and last (µs).
 
     Idempotent by source file identity. Raises NotReady if the interval has not landed, InvalidUsage for a file that
     changed since it was ingested and cannot be corrected, GateFailed if a file cannot be taken and the collection says
@@ -39,22 +41,23 @@ def ingest(
     if yes and not removed:
         raise InvalidUsage("--yes says that files that are gone count no more; say --removed, too, or leave it out")
 
-    def propose(head: Head) -> Proposal[Ingested, Corrections]:
+    def propose(head: Head) -> Proposal[Ingested, _Found]:
         request = _plan(job, head.state, interval, landing_root, removed, yes)
         if request is None:
-            return Proposal(None, Corrections())
+            return Proposal(None, _Found())
+        rerun = head.state.ingested.covers(interval)
         head, fence = job.fenced(head, "ingest", interval)
         batch = job.new_id()
         read = _execute(job, head.state, request, batch)
         entries = [entry for answer in read for entry in answer.entries]
         _stop_on_bad_files(job, head, fence, entries)
         again = corrected(job, head.state, request, batch, first=len(request.files))
-        return Proposal(_change(job, fence, request, read, again, batch, head.state), again)
+        return Proposal(_change(job, fence, request, read, again, batch, head.state), _Found(again, rerun))
 
     done = job.settle(propose)
     change, told = done.change, {"outcome": str(done.outcome), "version": done.head.version}
     if change is None:
-        return told
+        return {**told, "changed": NOTHING_CHANGED}
     return {
         **told,
         "batch": change.batch.id if change.batch else change.snapshot.batch if change.snapshot else None,
@@ -68,12 +71,23 @@ def ingest(
     }
 
 
-def _told_of(change: Ingested, again: Corrections) -> dict[str, Any]:
-    """What a result says of files that were corrected; nothing where none was."""
-    if not change.corrected:
-        return {}
-    counts = {"corrected": change.corrected, "added": change.rows_added, "retracted": change.rows_retracted}
-    return {**counts, "event_times": again.event_times, **({"withdrawn": True} if again.withdraws else {})}
+@dataclass(frozen=True)
+class _Found:
+    """What became of files that were read again, and whether the interval had been read before."""
+
+    again: Corrections = field(default_factory=Corrections)
+    rerun: bool = True
+
+
+def _told_of(change: Ingested, found: _Found) -> dict[str, Any]:
+    """What a result says of an interval that had been read before."""
+    told: dict[str, Any] = {"changed": change.differs} if found.rerun else {}
+    if change.corrected:
+        told |= {"corrected": change.corrected, "added": change.rows_added, "retracted": change.rows_retracted}
+        told["event_times"] = found.again.event_times
+    if found.again.withdraws:
+        told["withdrawn"] = True
+    return told
 
 
 def _plan(

@@ -1,0 +1,75 @@
+"""What was corrected within a span of what was learned: read from the log, without a look at data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.model.change import NOTHING_CHANGED, Ingested, Quarantined, Released, Sealed
+from tidemark.model.instant import format_instant
+from tidemark.storage.log.log import StateLog
+
+
+@dataclass(frozen=True)
+class CorrectedRows:
+    """How many files were corrected, the rows retracted and added by that, with their multiplicities, and when these
+    happened first and last, in microseconds (None: none were)."""
+
+    files: int = 0
+    retracted: int = 0
+    added: int = 0
+    event_times: tuple[int, int] | None = None
+
+    def with_more(self, change: Ingested) -> CorrectedRows:
+        """With what one more ingest corrected."""
+        bounds = self.event_times or ()
+        if change.batch is not None and change.rows_retracted + change.rows_added:
+            bounds = (*bounds, change.batch.first_event_time, change.batch.last_event_time)
+        return CorrectedRows(
+            self.files + change.corrected,
+            self.retracted + change.rows_retracted,
+            self.added + change.rows_added,
+            (min(bounds), max(bounds)) if bounds else None,
+        )
+
+    @property
+    def words(self) -> str:
+        if self.event_times is None:
+            return NOTHING_CHANGED
+        first, last = map(format_instant, self.event_times)
+        files = f"{self.files:,} file{'s' * (self.files != 1)} corrected"
+        rows = f"{self.retracted:,} row{'s' * (self.retracted != 1)} retracted and {self.added:,} added"
+        return f"{files}, {rows}, happened {first}" + ("" if first == last else f" to {last}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON values, times in ISO 8601, and the words under `changed`."""
+        times = list(map(format_instant, self.event_times)) if self.event_times else None
+        counts = {"files": self.files, "retracted": self.retracted, "added": self.added}
+        return {**counts, "event_times": times, "changed": self.words}
+
+
+def corrected_between(log: StateLog, lower: int, upper: int) -> CorrectedRows:
+    """What was corrected and learned in `[lower, upper)`, without batches that were quarantined since.
+
+    Reads versions down to the one that moved the seal to `lower`: what was committed before was learned before. Of a
+    span from the beginning nothing is told; nobody had been told what was corrected there.
+    """
+    found, taken_out, back = CorrectedRows(), set[str](), set[str]()
+    for record in log.history() if lower else ():
+        change = record.change
+        if isinstance(change, Sealed) and change.upper <= lower:
+            break
+        if isinstance(change, Released) and change.batch not in taken_out:
+            back.add(change.batch)
+        elif isinstance(change, Quarantined) and change.batch not in back:
+            taken_out.add(change.batch)
+        elif isinstance(change, Ingested) and change.corrected and _learned(change, lower, upper, taken_out):
+            found = found.with_more(change)
+    return found
+
+
+def _learned(change: Ingested, lower: int, upper: int, taken_out: set[str]) -> bool:
+    batch = change.batch
+    if batch is None or batch.learned_at is None:  # nothing differed
+        return False
+    return lower <= batch.learned_at < upper and batch.id not in taken_out

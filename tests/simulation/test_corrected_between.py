@@ -1,0 +1,108 @@
+"""What is told of corrections to who follows a collection: those learned in a span, and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.world import World, certify, collection, interval
+from tidemark.jobs.questions.corrected import CorrectedRows, corrected_between
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.seal import seal
+from tidemark.model.collection import Envelope, Gate
+
+pytestmark = pytest.mark.simulation
+NOTHING = CorrectedRows()
+
+
+def row(k: int, t: int, v: str = "a") -> dict[str, Any]:
+    return {"k": k, "v": v, "t": t, "e": t}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path, collection(Envelope.APPEND, reprocess_for=1000))
+
+
+def run(world: World, day: int, rows: list[dict[str, Any]] | None = None, name: str = "a") -> dict[str, Any]:
+    if rows is not None:
+        world.land(day, name, rows)
+    return world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing)))
+
+
+def published(world: World, day: int) -> tuple[int, int]:
+    """The span that a run of the day adds to what can be read."""
+    lower = world.state.trace_upper
+    world.run(lambda job: seal(job, interval(day)))
+    certify(world.job(), Gate.FRONTIER)
+    world.run(lambda job: drain(job, interval(day)))
+    return lower, world.state.trace_upper
+
+
+def told(world: World, span: tuple[int, int]) -> CorrectedRows:
+    return corrected_between(world.log(), *span)
+
+
+def test_each_span_tells_its_own_corrections_and_no_ordinary_rows(world: World) -> None:
+    run(world, 0, [row(1, 3), row(2, 4)])
+    first = published(world, 0)
+    run(world, 1, [row(3, 13)])
+    second = published(world, 1)
+    assert run(world, 0)["changed"] == "nothing changed"
+    assert run(world, 0, [row(1, 3), row(2, 4, "b"), row(9, 8)])["changed"] == (
+        "1 file corrected, 1 row retracted and 2 added, "
+        "happened 1970-01-01T00:00:00.000004Z to 1970-01-01T00:00:00.000008Z"
+    )
+    third = published(world, 0)
+    run(world, 1, [])
+    fourth = published(world, 1)
+    assert third == (20, 21)
+    assert [told(world, span) for span in (first, second, third, fourth)] == [
+        NOTHING,
+        NOTHING,
+        CorrectedRows(1, 1, 2, (4, 8)),
+        CorrectedRows(1, 1, 0, (13, 13)),
+    ]
+    assert told(world, (20, 22)) == CorrectedRows(2, 2, 2, (4, 13))
+    assert told(world, (20, 22)).words == (
+        "2 files corrected, 2 rows retracted and 2 added, "
+        "happened 1970-01-01T00:00:00.000004Z to 1970-01-01T00:00:00.000013Z"
+    )
+    assert NOTHING.as_dict() == {
+        **{"files": 0, "retracted": 0, "added": 0, "event_times": None},
+        "changed": "nothing changed",
+    }
+
+
+def test_a_correction_that_was_taken_out_is_not_told_and_one_put_back_is(world: World) -> None:
+    run(world, 0, [row(1, 3)])
+    published(world, 0)
+    run(world, 0, [row(1, 3, "b")])
+    batch = world.state.pending[-1].id
+    quarantine(world.job(), batch)
+    run(world, 0, [row(1, 3), row(5, 5)])
+    assert told(world, (10, 11)) == CorrectedRows(1, 0, 1, (5, 5))
+    quarantine(world.job(), world.state.pending[-1].id)
+    release(world.job(), batch)
+    assert told(world, (10, 11)) == CorrectedRows(1, 1, 1, (3, 3))
+
+
+def test_other_bytes_that_say_the_same_are_nothing_to_tell(world: World) -> None:
+    rows = [row(1, 3), row(2, 4)]
+    run(world, 0, rows)
+    published(world, 0)
+    done = run(world, 0, rows[::-1])
+    assert done["changed"] == "nothing changed, 1 file holds other bytes and says the same"
+    run(world, 1, [row(3, 13)])
+    assert told(world, published(world, 1)) == NOTHING
+
+
+def test_a_new_file_of_a_day_that_had_been_read_is_told_by_the_run(world: World) -> None:
+    assert "changed" not in run(world, 0, [row(1, 3)])
+    published(world, 0)
+    done = run(world, 0, [row(7, 5)], name="b")
+    assert done["changed"] == "1 new file, happened 1970-01-01T00:00:00.000005Z"
