@@ -34,11 +34,14 @@ def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def row(k: int, v: str = "a", **more: Any) -> dict[str, Any]:
-    return {"k": k, "v": v, "t": 3, "e": 3} | more
+    return {"k": k, "v": v, "t": 3, "e": 3, "o": 1, "gone": False} | more
 
 
 def made(folder: Path, envelope: Envelope = Envelope.APPEND, **landed: Any) -> World:
     return World(folder / "landing", collection(envelope, reprocess_for=1000, **landed))
+
+
+KINDS = pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT])
 
 
 def run(world: World, day: int = 0) -> dict[str, Any]:
@@ -90,8 +93,9 @@ def test_more_than_usual_is_a_warning_where_nothing_is_declared(tmp_path: Path, 
     assert all(world.state.is_certified(batch) for batch in world.state.unsealed), "a warning stops nothing"
 
 
-def test_more_than_is_declared_stops_the_run_and_raising_it_lets_it_pass(tmp_path: Path) -> None:
-    world = made(tmp_path, corrected_share=0.2)
+@KINDS
+def test_more_than_is_declared_stops_the_run_and_raising_it_lets_it_pass(tmp_path: Path, envelope: Envelope) -> None:
+    world = made(tmp_path, envelope, corrected_share=0.2)
     landed(world, [row(k) for k in range(ROWS)])
     drained(world)
     landed(world, [row(k, "b" if k < 4 else "a") for k in range(ROWS)])
@@ -156,9 +160,10 @@ def test_rows_of_negative_multiplicity_are_taken_back_too(tmp_path: Path, docs: 
     }
 
 
-def test_what_was_never_contributed_cannot_be_taken_back(tmp_path: Path) -> None:
+@KINDS
+def test_what_was_never_contributed_cannot_be_taken_back(tmp_path: Path, envelope: Envelope) -> None:
     """The ledger has lost what the file contributed at first: nothing is there for the correction to take."""
-    world = made(tmp_path)
+    world = made(tmp_path, envelope)
     landed(world, [row(k) for k in range(ROWS)])
     drained(world)
     landed(world, [row(k) for k in range(1, ROWS)])

@@ -173,10 +173,11 @@ class CorrectAnswer:
 
 @dataclass(frozen=True)
 class RetractedTask:
-    """Hold what corrections of some files took back within a key range, up to the key `last`, against what these files
-    have `contributed`, the corrections among it, as of `seal` and forwarded by `function`."""
+    """Hold what corrections of the files of some `paths` took back within a key range, up to the key `last`, against
+    what these have `contributed`, the corrections among it, as of `seal`; updates are forwarded by `function`."""
 
     collection: Collection
+    paths: tuple[str, ...]
     contributed: tuple[Contributed, ...]
     keys: KeyRange
     last: Row

@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tidemark.arrow.kernels.correct import differences
-from tidemark.arrow.rows.columns import integers
-from tidemark.arrow.rows.schema import DIFF, keys_of
+from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of, rounds, summed
+from tidemark.arrow.kernels.retracted import signed, signed_schema, takes_back
+from tidemark.arrow.rows.columns import integers, replaced
+from tidemark.arrow.rows.schema import (
+    DELETED,
+    DIFF,
+    FILE,
+    TIME,
+    facts_schema,
+    keys_of,
+    sort_columns,
+    value_columns,
+)
+from tidemark.model.batch import Part
 from tidemark.plan.tasks import RetractedAnswer, RetractedTask
 from tidemark.storage.stores.store import ObjectStore
 
@@ -13,14 +31,42 @@ def retracted_rows(store: ObjectStore, task: RetractedTask) -> RetractedAnswer:
     """Add up all that the files contributed, corrections among it: a row that there are fewer than none of was taken
     back without having been contributed.
 
-    True of the envelope `append`, whose files say how often there is a row, and never that there is less of one.
-    Raises Corruption if a part is not what was recorded.
+    True of facts, and of the envelope `append`, whose files never say that there is less of a row. Raises Corruption if
+    a part is not what was recorded.
     """
     width, missing = len(task.collection.key), 0
-    # What was contributed, turned: the difference to a file that says nothing.
-    for rows in differences(store, task, [], [], keys=task.keys):
-        diffs = integers(rows, DIFF)
-        missing += int(diffs[diffs > 0].sum())
-        if keys_of(rows, [rows.num_rows - 1], width)[0] > task.last:
+    # Of updates what was contributed is turned: the difference to files that say nothing.
+    facts = task.collection.kind.facts
+    for rows in _facts(store, task) if facts else differences(store, task, [], [], keys=task.keys):
+        sums = integers(rows, DIFF) * (-1 if facts else 1)
+        missing += int(sums[sums > 0].sum())
+        if rows.num_rows and keys_of(rows, [rows.num_rows - 1], width)[0] > task.last:
             break
     return RetractedAnswer(missing)
+
+
+def _facts(store: ObjectStore, task: RetractedTask) -> Iterator[pa.RecordBatch]:
+    """The facts that the files contributed, in order, each with how often it stands from the seal on."""
+    schema, with_sign = facts_schema(task.collection), signed_schema(task.collection)
+    order = sort_columns(task.collection, facts=True)
+    columns = [*order, DELETED, *value_columns(task.collection), TIME]
+    files = {
+        part.file.key: pa.array([task.paths[now] for _, now in some.numbers], pa.string())
+        for some in task.contributed
+        for part in some.parts
+    }
+
+    def prepare(part: Part, rows: pa.RecordBatch) -> pa.RecordBatch:
+        some = rows.filter(pc.is_in(rows.column(FILE), value_set=files[part.file.key]))
+        some = replaced(some, TIME, np.maximum(integers(some, TIME), task.seal))
+        return signed(some, with_sign, -1 if takes_back(part) else 1)
+
+    def read(chain: Sequence[Part]) -> Iterator[Piece]:
+        keys = [column.name for column in task.collection.key]
+        return pieces_of(store, chain, task.keys, capacity, schema=lambda _: schema, prepare=prepare, key_columns=keys)
+
+    chains = chained(part for some in task.contributed for part in some.parts)
+    capacity = BUFFERED_ROWS // max(1, len(chains))
+    runs = [Run(read(chain), order, capacity) for chain in chains]
+    for batches in rounds(runs, lambda held: list(summed(held, columns, resort=True))):
+        yield from summed(batches, columns, resort=True)

@@ -77,7 +77,7 @@ def _figures(
         tables[ref.key] = parts_table.load(job.store, ref)
         before += sum(part.rows - (0 if first else 2 * part.retractions) for part in tables[ref.key])
     not_contributed = None
-    if state.collection.landed.source.envelope is Envelope.APPEND:
+    if state.collection.kind.facts or state.collection.landed.source.envelope is Envelope.APPEND:
         tables |= dict.fromkeys(own, tuple(parts))
         tasks = _tasks(state, batch, parts, entries, tables)
         answers: list[RetractedAnswer] = runner.run("retracted", tasks)
@@ -119,6 +119,7 @@ def _tasks(
         made.append(
             RetractedTask(
                 state.collection,
+                tuple(entry.path for entry in entries),
                 tuple(held for held in some if held.parts),
                 keys,
                 last,
