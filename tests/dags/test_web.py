@@ -157,6 +157,18 @@ def test_what_is_known_is_told_apart_from_what_is_complete(client: Any, root: Pa
     assert "complete below midnight<" in overview_page("r", [settled | {"seal_text": "midnight"}]).html
 
 
+def test_what_corrections_cost_and_since_when_they_can_be_made_is_shown_where_they_can(client: Any, root: Path) -> None:
+    from tidemark.airflow.web.page import overview_page
+
+    (entry,) = client.get("/collections.json").json()
+    assert (entry["correctable_from"], entry["reprocess_bytes"]) == (None, None)
+    assert "Corrections" not in client.get("/").text
+    some = {"correctable_from": 5, "correctable_from_text": "last Tuesday", "reprocess_bytes": 12345}
+    shown = overview_page("r", [entry | some]).html
+    for text in ("Corrections", "can be run again from", "last Tuesday", "bytes kept for that alone", "12,345"):
+        assert text in shown
+
+
 def test_the_same_as_json(client: Any, root: Path) -> None:
     (entry,) = client.get("/collections.json").json()
     assert (entry["collection"], entry["unsealed"]["rows"], entry["late_applied"]) == ("orders", 7, 2)

@@ -126,10 +126,12 @@ class OpenCollection:
         return Changes(self._pinned, _given(after, "after"), _given(upto, "upto"), net, columns, where)
 
     def status(self) -> Status:
-        """Frontiers, what is unsealed, the trace by level, debt, late rows, and the next step, at this version."""
+        """Frontiers, what is unsealed, the trace by level, debt, late rows, what corrections cost, and the next step:
+        all at this version."""
+        from tidemark.jobs.questions.reprocessing import reprocess_bytes
         from tidemark.jobs.questions.status import status
 
-        return status(self._pinned.head)
+        return replace(status(self._pinned.head), reprocess_bytes=reprocess_bytes(self.store, self.state))
 
     def history(self, limit: int | None = None) -> list[Entry]:
         """The versions down from this one, newest first: what each changed, when, and who wrote it; at most `limit`."""

@@ -153,12 +153,21 @@ def _lines(seen: Status) -> list[tuple[str, str]]:
         ("write amplification", ratio),
         ("rows written", _rows_written(seen.bounds)),
         ("readable", seen.readable),
+        *_correctable(seen),
         ("holds", ", ".join(f"{hold.name} at {format_instant(hold.since)}" for hold in seen.holds) or "none"),
         ("waiting for", str(seen.waiting_for) if seen.waiting_for else "nothing"),
         ("not certified", ", ".join(batch[:12] for batch in seen.uncertified) or "nothing"),
         ("quarantined", ", ".join(batch[:12] for batch in seen.quarantined) or "nothing"),
         ("next", seen.next_step),
     ]
+
+
+def _correctable(seen: Status) -> list[tuple[str, str]]:
+    """From when intervals can be run again, and what that costs; nothing where none can."""
+    if seen.correctable_from is None:
+        return []
+    cost = f"; {_size(seen.reprocess_bytes)} kept for that alone" if seen.reprocess_bytes is not None else ""
+    return [("correctable", f"intervals that begin at {format_instant(seen.correctable_from)} or later{cost}")]
 
 
 def _bounded(value: float, bound: float | None) -> str:

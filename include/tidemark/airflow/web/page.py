@@ -136,6 +136,7 @@ def _card(entry: Mapping[str, Any], *, up: str) -> Markup:
             tag("div", tag("h3", "Frontiers"), _frontiers(entry)),
             tag("div", tag("h3", "Rows"), table(("", ""), _figures(entry))),
             tag("div", tag("h3", "Compaction"), table(("", ""), _compaction(entry))),
+            *_corrections(entry),
             class_="columns",
         ),
         tag("h3", "Last changes"),
@@ -194,6 +195,17 @@ def _compaction(entry: Mapping[str, Any]) -> list[tuple[str, object]]:
         ("readable", entry["readable"]),
         ("holds", ", ".join(holds) or "none"),
     ]
+
+
+def _corrections(entry: Mapping[str, Any]) -> list[Markup]:
+    """From when days can be run again, and what that costs; nothing where none can."""
+    if entry["correctable_from"] is None:
+        return []
+    lines = [
+        ("can be run again from", tag("code", entry["correctable_from_text"])),
+        ("bytes kept for that alone", entry["reprocess_bytes"]),
+    ]
+    return [tag("div", tag("h3", "Corrections"), table(("", ""), lines))]
 
 
 def _lanes(entry: Mapping[str, Any]) -> Markup:

@@ -50,7 +50,9 @@ class Status:
     `unsealed` holds what no drain has moved yet; `remembered` what was moved and is kept because later facts are placed
     among it (keyed collections). `uncertified` names batches no current certificate covers. `waiting_for` is the oldest
     interval that is missing below one that was ingested or asked for. `readable` says which times compaction leaves
-    readable. `next_step` is a command.
+    readable. `next_step` is a command. Intervals that begin at `correctable_from` or later can be run again and
+    corrected, which keeps `reprocess_bytes` that nothing else needs; both None where no file may be corrected, the
+    bytes also where nobody counted them (questions/reprocessing.py).
     """
 
     collection: str
@@ -79,13 +81,17 @@ class Status:
     write_amplification: float | None
     waiting_for: Interval | None
     next_step: str
+    correctable_from: int | None = None
+    reprocess_bytes: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values; each frontier also as ISO 8601 under `<name>_text`."""
         texts = {f"{name}_text": format_instant(getattr(self, name)) for name in FRONTIERS}
         missing = {"waiting_for": str(self.waiting_for) if self.waiting_for else None}
+        can = self.correctable_from
+        correctable = {"correctable_from_text": None if can is None else format_instant(can)}
         levels = {"levels": [{"level": level, **asdict(shelf)} for level, shelf in self.levels.items()]}
-        return {**asdict(self), **texts, **missing, **levels}
+        return {**asdict(self), **texts, **missing, **correctable, **levels}
 
 
 def status(head: Head) -> Status:
@@ -120,7 +126,14 @@ def status(head: Head) -> Status:
         write_amplification=round(written / totals.bytes_ingested, 3) if totals.bytes_ingested else None,
         waiting_for=waiting_for(state),
         next_step=next_step(state),
+        correctable_from=correctable_from(state),
     )
+
+
+def correctable_from(state: Arrangement) -> int | None:
+    """From when on intervals can be corrected; None if none can."""
+    landed = state.collection.landed
+    return max(landed.start, state.correctable_from) if landed.reprocess_for else None
 
 
 def waiting_for(state: Arrangement) -> Interval | None:
