@@ -120,6 +120,21 @@ class AirflowApi:
         found: list[dict[str, Any]] = self.call("GET", f"/api/v2/dags/{dag}/dagRuns?limit=100")["dag_runs"]
         return sorted(found, key=lambda run: run["data_interval_start"] or "")
 
+    def run(self, dag: str, run: str) -> dict[str, Any]:
+        """A run of the DAG."""
+        found: dict[str, Any] = self.call("GET", f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe='')}")
+        return found
+
+    def clear(self, dag: str, run: str) -> None:
+        """What the button *Clear* of a run does: all its tasks again. Returns when the run is no longer ended."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe='')}/clear"
+        self.call("POST", path, {"dry_run": False, "only_failed": False})
+
+    def returned(self, dag: str, run: str, task: str) -> Any:
+        """What a task of a run returned."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe='')}/taskInstances/{task}/xcomEntries/return_value"
+        return self.call("GET", f"{path}?deserialize=true")["value"]
+
     def tasks(self, dag: str, run: str) -> list[dict[str, Any]]:
         """The task instances of a run."""
         path = f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe='')}/taskInstances"

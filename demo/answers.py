@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -9,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import tidemark
-from tidemark.model.change import Sealed
+from tidemark.model.change import Ingested, Sealed
 from tidemark.model.instant import format_instant, from_datetime
-from tidemark.storage.sidecars import ledger
 
 DAY = timedelta(days=1)
 SHOWN = ("status", "delay_min")
+KEY = ["time_hour", "carrier", "flight"]
+VALUE = ["status", "origin", "dest", "scheduled_at", "delay_min"]
 STATUSES = ("scheduled", "departed", "arrived", "cancelled")
 
 
@@ -25,22 +28,27 @@ def start_of(day: date) -> int:
 
 def figures(flights: tidemark.OpenCollection, *, first: date, days: int) -> list[dict[str, Any]]:
     """The figures of each day, from the collection as it stands."""
-    seals = {r.change.complete_below for r in flights.log.history() if isinstance(r.change, Sealed)}
-    return [day_figures(flights, seals, first + n * DAY) for n in range(days)]
+    changed = [record.change for record in flights.log.history()]
+    seals = {change.complete_below for change in changed if isinstance(change, Sealed)}
+    read = [change for change in changed if isinstance(change, Ingested) and not change.corrected]
+    return [day_figures(flights, seals, read, first + n * DAY) for n in range(days)]
 
 
-def day_figures(flights: tidemark.OpenCollection, seals: set[int], day: date) -> dict[str, Any]:
-    """One day's run, by the ledger, the changes learned on the day, and two as-of reads of its last instant."""
+def day_figures(
+    flights: tidemark.OpenCollection, seals: set[int], read: Sequence[Ingested], day: date
+) -> dict[str, Any]:
+    """One day's run, by what was `read` for it at first, the changes learned on the day, and two as-of reads of its
+    last instant."""
     start, end = start_of(day), start_of(day + DAY)
-    entries = [entry for entry in ledger.entries(flights.store, flights.state.ledger) if entry.interval.lower == start]
-    applied = sum(entry.rows_late_applied for entry in entries)
-    discarded = sum(entry.rows_late_discarded for entry in entries)
+    of_day = [change for change in read if change.fence.interval.lower == start]
+    applied = sum(change.rows_late_applied for change in of_day)
+    discarded = sum(change.rows_late_discarded for change in of_day)
     learned = flights.changes(after=start - 1, upto=end - 1).to_arrow()
     inserts = pc.sum(pc.cast(pc.greater(learned["diff"], 0), pa.int64())).as_py() or 0
     return {
         "day": day.isoformat(),
         "seal": format_instant(end) if end in seals else None,
-        "rows": sum(entry.rows for entry in entries) + discarded,
+        "rows": sum(change.batch.rows for change in of_day if change.batch) + discarded,
         "late": {"below the seal": applied, "beyond max_lateness": discarded},
         "inserts": inserts,
         "deletes": learned.num_rows - inserts,
@@ -63,3 +71,20 @@ def summary(held: pa.Table) -> dict[str, Any]:
         "delay_count": count,
         "delay_mean": total / count if count else None,
     }
+
+
+def known_at(flights: tidemark.OpenCollection, time: int | None, day: date) -> dict[str, Any]:
+    """A day's last instant as known at a time (None: now)."""
+    end = start_of(day + DAY)
+    return summary(flights.as_of(time, event_time=end - 1, columns=SHOWN).to_arrow())
+
+
+def corrections(flights: tidemark.OpenCollection, after: int) -> Counter[tuple[Any, ...]]:
+    """What was learned after a time, as (key, value, event time, diff of +1 or -1)."""
+    learned = flights.changes(after=after).to_arrow()
+    key, value = learned.select(KEY).to_pylist(), learned.select(VALUE).to_pylist()
+    happened = learned["_event_time"].cast(pa.timestamp("us", "UTC")).to_pylist()
+    found: Counter[tuple[Any, ...]] = Counter()
+    for of, held, at, diff in zip(key, value, happened, learned["diff"].to_pylist(), strict=True):
+        found[(*of.values(),), (*held.values(),), at, 1 if diff > 0 else -1] += abs(diff)
+    return found

@@ -11,6 +11,8 @@ It shares no code with Tidemark or the layout script, and uses the standard libr
   `event_time`, holds the value of each key's last row that was learned and had happened by then.
 - A history is a list of steps: at each row's event time the value before it goes (-1) and its own comes (+1).
   The difference between the steps before and after what was learned at one instant is that instant's changes.
+- Tuesday, 2013-01-01, was wrong: what Newark says of it once it is mended is `mended`. Every row is judged as the
+  first time; what differs is the difference of all steps before and after.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ from typing import Any, NamedTuple
 
 FIRST_DAY = date(2012, 12, 31)
 """The collection's start: the first flights of 2013 were scheduled on this day."""
+WRONG_DAY = date(2013, 1, 1)
+"""A Tuesday."""
 DAY, INSTANT = timedelta(days=1), timedelta(microseconds=1)
 MAX_LATENESS = timedelta(days=3)
 STATUSES = ("scheduled", "departed", "arrived", "cancelled")
@@ -102,6 +106,18 @@ def reports(flight: Mapping[str, str]) -> Iterator[Row]:
         yield report("arrived", departed_at + timedelta(minutes=air_time), "arr_delay")
 
 
+def mended(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows once Newark has mended what it reported on WRONG_DAY: the delays of United's arrivals
+    were ten minutes longer, and the arrivals of American Eagle (MQ) had not been confirmed."""
+    for row in rows:
+        if row.time.date() == WRONG_DAY and row.value.origin == "EWR" and row.value.status == "arrived":
+            if row.key[1] == "MQ":
+                continue
+            if row.key[1] == "UA" and row.value.delay_min is not None:
+                row = row._replace(value=row.value._replace(delay_min=row.value.delay_min + 10))
+        yield row
+
+
 def number(text: str) -> int | None:
     return None if text in ("", "NA") else int(text)
 
@@ -162,6 +178,17 @@ def changes(known: Known, *, after: datetime, upto: datetime) -> list[Change]:
             difference.subtract(steps(row for row in history if row.time < time))
             found += [Change(key, value, time, at, diff) for (at, value), diff in difference.items() if diff]
     return found
+
+
+def corrections(before: Known, after: Known) -> Counter[tuple[Key, Value, datetime, int]]:
+    """How many rows (key, value, event time, diff of +1 or -1) there must be by which one is corrected to the other."""
+    found: Counter[tuple[Key, Value, datetime, int]] = Counter()
+    for key in {*before.histories, *after.histories}:
+        difference = steps(after.histories.get(key, ()))
+        difference.subtract(steps(before.histories.get(key, ())))
+        for (at, value), diff in difference.items():
+            found[key, value, at, 1 if diff > 0 else -1] += abs(diff)
+    return +found
 
 
 def steps(history: Iterable[Row]) -> Counter[tuple[datetime, Value]]:

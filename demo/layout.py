@@ -17,6 +17,9 @@ A day's events lie in `DIR/flights/<day>/<origin>.parquet`, one file per airport
 happened_at, then status, then key. Every day asked for gets its folder; one without events stays empty. The
 same input and the same pyarrow give the same bytes, and a file that already holds them is not touched.
 
+`mend` writes the file that the demo corrects anew, as Newark (EWR) says it was on Tuesday, 2013-01-01: the delays of
+United's arrivals ten minutes longer, and no arrivals of MQ. Laying out again brings the first one back.
+
 The whole package is 336,776 flights: 1,000,898 events on the 367 days from 2012-12-31 to 2014-01-01, each of
 which has some. No order has to be guessed: a key's events happen at strictly increasing times (a departure is
 never a day early, the shortest flight takes 20 minutes), and a flight has one origin, so that its events of a
@@ -44,6 +47,7 @@ import pyarrow.parquet
 KEY = ["time_hour", "carrier", "flight"]
 FIRST_DAY, LAST_DAY = date(2012, 12, 31), date(2014, 1, 1)
 """The days on which anything was reported, both inclusive."""
+MENDED_DAY, MENDED_ORIGIN = date(2013, 1, 1), "EWR"
 REPORTED_LATE_FROM_HOUR, REPORTED_LATE_BY = 22, timedelta(hours=4)
 INSTANT, MINUTE_US = pa.timestamp("us", "UTC"), 60_000_000
 
@@ -132,6 +136,19 @@ def lay_out(landing: Path, *, first: date = FIRST_DAY, last: date = LAST_DAY) ->
         written += _write(landing / "flights" / day.isoformat() / name, _parquet(table))
         _progress(f"  {day}  {rows:,} rows in {count} files")
     return LaidOut(len(days), rows, count, written)
+
+
+def mend(landing: Path) -> Path:
+    """Write the mended file of MENDED_DAY; its path."""
+    path = landing / "flights" / MENDED_DAY.isoformat() / f"{MENDED_ORIGIN}.parquet"
+    told = pyarrow.parquet.read_table(path)
+    arrived = pc.equal(told["status"], "arrived")
+    told = told.filter(pc.invert(_all(arrived, pc.equal(told["carrier"], "MQ"))))
+    later = _all(pc.equal(told["status"], "arrived"), pc.equal(told["carrier"], "UA"))
+    delays = pc.if_else(later, pc.add(told["delay_min"], 10), told["delay_min"])
+    at = told.schema.get_field_index("delay_min")
+    _write(path, _parquet(told.set_column(at, told.schema.field(at), delays)))
+    return path
 
 
 def _later(instants: pa.ChunkedArray, minutes: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -5,8 +5,10 @@
 
 It lays out the change files of the days up to 2013-01-07, brings the local Airflow up, creates a backfill of the DAG
 `flights` for them and waits, showing each task; then it reads the collection and holds every figure against a
-calculation straight from the CSV (demo/independent.py, which shares no code with Tidemark). Exit code 1 if any differs.
-It ends with the seconds of each part, those that `make` spent on set-up first.
+calculation straight from the CSV (demo/independent.py, which shares no code with Tidemark). Then a file of an early day
+is mended and that day's run cleared, and every row that changes, and every figure before and after, is held against the
+same calculation. Exit code 1 if any differs. It ends with the seconds of each part, those that `make` spent on set-up
+first.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -37,6 +39,7 @@ from tidemark.model.instant import format_instant  # noqa: E402
 
 COLLECTION = "flights"
 START, FIRST, LAST = date(2012, 12, 31), date(2013, 1, 1), date(2013, 1, 7)
+WRONG_DAY = layout.MENDED_DAY
 RUN_LIMIT_SECONDS = 3600
 MARKS = {"success": "[green]●[/]", "running": "[yellow]◐[/]", "failed": "[red]✗[/]", "up_for_retry": "[red]↻[/]"}
 TASKS = "ingest gate seal gate drain gate compact gate publish"
@@ -58,6 +61,8 @@ def main() -> int:
             backfill(AirflowApi.local())
         with parts.timed("check", "The frontiers"):
             wrong = report()
+        with parts.timed("correction", f"{WRONG_DAY:%A}, {WRONG_DAY}, was wrong: its file is mended, its run cleared"):
+            wrong += correct(AirflowApi.local())
     finally:
         if os.environ.get("CI"):
             with parts.timed("stop", "Stopping Airflow"):
@@ -165,29 +170,82 @@ def report() -> int:
     step("Calculating the same figures straight from the CSV")
     theirs = independent_figures(date.fromisoformat(format_instant(state.complete_below)[:10]), days)
     step("The collection as of each day's last instant: as known then, and as known now that late rows have come")
-    console.print(table_of(ours))
+    console.print(table_of(ours, ("rows", "late", "inserts", "deletes"), ("at_seal", "now")))
     wrong = sum(differences(day, expected, f"{day['day']} ") for day, expected in zip(ours, theirs, strict=True))
     wrong += state.trace_upper != state.seal
-    total = sum(leaves(day) for day in theirs) + 1
+    return told(wrong, sum(leaves(day) for day in theirs) + 1, "figures")
+
+
+def told(wrong: int, total: int, what: str) -> int:
+    """Say how many agree; return how many do not."""
     style = "red" if wrong else "green"
-    console.print(f"[{style}]{total - wrong} of {total} figures agree with the independent calculation.[/]")
+    console.print(f"[{style}]{total - wrong} of {total} {what} agree with the independent calculation.[/]")
     return wrong
+
+
+def correct(api: AirflowApi) -> int:
+    """Mend the file, clear the run of its day, and check every figure before and after and every row that changed;
+    return how many differ."""
+    flights = tidemark.open(os.environ["TIDEMARK_ROOT"], COLLECTION)
+    known_before = flights.state.seal - 1
+    console.print(f"  {layout.mend(Path(os.environ['TIDEMARK_LANDING']))}")
+    console.print(f"  ingest: {run_again(api)}")
+    flights.refresh()
+    before, after = known_by_csv(), known_by_csv(independent.mended)
+    learned, expected = answers.corrections(flights, known_before), independent.corrections(before, after)
+    signs = {sign: sum(count for (*_, diff), count in learned.items() if diff == sign) for sign in (-1, 1)}
+    console.print(f"  {signs[-1]:,} rows retracted and {signs[1]:,} added in the collection's history:")
+    days = [FIRST + n * timedelta(days=1) for n in range((LAST - FIRST).days + 1)]
+    ours, theirs = [], []
+    for day in days:
+        end = independent.start_of(day + timedelta(days=1)) - independent.INSTANT
+        knowns = {"at_seal": answers.start_of(day + timedelta(days=1)) - 1, "before": known_before, "now": None}
+        ours.append({"day": str(day), **{when: answers.known_at(flights, at, day) for when, at in knowns.items()}})
+        asked = {"at_seal": (before, end), "before": (before, None), "now": (after, None)}
+        found = {when: independent.as_of(known, time=at, event_time=end) for when, (known, at) in asked.items()}
+        theirs.append({"day": str(day), **{when: independent.summary(held) for when, held in found.items()}})
+    console.print(table_of(ours, (), ("before", "now")))
+    wrong = sum(differences(day, expected, f"{day['day']} ") for day, expected in zip(ours, theirs, strict=True))
+    rows = (learned - expected).total() + (expected - learned).total()
+    if rows:
+        console.print(f"[red]  {rows} rows are not as calculated[/]")
+    return told(wrong + rows, sum(map(leaves, theirs)) + expected.total(), "figures and rows")
+
+
+def run_again(api: AirflowApi) -> str:
+    """Clear the run of WRONG_DAY and wait; what its ingest says that it changed."""
+    (run,) = (run for run in api.runs(COLLECTION) if run["data_interval_start"][:10] == WRONG_DAY.isoformat())
+    api.clear(COLLECTION, run["dag_run_id"])
+    began = time.monotonic()
+    while (run := api.run(COLLECTION, run["dag_run_id"]))["state"] != "success":
+        if run["state"] == "failed" or time.monotonic() - began > RUN_LIMIT_SECONDS:
+            raise RuntimeError(f"the run of {WRONG_DAY} did not end well: see {api.address}/dags/{COLLECTION}")
+        time.sleep(1)
+    return str(api.returned(COLLECTION, run["dag_run_id"], "ingest")["changed"])
 
 
 def independent_figures(sealed: date, days: int) -> list[dict[str, Any]]:
     """What the CSV says, after the runs of all days that are sealed."""
-    rows = (row for flight in independent.flights() for row in independent.reports(flight))
-    known = independent.ingest(rows, last=sealed - timedelta(days=1))
+    known = known_by_csv(last=sealed - timedelta(days=1))
     return [independent.day_figures(known, FIRST + n * timedelta(days=1)) for n in range(days)]
 
 
-def table_of(days: list[dict[str, Any]]) -> Table:
+def known_by_csv(
+    mended: Callable[[Iterable[independent.Row]], Iterable[independent.Row]] = iter, *, last: date = LAST
+) -> independent.Known:
+    """What the CSV makes known by the runs of all days, its rows `mended`."""
+    rows = (row for flight in independent.flights() for row in independent.reports(flight))
+    return independent.ingest(mended(rows), last=last)
+
+
+def table_of(days: list[dict[str, Any]], counts: Sequence[str], known: Sequence[str]) -> Table:
+    """A line a day for each time at which something was `known` of its last instant; the first has the `counts`."""
     table = Table(box=None, pad_edge=False)
-    for heading in ("day", "rows", "late", "inserts", "deletes", "known", "flights", *answers.STATUSES, "mean delay"):
+    for heading in ("day", *counts, "known", "flights", *answers.STATUSES, "mean delay"):
         table.add_column(heading, justify="left" if heading in ("day", "known") else "right")
     for day in days:
-        head = [day["day"], day["rows"], sum(day["late"].values()), day["inserts"], day["deletes"]]
-        for when, cells in (("at_seal", head), ("now", [""] * 5)):
+        head = [day["day"], *(sum(day[name].values()) if name == "late" else day[name] for name in counts)]
+        for when, cells in zip(known, (head, *([""] * len(head) for _ in known[1:])), strict=True):
             held = day[when]
             mean = "-" if held["delay_mean"] is None else f"{held['delay_mean']:.3f}"
             row = [*cells, when.replace("_", " "), held["flights"], *held["statuses"].values(), mean]

@@ -252,6 +252,27 @@ def test_a_days_changes_hold_those_of_its_late_rows():
     assert (third["late"]["below the seal"], third["inserts"], third["deletes"]) == (1, 1, 1)
 
 
+def test_a_mended_day_differs_by_what_its_rows_become_and_what_they_hid() -> None:
+    """United's arrival has another delay, that of MQ is gone: the departure before it stands again."""
+    us, them = (at("2013-01-01 10:00"), "UA", 1), (at("2013-01-01 10:00"), "MQ", 2)
+    told = [
+        row("departed", "2013-01-01 11:00", "2013-01-01 11:00", us, 5),
+        row("arrived", "2013-01-01 12:00", "2013-01-01 12:00", us, 7),
+        row("departed", "2013-01-01 11:00", "2013-01-01 11:00", them, 5),
+        row("arrived", "2013-01-01 13:00", "2013-01-01 13:00", them, 7),
+        row("arrived", "2013-01-02 09:00", "2013-01-02 09:00", (at("2013-01-02 08:00"), "UA", 3), 1),
+    ]
+    last = date(2013, 1, 2)
+    before, after = (independent.ingest(rows, last=last) for rows in (told, independent.mended(told)))
+    assert independent.corrections(before, after) == {
+        (us, value("arrived", 7, us), at("2013-01-01 12:00"), -1): 1,
+        (us, value("arrived", 17, us), at("2013-01-01 12:00"), 1): 1,
+        (them, value("arrived", 7, them), at("2013-01-01 13:00"), -1): 1,
+        (them, value("departed", 5, them), at("2013-01-01 13:00"), 1): 1,
+    }
+    assert independent.corrections(before, before) == {}
+
+
 def test_it_imports_the_standard_library_only():
     tree = ast.parse(Path(independent.__file__).read_text())
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}

@@ -119,14 +119,12 @@ class Airflow:
         return {name: task["state"] for name, task in self.tasks(dag, run_id).items()}
 
     def clear(self, dag: str, run_id: str) -> None:
-        """What the button *Clear* of a run does: all its tasks again. Returns when the run is no longer ended."""
-        path = f"/api/v2/dags/{dag}/dagRuns/{quote(run_id, safe='')}/clear"
-        self.api.call("POST", path, {"dry_run": False, "only_failed": False})
+        """What the button *Clear* of a run does."""
+        self.api.clear(dag, run_id)
 
     def returned(self, dag: str, run_id: str, task: str) -> Any:
         """What a task returned."""
-        path = f"/api/v2/dags/{dag}/dagRuns/{quote(run_id, safe='')}/taskInstances/{task}/xcomEntries/return_value"
-        return self.api.call("GET", f"{path}?deserialize=true")["value"]
+        return self.api.returned(dag, run_id, task)
 
     def log_of(self, dag: str, run_id: str, task: str, number: int) -> str:
         """What a try of a task has logged."""

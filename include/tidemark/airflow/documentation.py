@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tidemark.jobs.steps.step import Step
 from tidemark.model.collection import Collection, Column, Gate, Landed
-from tidemark.model.instant import MAX_TIME, format_instant
+from tidemark.model.instant import MAX_TIME, format_duration, format_instant
 from tidemark.quality.gates import GATES
 
 SAFE = "Safe to run again, any time: it is idempotent, and does only what is left to do."
@@ -49,7 +49,8 @@ Nothing was published, and nothing is lost. The task's log and its **Data docs**
 
 ### Running it
 
-- Any run can be cleared or run again, any time: every step is idempotent, a finished day is a no-op.
+- Any run can be cleared or run again, any time: every step is idempotent. A finished day is a no-op, unless its files
+  changed: where `reprocess_for` is declared, what they say otherwise now is written, and `ingest` says in words what.
 - Backfill a range of dates with *Trigger > Backfill*; days may come in any order, completeness waits for the missing
   one. Each run has its own interval: leave `lower` and `upper` empty.
 - *Trigger > Single run* takes `lower` and `upper` for any number of whole intervals, each read on its own. Without them
@@ -68,6 +69,7 @@ def collection_doc(collection: Collection) -> str:
         ("event time", f"`{landed.event_time}`" if landed.event_time else "none"),
         ("late rows", _late(landed)),
         ("retention", str(collection.retention)),
+        ("corrections", _corrections(landed)),
         ("asset", f"`tidemark://{collection.name}`"),
     ]
     columns = [*_rows("key", collection.key), *_rows("value", collection.value)]
@@ -97,6 +99,12 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str
 
 def _end(landed: Landed) -> str:
     return "no end" if landed.end is None else f"{format_instant(landed.end)} (exclusive)"
+
+
+def _corrections(landed: Landed) -> str:
+    if not landed.reprocess_for:
+        return "none: a file that changed after it was read is refused"
+    return f"of intervals up to {format_duration(landed.reprocess_for)} old, by running them again (`reprocess_for`)"
 
 
 def _late(landed: Landed) -> str:
