@@ -8,7 +8,7 @@ import pytest
 
 from support.relanded import relanded
 from support.world import World, certify, collection, interval
-from tidemark.jobs.questions.reprocessing import reprocess_bytes
+from tidemark.jobs.questions.reprocessing import _TABLES, reprocess_bytes
 from tidemark.jobs.questions.status import status
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
@@ -77,3 +77,18 @@ def test_where_nothing_may_be_corrected_it_costs_nothing_and_nothing_is_said(tmp
     assert reprocess_bytes(world.truth, world.state) is None
     told = status(world.head).as_dict()
     assert (told["correctable_from"], told["correctable_from_text"], told["reprocess_bytes"]) == (None, None, None)
+
+
+def test_an_older_version_whose_old_days_are_collected_still_has_a_status(tmp_path: Path) -> None:
+    """What could be corrected then is gone by now, and an older version does not hold it."""
+    world = made(tmp_path, 1000)
+    then = world.head
+    log = world.log()
+    log.commit(log.load(), Redefined(relanded(world.state.collection, reprocess_for=0)))
+    before = reprocess_bytes(world.truth, then.state)
+    stored(world)
+    _TABLES.clear()
+    after = reprocess_bytes(world.truth, then.state)
+    assert before is not None
+    assert after is not None
+    assert 0 <= after < before

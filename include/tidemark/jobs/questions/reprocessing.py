@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from threading import Lock
 
+from tidemark.errors import Corruption
 from tidemark.model.arrangement import Arrangement, evicted
 from tidemark.model.batch import ObjectRef, PartsTable
 from tidemark.storage.read_many import read_many
@@ -52,13 +53,17 @@ def _needing_no_corrections(state: Arrangement) -> Arrangement:
 
 
 def _sizes_in(store: ObjectStore, table: PartsTable) -> Sizes:
-    """The objects of a table of parts, itself among them where it is one."""
+    """The objects of a table of parts, itself among them where it is one; none of a table that is gone: of an older
+    version it may be, and whether the newest one's are there is `verify`'s to say."""
     if not isinstance(table, ObjectRef):
         return {part.file.key: part.file.bytes for part in table}
     name = (table.key, table.sha256)
     found = _TABLES.get(name)
     if found is None:
-        parts = parts_table.load(store, table)
+        try:
+            parts = parts_table.load(store, table)
+        except Corruption:
+            return {}
         found = {table.key: table.bytes} | {part.file.key: part.file.bytes for part in parts}
         with _LOCK:
             while len(_TABLES) >= _MOST_TABLES:
