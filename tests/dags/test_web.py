@@ -165,7 +165,7 @@ def test_what_corrections_cost_and_since_when_they_can_be_made_is_shown_where_th
     assert "Corrections" not in client.get("/").text
     some = {"correctable_from": 5, "correctable_from_text": "last Tuesday", "reprocess_bytes": 12345}
     shown = overview_page("r", [entry | some]).html
-    for text in ("Corrections", "can be run again from", "last Tuesday", "bytes kept for that alone", "12,345"):
+    for text in ("Corrections", "can be run again from", "last Tuesday", "kept for that alone", "12,345 bytes"):
         assert text in shown
 
 

@@ -131,9 +131,10 @@ def _card(entry: Mapping[str, Any], *, up: str) -> Markup:
         tag("header", tag("h2", tag("a", name, href=f"{up}dags/{name}", target="_top")), _verdict(entry)),
         tag("h3", "Live batches, by level"),
         _lanes(entry),
+        tag("h3", "Frontiers"),
+        _frontiers(entry),
         tag(
             "div",
-            tag("div", tag("h3", "Frontiers"), _frontiers(entry)),
             tag("div", tag("h3", "Rows"), table(("", ""), _figures(entry))),
             tag("div", tag("h3", "Compaction"), table(("", ""), _compaction(entry))),
             *_corrections(entry),
@@ -203,7 +204,7 @@ def _corrections(entry: Mapping[str, Any]) -> list[Markup]:
         return []
     lines = [
         ("can be run again from", tag("code", entry["correctable_from_text"])),
-        ("bytes kept for that alone", entry["reprocess_bytes"]),
+        ("kept for that alone", f"{entry['reprocess_bytes']:,} bytes"),
     ]
     return [tag("div", tag("h3", "Corrections"), table(("", ""), lines))]
 
