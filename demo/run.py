@@ -188,7 +188,8 @@ def correct(api: AirflowApi) -> int:
     return how many differ."""
     flights = tidemark.open(os.environ["TIDEMARK_ROOT"], COLLECTION)
     known_before = flights.state.seal - 1
-    console.print(f"  {layout.mend(Path(os.environ['TIDEMARK_LANDING']))}")
+    landing = Path(os.environ["TIDEMARK_LANDING"])
+    console.print(f"  mended: {layout.mend(landing).relative_to(landing)}")
     console.print(f"  ingest: {run_again(api)}")
     flights.refresh()
     before, after = known_by_csv(), known_by_csv(independent.mended)
