@@ -72,6 +72,13 @@ def test_a_file_that_keeps_less_than_it_corrects_is_refused_at_its_line(tmp_path
         loaded(tmp_path, text)
 
 
+def test_full_snapshots_may_be_corrected_where_the_retention_keeps_as_much(tmp_path: Path) -> None:
+    text = FILE.replace("append", "snapshot").replace("time: arrival\n", "") + "reprocess_for: 30d\n"
+    assert loaded(tmp_path, text).landed.reprocess_for == 30 * DAY
+    with pytest.raises(InvalidUsage, match=r"counts.yaml:\d+: .*for 7d, reprocess_for 30d .* needs 30d; .*for: 30d"):
+        loaded(tmp_path, text + "retention: [{keep: all, for: 7d}, {keep: 1d}]\n")
+
+
 def corrected(envelope: Envelope, days: int, retention: Retention, late: Late | None = None) -> Collection:
     of = collection(envelope)
     landed = relanded(of, late=late or (of.landed.late if envelope is Envelope.SNAPSHOT else Late("discard")))
