@@ -210,7 +210,7 @@ class Machine:
         state = self.world.state
         complete, known = state.complete_below, state.seal
         before_run = {batch.id for batch in state.unsealed}
-        removed = self.chance.random() < 0.3
+        removed = self.chance.random() < 0.5
         asked = {"landing_root": str(self.world.landing), "removed": removed, "yes": removed}
         self.attempted(lambda job: ingest(job, interval(day), **asked))
         touched: dict[str, tuple[Version | None, Version]] = {}
@@ -317,6 +317,7 @@ class Machine:
                 self.land,
                 self.land,
                 self.land,
+                self.unlink,
                 self.unlink,
                 self.seal,
                 self.drain,
