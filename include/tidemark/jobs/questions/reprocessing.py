@@ -38,8 +38,8 @@ def reprocess_bytes(store: ObjectStore, state: Arrangement) -> int | None:
     needed: Sizes = {}
     for batch in without.batches:
         needed |= _sizes_in(store, batch.parts) if batch.parts is not None else {}
-    remembered = {held.id for held in without.batches}
-    others = [b.parts for b in state.batches if b.id not in remembered and isinstance(b.parts, ObjectRef)]
+    anyway = {held.id for held in without.batches}
+    others = [batch.parts for batch in state.batches if batch.id not in anyway and batch.parts is not None]
     held: Sizes = {}
     for sizes in read_many(lambda ref: _sizes_in(store, ref), [*kept.values(), *others]):
         held |= sizes
