@@ -241,6 +241,11 @@ class TestCorrected:
         assert words in airflow.log_of(name, run, "ingest", airflow.tasks(name, run)["ingest"]["try_number"])
 
         airflow.land("counts/2024-03-01/a.csv", HEADER, (1, 10, at), (3, 30, at))
+        over = f"/api/v2/backfills?dag_id={name}"
+        airflow.until(
+            "the first backfill is over",
+            lambda: all(held["completed_at"] for held in airflow.api.call("GET", over)["backfills"]),
+        )
         airflow.api.backfill(name, "2024-03-01", "2024-03-01")
         airflow.until("the day is run again", lambda: held(airflow, name) == {1: 10, 3: 30})
         airflow.ended(name, run)
