@@ -25,7 +25,7 @@ from benchmarks.report import tables
 HERE = Path(__file__).resolve().parent
 NAMES = (
     *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
-    *("peers", "spark_peers", "contention", "gates", "spark_reads"),
+    *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections"),
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -38,7 +38,9 @@ def main(
     sizes: Annotated[str, typer.Option(help="updates, and how many seeds for each: 100k, 1m:5, 10m")] = "1m:5,10m",
     launchers: Annotated[str, typer.Option(help="for fixed_cost: resident, submit or both")] = "resident,submit",
     only: Annotated[str, typer.Option(help=f"some of {','.join(NAMES)}; or profile, or tables")] = ",".join(NAMES),
-    full: Annotated[bool, typer.Option(help="commits, longevity, peers and contention at full size: an hour")] = False,
+    full: Annotated[
+        bool, typer.Option(help="commits, longevity, peers, contention and corrections at full size: hours")
+    ] = False,
     beside: Annotated[str, typer.Option(help="what else the machine is doing, for the record")] = "",
     out: Annotated[Path | None, typer.Option(help="where the JSON goes; RESULTS.md then stays as it is")] = None,
 ) -> None:
@@ -94,6 +96,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "contention": lambda: _contention(full),
         "gates": _gates,
         "spark_reads": lambda: _spark_reads(cases),
+        "corrections": lambda: _corrections(full),
     }
     for name in chosen:
         report["results"][name] = work[name]()
@@ -137,6 +140,12 @@ def _spark_peers(full: bool) -> dict[str, Any]:
     from benchmarks.spark_peers.run import beside_spark
 
     return beside_spark(*workloads.beside_spark(full), say)
+
+
+def _corrections(full: bool) -> dict[str, Any]:
+    from benchmarks.corrections import corrections
+
+    return corrections(full, say)
 
 
 def _contention(full: bool) -> list[dict[str, Any]]:

@@ -92,6 +92,10 @@ class Rows:
     def concat(cls, parts: list[Rows]) -> Rows:
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__dataclass_fields__))
 
+    def at(self, chosen: Ints | slice) -> Rows:
+        """The rows at some positions."""
+        return Rows(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
     def surviving(self) -> Ints:
         """Positions of each key's last row, unless it is a tombstone: a plain dictionary, filled in event order."""
         order = np.argsort(self.happened_at, kind="stable")

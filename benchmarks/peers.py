@@ -47,7 +47,7 @@ def peers(workloads: list[tuple[Workload, int]], say: Callable[[str], None]) -> 
         for name in installed:
             say(f"peers: {workload.ingests} x {workload.rows:,} rows into {workload.base:,}, {name}")
             runs.append(apart(_run, name, workload, every))
-    return {"versions": _versions(), "runs": runs, "cases": apart(cases, installed)}
+    return {"versions": versions(), "runs": runs, "cases": apart(cases, installed)}
 
 
 def _run(name: str, workload: Workload, every: int) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _run(name: str, workload: Workload, every: int) -> dict[str, Any]:
 
 
 def _expected(workload: Workload) -> list[Fingerprint]:
-    held = Held(workload)
+    held = Held(workload.feed)
     return [held.after(workload.day(day)) for day in range(workload.ingests + 1)]
 
 
@@ -154,7 +154,8 @@ def _spread(costs: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Those of the packages of peers that are installed."""
     found = {}
     for name in PACKAGES:
         try:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks import contention, report_age, report_spark
+from benchmarks import contention, report_age, report_corrections, report_spark
 from benchmarks.figures import MIB, Figures, as_markdown, spread
 from benchmarks.targets import targets
 
@@ -48,7 +48,7 @@ def _where(report: dict[str, Any], names: Sequence[str]) -> list[str]:
     packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
     peers = {
         package: number
-        for name in ("peers", "spark_peers")
+        for name in ("peers", "spark_peers", "corrections")
         for package, number in report["results"].get(name, {}).get("versions", {}).items()
     }
     packages += "".join(f", {name} {number}" for name, number in peers.items())
@@ -79,6 +79,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield from getattr(report_age, name)(found)
     elif name == "spark_peers":
         yield from report_spark.spark_peers(found)
+    elif name == "corrections":
+        yield from report_corrections.corrections(found)
     elif name == "commits":
         yield report_age.commits(found)
     elif name == "contention":

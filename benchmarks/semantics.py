@@ -79,7 +79,7 @@ def cases(engines: list[str]) -> list[dict[str, str]]:
 
 def _every_change(name: str) -> str:
     """The changes of each ingest of a short life with compactions, asked for at its end."""
-    held = Held(LIFE)
+    held = Held(LIFE.feed)
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
         engine, expected = opened(name, Path(folder, "table")), []
         for day in range(LIFE.ingests + 1):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from benchmarks import report_corrections
 from benchmarks.figures import Figures
 from benchmarks.report_age import name_of
 
@@ -19,6 +20,7 @@ def targets(results: dict[str, Any]) -> Figures | None:
         *(line for life in results.get("longevity", []) for line in _life(life)),
         *_peers(results.get("peers")),
         *_gates(results.get("gates")),
+        *report_corrections.targets(results.get("corrections")),
     ]
     if not lines:
         return None

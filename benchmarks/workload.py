@@ -49,10 +49,10 @@ class Workload:
 class Held:
     """The rows held, told day by day: of an upsert workload the last value of each id, in arrays by id."""
 
-    def __init__(self, workload: Workload) -> None:
-        self._upsert = workload.envelope is Envelope.UPSERT
+    def __init__(self, feed: Feed) -> None:
+        self._upsert = feed.envelope is Envelope.UPSERT
         self._total: Fingerprint = {}
-        ids = workload.feed.keys if self._upsert else 0
+        ids = feed.keys if self._upsert else 0
         self._last = Rows(
             id=np.arange(ids),
             amount=np.zeros(ids, np.int64),
@@ -122,7 +122,7 @@ def land(workload: Workload, landing: Path) -> tuple[list[Fingerprint], list[int
 
 
 def _land(workload: Workload, landing: Path) -> tuple[list[Fingerprint], list[int]]:
-    held, fingerprints, sizes = Held(workload), [], []
+    held, fingerprints, sizes = Held(workload.feed), [], []
     for day in range(workload.ingests + 1):
         rows = workload.day(day)
         fingerprints.append(held.after(rows))

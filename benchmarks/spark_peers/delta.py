@@ -13,19 +13,23 @@ from benchmarks.spark_peers.table import COLUMNS, SCHEMA, SparkTable, session
 CAME = "_change_type in ('insert', 'update_postimage')"
 
 
+def settings_of(folder: Path) -> dict[str, str]:
+    """A Spark that knows Delta's tables, below a folder."""
+    return {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.warehouse.dir": f"file://{folder}/warehouse",
+        "spark.sql.parquet.compression.codec": "zstd",
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+        "spark.databricks.delta.snapshotPartitions": "2",  # 50 tasks for each look at the log, as the default is
+    }
+
+
 class Delta(SparkTable):
     settings = "MERGE guarded by happened_at, change data feed and deletion vectors on; OPTIMIZE; VACUUM"
 
     def __init__(self, folder: Path, jars: Sequence[Path]) -> None:
-        settings = {
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            "spark.sql.warehouse.dir": f"file://{folder}/warehouse",
-            "spark.sql.parquet.compression.codec": "zstd",
-            "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-            "spark.databricks.delta.snapshotPartitions": "2",  # 50 tasks for each look at the log, as the default is
-        }
-        super().__init__(session(settings, jars), folder)
+        super().__init__(session(settings_of(folder), jars), folder)
 
     def ingest(self, day: int, rows: Path) -> None:
         self.arrived(rows)

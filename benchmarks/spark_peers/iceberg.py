@@ -13,16 +13,20 @@ from benchmarks.spark_peers.table import COLUMNS, SCHEMA, SparkTable, session
 CAME = "_change_type in ('INSERT', 'UPDATE_AFTER')"
 
 
+def settings_of(folder: Path) -> dict[str, str]:
+    """A Spark whose catalog is of Iceberg tables below a folder."""
+    return {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": f"file://{folder}/warehouse",
+        "spark.sql.defaultCatalog": "lake",
+    }
+
+
 class Iceberg(SparkTable):
     def __init__(self, folder: Path, jars: Sequence[Path], mode: str) -> None:
-        settings = {
-            "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-            "spark.sql.catalog.lake.type": "hadoop",
-            "spark.sql.catalog.lake.warehouse": f"file://{folder}/warehouse",
-            "spark.sql.defaultCatalog": "lake",
-        }
-        super().__init__(session(settings, jars), folder)
+        super().__init__(session(settings_of(folder), jars), folder)
         self._mode = mode
         self.settings = f"hadoop catalog, format 3, zstd, MERGE guarded by happened_at, {mode}; rewrite_data_files"
         self.settings += ", rewrite_position_delete_files" if mode == "merge-on-read" else ""

@@ -47,7 +47,7 @@ class Table(Protocol):
 
 def life(table: Table, folder: Path, workload: Workload, every: int) -> dict[str, Any]:
     """The figures of one engine; maintained after `every` ingests and the last, or never (0)."""
-    held, landing, stored = Held(workload), folder / "landing", folder / "stored"
+    held, landing, stored = Held(workload.feed), folder / "landing", folder / "stored"
     expected: list[Fingerprint] = []
     alone: list[int] = []
 

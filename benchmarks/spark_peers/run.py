@@ -33,17 +33,17 @@ def beside_spark(workload: Workload, maintained: tuple[int, ...], say: Callable[
         for every in maintained:
             case = {"base": workload.base, "ingests": workload.ingests, "rows": workload.rows, "seed": workload.seed}
             say(f"{name}: {workload.ingests} x {workload.rows:,} rows into {workload.base:,}, maintained every {every}")
-            runs.append({"engine": name, **_lived(name, python, {**case, "every": every})})
+            runs.append({"engine": name, **lived(name, python, {**case, "every": every})})
     return {"versions": versions(), "runs": runs}
 
 
-def _lived(name: str, python: Path, case: dict[str, int]) -> dict[str, Any]:
-    """The figures, or `error` with what the process said last."""
+def lived(name: str, python: Path, case: dict[str, Any], module: str = "benchmarks.spark_peers") -> dict[str, Any]:
+    """The figures of a life, by `python -m module NAME CASE OUT`, or `error` with what the process said last."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
         out, log = Path(folder, "figures.json"), Path(folder, "log")
         with log.open("w") as said:
             process = subprocess.Popen(
-                [str(python), "-m", "benchmarks.spark_peers", name, json.dumps(case), str(out)],
+                [str(python), "-m", module, name, json.dumps(case), str(out)],
                 cwd=HOME,
                 env=_environment(python, folder),
                 stdin=subprocess.DEVNULL,

@@ -8,6 +8,12 @@ import pytest
 
 from benchmarks import longevity
 from benchmarks import workload as workloads
+from benchmarks.corrections import ENVELOPES, reprocess
+from benchmarks.corrections.history import History
+from benchmarks.corrections.life import life as corrected_life
+from benchmarks.corrections.ours import InOneProcess as InOneProcessAgain
+from benchmarks.corrections.plain import PlainParquet
+from benchmarks.corrections.rerun import rerun
 from benchmarks.engines import opened
 from benchmarks.feed import fingerprint_of
 from benchmarks.semantics import FEED, STORIES, cases
@@ -39,7 +45,7 @@ def test_a_short_life_has_right_answers_and_writes_little(envelope: Envelope, mo
 
 def test_what_is_held_is_what_an_engine_holds(tmp_path: Path) -> None:
     workload = Workload(Envelope.UPSERT, base=500, ingests=4, rows=120)
-    engine, held = opened("tidemark", tmp_path), Held(workload)
+    engine, held = opened("tidemark", tmp_path), Held(workload.feed)
     expected = []
     for day in range(workload.ingests + 1):
         rows = workload.day(day)
@@ -56,3 +62,30 @@ def test_a_life_beside_the_peers_of_spark_is_answered_right(tmp_path: Path):
     assert {what: read["answer"] for what, read in found["reads"].items()} == dict.fromkeys(found["reads"], "right")
     assert len(found["reads"]) == 5
     assert 0 < found["bytes_after_clean"] < found["bytes_before_clean"]
+
+
+@pytest.mark.parametrize("envelope", ENVELOPES)
+@pytest.mark.parametrize("engine", [InOneProcessAgain, PlainParquet])
+def test_a_corrected_file_is_answered_right_on_all_days(engine: type, envelope: Envelope, tmp_path: Path) -> None:
+    history = History(envelope, days=7, rows=60)
+    found = corrected_life(engine(tmp_path / "table", history), tmp_path, history)
+    for answers in (found["answers_before"], *(way["answers"] for way in found["ways"])):
+        assert (answers["right"], answers["days"]) == (7, 7)
+    assert all(0 < way["bytes"] < found["bytes_loaded"] for way in found["ways"])
+
+
+@pytest.mark.parametrize("envelope", ENVELOPES)
+def test_a_day_run_again_without_a_change_writes_nothing(envelope: Envelope) -> None:
+    found = rerun(History(envelope, days=6, rows=60))
+    for case in ("as it was", "touched"):
+        cost = found["cases"][case]
+        assert (cost["objects_of_data"], cost["versions"], cost["bytes_written"]) == (0, 0, 0)
+    assert found["cases"]["written anew, equal rows"]["objects_of_data"] == 0
+    assert found["cases"]["one file corrected"]["objects_of_data"] == 1
+
+
+@pytest.mark.parametrize("envelope", ENVELOPES)
+def test_a_collection_that_can_be_corrected_holds_the_same(envelope: Envelope) -> None:
+    found = reprocess._reprocess(History(envelope, days=3, rows=60))
+    assert found["with"]["objects"] >= found["without"]["objects"]
+    assert set(found["with"]["cpu_seconds"]) == set(found["without"]["cpu_seconds"])

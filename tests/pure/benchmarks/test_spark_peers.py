@@ -73,7 +73,7 @@ def test_a_jar_of_other_bytes_is_not_taken(
 
 def test_late_rows_change_what_happened_before_them_only() -> None:
     workload = Workload(Envelope.UPSERT, base=500, ingests=3, rows=200)
-    held, last = Held(workload), dict[int, tuple[int, int]]()  # id: (event time, amount or −1 for none)
+    held, last = Held(workload.feed), dict[int, tuple[int, int]]()  # id: (event time, amount or −1 for none)
     for day in range(5):
         rows = workload.day(day) if day < 4 else held.late(workload, day)
         if day == 4:

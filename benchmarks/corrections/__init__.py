@@ -1,0 +1,105 @@
+"""What it costs to run the past again: a day run again without a change, one file of a hundred days corrected, and what
+a collection pays day by day for being correctable (`reprocess_for`).
+
+history.py draws the days and says what is right after each of them. The file is corrected by Tidemark and by peers
+(ours.py, plain.py, delta_rs.py, and on Spark, spark.py), all with the methods of life.py, which asks all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from benchmarks.corrections.history import History
+from benchmarks.engines import missing
+from benchmarks.measure import apart
+from benchmarks.spark_peers import PEERS
+from benchmarks.spark_peers.run import lived
+from benchmarks.spark_peers.run import versions as on_spark
+from tidemark.model.collection import Envelope
+
+ENVELOPES = (Envelope.APPEND,)
+"""Those whose files can be corrected."""
+ENGINES = {
+    "Tidemark in one process": "ours.InOneProcess",
+    "plain Parquet by day": "plain.PlainParquet",
+    "delta-rs": "delta_rs.DeltaRs",
+}
+ON_SPARK = {
+    "Tidemark on Spark, with gates": "ours.OnSpark",
+    "Delta": "spark.Delta",
+    "Iceberg, merge on read": "spark.Iceberg",
+    "Iceberg, copy on write": "spark.Iceberg",
+}
+"""Engines that run in Spark; those of PEERS in an environment of their own."""
+
+
+def opened(name: str, folder: Path, history: History) -> Any:
+    """A new table of that engine, in this process."""
+    module, _, cls = {**ENGINES, **ON_SPARK}[name].partition(".")
+    engine = getattr(import_module(f"benchmarks.corrections.{module}"), cls)
+    if name not in PEERS:
+        return engine(folder, history)
+    return engine(folder, history, PEERS[name].jar_files, **dict(PEERS[name].options))
+
+
+def corrections(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    """The figures of all three, for each envelope. AssertionError if an answer of ours is wrong."""
+    from benchmarks.corrections.reprocess import reprocess
+    from benchmarks.corrections.rerun import rerun
+    from benchmarks.peers import versions as in_process
+
+    found: dict[str, Any] = {"versions": {**on_spark(), **in_process()}, "reruns": [], "reprocess": [], "lives": []}
+    for envelope in ENVELOPES:
+        history = History(envelope, 100, 100_000, 10) if full else History(envelope, 20, 4_000)
+        say(f"running a day of {history.rows:,} rows again, {envelope}")
+        found["reruns"].append(apart(rerun, history))
+        say(f"a collection with reprocess_for beside one without, {envelope}")
+        found["reprocess"].append(reprocess(envelope, full))
+        for name in ENGINES:
+            if name == "delta-rs" and (packages := missing("delta")):
+                say(f"{name} is left out, as these are not installed: {', '.join(packages)} (make bench PEERS=1)")
+                continue
+            say(f"one file of {history.days} days of {history.rows:,} rows corrected, {envelope}: {name}")
+            found["lives"].append({"engine": name, **apart(one_life, name, history)})
+        found["lives"] += _on_spark(history, say)
+    return found
+
+
+def _on_spark(history: History, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Only beside a peer: Tidemark on Spark alone says nothing."""
+    peers = [name for name in ON_SPARK if name in PEERS and PEERS[name].installed]
+    for name in sorted({name for name in ON_SPARK if name in PEERS} - set(peers)):
+        say(f"{name} on Spark is left out, as it is not installed: make bench PEERS=1, which needs Maven for it")
+    found = []
+    for name in ON_SPARK if peers else ():
+        if name in peers or name not in PEERS:
+            say(f"one file of {history.days} days of {history.rows:,} rows corrected, {history.envelope}: {name}")
+            python = PEERS[name].python if name in PEERS else Path(sys.executable)
+            found.append({"engine": name, **lived(name, python, asdict(history), "benchmarks.corrections")})
+    return found
+
+
+def one_life(name: str, history: History) -> dict[str, Any]:
+    """One engine's figures, in this process."""
+    from benchmarks.corrections.life import life
+
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as made:
+        folder = Path(made).resolve()
+        table = opened(name, folder / "table", history)
+        try:
+            return life(table, folder, history)
+        finally:
+            table.close()
+
+
+def as_told(case: str) -> History:
+    """A history from the JSON of its fields."""
+    told = json.loads(case)
+    return History(**{**told, "envelope": Envelope(told["envelope"])})
