@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import array, laws
+from tidemark.arrow.parts import lookup as lookups
 from tidemark.arrow.parts.lookup import Lookup
 from tidemark.arrow.parts.reader import Fetched
 from tidemark.arrow.parts.writer import PartWriter
@@ -85,8 +86,11 @@ def lookup(store: MemoryStore, of: Collection, parts: Sequence[Part], fetched: F
     kinds=st.lists(st.sampled_from(list(SOME)), min_size=1, max_size=2),
     data=st.data(),
     group_rows=st.integers(1, 5),
+    gathered=st.sampled_from([1, 200, lookups.GATHERED_BYTES]),
 )
-def test_the_rows_of_keys_are_found(kinds: list[ColumnType], data: st.DataObject, group_rows: int) -> None:
+def test_the_rows_of_keys_are_found(
+    kinds: list[ColumnType], data: st.DataObject, group_rows: int, gathered: int
+) -> None:
     of = collection(kinds)
     key = st.tuples(*(st.sampled_from(SOME[kind]) for kind in kinds))
     rows = table(of, data.draw(st.lists(key, min_size=1, max_size=24), label="held"))
@@ -95,7 +99,8 @@ def test_the_rows_of_keys_are_found(kinds: list[ColumnType], data: st.DataObject
 
     store = MemoryStore()
     parts = written(store, of, rows, group_rows)
-    with lookup(store, of, parts, Fetched()) as opened:
+    with pytest.MonkeyPatch.context() as patch, lookup(store, of, parts, Fetched()) as opened:
+        patch.setattr(lookups, "GATHERED_BYTES", gathered)
         found = opened.rows_of(asked, 2**30)
 
     wanted = {repr(row) for row in rows_of(asked)}

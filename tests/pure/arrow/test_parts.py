@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import APPEND, KEYED, SMALL, laws, of_facts, of_updates, read, rows, updates, write
-from tidemark.arrow.parts.reader import Fetched, read_groups
+from tidemark.arrow.parts.reader import Fetched, OpenedPart, read_groups
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.digest import digest
-from tidemark.arrow.rows.schema import some_of, updates_schema
+from tidemark.arrow.rows.schema import FIELD_ID, some_of, updates_schema
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.batch import Part
 from tidemark.model.fact import Fact
@@ -282,3 +282,22 @@ def test_a_store_that_fails_is_unavailable_not_corrupt() -> None:
     part = one_part(store)
     with pytest.raises(Unavailable, match="connection reset"):
         read(store, [part])
+
+
+def test_columns_are_asked_for_by_their_ids_also_where_schemas_are_equal_but_for_these() -> None:
+    """Equality of schemas does not look at ids: what was found for the one must not be taken for the other."""
+
+    def named(name: str, number: int) -> pa.Field:
+        return pa.field(name, pa.int64(), metadata={FIELD_ID: str(number)})
+
+    store = MemoryStore()
+    times = [pa.field(column, pa.int64(), nullable=False) for column in ("_time", "_event_time", "_diff")]
+    held = pa.schema([named("k", 1), named("a", 2), named("b", 3), *times])
+    rows_held = pa.RecordBatch.from_arrays([pa.array([at]) for at in (1, 20, 30, 5, 5, 1)], schema=held)
+    with PartWriter(store, "data/b", held, key_width=1, facts=False) as writer:
+        writer.write(rows_held)
+        (part,) = writer.close()
+    asked = [pa.schema([named("a", number)]) for number in (2, 3)]
+    assert asked[0] == asked[1]
+    with OpenedPart(store, part) as opened:
+        assert [opened.read([0], schema).column(0).to_pylist() for schema in (*asked, *asked)] == [[20], [30]] * 2

@@ -17,12 +17,16 @@ import pyarrow.compute as pc
 
 from tidemark.arrow.parts.reader import Fetched, OpenedPart
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, values
-from tidemark.arrow.rows.cuts import NARROW
+from tidemark.arrow.rows.cuts import NARROW, joined
 from tidemark.arrow.rows.order import ranks, rows_before, rows_up_to, sort_key_of
 from tidemark.arrow.rows.schema import keys_of
 from tidemark.model.batch import Part
 from tidemark.model.update import Row
 from tidemark.storage.stores.store import ObjectStore
+
+GATHERED_BYTES = 2**18
+"""Rows of about so many bytes are compared with the keys at a time: of most row groups a few rows are near, and each
+comparison costs as much as a thousand."""
 
 
 class TooWide(Exception):
@@ -71,7 +75,7 @@ class Lookup:
         self._leave_behind(first)
         found, size, count = [], 0, 0
         for part in self._parts:
-            for rows in self._rows_in(part, first, last, touched):
+            for rows in self._among(self._near_in(part, first, last, touched), touched):
                 size, count = size + rows.nbytes, count + rows.num_rows
                 if size > max(most, NARROW * count) and touched.num_rows > 1:
                     raise TooWide
@@ -86,7 +90,7 @@ class Lookup:
                 self._open.pop(part.file.key).part.close()
         self._parts = [part for part in self._parts if not part.last_key < key]
 
-    def _rows_in(self, part: Part, first: Row, last: Row, touched: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def _near_in(self, part: Part, first: Row, last: Row, touched: pa.RecordBatch) -> Iterator[_Near]:
         firsts = [key for key, _ in part.groups]
         for group in range(max(0, bisect_left(firsts, first) - 1), bisect_right(firsts, last)):
             # A group may end with the key the next one begins with.
@@ -94,9 +98,33 @@ class Lookup:
             start = rows_before(touched, sort_key_of(firsts[group]), self._keys.names)
             end = rows_up_to(touched, sort_key_of(end_key), self._keys.names)
             if start < end:
-                yield self._rows_of_group(part, group, touched.slice(start, end - start))
+                rows = self._near_of_group(part, group, touched.slice(start, end - start))
+                if rows.num_rows:
+                    yield _Near(rows, start, end)
 
-    def _rows_of_group(self, part: Part, group: int, touched: pa.RecordBatch) -> pa.RecordBatch:
+    def _among(self, near: Iterator[_Near], touched: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Of rows near the keys those that are wanted and of one of them, several row groups at a time."""
+        held: list[_Near] = []
+        size = 0
+        for some in near:
+            held.append(some)
+            size += some.rows.nbytes
+            if size >= GATHERED_BYTES:
+                yield self._wanted_of(held, touched)
+                held, size = [], 0
+        if held:
+            yield self._wanted_of(held, touched)
+
+    def _wanted_of(self, near: Sequence[_Near], touched: pa.RecordBatch) -> pa.RecordBatch:
+        rows = joined([some.rows for some in near])
+        held = self._wanted(rows)
+        if self._keys.names[1:]:
+            start, end = near[0].start, near[-1].end
+            held = held & _among(rows.select(self._keys.names), touched.slice(start, end - start))
+        return rows if held.all() else rows.filter(pa.array(held))
+
+    def _near_of_group(self, part: Part, group: int, touched: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a row group whose first key column is that of one of the keys."""
         if part.file.key not in self._open:
             self._open[part.file.key] = _Open(OpenedPart(self._store, part, self._fetched, dictionaries=True))
         file = self._open[part.file.key]
@@ -111,11 +139,16 @@ class Lookup:
             file.part.decoded(rows.take(pa.array(near)), wanted)
             for rows, wanted in ((file.first, self._first), (file.rest, self._rest))
         )
-        rows = pa.RecordBatch.from_arrays([*first.columns, *rest.columns], schema=self._schema)
-        held = self._wanted(rows)
-        if self._keys.names[1:]:
-            held = held & _among(rows.select(self._keys.names), touched)
-        return rows if held.all() else rows.filter(pa.array(held))
+        return pa.RecordBatch.from_arrays([*first.columns, *rest.columns], schema=self._schema)
+
+
+@dataclass(frozen=True)
+class _Near:
+    """Rows that may be of keys, and between which of the keys asked for these are."""
+
+    rows: pa.RecordBatch
+    start: int
+    end: int
 
 
 @dataclass

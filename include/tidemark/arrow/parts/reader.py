@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemark.arrow.rows.columns import one_batch
-from tidemark.arrow.rows.fields import as_wanted, found
+from tidemark.arrow.rows.fields import FieldPairs, as_wanted, found
 from tidemark.errors import Corruption, out_of_memory
 from tidemark.model.batch import Part
 from tidemark.storage.stores.store import Missing, ObjectStore, Unavailable
@@ -73,6 +73,7 @@ class OpenedPart:
             if dictionaries and (texts := _in_dictionaries(self.metadata)):
                 self._file = pq.ParquetFile(source, metadata=self.metadata, read_dictionary=texts, pre_buffer=True)
             self._stack = stack.pop_all()
+        self._asked: list[tuple[pa.Schema, FieldPairs]] = []
 
     def __enter__(self) -> OpenedPart:
         return self
@@ -89,7 +90,7 @@ class OpenedPart:
         with readable(self.part):
             if schema is None:
                 return self._whole(groups, None)
-            pairs = found(self.schema, schema)
+            pairs = self._pairs(schema)
             names = [source.name for _, source in pairs if source is not None]
             rows = self._whole(groups, names)
             return as_wanted(rows, pairs, sum(self.part.groups[group][1] for group in groups))
@@ -98,12 +99,22 @@ class OpenedPart:
         """The rows of some row groups in those columns of the file that `schema` asks for, at least one of which it
         has, as the file has them: some rows of it are what `decoded` takes."""
         with readable(self.part):
-            return self._whole(groups, [source.name for _, source in found(self.schema, schema) if source is not None])
+            return self._whole(groups, [source.name for _, source in self._pairs(schema) if source is not None])
 
     def decoded(self, rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         """Rows that `encoded` gave for `schema`, in its columns."""
         with readable(self.part):
-            return as_wanted(rows, found(self.schema, schema), rows.num_rows)
+            return as_wanted(rows, self._pairs(schema), rows.num_rows)
+
+    def _pairs(self, schema: pa.Schema) -> FieldPairs:
+        """Where the columns of `schema` are in the file; known of the last two schemas asked for, as many row groups
+        are mostly read in the same ones. Schemas that are equal may still have other ids."""
+        for asked, pairs in self._asked:
+            if asked is schema:
+                return pairs
+        pairs = found(self.schema, schema)
+        self._asked = [(schema, pairs), *self._asked[:1]]
+        return pairs
 
     def _whole(self, groups: Sequence[int], names: list[str] | None) -> pa.RecordBatch:
         """All rows of the groups: damage in a page's header can make the reader end early and say nothing."""
