@@ -8,7 +8,9 @@ from typing import Any
 from benchmarks.figures import MIB, Figures
 
 Result = dict[str, Any]
-OURS = "Tidemark"
+OURS = "Tidemark in one process"
+SHAPE = ("envelope", "days", "rows_a_day")
+"""What two lives must share to be compared."""
 RERUN = 1.2
 REPROCESS = 1.15
 UNCHANGED = ("as it was", "touched")
@@ -18,8 +20,11 @@ def corrections(result: Result) -> Iterator[Figures]:
     """A day run again; a file corrected, beside others; days with reprocess_for and without."""
     for found in result["reruns"]:
         yield _rerun(found)
-    for envelope in dict.fromkeys(found["envelope"] for found in result["lives"] if "envelope" in found):
-        yield _one_file([found for found in result["lives"] if found.get("envelope", envelope) == envelope])
+    groups: dict[tuple[Any, ...], list[Result]] = {}
+    for life in result["lives"]:
+        groups.setdefault(tuple(life[name] for name in SHAPE), []).append(life)
+    for lives in groups.values():
+        yield _one_file(lives)
     if result["reprocess"]:
         yield _reprocess(result["reprocess"])
 
@@ -42,23 +47,21 @@ def targets(result: Result | None) -> Iterator[tuple[str, str, str, bool]]:
 
 def _beside(lives: list[Result]) -> Iterator[tuple[str, str, str, bool]]:
     """A file corrected: Tidemark's least beside the least of every other way whose answers are right."""
-    ways = [
-        (life["envelope"], life["engine"], way, life["rows_a_day"], life["days"])
-        for life in lives
-        for way in life.get("ways", [])
-    ]
-    for envelope, engine, way, rows, days in ways:
-        if engine != "Tidemark in one process":
+    for life in lives:
+        if life["engine"] != OURS or "ways" not in life:
             continue
-        what = f"one file of {days} days of {rows:,} rows corrected, {envelope}"
-        answers = way["answers"]
-        found = f"{answers['right']} of {answers['days']}"
-        yield f"{what}: answers of all days", "all right", found, answers["right"] == answers["days"]
-        others = [(name, other) for of, name, other, *_ in ways if of == envelope and not name.startswith(OURS)]
-        for name, other in others:
-            for measure, unit in (("bytes", "bytes"), ("cpu_seconds", "CPU")):
-                ratio = way[measure] / other[measure]
-                yield f"{what}: {unit}, beside {name}, {other['way']}", "fewer", f"{ratio:.3f} of it", ratio < 1
+        what = f"one file of {life['days']} days of {life['rows_a_day']:,} rows corrected, {life['envelope']}"
+        way = life["ways"][0]
+        right, days = (way["answers"][name] for name in ("right", "days"))
+        yield f"{what}: answers of all days", "all right", f"{right} of {days}", right == days
+        shape = [life[name] for name in SHAPE]
+        others = [other for other in lives if [other[name] for name in SHAPE] == shape]
+        for other in others:
+            for theirs in other.get("ways", []) if not other["engine"].startswith("Tidemark") else ():
+                for measure, unit in (("bytes", "bytes"), ("cpu_seconds", "CPU")):
+                    ratio = way[measure] / theirs[measure]
+                    beside = f"{what}: {unit}, beside {other['engine']}, {theirs['way']}"
+                    yield beside, "fewer", f"{ratio:.3f} of it", ratio < 1
 
 
 def _rerun(result: Result) -> Figures:

@@ -57,18 +57,36 @@ def corrections(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
 
     found: dict[str, Any] = {"versions": {**on_spark(), **in_process()}, "reruns": [], "reprocess": [], "lives": []}
     for envelope in ENVELOPES:
-        history = History(envelope, 100, 100_000, 10) if full else History(envelope, 20, 4_000)
-        say(f"running a day of {history.rows:,} rows again, {envelope}")
-        found["reruns"].append(apart(rerun, history))
+        for history in again(envelope, full):
+            say(f"a day of {history.rows:,} rows run again, {envelope}")
+            found["reruns"].append(apart(rerun, history))
         say(f"a collection with reprocess_for beside one without, {envelope}")
-        found["reprocess"].append(reprocess(envelope, full))
-        for name in ENGINES:
-            if name == "delta-rs" and (packages := missing("delta")):
-                say(f"{name} is left out, as these are not installed: {', '.join(packages)} (make bench PEERS=1)")
-                continue
-            say(f"one file of {history.days} days of {history.rows:,} rows corrected, {envelope}: {name}")
-            found["lives"].append({"engine": name, **apart(one_life, name, history)})
-        found["lives"] += _on_spark(history, say)
+        found["reprocess"] += reprocess(envelope, full)
+        small, *large = histories(envelope, full)
+        for history in (small, *large):
+            found["lives"] += _in_process(history, say)
+        found["lives"] += _on_spark(small, say)
+    return found
+
+
+def again(envelope: Envelope, full: bool) -> list[History]:
+    """Of which a day is run again: small days, and large ones."""
+    return [History(envelope, 10, rows) for rows in ((10_000, 100_000) if full else (4_000,))]
+
+
+def histories(envelope: Envelope, full: bool) -> list[History]:
+    """Of which a file is corrected, the one for Spark too first: of large days what depends on days is small."""
+    return [History(envelope, 100, 10_000), History(envelope, 30, 200_000)] if full else [History(envelope, 20, 4_000)]
+
+
+def _in_process(history: History, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    found = []
+    for name in ENGINES:
+        if name == "delta-rs" and (packages := missing("delta")):
+            say(f"{name} is left out, as these are not installed: {', '.join(packages)} (make bench PEERS=1)")
+            continue
+        say(f"one file of {history.days} days of {history.rows:,} rows corrected, {history.envelope}: {name}")
+        found.append({"engine": name, **apart(one_life, name, history)})
     return found
 
 
@@ -82,7 +100,9 @@ def _on_spark(history: History, say: Callable[[str], None]) -> list[dict[str, An
         if name in peers or name not in PEERS:
             say(f"one file of {history.days} days of {history.rows:,} rows corrected, {history.envelope}: {name}")
             python = PEERS[name].python if name in PEERS else Path(sys.executable)
-            found.append({"engine": name, **lived(name, python, asdict(history), "benchmarks.corrections")})
+            found.append(
+                {"engine": name, **history.told, **lived(name, python, asdict(history), "benchmarks.corrections")}
+            )
     return found
 
 
