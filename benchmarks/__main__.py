@@ -125,7 +125,8 @@ def _longevity(full: bool) -> list[dict[str, Any]]:
 
     results = []
     for workload in workloads.old_age(full):
-        say(f"longevity: {workload.ingests:,} ingests of {workload.rows:,} rows into {workload.base:,}")
+        late = "" if workload.late_days is None else f", late up to {workload.late_days} days"
+        say(f"longevity: {workload.ingests:,} ingests of {workload.rows:,} rows into {workload.base:,}{late}")
         results.append(longevity(workload))
     return results
 

@@ -62,7 +62,7 @@ def _longevity(workload: Workload) -> dict[str, Any]:
         landing = Path(folder, "landing")
         began = time.perf_counter()
         expected, landed = land(workload, landing)
-        old = _Old(workload, Bench(workload.feed.collection, Path(folder, "root"), landing, measure=timed, note=silent))
+        old = _Old(workload, Bench(workload.collection, Path(folder, "root"), landing, measure=timed, note=silent))
         old.live(expected)
         seconds = time.perf_counter() - began
         written, objects = stored(old.bench.folder)
@@ -74,7 +74,8 @@ def _longevity(workload: Workload) -> dict[str, Any]:
         "ingests": workload.ingests,
         "rows_per_ingest": workload.rows,
         "seed": workload.seed,
-        "live_batches_declared": workload.feed.collection.live_batches,
+        "late_days": workload.late_days,
+        "live_batches_declared": workload.collection.live_batches,
         "seconds_in_all": round(seconds, 1),
         "peak_rss": peak_bytes(),
         "steps": {name: cost.as_dict() | {"peak_rss": None} for name, cost in old.bench.costs.items()},

@@ -72,7 +72,8 @@ def longevity(results: Sequence[Result]) -> Iterator[Figures]:
 
 def name_of(result: Result) -> str:
     """A workload in words."""
-    return f"{result['ingests']:,} × {result['rows_per_ingest']:,} into {result['base']:,}, {result['envelope']}"
+    late = f", late up to {days} days" if (days := result.get("late_days")) else ""
+    return f"{result['ingests']:,} × {result['rows_per_ingest']:,} into {result['base']:,}, {result['envelope']}{late}"
 
 
 def _aged(result: Result) -> tuple[str, ...]:

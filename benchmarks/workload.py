@@ -13,22 +13,33 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.feed import Feed, Fingerprint, Ints, Rows, drawn_day, write_day
+from benchmarks.feed import DAY, Feed, Fingerprint, Ints, Rows, drawn_day, write_day
 from benchmarks.measure import apart
-from tidemark.model.collection import Envelope
+from tidemark.model.collection import Collection, Envelope, Late
 
 NEW_SHARE = 0.1
 
 
 @dataclass(frozen=True)
 class Workload:
-    """`base` rows, then `ingests` of `rows` rows each."""
+    """`base` rows, then `ingests` of `rows` rows each; a row may come `late_days` late (None: late ones are dead
+    letters), so the facts of as many days are remembered."""
 
     envelope: Envelope
     base: int
     ingests: int
     rows: int
     seed: int = 1
+    late_days: int | None = None
+
+    @property
+    def collection(self) -> Collection:
+        """Its declaration."""
+        collection = self.feed.collection
+        if self.late_days is None:
+            return collection
+        late = Late("reemit", self.late_days * DAY)
+        return replace(collection, origin=replace(collection.landed, late=late))
 
     @property
     def feed(self) -> Feed:
@@ -134,7 +145,8 @@ def old_age(full: bool) -> list[Workload]:
     """What the longevity benchmark runs."""
     if not full:
         return [Workload(Envelope.APPEND, 100_000, 200, 1_000), Workload(Envelope.UPSERT, 50_000, 100, 500)]
-    return [Workload(Envelope.APPEND, 10_000_000, 1_000, 10_000), Workload(Envelope.UPSERT, 1_000_000, 200, 1_000)]
+    lives = [Workload(Envelope.APPEND, 10_000_000, 1_000, 10_000), Workload(Envelope.UPSERT, 1_000_000, 200, 1_000)]
+    return [*lives, Workload(Envelope.UPSERT, 1_000_000, 1_000, 1_000, late_days=10)]
 
 
 def beside_spark(full: bool) -> tuple[Workload, tuple[int, ...]]:

@@ -29,9 +29,11 @@ def test_every_case_that_goes_wrong_elsewhere_is_right() -> None:
     assert cases(["tidemark"]) == [{"case": name, "tidemark": "right"} for name in [*(s.name for s in STORIES), FEED]]
 
 
-@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT])
-def test_a_short_life_has_right_answers_and_writes_little(envelope: Envelope, monkeypatch: pytest.MonkeyPatch) -> None:
-    workload = Workload(envelope, base=2_000, ingests=30, rows=40)
+@pytest.mark.parametrize(("envelope", "late_days"), [(Envelope.APPEND, None), (Envelope.UPSERT, 10)])
+def test_a_short_life_has_right_answers_and_writes_little(
+    envelope: Envelope, late_days: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = Workload(envelope, base=2_000, ingests=30, rows=40, late_days=late_days)
     monkeypatch.setattr(longevity, "land", workloads._land)  # here and now, not in a process of its own
     life = longevity._longevity(workload)
     assert life["writing"]["of_optimum"] <= 1.3
