@@ -83,7 +83,7 @@ def test_a_day_run_again_without_a_change_writes_nothing(envelope: Envelope) -> 
         cost = found["cases"][case]
         assert (cost["objects_of_data"], cost["versions"], cost["bytes_written"]) == (0, 0, 0)
     assert found["cases"]["written anew, equal rows"]["objects_of_data"] == 0
-    assert found["cases"]["one file corrected"]["objects_of_data"] == 1
+    assert found["cases"]["one file corrected"]["objects_of_data"] > 0
 
 
 @pytest.mark.parametrize("envelope", ENVELOPES)
