@@ -24,7 +24,7 @@ from benchmarks.spark_peers.run import lived
 from benchmarks.spark_peers.run import versions as on_spark
 from tidemark.model.collection import Envelope
 
-ENVELOPES = (Envelope.APPEND,)
+ENVELOPES = (Envelope.APPEND, Envelope.UPSERT)
 """Those whose files can be corrected."""
 ENGINES = {
     "Tidemark in one process": "ours.InOneProcess",
