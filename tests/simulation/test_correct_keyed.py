@@ -18,6 +18,7 @@ from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.quarantine import quarantine, release
+from tidemark.jobs.steps.replay import replay
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import Redefined
 from tidemark.model.collection import Column, ColumnType, Envelope, Gate, Late
@@ -293,3 +294,26 @@ def test_a_run_again_that_dies_anywhere_is_run_again(tmp_path: Path, after: bool
             assert sound(world)
             return
     raise AssertionError("never ended")
+
+
+@pytest.mark.parametrize("envelope", [Envelope.UPSERT, Envelope.DEBEZIUM])
+def test_replayed_dead_letters_of_facts_count_on_as_long_as_their_file_says_them(
+    tmp_path: Path, envelope: Envelope
+) -> None:
+    world = made(tmp_path, envelope, late=Late("discard"))
+    letter, first = row(1, "late", 12, 4), row(2, "a", 13)
+    day(world, 0, [row(1, "x", 3), row(1, "y", 6)])
+    day(world, 1, [letter, first])
+    assert world.run(lambda job: replay(job))["rows"] == 1
+    day(world, 2, [])
+    assert [held(world, None, event) for event in (3, 4, 6)] == [{(1, "x"): 1}, {(1, "late"): 1}, {(1, "y"): 1}]
+    world.land(1, "a", [row(2, "b", 13), row(3, "new", 14), letter])
+    assert told(run(world, 1)) == (1, 1, 2, [13, 14])
+    day(world, 3, [])
+    assert [held(world, None, event) for event in (3, 4, 6)] == [{(1, "x"): 1}, {(1, "late"): 1}, {(1, "y"): 1}]
+    world.land(1, "a", [row(2, "b", 13), row(3, "new", 14)])
+    assert told(run(world, 1)) == (1, 1, 0, [4, 4])
+    day(world, 4, [])
+    assert [held(world, None, event) for event in (3, 4, 6)] == [{(1, "x"): 1}, {(1, "x"): 1}, {(1, "y"): 1}]
+    assert held(world) == {(1, "y"): 1, (2, "b"): 1, (3, "new"): 1}
+    assert sound(world)

@@ -359,9 +359,11 @@ def of_files(envelope: Envelope, policy: str, *, reprocess_for: int = 1000) -> C
 
 
 def expected(policy: str) -> list[str]:
-    """What is to have happened at least once."""
+    """What is to have happened at least once; what is rarer only where many seeds are walked (by hand it is in
+    test_correct_letters.py)."""
     always = ["corrected", "withdrawn", "new", "taken out", "died"]
-    return [*always, "replayed", "letters kept", "letters gone"] if policy != "next_window" else always
+    lettered = ["replayed", "letters kept", "letters gone"] if policy != "next_window" else []
+    return [*always, *budget(ci=[], deep=lettered)]
 
 
 def walk(machine: Machine) -> None:
