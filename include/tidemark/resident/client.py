@@ -30,6 +30,9 @@ HELLO_S = 30.0
 """A server that listens but says nothing for so long hangs: it is killed, a fresh one started."""
 LISTEN_S = 60.0
 """From the start of a server until it listens (it has imported nothing by then, but the machine may be busy)."""
+END_S = 60.0
+"""From the last word of a server, or a signal it cannot refuse, to the end of its process: moments, on a busy machine
+more."""
 DRAIN_S = 2.0
 """How long output is awaited after the end of the app: what it has started may hold its pipes open."""
 _LOG_BYTES = 4_000_000
@@ -144,7 +147,7 @@ class Resident:
         while channel.receive() is not None:  # it closes our connection when all else has been done
             pass
         if process is not None:
-            select.select([process], [], [], CONNECT_S)
+            select.select([process], [], [], END_S)
             os.close(process)
         self._place.tidy(log=False)  # in case it was killed
         return True
@@ -324,7 +327,7 @@ def _kill_peer(channel: Channel) -> None:
     if (process := _process_of(channel)) is not None:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(process, signal.SIGKILL)
-        select.select([process], [], [], CONNECT_S)
+        select.select([process], [], [], END_S)
         os.close(process)
 
 
