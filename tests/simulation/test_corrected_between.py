@@ -106,3 +106,18 @@ def test_a_new_file_of_a_day_that_had_been_read_is_told_by_the_run(world: World)
     published(world, 0)
     done = run(world, 0, [row(7, 5)], name="b")
     assert done["changed"] == "1 new file, happened 1970-01-01T00:00:00.000005Z"
+
+
+def test_a_full_snapshot_that_is_withdrawn_is_told_as_the_rows_it_had(tmp_path: Path) -> None:
+    world = World(tmp_path, collection(Envelope.SNAPSHOT, reprocess_for=1000))
+    for day in range(2):
+        world.land(day, "a", [{"k": 1, "v": "a"}, {"k": 2, "v": "b"}])
+        run(world, day)
+        published(world, day)
+    (world.landing / world.land(0, "a", [])).unlink()
+    asked = {"landing_root": str(world.landing), "removed": True, "yes": True}
+    batch = world.run(lambda job: ingest(job, interval(0), **asked))["batch"]
+    span = published(world, 0)
+    assert told(world, span) == CorrectedRows(1, 2, 0, (9, 9))
+    assert world.state.told == world.state.told.remove(9)
+    assert batch

@@ -23,8 +23,8 @@ class CorrectedRows:
     def with_more(self, change: Ingested) -> CorrectedRows:
         """With what one more ingest corrected."""
         bounds = self.event_times or ()
-        if change.batch is not None and change.rows_retracted + change.rows_added:
-            bounds = (*bounds, change.batch.first_event_time, change.batch.last_event_time)
+        if change.rows_retracted + change.rows_added:
+            bounds = (*bounds, *_happened(change))
         return CorrectedRows(
             self.files + change.corrected,
             self.retracted + change.rows_retracted,
@@ -69,7 +69,15 @@ def corrected_between(log: StateLog, lower: int, upper: int) -> CorrectedRows:
 
 
 def _learned(change: Ingested, lower: int, upper: int, taken_out: set[str]) -> bool:
-    batch = change.batch
-    if batch is None or batch.learned_at is None:  # nothing differed
+    batch = change.batch.id if change.batch else change.snapshot.batch if change.snapshot else None
+    told = change.batch or change.snapshot
+    if told is None or told.learned_at is None:  # nothing differed
         return False
-    return lower <= batch.learned_at < upper and batch.id not in taken_out
+    return lower <= told.learned_at < upper and batch not in taken_out
+
+
+def _happened(change: Ingested) -> tuple[int, ...]:
+    """When what a correction tells happened, first and last; a full snapshot that is withdrawn, when it was true."""
+    if change.batch is not None:
+        return change.batch.first_event_time, change.batch.last_event_time
+    return () if change.snapshot is None else (change.snapshot.time,)
