@@ -21,7 +21,7 @@ def corrected(shell: Shell) -> Shell:
 def test_a_corrected_day_says_what_differs(corrected: Shell) -> None:
     corrected.events(2, "a,1,10:00", "b,9,11:00", "d,4,13:00")
     said = corrected.ok("ingest", "events", "--date", "2024-01-02").out
-    assert "corrected 1, added 2, retracted 1" in said
+    assert "1 file corrected, 1 row retracted and 2 added, happened" in said
     assert "1 file corrected, 1 row retracted and 2 added" in corrected.ok("log", "events").out
     assert "nothing to do" in corrected.ok("ingest", "events", "--date", "2024-01-02").out
     corrected.moved("events")
@@ -34,7 +34,7 @@ def test_files_that_are_gone_count_on_unless_they_are_said_to_be_removed(correct
     (corrected.landing / "events/2024-01-02/b.csv").unlink()
     assert "nothing to do" in corrected.ok(*day).out
     assert "say --removed, too" in corrected.refused(*day, "--yes")
-    assert "corrected 1, retracted 1" in corrected.ok(*day, "--removed").out
+    assert "1 file corrected, 1 row retracted and 0 added" in corrected.ok(*day, "--removed").out
     (corrected.landing / "events/2024-01-02/a.csv").unlink()
     assert "a landing may just have expired; say --yes too" in corrected.refused(*day, "--removed")
     assert "corrected 1, retracted 2" in corrected.ok(*day, "--removed", "--yes").out
