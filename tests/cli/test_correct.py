@@ -37,7 +37,7 @@ def test_files_that_are_gone_count_on_unless_they_are_said_to_be_removed(correct
     assert "1 file corrected, 1 row retracted and 0 added" in corrected.ok(*day, "--removed").out
     (corrected.landing / "events/2024-01-02/a.csv").unlink()
     assert "a landing may just have expired; say --yes too" in corrected.refused(*day, "--removed")
-    assert "corrected 1, retracted 2" in corrected.ok(*day, "--removed", "--yes").out
+    assert "1 file corrected, 2 rows retracted and 0 added" in corrected.ok(*day, "--removed", "--yes").out
 
 
 def test_a_day_too_far_back_is_refused_with_from_when_on_and_what_to_do(corrected: Shell) -> None:
