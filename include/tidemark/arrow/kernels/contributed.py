@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.correct import differences
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of, rounds, summed
 from tidemark.arrow.kernels.retracted import signed, signed_schema, takes_back
-from tidemark.arrow.rows.columns import integers, replaced
+from tidemark.arrow.rows.columns import integers
+from tidemark.arrow.rows.consolidate import learned_at
 from tidemark.arrow.rows.schema import (
     DELETED,
     DIFF,
@@ -58,8 +58,7 @@ def _facts(store: ObjectStore, task: RetractedTask) -> Iterator[pa.RecordBatch]:
 
     def prepare(part: Part, rows: pa.RecordBatch) -> pa.RecordBatch:
         some = rows.filter(pc.is_in(rows.column(FILE), value_set=files[part.file.key]))
-        some = replaced(some, TIME, np.maximum(integers(some, TIME), task.seal))
-        return signed(some, with_sign, -1 if takes_back(part) else 1)
+        return signed(learned_at(some, task.seal), with_sign, -1 if takes_back(part) else 1)
 
     def read(chain: Sequence[Part]) -> Iterator[Piece]:
         keys = [column.name for column in task.collection.key]

@@ -19,18 +19,18 @@ import pyarrow.compute as pc
 from tidemark.arrow.kernels.ingest import SORTED_BYTES, SORTED_ROWS, taken
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds
 from tidemark.arrow.kernels.letters import StillReplayed
-from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of, rounds, summed
+from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_in_memory, pieces_of, rounds, summed
 from tidemark.arrow.kernels.restate import restatements
+from tidemark.arrow.kernels.retracted import write_signed
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import Ints, integers, replaced
-from tidemark.arrow.rows.consolidate import forwarded
+from tidemark.arrow.rows.consolidate import forwarded, learned_at
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.arrow.rows.schema import (
     DIFF,
     EVENT_TIME,
     FILE,
     SOURCE,
-    TIME,
     facts_schema,
     sort_columns,
     sourced_schema,
@@ -85,13 +85,13 @@ def _restated(
     written: _Written,
 ) -> tuple[Part, ...]:
     """Facts at rest have no sign: those that are said are written apart from those that are taken back."""
-    facts = facts_schema(task.collection).names
-    with _writer(store, task) as saying, _writer(store, task, taken_back=True) as taking:
+
+    def counted() -> Iterator[pa.RecordBatch]:
         for rows in restatements(store, task, held, spilled, leaving=bad):
             written.add(rows)
-            for writer, sign in ((saying, 1), (taking, -1)):
-                writer.write(rows.filter(pc.equal(rows.column(DIFF), sign)).select(facts))
-        return saying.close() + taking.close()
+            yield rows
+
+    return write_signed(store, task.collection, task.prefix, counted())
 
 
 def _read(
@@ -180,16 +180,9 @@ def differences(
         )
 
     runs = [Run(read(chain, sign), together, capacity) for chain, sign in sides]
-    runs += [Run(_in_memory(held, task, capacity), together, capacity)] if held else []
+    runs += [Run(pieces_in_memory(held, capacity, lambda rows: _as_of(rows, task, +1)), together, capacity)]
     for batches in rounds(runs, lambda some: list(summed(some, order, resort=True))):
         yield from (rows for rows in summed(batches, order, resort=True) if rows.num_rows)
-
-
-def _in_memory(held: Sequence[pa.RecordBatch], task: CorrectTask | RetractedTask, capacity: int) -> Iterator[Piece]:
-    for at, rows in enumerate(held):
-        for start in range(0, rows.num_rows, max(1, capacity)):
-            some = rows.slice(start, max(1, capacity))
-            yield _as_of(some, task, +1), start + some.num_rows < rows.num_rows or at + 1 < len(held)
 
 
 def _of(rows: pa.RecordBatch, numbers: Mapping[int, int]) -> pa.RecordBatch:
@@ -206,7 +199,7 @@ def _of(rows: pa.RecordBatch, numbers: Mapping[int, int]) -> pa.RecordBatch:
 def _as_of(rows: pa.RecordBatch, task: CorrectTask | RetractedTask, sign: int) -> pa.RecordBatch:
     """The rows as they count from the seal on, `sign` times."""
     rows = forwarded(rows, task.function, [EVENT_TIME])
-    rows = replaced(rows, TIME, np.maximum(integers(rows, TIME), task.seal))
+    rows = learned_at(rows, task.seal)
     return rows if sign > 0 else replaced(rows, DIFF, -integers(rows, DIFF))
 
 
@@ -216,7 +209,7 @@ def _order(task: CorrectTask | RetractedTask) -> tuple[str, ...]:
     return order if facts else (*order, SOURCE)
 
 
-def _writer(store: ObjectStore, task: CorrectTask, *, taken_back: bool = False) -> PartWriter:
+def _writer(store: ObjectStore, task: CorrectTask) -> PartWriter:
     collection, facts = task.collection, task.collection.kind.facts
     return PartWriter(
         store,
@@ -225,7 +218,6 @@ def _writer(store: ObjectStore, task: CorrectTask, *, taken_back: bool = False) 
         key_width=len(collection.key),
         facts=facts,
         tell_consolidated=not facts,
-        taken_back=taken_back,
     )
 
 

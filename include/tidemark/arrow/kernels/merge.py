@@ -242,6 +242,16 @@ def pieces_of(
             yield prepare(part, inside), left > 0 or at + 1 < len(spans)
 
 
+def pieces_in_memory(
+    held: Sequence[pa.RecordBatch], capacity: int, prepare: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> Iterator[Piece]:
+    """The pieces of rows that are in memory, in order."""
+    for at, rows in enumerate(held):
+        for start in range(0, rows.num_rows, max(1, capacity)):
+            some = rows.slice(start, max(1, capacity))
+            yield prepare(some), start + some.num_rows < rows.num_rows or at + 1 < len(held)
+
+
 def _groups_at_once(part: Part, capacity: int) -> int:
     """How many row groups to read of a part. Those of fewer rows than they could have are of wide rows."""
     full = part.groups[0][1] >= ROW_GROUP_ROWS

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds
-from tidemark.arrow.kernels.retracted import signed, signed_schema, takes_back
-from tidemark.arrow.parts.writer import PartWriter
+from tidemark.arrow.kernels.retracted import signed, signed_schema, takes_back, write_signed
 from tidemark.arrow.rows.columns import integers, replaced
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
@@ -42,18 +40,9 @@ def remember_range(store: ObjectStore, task: RememberTask) -> WriteAnswer:
 
     Raises Corruption if a part is not what was recorded.
     """
-    tally, facts = Kept(), facts_schema(task.collection).names
-    with _writer(store, task) as saying, _writer(store, task, taken_back=True) as taking:
-        for rows in left_of(store, task, tally):
-            for writer, sign in ((saying, 1), (taking, -1)):
-                writer.write(rows.filter(pc.equal(rows.column(DIFF), sign)).select(facts))
-        parts = saying.close() + taking.close()
-    return replace(WriteAnswer(parts, tally.rows, tally.digest, tally.fetched.bytes), digest_held=tally.kept)
-
-
-def _writer(store: ObjectStore, task: RememberTask, *, taken_back: bool = False) -> PartWriter:
-    schema, width = facts_schema(task.collection), len(task.collection.key)
-    return PartWriter(store, task.prefix, schema, key_width=width, facts=True, taken_back=taken_back)
+    tally = Kept()
+    parts = write_signed(store, task.collection, task.prefix, left_of(store, task, tally))
+    return WriteAnswer(parts, tally.rows, tally.digest, tally.fetched.bytes, tally.kept)
 
 
 def left_of(

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of, rounds
+from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_in_memory, pieces_of, rounds
 from tidemark.arrow.kernels.retracted import signed, signed_schema, takes_back
 from tidemark.arrow.rows.columns import Bools, integers, replaced
-from tidemark.arrow.rows.consolidate import consolidated
+from tidemark.arrow.rows.consolidate import consolidated, learned_at
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.arrow.rows.order import sort, starts
 from tidemark.arrow.rows.schema import DELETED, DIFF, EVENT_TIME, FILE, TIME, facts_schema, keys_of, sort_columns
@@ -56,19 +56,16 @@ def restatements(
         def prepare(part: Part, rows: pa.RecordBatch) -> pa.RecordBatch:
             sign = NOW if of is None else -1 if takes_back(part) else 1
             some = rows if of is None else rows.filter(pc.is_in(rows.column(FILE), value_set=of[part.file.key]))
-            return signed(_learned(some, task), with_sign, sign)
+            return signed(learned_at(some, task.seal), with_sign, sign)
 
         keys = [column.name for column in task.collection.key]
         return pieces_of(store, chain, ALL_KEYS, capacity, schema=lambda _: schema, prepare=prepare, key_columns=keys)
 
-    def in_memory() -> Iterator[Piece]:
-        for at, rows in enumerate(held):
-            for start in range(0, rows.num_rows, max(1, capacity)):
-                some = signed(_learned(rows.slice(start, max(1, capacity)), task), with_sign, NOW)
-                yield some, start + some.num_rows < rows.num_rows or at + 1 < len(held)
+    def said(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return signed(learned_at(rows, task.seal), with_sign, NOW)
 
     runs = [Run(read(chain, of), group, capacity) for chain, of in sides]
-    runs += [Run(in_memory(), group, capacity)] if held else []
+    runs += [Run(pieces_in_memory(held, capacity, said), group, capacity)]
     for batches in rounds(runs, lambda some: some):
         for rows in sorted_pieces(batches, order, together=group, resort=False, most=PIECE_BYTES):
             if (found := _differing(_contributed_once(rows, task), task)).num_rows:
@@ -83,11 +80,6 @@ def _files(task: CorrectTask, leaving: Set[int]) -> dict[str, pa.Array]:
         for some in task.contributed
         for part in some.parts
     }
-
-
-def _learned(rows: pa.RecordBatch, task: CorrectTask) -> pa.RecordBatch:
-    """The facts as they count from the seal on."""
-    return replaced(rows, TIME, np.maximum(integers(rows, TIME), task.seal))
 
 
 def _contributed_once(rows: pa.RecordBatch, task: CorrectTask) -> pa.RecordBatch:

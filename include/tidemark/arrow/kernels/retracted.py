@@ -10,7 +10,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import Bools, Ints, integers
 from tidemark.arrow.rows.cuts import PIECE_BYTES, ranks_of
 from tidemark.arrow.rows.order import starts
@@ -18,6 +20,7 @@ from tidemark.arrow.rows.schema import DELETED, DIFF, EVENT_TIME, TIME, facts_sc
 from tidemark.errors import Corruption
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
+from tidemark.storage.stores.store import ObjectStore
 
 SAID_BEFORE = -1
 """The time that facts resolved by earlier drains count as learned at."""
@@ -46,6 +49,21 @@ def signed_schema(collection: Collection) -> pa.Schema:
 def signed(facts: pa.RecordBatch, schema: pa.Schema, sign: int) -> pa.RecordBatch:
     """Facts with the one sign they all have."""
     return pa.RecordBatch.from_arrays([*facts.columns, pa.array(np.full(facts.num_rows, sign))], schema=schema)
+
+
+def write_signed(
+    store: ObjectStore, collection: Collection, prefix: str, facts: Iterable[pa.RecordBatch]
+) -> tuple[Part, ...]:
+    """Write signed facts, in order, into parts under `prefix`: those that are said apart from those taken back."""
+    schema, width = facts_schema(collection), len(collection.key)
+    with (
+        PartWriter(store, prefix, schema, key_width=width, facts=True) as saying,
+        PartWriter(store, prefix, schema, key_width=width, facts=True, taken_back=True) as taking,
+    ):
+        for rows in facts:
+            for writer, sign in ((saying, 1), (taking, -1)):
+                writer.write(rows.filter(pc.equal(rows.column(DIFF), sign)).select(schema.names))
+        return saying.close() + taking.close()
 
 
 def standing(

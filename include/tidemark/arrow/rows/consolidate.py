@@ -28,6 +28,11 @@ def forwarded(
     return updates
 
 
+def learned_at(rows: pa.RecordBatch, seal: int) -> pa.RecordBatch:
+    """The rows as they count from the seal on: learned then, or at their own time, if that is later."""
+    return replaced(rows, TIME, np.maximum(integers(rows, TIME), seal))
+
+
 def _forwarded(times: Ints, function: CompactionFunction) -> Ints:
     """The function over an array: rung by rung, the times in it."""
     if not function.rungs:
