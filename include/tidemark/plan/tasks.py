@@ -139,9 +139,9 @@ class Contributed:
 
 
 @dataclass(frozen=True)
-class CorrectTask:
+class RereadTask:
     """Write by what the updates of `files` differ from what they have `contributed`, as of `seal`
-    (model/correction.py), in parts sorted by key under `prefix`; event times are forwarded by `function`. The files are
+    (model/reread.py), in parts sorted by key under `prefix`; event times are forwarded by `function`. The files are
     the batch's from number `first` on. One that does not write only counts."""
 
     collection: Collection
@@ -157,7 +157,7 @@ class CorrectTask:
 
 
 @dataclass(frozen=True)
-class CorrectAnswer:
+class RereadAnswer:
     """Parts written; of each file, in order, an entry, whose `rows` are those written (of one that is withdrawn, of no
     bytes and without a checksum); entries of those of their late objects whose dead letters `stay_replayed`; how many
     rows, with their multiplicities, were added and taken back, and when these happened first and last (None: none

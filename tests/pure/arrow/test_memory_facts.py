@@ -19,7 +19,7 @@ from tidemark.model.batch import Part
 from tidemark.model.collection import Column, ColumnType, Envelope
 from tidemark.model.frontier import IDENTITY
 from tidemark.model.interval import Interval
-from tidemark.plan.tasks import Contributed, CorrectTask, KeyRange, RememberTask, Reread
+from tidemark.plan.tasks import Contributed, KeyRange, RememberTask, Reread, RereadTask
 from tidemark.storage.stores.local import LocalStore
 
 pytestmark = pytest.mark.pure
@@ -52,7 +52,7 @@ def remembering(store: LocalStore, parts: tuple[Part, ...]) -> None:
 def restating(store: LocalStore, parts: tuple[Part, ...]) -> None:
     """The file says the same again."""
     reread, held = (Reread("f", None, 0, 0, 0),), (Contributed(parts, ((0, 0),)),)
-    task = CorrectTask(OF, Interval(0, 1), reread, held, 10**6, IDENTITY, "c", "out")
+    task = RereadTask(OF, Interval(0, 1), reread, held, 10**6, IDENTITY, "c", "out")
     assert list(restatements(store, task, [], parts, buffered_rows=BUFFERED)) == []
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.kernels.correct import differences
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of, rounds, summed
+from tidemark.arrow.kernels.reread import differences
 from tidemark.arrow.kernels.retracted import signed, signed_schema, takes_back
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.consolidate import learned_at

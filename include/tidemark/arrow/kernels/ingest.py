@@ -26,7 +26,7 @@ from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.collection import Collection
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, set_aside
 from tidemark.plan.ahead import Cut
-from tidemark.plan.tasks import CorrectTask, IngestAnswer, IngestTask, ReplayTask
+from tidemark.plan.tasks import IngestAnswer, IngestTask, ReplayTask, RereadTask
 from tidemark.storage.stores.store import ObjectStore
 
 SORTED_ROWS = PART_ROWS // ROW_GROUP_ROWS * ROW_GROUP_ROWS
@@ -59,7 +59,7 @@ def _ingest_file(
 
 def taken(
     store: ObjectStore,
-    task: IngestTask | CorrectTask,
+    task: IngestTask | RereadTask,
     file: SourceFile,
     bounds: LatenessBounds,
     number: int,

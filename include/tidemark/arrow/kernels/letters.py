@@ -31,7 +31,7 @@ from tidemark.arrow.rows.schema import ROW
 from tidemark.errors import Corruption, out_of_memory
 from tidemark.model.batch import ObjectRef
 from tidemark.model.ledger import Correctable, LedgerEntry, Status, late_identity
-from tidemark.plan.tasks import CorrectTask, Replayed
+from tidemark.plan.tasks import Replayed, RereadTask
 from tidemark.storage.stores.store import Missing, ObjectStore
 
 BATCH_ROWS = 65_536
@@ -78,7 +78,7 @@ class StillReplayed:
     """The letters of one file that is read again, against those that were `replayed`; `number` is the file's among the
     batch's. Used as a context, within which `again` is given all late rows, and at whose end `entries` tells."""
 
-    def __init__(self, store: ObjectStore, task: CorrectTask, replayed: Sequence[Replayed], number: int) -> None:
+    def __init__(self, store: ObjectStore, task: RereadTask, replayed: Sequence[Replayed], number: int) -> None:
         self._store, self._task, self._number = store, task, number
         self._replayed = replayed
         self._fields, self._index = _index(store, task, replayed)
@@ -172,7 +172,7 @@ class _Index:
         return by
 
 
-def _index(store: ObjectStore, task: CorrectTask, replayed: Sequence[Replayed]) -> tuple[list[pa.Field], _Index]:
+def _index(store: ObjectStore, task: RereadTask, replayed: Sequence[Replayed]) -> tuple[list[pa.Field], _Index]:
     """The fields by which letters are compared, and the letters that were replayed."""
     for replay in replayed:
         check(store, replay.letters)

@@ -12,8 +12,6 @@ from tidemark.plan.tasks import (
     AuditAnswer,
     ChecksumAnswer,
     ChecksumTask,
-    CorrectAnswer,
-    CorrectTask,
     DifferenceTask,
     IngestAnswer,
     IngestTask,
@@ -23,6 +21,8 @@ from tidemark.plan.tasks import (
     RememberTask,
     ReplayAnswer,
     ReplayTask,
+    RereadAnswer,
+    RereadTask,
     ResolveTask,
     RetractedAnswer,
     RetractedTask,
@@ -50,7 +50,7 @@ class Kernel:
 
 KERNELS: dict[str, Kernel] = {
     "ingest": Kernel("ingest:ingest_files", IngestTask, IngestAnswer),
-    "correct": Kernel("correct:correct_files", CorrectTask, CorrectAnswer),
+    "reread": Kernel("reread:reread_files", RereadTask, RereadAnswer),
     "retracted": Kernel("contributed:retracted_rows", RetractedTask, RetractedAnswer),
     "replay": Kernel("replay:replay_dead_letters", ReplayTask, ReplayAnswer),
     "merge": Kernel("merge:merge_range", MergeTask, WriteAnswer),

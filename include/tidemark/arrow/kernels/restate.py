@@ -1,6 +1,6 @@
 """Facts that files say anew, less those they have contributed: the difference of two readings, group by group.
 
-The law is `restated` in model/correction.py: what a file says of a key at one event time and of one order is a group,
+The law is `restated` in model/reread.py: what a file says of a key at one event time and of one order is a group,
 and one that differs is taken back whole and said anew. Both sides are in order of their places, so one streaming merge
 brings a group together; in memory are the rows of a round, and all of a group.
 """
@@ -23,7 +23,7 @@ from tidemark.arrow.rows.schema import DELETED, DIFF, EVENT_TIME, FILE, TIME, fa
 from tidemark.arrow.rows.schema import value_columns as values_of
 from tidemark.errors import Corruption
 from tidemark.model.batch import Part
-from tidemark.plan.tasks import ALL_KEYS, CorrectTask
+from tidemark.plan.tasks import ALL_KEYS, RereadTask
 from tidemark.storage.stores.store import ObjectStore
 
 NOW = 0
@@ -32,7 +32,7 @@ NOW = 0
 
 def restatements(
     store: ObjectStore,
-    task: CorrectTask,
+    task: RereadTask,
     held: Sequence[pa.RecordBatch],
     spilled: Sequence[Part],
     *,
@@ -72,7 +72,7 @@ def restatements(
                 yield found
 
 
-def _files(task: CorrectTask, leaving: Set[int]) -> dict[str, pa.Array]:
+def _files(task: RereadTask, leaving: Set[int]) -> dict[str, pa.Array]:
     """Of each part by its object the files whose facts count."""
     paths = {number: file.path for number, file in enumerate(task.files, task.first) if number not in leaving}
     return {
@@ -82,7 +82,7 @@ def _files(task: CorrectTask, leaving: Set[int]) -> dict[str, pa.Array]:
     }
 
 
-def _contributed_once(rows: pa.RecordBatch, task: CorrectTask) -> pa.RecordBatch:
+def _contributed_once(rows: pa.RecordBatch, task: RereadTask) -> pa.RecordBatch:
     """The rows, in order, with what was contributed summed up: a row may have been due, and then only later."""
     diffs, order = integers(rows, DIFF), sort_columns(task.collection, facts=True)
     before = rows if (diffs != NOW).all() else rows.filter(pa.array(diffs != NOW))
@@ -100,7 +100,7 @@ def _contributed_once(rows: pa.RecordBatch, task: CorrectTask) -> pa.RecordBatch
     return sort(pa.concat_batches([sums, rows.filter(pa.array(diffs == NOW))]), order)
 
 
-def _differing(rows: pa.RecordBatch, task: CorrectTask) -> pa.RecordBatch:
+def _differing(rows: pa.RecordBatch, task: RereadTask) -> pa.RecordBatch:
     """The facts of the groups of which the two readings do not say the same in the same sequence."""
     if not rows.num_rows:
         return rows

@@ -39,7 +39,7 @@ _STEPS = (
         ),
         gate=Gate.UNSEALED,
         when=When.EACH_RUN,
-        kernels=("ingest", "correct"),
+        kernels=("ingest", "reread"),
         declares=True,
     ),
     Step(

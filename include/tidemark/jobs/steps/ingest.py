@@ -9,7 +9,7 @@ from typing import Any
 from tidemark.config.template import render
 from tidemark.errors import Contention, Corruption, GateFailed, InvalidUsage, NotReady
 from tidemark.jobs.job import Job, Proposal
-from tidemark.jobs.steps.correct import Corrections, contributing, corrected
+from tidemark.jobs.steps.reread import Corrections, contributing, corrected
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch
 from tidemark.model.change import NOTHING_CHANGED, Ingested, Refused

@@ -8,7 +8,7 @@ from typing import Any
 
 from tidemark.errors import Contention, InvalidUsage
 from tidemark.jobs.job import Job, Outcome
-from tidemark.jobs.steps.correct import contributed_by
+from tidemark.jobs.steps.reread import contributed_by
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Quarantined, Released
 from tidemark.model.ledger import LedgerEntry, Status, late_identity, path_hash

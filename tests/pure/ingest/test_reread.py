@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from support.relanded import relanded
 from tests.pure.ingest.landed import collection, task, write
 from tidemark.arrow.kernels import correct
-from tidemark.arrow.kernels.correct import correct_files
 from tidemark.arrow.kernels.ingest import ingest_files
+from tidemark.arrow.kernels.reread import reread_files
 from tidemark.arrow.parts.reader import read_groups
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late
 from tidemark.model.frontier import IDENTITY, CompactionFunction
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import SourceFile, Status
-from tidemark.plan.tasks import Contributed, CorrectAnswer, CorrectTask, Reread
+from tidemark.plan.tasks import Contributed, Reread, RereadAnswer, RereadTask
 from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
@@ -72,7 +72,7 @@ class World:
                 for row in rows.to_pylist():
                     self.told.append((row["k"], row["v"], row["_time"], row["_event_time"], row["_diff"]))
 
-    def correct(self, seal: int, some: dict[int, list[Said] | None], **changes: object) -> CorrectAnswer:
+    def correct(self, seal: int, some: dict[int, list[Said] | None], **changes: object) -> RereadAnswer:
         """Read some of the files again; None is a file that is withdrawn."""
         numbers = {file: at for at, file in enumerate(some)}
         reread = tuple(
@@ -84,8 +84,8 @@ class World:
             for known in self.contributed
         )
         self.batches += 1
-        asked = CorrectTask(self.of, Interval(0, 8), reread, held, seal, IDENTITY, "c", f"data/c{self.batches}")
-        answer = correct_files(self.store, replace(asked, **changes))
+        asked = RereadTask(self.of, Interval(0, 8), reread, held, seal, IDENTITY, "c", f"data/c{self.batches}")
+        answer = reread_files(self.store, replace(asked, **changes))
         self.take(answer.parts, {at: file for file, at in numbers.items()})
         return answer
 
@@ -216,7 +216,7 @@ def test_a_corrected_file_that_cannot_be_read_leaves_what_was_said(tmp_path: Pat
     Path(bad.path).write_bytes(b"no parquet")
     bad = replace(bad, bytes=10)
     (known,) = made.contributed
-    asked = CorrectTask(
+    asked = RereadTask(
         made.of,
         Interval(0, 8),
         (Reread("f0", bad, SEAL, SEAL, 0), Reread("f1", good, SEAL, SEAL, 0)),
@@ -226,7 +226,7 @@ def test_a_corrected_file_that_cannot_be_read_leaves_what_was_said(tmp_path: Pat
         "c",
         "data/c",
     )
-    answer = correct_files(made.store, asked)
+    answer = reread_files(made.store, asked)
     assert [entry and entry.status for entry in answer.entries] == [Status.QUARANTINED, Status.INGESTED]
     made.take(answer.parts, {0: 0, 1: 1})
     assert made.held(20, 20) == {(1, "a"): 1, (3, "a"): 1}

@@ -1,6 +1,6 @@
 """The kernel of corrections: source files that are read again, less what they have contributed.
 
-The law is the docstring of model/correction.py. Both sides are rows in order: what the files say now, sorted as an
+The law is the docstring of model/reread.py. Both sides are rows in order: what the files say now, sorted as an
 ingest sorts it, and what they contributed, in parts that are kept. Of updates one streaming merge forwards them, the
 one side with its diffs turned, and sums up what is equal: what did not change cancels where it is read, in bounded
 memory. Facts are compared by groups (restate.py). What fits into memory is not written before it is compared.
@@ -37,11 +37,11 @@ from tidemark.arrow.rows.schema import (
 )
 from tidemark.model.batch import Part
 from tidemark.model.ledger import LedgerEntry, Status
-from tidemark.plan.tasks import ALL_KEYS, CorrectAnswer, CorrectTask, KeyRange, Reread, RetractedTask
+from tidemark.plan.tasks import ALL_KEYS, KeyRange, Reread, RereadAnswer, RereadTask, RetractedTask
 from tidemark.storage.stores.store import ObjectStore
 
 
-def correct_files(store: ObjectStore, task: CorrectTask) -> CorrectAnswer:
+def reread_files(store: ObjectStore, task: RereadTask) -> RereadAnswer:
     """Read the task's files again and write what differs from what they contributed.
 
     A file that cannot be taken gives a quarantined entry with its reason, and what it contributed stays. Raises
@@ -57,12 +57,12 @@ def correct_files(store: ObjectStore, task: CorrectTask) -> CorrectAnswer:
     parts = write(store, task, held, spilled, bad, written)
     counted = [replace(entry, rows=written.rows[n]) for n, entry in enumerate(entries, task.first)]
     told = written.added, written.retracted, written.event_times
-    return CorrectAnswer(parts, tuple(counted), tuple(letters), *told)
+    return RereadAnswer(parts, tuple(counted), tuple(letters), *told)
 
 
 def _differing(
     store: ObjectStore,
-    task: CorrectTask,
+    task: RereadTask,
     held: Sequence[pa.RecordBatch],
     spilled: Sequence[Part],
     bad: Set[int],
@@ -78,7 +78,7 @@ def _differing(
 
 def _restated(
     store: ObjectStore,
-    task: CorrectTask,
+    task: RereadTask,
     held: Sequence[pa.RecordBatch],
     spilled: Sequence[Part],
     bad: Set[int],
@@ -95,7 +95,7 @@ def _restated(
 
 
 def _read(
-    store: ObjectStore, task: CorrectTask, file: Reread, number: int, now: _Now, letters: list[LedgerEntry]
+    store: ObjectStore, task: RereadTask, file: Reread, number: int, now: _Now, letters: list[LedgerEntry]
 ) -> LedgerEntry:
     """The entry of a file; what it says is added to `now`, and what is told of its letters to `letters`."""
     if file.file is None:
@@ -116,7 +116,7 @@ def _read(
 class _Now:
     """What the files say now, in sorted runs: the last in memory, those before it as parts."""
 
-    def __init__(self, store: ObjectStore, task: CorrectTask) -> None:
+    def __init__(self, store: ObjectStore, task: RereadTask) -> None:
         self._store, self._task = store, task
         self._order = _order(task)
         self._held: list[pa.RecordBatch] = []
@@ -147,7 +147,7 @@ class _Now:
 
 def differences(
     store: ObjectStore,
-    task: CorrectTask | RetractedTask,
+    task: RereadTask | RetractedTask,
     held: Sequence[pa.RecordBatch],
     spilled: Sequence[Part],
     *,
@@ -196,20 +196,20 @@ def _of(rows: pa.RecordBatch, numbers: Mapping[int, int]) -> pa.RecordBatch:
     return replaced(rows, SOURCE, new[np.searchsorted(old, sources)]) if len(sources) else rows
 
 
-def _as_of(rows: pa.RecordBatch, task: CorrectTask | RetractedTask, sign: int) -> pa.RecordBatch:
+def _as_of(rows: pa.RecordBatch, task: RereadTask | RetractedTask, sign: int) -> pa.RecordBatch:
     """The rows as they count from the seal on, `sign` times."""
     rows = forwarded(rows, task.function, [EVENT_TIME])
     rows = learned_at(rows, task.seal)
     return rows if sign > 0 else replaced(rows, DIFF, -integers(rows, DIFF))
 
 
-def _order(task: CorrectTask | RetractedTask) -> tuple[str, ...]:
+def _order(task: RereadTask | RetractedTask) -> tuple[str, ...]:
     facts = task.collection.kind.facts
     order = sort_columns(task.collection, facts=facts)
     return order if facts else (*order, SOURCE)
 
 
-def _writer(store: ObjectStore, task: CorrectTask) -> PartWriter:
+def _writer(store: ObjectStore, task: RereadTask) -> PartWriter:
     collection, facts = task.collection, task.collection.kind.facts
     return PartWriter(
         store,
@@ -225,7 +225,7 @@ def _writer(store: ObjectStore, task: CorrectTask) -> PartWriter:
 class _Written:
     """What a correction comes to, in rows with their multiplicities; `rows` as written, by the number of the file."""
 
-    task: CorrectTask
+    task: RereadTask
     added: int = 0
     retracted: int = 0
     event_times: tuple[int, int] | None = None

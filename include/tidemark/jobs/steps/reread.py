@@ -14,7 +14,7 @@ from tidemark.model.instant import format_instant
 from tidemark.model.ledger import Contribution, Correctable, LedgerEntry, SourceFile, Status
 from tidemark.plan.ingest import IngestRequest, group_files, numbered
 from tidemark.plan.kinds import plan_of
-from tidemark.plan.tasks import Contributed, CorrectAnswer, CorrectTask, Replayed, Reread
+from tidemark.plan.tasks import Contributed, Replayed, Reread, RereadAnswer, RereadTask
 from tidemark.storage.sidecars import ledger, parts_table
 
 
@@ -39,7 +39,7 @@ class Corrections:
     """What became of files that were read again: parts by which they differ, what the ledger is to know of each, and
     the entries of those that cannot be taken."""
 
-    answers: tuple[CorrectAnswer, ...] = ()
+    answers: tuple[RereadAnswer, ...] = ()
     files: tuple[Correction, ...] = ()
     bad: tuple[LedgerEntry, ...] = ()
     withdraws: bool = False
@@ -79,7 +79,7 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
     runner = job.runner()
     tasks = list(_tasks(job, state, request, again, batch, first, runner.parallelism))
     job.note(f"reading {len(again)} corrected files in {len(tasks)} tasks")
-    answers: list[CorrectAnswer] = runner.run("correct", tasks)
+    answers: list[RereadAnswer] = runner.run("reread", tasks)
     _check_placed(state, request, [part for answer in answers for part in answer.parts])
     read = [entry for answer in answers for entry in answer.entries]
     bad = [entry for entry in read if entry.status is Status.QUARANTINED]
@@ -136,7 +136,7 @@ def _tasks(
     batch: str,
     first: int,
     parallelism: int,
-) -> Iterable[CorrectTask]:
+) -> Iterable[RereadTask]:
     tables: dict[str, tuple[Part, ...]] = {}
     for start, group in numbered(group_files(files, parallelism)):
         held: dict[ObjectRef, list[tuple[int, int]]] = {}
@@ -145,7 +145,7 @@ def _tasks(
                 held.setdefault(contribution.parts, []).append((contribution.number, number))
         for ref in held:
             tables[ref.key] = tables.get(ref.key) or parts_table.load(job.store, ref)
-        yield CorrectTask(
+        yield RereadTask(
             state.collection,
             request.interval,
             tuple(again.reread for again in group),

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from support.relanded import relanded
 from tests.pure.ingest.landed import collection, task, write
 from tidemark.arrow.kernels import correct
-from tidemark.arrow.kernels.correct import correct_files
 from tidemark.arrow.kernels.ingest import ingest_files
+from tidemark.arrow.kernels.reread import reread_files
 from tidemark.arrow.parts.reader import read_groups
 from tidemark.errors import Corruption
 from tidemark.model.batch import Part
@@ -24,7 +24,7 @@ from tidemark.model.collection import Collection, Column, ColumnType, Envelope, 
 from tidemark.model.frontier import IDENTITY
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import SourceFile
-from tidemark.plan.tasks import Contributed, CorrectAnswer, CorrectTask, Reread
+from tidemark.plan.tasks import Contributed, Reread, RereadAnswer, RereadTask
 from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
@@ -95,7 +95,7 @@ class World:
                     fact = tuple(row[name] for name in names)
                     self.told.append((fact, row["_time"], -1 if part.retractions else 1))  # type: ignore[arg-type]
 
-    def correct(self, seal: int, some: dict[int, Sequence[Said] | None]) -> CorrectAnswer:
+    def correct(self, seal: int, some: dict[int, Sequence[Said] | None]) -> RereadAnswer:
         """Read some of the files again; None is a file that is withdrawn."""
         reread = tuple(
             Reread(self.path(file), None if rows is None else self.land(file, rows), SEAL, SEAL, 0)
@@ -103,8 +103,8 @@ class World:
         )
         pairs = tuple((0, number) for number in range(10, 10 + len(some)))
         held = tuple(Contributed(parts, pairs) for parts in self.contributed)
-        asked = CorrectTask(self.of, Interval(0, 8), reread, held, seal, IDENTITY, "c", "data/c", 10)
-        answer = correct_files(self.store, asked)
+        asked = RereadTask(self.of, Interval(0, 8), reread, held, seal, IDENTITY, "c", "data/c", 10)
+        answer = reread_files(self.store, asked)
         self.take(answer.parts)
         return answer
 

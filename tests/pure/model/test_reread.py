@@ -11,9 +11,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tidemark.model import correction as law
-from tidemark.model.correction import corrected, restated
 from tidemark.model.fact import Fact, resolve
 from tidemark.model.frontier import CompactionFunction, Rung
+from tidemark.model.reread import corrected, restated
 from tidemark.model.update import Update
 
 pytestmark = pytest.mark.pure
