@@ -1,0 +1,73 @@
+"""What an executor needs of a definition to compute it, whole or for what changed: queries, written out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidemark.model.collection import Column
+from tidemark.model.derived import Mode
+
+TIME, EVENT_TIME, DIFF = "_time", "_event_time", "_diff"
+"""Columns that views of changes have besides the input's own."""
+TOUCHED = "_touched"
+"""The view that holds the key values whose rows must be computed anew, in columns `k0`, `k1`, …."""
+
+
+@dataclass(frozen=True)
+class InputShape:
+    """An input as a definition sees it: its columns by name; which of them are its key; whether a key has one value."""
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    one_value: bool = False
+
+
+@dataclass(frozen=True)
+class ByRow:
+    """A query over the view of one input's changes, which has TIME, EVENT_TIME and DIFF too: the definition's columns,
+    and these three of the row each comes from."""
+
+    input: str
+    select: str
+
+
+@dataclass(frozen=True)
+class ByKey:
+    """Only what some key values touch is computed.
+
+    `touched`: by input, a query over the view of its changes that gives their key values as `k0`, `k1`, ….
+    `select`: the definition over the inputs' views, restricted to the values in the view TOUCHED.
+    `held`: the definition's columns that hold k0, k1, …, by which the rows that stand now are found.
+    `clustered`: by input, the leading key columns of it that k0, k1, … are, where they are: then only those are read.
+    `delta` (None: groups are computed anew): a query over the view of the one input's changes that gives for each group
+    k0, k1, … and by how much each column of `sums` grew.
+    `sums`: the definition's columns that are added up, and the hidden columns that come with them, in order; where the
+    group's hidden row count becomes 0 it is gone; where a sum's hidden count of values does, the sum is null.
+    """
+
+    touched: Mapping[str, str]
+    select: str
+    held: tuple[str, ...]
+    clustered: Mapping[str, tuple[str, ...]]
+    delta: str | None = None
+    sums: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A definition, analysed. `whole` computes all of it over views named as its inputs, in which a row stands as often
+    as its multiplicity says; `columns` are its columns in order; `key` is the inferred one (None: it must be declared);
+    `hidden` are columns of ours that `whole` gives behind them (`select` of `by_key` too). `mode` is the cheapest that
+    is right, and `why` says, a line each, what decided against a cheaper one.
+    """
+
+    mode: Mode
+    why: tuple[str, ...]
+    columns: tuple[str, ...]
+    key: tuple[str, ...] | None
+    whole: str
+    hidden: tuple[Column, ...] = ()
+    by_row: ByRow | None = None
+    by_key: ByKey | None = None
