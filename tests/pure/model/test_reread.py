@@ -10,7 +10,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tidemark.model import correction as law
+from tidemark.model import reread as law
 from tidemark.model.fact import Fact, resolve
 from tidemark.model.frontier import CompactionFunction, Rung
 from tidemark.model.reread import corrected, restated
