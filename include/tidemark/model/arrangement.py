@@ -8,90 +8,19 @@ from itertools import pairwise
 
 from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Covers, Gate
+from tidemark.model.derived import Consumption
 from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
 from tidemark.model.full_snapshot import Effect, FullSnapshot, after
 from tidemark.model.interval import Interval, IntervalSet
 from tidemark.model.invariants import Invariant, Violation, broken, check, shown
-from tidemark.model.ledger import LedgerEntry
+from tidemark.model.records import Certificate as Certificate
+from tidemark.model.records import Fence as Fence
+from tidemark.model.records import FrontierCertificate as FrontierCertificate
+from tidemark.model.records import Hold as Hold
+from tidemark.model.records import LedgerRun as LedgerRun
+from tidemark.model.records import SmallLeaf as SmallLeaf
+from tidemark.model.records import Totals as Totals
 from tidemark.model.times import Times
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """A gate has passed the batch of this id under this suite. Trimming keeps the id, and so the certificate."""
-
-    batch: str
-    suite: str
-
-
-@dataclass(frozen=True)
-class FrontierCertificate:
-    """The frontier gate has passed: up to `upper` no interval is missing and every unsealed batch is certified."""
-
-    upper: int
-    suite: str
-
-
-@dataclass(frozen=True)
-class Fence:
-    """Of the attempts at one step of one interval only the newest, `token`, may commit.
-
-    An attempt announces itself by a change (Attempted), and the state then holds its fence. The first attempt of a run
-    has nobody to fence off and saves that change: only what it commits carries its fence, marked `unannounced`, and it
-    gives way to any attempt that was announced.
-    """
-
-    step: str
-    interval: Interval
-    token: str
-    unannounced: bool = False
-
-
-@dataclass(frozen=True)
-class SmallLeaf:
-    """A leaf of the ledger so small that its entries are `held` in the state. `key` is the name its object would have:
-    it identifies the leaf, and no object lies there."""
-
-    key: str
-    held: tuple[LedgerEntry, ...]
-
-
-@dataclass(frozen=True)
-class LedgerRun:
-    """A sorted run of the ledger of source files: an immutable object, the paths it spans, how often it was merged."""
-
-    object: ObjectRef | SmallLeaf
-    entries: int
-    first_path: str
-    last_path: str
-    level: int = 0
-
-
-@dataclass(frozen=True)
-class Hold:
-    """Somebody reads at `since` and later: times from there on stay apart until the hold is dropped, or until it
-    `expires` (wall-clock microseconds; None: never)."""
-
-    name: str
-    since: int
-    expires: int | None = None
-
-
-@dataclass(frozen=True)
-class Totals:
-    """Counters over the life of the collection; bytes and rows are those of data files written."""
-
-    rows_ingested: int = 0
-    rows_late_applied: int = 0
-    rows_late_discarded: int = 0
-    rows_late_moved: int = 0
-    rows_replayed: int = 0
-    bytes_ingested: int = 0
-    bytes_drained: int = 0
-    bytes_compacted: int = 0
-    drains: int = 0
-    rows_drained: int = 0
-    rows_compacted: int = 0
 
 
 @dataclass(frozen=True)
@@ -166,6 +95,9 @@ class Arrangement:
     frontier_certificate: FrontierCertificate | None = None
     fences: tuple[Fence, ...] = ()
     totals: Totals = field(default_factory=Totals)
+    incarnation: str = ""
+    consumptions: tuple[Consumption, ...] = ()
+    event_times_from: int = 0
 
     def __post_init__(self) -> None:
         check(self.violations())
@@ -189,6 +121,7 @@ class Arrangement:
             yield broken(Invariant.COMPLETE_IS_KNOWN, message, **params)
         yield from self._trace_violations()
         yield from self._snapshot_violations()
+        yield from self._consumption_violations()
 
     def _trace_violations(self) -> Iterator[Violation]:
         for batch in self.trace:
@@ -228,6 +161,30 @@ class Arrangement:
                 message = f"full snapshot {snapshot.batch} of {snapshot.rows} rows has no unsealed batch"
                 yield broken(Invariant.FULL_SNAPSHOTS_HAVE_ROWS, message, snapshot=snapshot.batch, rows=snapshot.rows)
 
+    def _consumption_violations(self) -> Iterator[Violation]:
+        for older, newer in pairwise(self.consumptions):
+            if older.upper >= newer.upper or older.complete_below > newer.complete_below:
+                was, now = (f"{each.upper} (complete below {each.complete_below})" for each in (older, newer))
+                message = f"the consumption of {now} follows that of {was}"
+                yield broken(Invariant.CONSUMPTIONS_ASCEND, message, older=older.upper, newer=newer.upper)
+        for held in self.consumptions[-1:]:
+            if not held.complete_below <= held.upper <= self.complete:
+                message = (
+                    f"consumed to {held.upper}, complete below {held.complete_below}, corrected to {self.complete}"
+                )
+                yield broken(Invariant.CONSUMED_IS_CORRECTED, message, upper=held.upper, complete=self.complete)
+
+    @property
+    def consumed(self) -> Consumption | None:
+        """How far the inputs of a derived collection were consumed last; None if they never were."""
+        return self.consumptions[-1] if self.consumptions else None
+
+    @property
+    def certified_trace_upper(self) -> int:
+        """What has been moved into the trace below here, all of it has passed its gate."""
+        first = next((batch for batch in self.trace if not self.is_certified(batch)), None)
+        return self.trace_upper if first is None else first.description.lower
+
     @property
     def function(self) -> CompactionFunction:
         """What compaction may forward, and which times below `since` can still be read."""
@@ -252,7 +209,7 @@ class Arrangement:
     def told_from(self) -> int:
         """Of full snapshots from here on it is remembered that they were told: of those that may be corrected, and of
         what was learned of them and is not in the trace yet."""
-        kept = max(self.corrected_from, self.complete_below - self.collection.landed.reprocess_for)
+        kept = max(self.corrected_from, self.complete_below - self.collection.correctable_for)
         return min([kept, *(snapshot.time for snapshot in self.snapshots)])
 
     @property
@@ -294,7 +251,7 @@ class Arrangement:
         strictly below these, as recorded, and -1 where one may have happened at 0.
         """
         complete = self.complete_below
-        reach = max(self.collection.lateness, self.collection.landed.corrected_reach)
+        reach = max(self.collection.lateness, self.collection.corrected_reach)
         floor = max(min(self.since, complete), complete - reach)
         if not self.takes_facts_back:
             return max(self.forgotten_below, min([floor, *(batch.first_event_time for batch in self.pending)]))
@@ -307,7 +264,7 @@ class Arrangement:
     def takes_facts_back(self) -> bool:
         """Whether files may be corrected whose rows are facts: then the horizon is strictly below all of these that may
         be taken back, since what one hid must not have been moved to where it stands (docs/decisions/0041)."""
-        return self.collection.kind.facts and self.collection.landed.reprocess_for > 0
+        return self.collection.kind.facts and self.collection.correctable_for > 0
 
     @property
     def settled(self) -> int:
@@ -329,7 +286,7 @@ class Arrangement:
     def correctable_from(self) -> int:
         """Files of intervals that begin here or later may be corrected, and what that needs is kept; EMPTY: none may.
         `corrected_from` is where that was when `reprocess_for` was raised last: what went by then stays gone."""
-        reach = self.collection.landed.reprocess_for
+        reach = self.collection.correctable_for
         return max(self.corrected_from, self.complete_below - reach) if reach else EMPTY
 
     @property
@@ -339,12 +296,13 @@ class Arrangement:
 
     @property
     def complete(self) -> int:
-        """Up to where every interval was ingested, counted from the collection's start."""
-        return self.ingested.complete_from(self.collection.landed.start)
+        """Up to where every interval was ingested, counted from the collection's start; of a derived one, the frontier
+        up to which it was corrected last, whether or not that was taken out again."""
+        return self.ingested.complete_from(self.collection.start)
 
     def hole_below(self, upper: int) -> Interval | None:
         """The first interval below `upper` that was not ingested, counted from the collection's start."""
-        return self.ingested.first_hole(self.collection.landed.start, upper)
+        return self.ingested.first_hole(self.collection.start, upper)
 
     def is_certified(self, batch: UnsealedBatch | TraceBatch) -> bool:
         """Whether a certificate under the current suite covers the batch."""

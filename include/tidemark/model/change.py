@@ -12,13 +12,14 @@ from typing import Literal
 from tidemark.model.arrangement import Fence, Hold, LedgerRun
 from tidemark.model.batch import PartsTable, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Gate
+from tidemark.model.corrected import Corrected as Corrected
 from tidemark.model.frontier import CompactionFunction, Rung
 from tidemark.model.full_snapshot import Effect, FullSnapshot
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
+from tidemark.model.wording import SHORT_ID as SHORT_ID
+from tidemark.model.wording import counted
 
-SHORT_ID = 12
-"""Characters of a batch's id shown to people; commands take any unambiguous beginning."""
 NOTHING_CHANGED = "nothing changed"
 """What is said of an interval that was run again where that is so."""
 REPLAY = "replay"
@@ -27,9 +28,10 @@ REPLAY = "replay"
 
 @dataclass(frozen=True)
 class Created:
-    """The first change of every collection."""
+    """The first change of every collection. `incarnation` tells it from any other of its name, before or after."""
 
     collection: Collection
+    incarnation: str = ""
     kind: Literal["created"] = "created"
 
     @property
@@ -101,7 +103,7 @@ class Ingested:
     @property
     def words(self) -> str:
         if self.fence.step == REPLAY:
-            letters = _counted(self.rows_replayed, "dead letter")
+            letters = counted(self.rows_replayed, "dead letter")
             moved = f", {self.rows_late_moved:,} of them moved to the seal" if self.rows_late_moved else ""
             return f"replayed {letters} as {self.batch.id[:SHORT_ID] if self.batch else 'nothing'}{moved}"
         counts = {
@@ -115,7 +117,7 @@ class Ingested:
             if count
         )
         if self.snapshot and self.snapshot.effect is Effect.WITHDRAWN:
-            gone = f"{_counted(self.rows_retracted, 'row')} of {_counted(self.corrected, 'file')}"
+            gone = f"{counted(self.rows_retracted, 'row')} of {counted(self.corrected, 'file')}"
             return f"withdrew the full snapshot of {self.fence.interval}, {gone}, as {self.snapshot.batch[:SHORT_ID]}"
         if self.corrected:
             as_batch = f" as {self.batch.id[:SHORT_ID]}" if self.batch else ""
@@ -124,7 +126,7 @@ class Ingested:
             return f"ingested {self.fence.interval}: a full snapshot without rows as {self.snapshot.batch[:SHORT_ID]}"
         if self.batch is None:
             return f"ingested {self.fence.interval}: no rows{more}"
-        rows, files = _counted(self.batch.rows, "row"), _counted(len(self.sources), "file")
+        rows, files = counted(self.batch.rows, "row"), counted(len(self.sources), "file")
         return f"ingested {self.fence.interval}: {rows} of {files} as {self.batch.id[:SHORT_ID]}{more}"
 
     @property
@@ -133,15 +135,15 @@ class Ingested:
         first and last."""
         # Of bad files those that were counted before are no sources.
         new = max(0, len(self.sources) - self.corrected - self.bad_files)
-        told = [_counted(new, "new file")] if new else []
+        told = [counted(new, "new file")] if new else []
         if self.rows_retracted or self.rows_added:
             told[:0] = [
-                f"{_counted(self.corrected, 'file')} corrected",
-                f"{_counted(self.rows_retracted, 'row')} retracted and {self.rows_added:,} added",
+                f"{counted(self.corrected, 'file')} corrected",
+                f"{counted(self.rows_retracted, 'row')} retracted and {self.rows_added:,} added",
             ]
         elif self.corrected:
             other = "holds other bytes and says" if self.corrected == 1 else "hold other bytes and say"
-            told[:0] = [f"nothing changed, {_counted(self.corrected, 'file')} {other} the same"]
+            told[:0] = [f"nothing changed, {counted(self.corrected, 'file')} {other} the same"]
         if self.batch is not None:
             first, last = (format_instant(t) for t in (self.batch.first_event_time, self.batch.last_event_time))
             told.append(f"happened {first}" + ("" if first == last else f" to {last}"))
@@ -162,7 +164,7 @@ class Refused:
 
     @property
     def words(self) -> str:
-        return f"refused {_counted(self.run.entries, 'source file')} that cannot be taken"
+        return f"refused {counted(self.run.entries, 'source file')} that cannot be taken"
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ class Drained:
 
     @property
     def words(self) -> str:
-        return f"drained {_interval(self.batch)}: {_counted(self.batch.rows, 'row')} as {self.batch.id[:SHORT_ID]}"
+        return f"drained {_interval(self.batch)}: {counted(self.batch.rows, 'row')} as {self.batch.id[:SHORT_ID]}"
 
 
 @dataclass(frozen=True)
@@ -227,7 +229,7 @@ class Compacted:
     @property
     def words(self) -> str:
         batch, merged = self.batch, f"{len(self.inputs)} batches of {_interval(self.batch)}"
-        return f"compacted {merged}: {_counted(batch.rows, 'row')} at level {batch.level} as {batch.id[:SHORT_ID]}"
+        return f"compacted {merged}: {counted(batch.rows, 'row')} at level {batch.level} as {batch.id[:SHORT_ID]}"
 
 
 @dataclass(frozen=True)
@@ -240,20 +242,23 @@ class LedgerMerged:
 
     @property
     def words(self) -> str:
-        return f"merged {len(self.inputs)} runs of the ledger: {_counted(self.run.entries, 'source file')}"
+        return f"merged {len(self.inputs)} runs of the ledger: {counted(self.run.entries, 'source file')}"
 
 
 @dataclass(frozen=True)
 class Quarantined:
-    """A batch taken out; `run` frees its source files so that mended ones can be ingested."""
+    """A batch taken out; `run` frees its source files so that mended ones can be ingested. What `correct` wrote has
+    none (None): what it had consumed is consumed anew."""
 
     batch: str
-    run: LedgerRun
+    run: LedgerRun | None
     kind: Literal["quarantined"] = "quarantined"
 
     @property
     def words(self) -> str:
-        return f"quarantined {self.batch[:SHORT_ID]}, which frees {_counted(self.run.entries, 'source file')}"
+        if self.run is None:
+            return f"quarantined {self.batch[:SHORT_ID]}, and what it had consumed"
+        return f"quarantined {self.batch[:SHORT_ID]}, which frees {counted(self.run.entries, 'source file')}"
 
 
 @dataclass(frozen=True)
@@ -267,7 +272,7 @@ class Released:
 
     @property
     def words(self) -> str:
-        return f"released {self.batch[:SHORT_ID]} with {_counted(self.run.entries, 'source file')}"
+        return f"released {self.batch[:SHORT_ID]} with {counted(self.run.entries, 'source file')}"
 
 
 @dataclass(frozen=True)
@@ -324,7 +329,7 @@ class Trimmed:
 
     @property
     def words(self) -> str:
-        return f"trimmed {self.batch.id[:SHORT_ID]} to {_counted(self.batch.rows, 'row')}"
+        return f"trimmed {self.batch.id[:SHORT_ID]} to {counted(self.batch.rows, 'row')}"
 
 
 @dataclass(frozen=True)
@@ -343,7 +348,7 @@ class Remembered:
         merged = f"merged {len(self.inputs)} batches of remembered facts"
         if self.batch is None:
             return f"{merged}: nothing is left"
-        return f"{merged}: {_counted(self.batch.rows, 'row')} at level {self.batch.level} as {self.batch.id[:SHORT_ID]}"
+        return f"{merged}: {counted(self.batch.rows, 'row')} at level {self.batch.level} as {self.batch.id[:SHORT_ID]}"
 
 
 Change = (
@@ -351,6 +356,7 @@ Change = (
     | Redefined
     | Attempted
     | Ingested
+    | Corrected
     | Refused
     | Certified
     | Sealed
@@ -365,10 +371,6 @@ Change = (
     | Trimmed
     | Remembered
 )
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _interval(batch: TraceBatch) -> Interval:

@@ -1,4 +1,5 @@
-"""A collection as its owner declares it: columns, envelope, times, lateness. One file in include/collections each."""
+"""A collection as its owner declares it: columns, where its rows come from, how it is kept. One file in
+include/collections each."""
 
 from __future__ import annotations
 
@@ -10,112 +11,34 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import count
-from typing import Literal
 
 from tidemark.errors import InvalidUsage
+from tidemark.model.column import COLUMN_NAME as COLUMN_NAME
+from tidemark.model.column import FIELD_NAME as FIELD_NAME
+from tidemark.model.column import HIDDEN_NAME as HIDDEN_NAME
+from tidemark.model.column import MAX_PRECISION as MAX_PRECISION
+from tidemark.model.column import Column as Column
+from tidemark.model.column import ColumnType as ColumnType
+from tidemark.model.column import DecimalType as DecimalType
+from tidemark.model.column import ValueType as ValueType
+from tidemark.model.column import parse_type as parse_type
+from tidemark.model.derived import Derived as Derived
 from tidemark.model.instant import MAX_TIME, format_duration
-from tidemark.model.kind import ADDITIVE, FULL_SNAPSHOT, KEYED, Kind
+from tidemark.model.kind import ADDITIVE, Kind
+from tidemark.model.landed import KINDS as KINDS
+from tidemark.model.landed import Envelope as Envelope
+from tidemark.model.landed import Format as Format
+from tidemark.model.landed import Landed as Landed
+from tidemark.model.landed import Late as Late
+from tidemark.model.landed import Source as Source
 from tidemark.model.retention import KEEP_ALL, Retention
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 """A collection's name: it becomes an object key, a DAG id and an asset name, so it is narrow on purpose."""
-COLUMN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,126}")
-"""A column's name. Names that start with an underscore belong to Tidemark."""
-FIELD_NAME = re.compile(rf"{COLUMN_NAME.pattern}(\.[A-Za-z_][A-Za-z0-9_]*)*")
-"""What is read from a source and not kept may be a field within a message: `source.ts_ms`."""
+AT_REST = ("_time", "_event_time", "_diff", "_source", "_deleted", "_order", "_file", "_row")
+"""Columns that all rows at rest have, or facts do, besides those of the key and the value."""
 SUITES_VERSION = 1
 """Raised when a built-in suite changes, so that certificates of the old one no longer count."""
-
-
-class ColumnType(StrEnum):
-    """Column types without parameters. `int` is int64, `float` IEEE double, `timestamp` UTC microseconds, `date` days
-    since the epoch, `json` a JSON value as its canonical text (model/canonical_json.py)."""
-
-    BOOL = "bool"
-    INT = "int"
-    FLOAT = "float"
-    STRING = "string"
-    DATE = "date"
-    TIMESTAMP = "timestamp"
-    BYTES = "bytes"
-    JSON = "json"
-
-
-MAX_PRECISION = 38
-"""Digits of a decimal: as many as 128 bits hold, whatever the digits are."""
-
-
-@dataclass(frozen=True)
-class DecimalType:
-    """Exact decimals: at most `precision` digits, `scale` of them behind the point. What has more is refused, never
-    rounded."""
-
-    precision: int
-    scale: int
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.precision <= MAX_PRECISION:
-            raise InvalidUsage(f"{self} has {self.precision} digits; a decimal has 1 to {MAX_PRECISION}")
-        if not 0 <= self.scale <= self.precision:
-            raise InvalidUsage(
-                f"{self} has {self.scale} digits behind the point; it may have 0 to {self.precision}, as many as in all"
-            )
-
-    @property
-    def whole_digits(self) -> int:
-        """Digits before the point."""
-        return self.precision - self.scale
-
-    def __str__(self) -> str:
-        return f"decimal({self.precision}, {self.scale})"
-
-
-ValueType = ColumnType | DecimalType
-"""What a column holds."""
-_DECIMAL = re.compile(r"decimal\(\s*(-?[0-9]{1,4})\s*,\s*(-?[0-9]{1,4})\s*\)")
-
-
-def parse_type(text: str) -> ValueType:
-    """The type of that name: `int`, `decimal(12, 2)`. Raises InvalidUsage for any other text."""
-    if match := _DECIMAL.fullmatch(text):
-        return DecimalType(int(match[1]), int(match[2]))
-    if text.startswith(("decimal", "numeric")):
-        raise InvalidUsage(
-            f"{text[:40]!r} is no type; write 'decimal(12, 2)': digits in all, digits behind the point "
-            "(in quotes where it stands within braces)"
-        )
-    if text not in set(ColumnType):
-        raise InvalidUsage(f"{text[:40]!r} is no type; the types are {', '.join(ColumnType)} and decimal(12, 2)")
-    return ColumnType(text)
-
-
-class Envelope(StrEnum):
-    """What a source row says: `append` +1, `updates` a signed diff, `upsert` what a key's value became, `debezium` a
-    change message (op, before, after), `snapshot` that it is one of all rows there are."""
-
-    APPEND = "append"
-    UPDATES = "updates"
-    UPSERT = "upsert"
-    DEBEZIUM = "debezium"
-    SNAPSHOT = "snapshot"
-
-
-KINDS: dict[Envelope, Kind] = {
-    Envelope.APPEND: ADDITIVE,
-    Envelope.UPDATES: ADDITIVE,
-    Envelope.UPSERT: KEYED,
-    Envelope.DEBEZIUM: KEYED,
-    Envelope.SNAPSHOT: FULL_SNAPSHOT,
-}
-"""What landed rows of each envelope are."""
-
-
-class Format(StrEnum):
-    """File formats of a source. `jsonl` is one JSON object a line."""
-
-    PARQUET = "parquet"
-    JSONL = "jsonl"
-    CSV = "csv"
 
 
 class Covers(StrEnum):
@@ -150,121 +73,9 @@ COVERED = {
 """What each gate certifies."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """A typed column of the key or the value. Key columns hold no nulls and are never floats.
-
-    `id` is its own for ever in its collection, whatever it is called; 0 until a collection numbers it.
-    """
-
-    name: str
-    type: ValueType
-    id: int = 0
-
-    def __post_init__(self) -> None:
-        if not FIELD_NAME.fullmatch(self.name):
-            raise InvalidUsage(f"column name {self.name!r} must match {COLUMN_NAME.pattern}")
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a collection's delta files land and how to read them.
-
-    `path` is a glob with `{{ ds }}` and the like; `ready` is `exists`, `always` or the name of a marker file;
-    `bad_files` says whether an unreadable or wrong file stops its interval or is quarantined while the rest goes on.
-    `units` says what the numbers of some columns count since the epoch (debezium; one of UNITS each), `decimals` what
-    the texts in its decimal columns are: `string`, or `precise` (base64); empty if there are none.
-    """
-
-    path: str
-    format: Format
-    envelope: Envelope
-    order_by: str | None = None
-    diff: str = "diff"
-    delete_when: str | None = None
-    ready: str = "exists"
-    bad_files: str = "stop"
-    units: tuple[tuple[str, str], ...] = ()
-    decimals: str = ""
-
-    def __post_init__(self) -> None:
-        if self.decimals not in ("", "string", "precise"):
-            raise InvalidUsage(f"decimals is {self.decimals!r}; it must be string or precise")
-        if self.decimals and self.envelope is not Envelope.DEBEZIUM:
-            raise InvalidUsage(f"decimals belong to the debezium envelope, not to {self.envelope}")
-        if self.bad_files not in ("stop", "quarantine"):
-            raise InvalidUsage(f"bad_files is {self.bad_files!r}; it must be stop or quarantine")
-        if self.order_by and self.envelope not in (Envelope.UPSERT, Envelope.DEBEZIUM):
-            raise InvalidUsage(f"order_by belongs to the envelopes upsert and debezium, not to {self.envelope}")
-        if self.delete_when and self.envelope is not Envelope.UPSERT:
-            raise InvalidUsage(f"delete_when belongs to the upsert envelope, not to {self.envelope}")
-        if self.units and self.envelope is not Envelope.DEBEZIUM:
-            raise InvalidUsage(f"units belong to the debezium envelope, not to {self.envelope}")
-        if self.envelope is Envelope.DEBEZIUM and self.format is Format.CSV:
-            raise InvalidUsage("debezium messages are nested, and csv holds no nested values; use jsonl or parquet")
-        if self.envelope is Envelope.SNAPSHOT and self.bad_files != "stop":
-            raise InvalidUsage(
-                "a full snapshot that lacks a file would delete its rows: bad_files is stop for a snapshot"
-            )
-
-
-@dataclass(frozen=True)
-class Late:
-    """What happens to source rows of what is complete: `discard` keeps them as dead letters, `next_window` applies them
-    as if they had happened at the seal, `reemit` applies them as corrections up to `max_lateness` microseconds below
-    what is complete and discards the rest (None: however late)."""
-
-    policy: str = "discard"
-    max_lateness: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.policy not in ("discard", "next_window", "reemit"):
-            raise InvalidUsage(f"late policy {self.policy!r} is not one of discard, next_window, reemit")
-        if self.policy != "reemit" and self.max_lateness is not None:
-            raise InvalidUsage(f"late: {self.policy} takes no max_lateness; write {{reemit: {{max_lateness: ...}}}}")
-
-    @property
-    def reach(self) -> int:
-        """How far below what is complete a row that applies may have happened, in microseconds."""
-        if self.policy != "reemit":
-            return 0
-        return MAX_TIME if self.max_lateness is None else self.max_lateness
-
-
-@dataclass(frozen=True)
-class Landed:
-    """The origin of a collection whose rows land as files: where and how, when, and what may come late.
-
-    Times in microseconds. Intervals are cut by `schedule` and counted from `start`; `end` is exclusive, None means it
-    never ends; completeness stays `grace` behind what was ingested. An interval that begins up to `reprocess_for` below
-    what is complete may be read again, which corrects what its files said (0: none may), of its rows at most the
-    `corrected_share` (None: many are a warning). `time` and `event_time` name the source columns that say when a row
-    was learned and when it happened (None: on arrival; when it was learned).
-    `inputs` types the columns that are read and not kept (those two, `order_by`, those of `delete_when`).
-    """
-
-    source: Source
-    start: int = 0
-    end: int | None = None
-    time: str | None = None
-    event_time: str | None = None
-    schedule: str = "@daily"
-    grace: int = 0
-    late: Late = Late()
-    inputs: tuple[Column, ...] = ()
-    reprocess_for: int = 0
-    corrected_share: float | None = None
-    kind: Literal["landed"] = "landed"
-
-    @property
-    def corrected_reach(self) -> int:
-        """How far below what is complete a row that is corrected may have happened."""
-        return min(MAX_TIME, self.reprocess_for + self.late.reach) if self.reprocess_for else 0
-
-
-Origin = Landed
-"""Where a collection's rows come from, discriminated by `kind`. What is made of other collections will be a second
-variant of this union: what holds for files only is reached through `Collection.landed`, and nowhere else."""
+Origin = Landed | Derived
+"""Where a collection's rows come from, discriminated by `kind`. What holds for files only is reached through
+`Collection.landed`, what holds for derived collections only through `Collection.derived`, and nowhere else."""
 
 
 @dataclass(frozen=True)
@@ -274,8 +85,10 @@ class Collection:
     `quality` holds the owner's Great Expectations as canonical JSON, one string each. `live_batches` is the budget of
     trace batches: more are merged (plan/compact.py), fewer cost more writing and less reading.
 
-    `value` are the columns users see, `dropped` those they no longer do. `schema` counts how often the columns changed
-    (model/evolution.py). `renames` are pairs (old name, new name) that a file asks for; in a state there are none.
+    `value` are the columns users see, `dropped` those they no longer do, `hidden` those they never do: a derived
+    collection's own counts, stored and merged as any value column, and in no answer. `schema` counts how often the
+    columns changed (model/evolution.py). `renames` are pairs (old name, new name) that a file asks for; in a state
+    there are none.
     """
 
     name: str
@@ -290,6 +103,7 @@ class Collection:
     dropped: tuple[Column, ...] = ()
     schema: int = 0
     renames: tuple[tuple[str, str], ...] = ()
+    hidden: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
         self._number_columns()
@@ -315,10 +129,37 @@ class Collection:
         for timeline in self.timelines:
             if timeline not in countable:
                 raise InvalidUsage(f"timeline {timeline} is not a timestamp or int column of the value")
-        if isinstance(self.origin, Landed):
-            self._check_landed(self.origin)
+        self._check_hidden()
+        match self.origin:
+            case Landed():
+                self._check_landed(self.origin)
+            case Derived():
+                self._check_derived(self.origin)
+
+    def _check_hidden(self) -> None:
+        names = [column.name for column in self.hidden]
+        if wrong := [name for name in names if not HIDDEN_NAME.fullmatch(name) or name in AT_REST]:
+            raise InvalidUsage(f"hidden column {wrong[0]!r} must match {HIDDEN_NAME.pattern}, and be none of {AT_REST}")
+        if len(set(names)) < len(names):
+            raise InvalidUsage(f"collection {self.name} names hidden columns twice: {', '.join(names)}")
+        if names and not isinstance(self.origin, Derived):
+            raise InvalidUsage(f"collection {self.name} has hidden columns, which only derived collections have")
+
+    def _check_derived(self, derived: Derived) -> None:
+        if self.name in derived.inputs:
+            raise InvalidUsage(f"collection {self.name} is derived from itself; name another input")
+        validity, known = derived.validity, {column.name: column.type for column in self.columns}
+        for name in () if validity is None else (validity.valid_from, validity.valid_to):
+            if name and known.get(name) not in (ColumnType.TIMESTAMP, ColumnType.INT):
+                what = f"is {known[name]}" if name in known else "is no column of it"
+                raise InvalidUsage(
+                    f"validity of collection {self.name} goes by {name}, which {what}; name a timestamp, or an int of "
+                    "microseconds"
+                )
 
     def _check_landed(self, landed: Landed) -> None:
+        if own := [column.name for column in landed.inputs if not FIELD_NAME.fullmatch(column.name)]:
+            raise InvalidUsage(f"column name {own[0]!r} must match {COLUMN_NAME.pattern}")
         order_by = landed.source.order_by
         if order_by and self.type_of(order_by) is ColumnType.JSON:
             raise InvalidUsage(f"order_by column {order_by} is json, whose values are in no order")
@@ -349,9 +190,9 @@ class Collection:
         )
 
     def _number_columns(self) -> None:
-        """Columns without an id get the next ones: as first declared, 1 and on, the key before the value."""
-        ids = count(max((column.id for column in (*self.columns, *self.dropped)), default=0) + 1)
-        for name in ("key", "value"):
+        """Columns without an id get the next ones: as first declared, 1 and on, the key first, then the value."""
+        ids = count(max((column.id for column in (*self.columns, *self.hidden, *self.dropped)), default=0) + 1)
+        for name in ("key", "value", "hidden"):
             numbered = tuple(c if c.id else replace(c, id=next(ids)) for c in getattr(self, name))
             object.__setattr__(self, name, numbered)
 
@@ -361,13 +202,55 @@ class Collection:
 
     @property
     def stored_value(self) -> tuple[Column, ...]:
-        """The value columns of rows at rest, by id: also the dropped ones, null in rows written since."""
-        return tuple(sorted((*self.value, *self.dropped), key=lambda column: column.id))
+        """The value columns of rows at rest, by id: also the hidden ones, and the dropped ones, null in rows written
+        since."""
+        return tuple(sorted((*self.value, *self.unseen), key=lambda column: column.id))
+
+    @property
+    def unseen(self) -> tuple[Column, ...]:
+        """The value columns at rest that no answer has: rows that differ in these alone are one row to users."""
+        return (*self.hidden, *self.dropped)
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether its rows are computed from other collections; else they land as files."""
+        return isinstance(self.origin, Derived)
 
     @property
     def landed(self) -> Landed:
-        """The origin, of whoever has to do with files: sources, intervals, lateness."""
+        """The origin, of whoever has to do with files: sources, intervals, lateness. InvalidUsage if it is derived."""
+        if isinstance(self.origin, Derived):
+            inputs = ", ".join(self.origin.inputs)
+            raise InvalidUsage(
+                f"collection {self.name} is derived, it has no source; its rows follow from {inputs}: "
+                f"`tidemark correct {self.name}` brings it up to date"
+            )
         return self.origin
+
+    @property
+    def derived(self) -> Derived:
+        """The origin, of whoever has to do with inputs and definitions. InvalidUsage if it is landed."""
+        if isinstance(self.origin, Landed):
+            raise InvalidUsage(
+                f"collection {self.name} is not derived, its rows land as files: `tidemark ingest {self.name}` reads "
+                "them; one that is computed has `from:` and `select:` in its file"
+            )
+        return self.origin
+
+    @property
+    def correctable_for(self) -> int:
+        """How far below what is complete an interval may begin whose files may be read again; 0: none may."""
+        return 0 if isinstance(self.origin, Derived) else self.origin.reprocess_for
+
+    @property
+    def corrected_reach(self) -> int:
+        """How far below what is complete a row that is corrected may have happened."""
+        return 0 if isinstance(self.origin, Derived) else self.origin.corrected_reach
+
+    @property
+    def start(self) -> int:
+        """Where its intervals are counted from; of a derived one, the beginning of time."""
+        return 0 if isinstance(self.origin, Derived) else self.origin.start
 
     @property
     def kind(self) -> Kind:
@@ -375,6 +258,8 @@ class Collection:
         match self.origin:
             case Landed():
                 return KINDS[self.origin.source.envelope]
+            case Derived():
+                return ADDITIVE
 
     @property
     def lateness(self) -> int:
@@ -382,6 +267,8 @@ class Collection:
         match self.origin:
             case Landed():
                 return self.origin.late.reach
+            case Derived():
+                return 0
 
     def type_of(self, name: str) -> ValueType:
         """The type of a source column: as declared, else int for the diff, else timestamp."""
@@ -393,7 +280,7 @@ class Collection:
 
     def suite(self, gate: Gate) -> str:
         """The fingerprint of the suite a gate runs: another one when the built-in or the owner's checks change."""
-        share = self.landed.corrected_share
+        share = None if isinstance(self.origin, Derived) else self.origin.corrected_share
         asked = (self.quality, *(() if share is None else (share,))) if gate.covers is Covers.UNSEALED else ((),)
         text = json.dumps((SUITES_VERSION, gate, *asked), separators=(",", ":"))
         return f"{gate}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -73,6 +73,14 @@ class Validity:
     valid_to: str | None = None
     valid_for: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.valid_from is None and self.valid_to is None and self.valid_for is None:
+            raise InvalidUsage("a validity names valid_from, valid_to or valid_for")
+        if self.valid_to is not None and self.valid_for is not None:
+            raise InvalidUsage(f"valid_to {self.valid_to} and valid_for both say when a row ends; keep one of them")
+        if self.valid_for is not None and self.valid_for < 1:
+            raise InvalidUsage(f"valid_for is {self.valid_for} µs; it must be 1 or more")
+
 
 @dataclass(frozen=True)
 class Derived:
@@ -90,6 +98,27 @@ class Derived:
     max_lag: int | None = None
     validity: Validity | None = None
     kind: Literal["derived"] = "derived"
+
+    def __post_init__(self) -> None:
+        if not self.inputs:
+            raise InvalidUsage("a derived collection has one input or more; name them in from")
+        if repeated := sorted({name for name in self.inputs if self.inputs.count(name) > 1}):
+            raise InvalidUsage(
+                f"from names {', '.join(repeated)} twice; a query may use one input as often as it likes"
+            )
+        if self.history < 0:
+            raise InvalidUsage(f"history is {self.history} µs; it must be 1 or more, or left out")
+        if self.max_lag is not None and self.max_lag < 1:
+            raise InvalidUsage(f"max_lag is {self.max_lag} µs; it must be 1 or more")
+        if self.definition.function and self.validity is not None:
+            raise InvalidUsage("validity is told of rows that follow one from one, so of a select; it takes no python")
+
+    @property
+    def fingerprint(self) -> str:
+        """Another one wherever the same inputs may give other rows: a run that finds another is whole."""
+        validity = None if self.validity is None else astuple(self.validity)
+        text = json.dumps([self.inputs, self.definition.fingerprint, validity], separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -115,13 +144,21 @@ class Consumed:
 @dataclass(frozen=True)
 class Consumption:
     """What one commit of `correct` records: D is `upper` (u), and complete below `complete_below`, having consumed the
-    inputs so far, under the definition of that fingerprint. `batch` is what it wrote (None: nothing differed)."""
+    inputs so far, under the definition of that fingerprint (`Derived.fingerprint`). `batch` is what it wrote (None:
+    nothing differed). `ended`: no input will tell anything new that is on time. `building`: a first build, which has
+    more of the inputs' history ahead."""
 
     upper: int
     complete_below: int
     inputs: tuple[Consumed, ...]
     definition: str
     batch: str | None = None
+    ended: bool = False
+    building: bool = False
+
+    def of(self, name: str) -> Consumed | None:
+        """How far an input was consumed; None if it was none."""
+        return next((held for held in self.inputs if held.input == name), None)
 
     @property
     def roots(self) -> tuple[Root, ...]:

@@ -31,6 +31,8 @@ class Invariant(StrEnum):
     TRACE_FROM_ZERO = "trace from 0"
     FULL_SNAPSHOTS_TOLD_ONCE = "full snapshots are told once"
     FULL_SNAPSHOTS_HAVE_ROWS = "full snapshots have their rows"
+    CONSUMPTIONS_ASCEND = "consumptions ascend"
+    CONSUMED_IS_CORRECTED = "what is consumed is corrected"
 
     INTERVAL = "interval not empty"
     TIME_BOUNDS = "time bounds in order"

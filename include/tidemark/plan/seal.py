@@ -19,17 +19,33 @@ def plan_seal(state: Arrangement, upper: int) -> Sealed | None:
     Raises Uncertified if a batch below the new seal is not certified under the current unsealed suite.
     """
     requested_seal = max(state.requested_seal, upper)
+    if state.collection.is_derived:
+        return _plan_derived(state)
     landed, complete = state.collection.landed, state.complete
     reached = min(requested_seal, complete) - landed.grace
     # Until the first interval is ingested nothing is complete, not even the times before the start: rows of that
     # interval may have happened then, and must not become late because another interval was ingested first.
     complete_below = max(state.complete_below, reached) if complete > landed.start else state.complete_below
     target = max(state.learned_below, complete_below)
-    below = [batch for batch in state.pending if batch.first_time < target]
+    return _checked(state, Sealed(target, complete_below, requested_seal))
+
+
+def _plan_derived(state: Arrangement) -> Sealed | None:
+    """What a derived collection was corrected to is known, and complete as far as its inputs were. It has no intervals
+    of its own: nothing is missing, and nothing is asked for."""
+    consumed = state.consumed
+    if consumed is None:
+        return None
+    complete_below = max(state.complete_below, consumed.complete_below)
+    return _checked(state, Sealed(max(state.seal, consumed.upper), complete_below, state.requested_seal))
+
+
+def _checked(state: Arrangement, plan: Sealed) -> Sealed | None:
+    below = [batch for batch in state.pending if batch.first_time < plan.upper]
     if uncertified := [batch.id for batch in below if not state.is_certified(batch)]:
         raise Uncertified(
-            f"batch {uncertified[0]} below {target} is not certified; run the unsealed gate, or quarantine the batch",
+            f"batch {uncertified[0]} below {plan.upper} is not certified; run the unsealed gate, or quarantine the "
+            "batch",
             Gate.UNSEALED,
         )
-    plan = Sealed(target, complete_below, requested_seal)
     return None if plan == Sealed(state.seal, state.complete_below, state.requested_seal) else plan

@@ -16,6 +16,7 @@ from tidemark.model.change import (
     Change,
     Compacted,
     CompactionAllowed,
+    Corrected,
     Created,
     Drained,
     HoldDropped,
@@ -31,6 +32,8 @@ from tidemark.model.change import (
     Trimmed,
 )
 from tidemark.model.collection import Gate
+from tidemark.model.derived import Consumed, Consumption, Mode, Root
+from tidemark.model.frontier import EMPTY
 from tidemark.model.full_snapshot import Effect, FullSnapshot
 from tidemark.storage.documents.codec import decode, encode
 
@@ -42,6 +45,8 @@ TRACE = trace_batch(["t1", "[0][10][0]", "1", "0"])
 RUN = run_of("r1")
 SPAN = "[1970-01-01T00:00:00Z, 1970-01-01T00:00:00.000010Z)"
 
+CORRECTS = fence_of("correct", "0-10", "token")
+CONSUMED = Consumption(10, 9, (Consumed("a", 9, 3, "i", (Root("a", 9),)),), "d", "b1", ended=True, building=True)
 WITHDRAWN = FullSnapshot("w1", FENCE.interval, 0, effect=Effect.WITHDRAWN, learned_at=10)
 HAPPENED = "happened 1970-01-01T00:00:00Z to 1970-01-01T00:00:00.000009Z"
 
@@ -72,6 +77,21 @@ SAID: list[tuple[Any, str]] = [
         Ingested(fence_of("replay", "0-10", "t"), BATCH, RUN, rows_late_moved=1, rows_replayed=2),
         "replayed 2 dead letters as b1, 1 of them moved to the seal",
     ),
+    (
+        Corrected(CORRECTS, CONSUMED, BATCH, None, Mode.BY_KEY, EMPTY, rows_read=7, rows_added=2, rows_retracted=1),
+        "corrected to 1970-01-01T00:00:00.000010Z, by key: 7 rows read, 1 row retracted and 2 added as b1",
+    ),
+    (
+        Corrected(CORRECTS, CONSUMED, None, CONSUMED, Mode.WHOLE, 3, why="first build"),
+        "corrected to 1970-01-01T00:00:00.000010Z, whole (first build): 0 rows read, nothing differs",
+    ),
+    (
+        Corrected(CORRECTS, CONSUMED, BATCH, CONSUMED, Mode.WHOLE, 0, rows_added=2, repaired=2, why="checked"),
+        (
+            "corrected to 1970-01-01T00:00:00.000010Z, whole (checked): 0 rows read, "
+            "0 rows retracted and 2 added as b1, 2 rows repaired"
+        ),
+    ),
     (Refused(RUN, FENCE), "refused 1 source file that cannot be taken"),
     (Certified(Gate.TRACE, "s", ("b1", "b2")), "trace gate certified b1, b2"),
     (Certified(Gate.FRONTIER, "s", (), 10), "frontier gate certified [0, 1970-01-01T00:00:00.000010Z)"),
@@ -80,6 +100,7 @@ SAID: list[tuple[Any, str]] = [
     (Compacted(FENCE, ("t0", "t9"), TRACE), f"compacted 2 batches of {SPAN}: 1 row at level 0 as t1"),
     (LedgerMerged(("r0", "r9"), RUN), "merged 2 runs of the ledger: 1 source file"),
     (Quarantined("b1", RUN), "quarantined b1, which frees 1 source file"),
+    (Quarantined("b1", None), "quarantined b1, and what it had consumed"),
     (Released("b1", RUN), "released b1 with 1 source file"),
     (CompactionAllowed(10), "allowed compaction: readable are "),
     (HoldPlaced(hold_of(["report", "0"])), "placed hold report at 1970-01-01T00:00:00Z"),

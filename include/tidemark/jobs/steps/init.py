@@ -37,7 +37,7 @@ def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
 
     def propose(head: Head) -> Proposal[Created | Redefined, list[str]]:
         if head.arrangement is None:
-            return Proposal(Created(started(collection)), [])
+            return Proposal(Created(started(collection), job.new_id()), [])
         new = evolved(head.state.collection, collection)
         if new == head.state.collection:
             return Proposal(None, [])

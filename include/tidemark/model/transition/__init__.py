@@ -13,6 +13,7 @@ from tidemark.model.change import (
     Change,
     Compacted,
     CompactionAllowed,
+    Corrected,
     Created,
     Drained,
     HoldDropped,
@@ -29,6 +30,7 @@ from tidemark.model.change import (
 )
 from tidemark.model.full_snapshot import Effect
 from tidemark.model.transition.declarations import created, redefined
+from tidemark.model.transition.derived import corrected
 from tidemark.model.transition.fences import attempted
 from tidemark.model.transition.fences import overtaken as overtaken
 from tidemark.model.transition.frontiers import certified, compaction_allowed, hold_dropped, hold_placed, sealed
@@ -64,6 +66,8 @@ def apply(state: Arrangement | None, change: Change) -> Outcome:
             return attempted(state, change)
         case Ingested():
             return ingested(state, change)
+        case Corrected():
+            return corrected(state, change)
         case Refused():
             return refused(state, change)
         case Certified():
@@ -111,11 +115,11 @@ def conflict(mine: Change, theirs: Change) -> Overtaken | None:
             return Overtaken("another run took the interval's files, or put a batch back, meanwhile")
     if isinstance(mine, Drained) and isinstance(theirs, Quarantined):
         return Overtaken(f"batch {theirs.batch} was quarantined meanwhile")
-    if isinstance(mine, Ingested | Drained | Compacted) and isinstance(theirs, Redefined):
+    if isinstance(mine, Ingested | Corrected | Drained | Compacted) and isinstance(theirs, Redefined):
         return Overtaken(f"collection {theirs.collection.name} was redefined meanwhile")
-    if isinstance(mine, Redefined) and isinstance(theirs, Redefined | Ingested):
+    if isinstance(mine, Redefined) and isinstance(theirs, Redefined | Ingested | Corrected):
         # A column's number is not given twice; and what was ingested may not fit a column that gets wider.
-        return Overtaken(f"collection {mine.collection.name} was redefined or ingested into meanwhile")
+        return Overtaken(f"collection {mine.collection.name} was redefined, ingested into or corrected meanwhile")
     return None
 
 

@@ -18,7 +18,7 @@ from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, 
 def created(state: Arrangement | None, change: Created) -> Outcome:
     """The first state, of a declaration."""
     if state is None:
-        return Applied(Arrangement(change.collection))
+        return Applied(Arrangement(change.collection, incarnation=change.incarnation))
     if state.collection == change.collection:
         return AlreadyApplied()
     return Stale(f"collection {state.collection.name} exists with another declaration")
@@ -35,7 +35,7 @@ def redefined(state: Arrangement, change: Redefined) -> Outcome:
 
 def _corrected_from(state: Arrangement, change: Redefined) -> int:
     """Where files can be corrected from: a longer `reprocess_for` does not bring back what was not kept."""
-    held, asked = state.collection.landed.reprocess_for, change.collection.landed.reprocess_for
+    held, asked = state.collection.correctable_for, change.collection.correctable_for
     if asked <= held:
         return state.corrected_from
     settled = state.settled + 1 if state.collection.kind.facts else 0

@@ -12,6 +12,7 @@ from tidemark.model.change import (
     Compacted,
     Drained,
 )
+from tidemark.model.transition.derived import kept_consumptions
 from tidemark.model.transition.fences import fenced_off, unfenced
 from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
 
@@ -33,8 +34,10 @@ def drained(state: Arrangement, change: Drained) -> Outcome:
         rows_drained=state.totals.rows_drained + batch.rows,
         bytes_drained=state.totals.bytes_drained + (0 if change.taken_over else batch.bytes),
     )
+    consumptions = kept_consumptions(state.consumptions, batch.description.upper)
     fences = unfenced(state, change.fence)
-    return Applied(evicted(replace(state, trace=(*state.trace, batch), fences=fences, totals=totals)))
+    moved = replace(state, trace=(*state.trace, batch), consumptions=consumptions, fences=fences, totals=totals)
+    return Applied(evicted(moved))
 
 
 def compacted(state: Arrangement, change: Compacted) -> Outcome:

@@ -20,6 +20,7 @@ from tidemark.model.change import (
     Trimmed,
 )
 from tidemark.model.full_snapshot import Effect, FullSnapshot
+from tidemark.model.transition.derived import not_put_back, taken_out
 from tidemark.model.transition.fences import fenced_off, unfenced
 from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
 
@@ -113,6 +114,8 @@ def ledger_merged(state: Arrangement, change: LedgerMerged) -> Outcome:
 
 def quarantined(state: Arrangement, change: Quarantined) -> Outcome:
     """A batch, or a full snapshot without rows, is taken out; what was drained cannot be."""
+    if state.collection.is_derived or change.run is None:
+        return taken_out(state, change)
     if any(held.id == change.batch for held in state.quarantined):
         return AlreadyApplied()
     batch, snapshot = _named(state.unsealed, change.batch), _snapshot(state, change.batch)
@@ -148,6 +151,8 @@ def quarantined(state: Arrangement, change: Quarantined) -> Outcome:
 
 def released(state: Arrangement, change: Released) -> Outcome:
     """A batch or full snapshot is put back, if the seal has not passed it."""
+    if state.collection.is_derived:
+        return not_put_back(state, change)
     if any(held.id == change.batch for held in state.unsealed):
         return AlreadyApplied()
     batch, snapshot = _named(state.quarantined, change.batch), _snapshot(state, change.batch)

@@ -1,0 +1,137 @@
+"""The origin of a collection whose rows land as files: envelope, format, source, times, lateness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.column import Column
+from tidemark.model.instant import MAX_TIME
+from tidemark.model.kind import ADDITIVE, FULL_SNAPSHOT, KEYED, Kind
+
+
+class Envelope(StrEnum):
+    """What a source row says: `append` +1, `updates` a signed diff, `upsert` what a key's value became, `debezium` a
+    change message (op, before, after), `snapshot` that it is one of all rows there are."""
+
+    APPEND = "append"
+    UPDATES = "updates"
+    UPSERT = "upsert"
+    DEBEZIUM = "debezium"
+    SNAPSHOT = "snapshot"
+
+
+KINDS: dict[Envelope, Kind] = {
+    Envelope.APPEND: ADDITIVE,
+    Envelope.UPDATES: ADDITIVE,
+    Envelope.UPSERT: KEYED,
+    Envelope.DEBEZIUM: KEYED,
+    Envelope.SNAPSHOT: FULL_SNAPSHOT,
+}
+"""What landed rows of each envelope are."""
+
+
+class Format(StrEnum):
+    """File formats of a source. `jsonl` is one JSON object a line."""
+
+    PARQUET = "parquet"
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a collection's delta files land and how to read them.
+
+    `path` is a glob with `{{ ds }}` and the like; `ready` is `exists`, `always` or the name of a marker file;
+    `bad_files` says whether an unreadable or wrong file stops its interval or is quarantined while the rest goes on.
+    `units` says what the numbers of some columns count since the epoch (debezium; one of UNITS each), `decimals` what
+    the texts in its decimal columns are: `string`, or `precise` (base64); empty if there are none.
+    """
+
+    path: str
+    format: Format
+    envelope: Envelope
+    order_by: str | None = None
+    diff: str = "diff"
+    delete_when: str | None = None
+    ready: str = "exists"
+    bad_files: str = "stop"
+    units: tuple[tuple[str, str], ...] = ()
+    decimals: str = ""
+
+    def __post_init__(self) -> None:
+        if self.decimals not in ("", "string", "precise"):
+            raise InvalidUsage(f"decimals is {self.decimals!r}; it must be string or precise")
+        if self.decimals and self.envelope is not Envelope.DEBEZIUM:
+            raise InvalidUsage(f"decimals belong to the debezium envelope, not to {self.envelope}")
+        if self.bad_files not in ("stop", "quarantine"):
+            raise InvalidUsage(f"bad_files is {self.bad_files!r}; it must be stop or quarantine")
+        if self.order_by and self.envelope not in (Envelope.UPSERT, Envelope.DEBEZIUM):
+            raise InvalidUsage(f"order_by belongs to the envelopes upsert and debezium, not to {self.envelope}")
+        if self.delete_when and self.envelope is not Envelope.UPSERT:
+            raise InvalidUsage(f"delete_when belongs to the upsert envelope, not to {self.envelope}")
+        if self.units and self.envelope is not Envelope.DEBEZIUM:
+            raise InvalidUsage(f"units belong to the debezium envelope, not to {self.envelope}")
+        if self.envelope is Envelope.DEBEZIUM and self.format is Format.CSV:
+            raise InvalidUsage("debezium messages are nested, and csv holds no nested values; use jsonl or parquet")
+        if self.envelope is Envelope.SNAPSHOT and self.bad_files != "stop":
+            raise InvalidUsage(
+                "a full snapshot that lacks a file would delete its rows: bad_files is stop for a snapshot"
+            )
+
+
+@dataclass(frozen=True)
+class Late:
+    """What happens to source rows of what is complete: `discard` keeps them as dead letters, `next_window` applies them
+    as if they had happened at the seal, `reemit` applies them as corrections up to `max_lateness` microseconds below
+    what is complete and discards the rest (None: however late)."""
+
+    policy: str = "discard"
+    max_lateness: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.policy not in ("discard", "next_window", "reemit"):
+            raise InvalidUsage(f"late policy {self.policy!r} is not one of discard, next_window, reemit")
+        if self.policy != "reemit" and self.max_lateness is not None:
+            raise InvalidUsage(f"late: {self.policy} takes no max_lateness; write {{reemit: {{max_lateness: ...}}}}")
+
+    @property
+    def reach(self) -> int:
+        """How far below what is complete a row that applies may have happened, in microseconds."""
+        if self.policy != "reemit":
+            return 0
+        return MAX_TIME if self.max_lateness is None else self.max_lateness
+
+
+@dataclass(frozen=True)
+class Landed:
+    """The origin of a collection whose rows land as files: where and how, when, and what may come late.
+
+    Times in microseconds. Intervals are cut by `schedule` and counted from `start`; `end` is exclusive, None means it
+    never ends; completeness stays `grace` behind what was ingested. An interval that begins up to `reprocess_for` below
+    what is complete may be read again, which corrects what its files said (0: none may), of its rows at most the
+    `corrected_share` (None: many are a warning). `time` and `event_time` name the source columns that say when a row
+    was learned and when it happened (None: on arrival; when it was learned).
+    `inputs` types the columns that are read and not kept (those two, `order_by`, those of `delete_when`).
+    """
+
+    source: Source
+    start: int = 0
+    end: int | None = None
+    time: str | None = None
+    event_time: str | None = None
+    schedule: str = "@daily"
+    grace: int = 0
+    late: Late = Late()
+    inputs: tuple[Column, ...] = ()
+    reprocess_for: int = 0
+    corrected_share: float | None = None
+    kind: Literal["landed"] = "landed"
+
+    @property
+    def corrected_reach(self) -> int:
+        """How far below what is complete a row that is corrected may have happened."""
+        return min(MAX_TIME, self.reprocess_for + self.late.reach) if self.reprocess_for else 0

@@ -1,0 +1,224 @@
+"""How far the inputs of a derived collection can be consumed together.
+
+Of an input can be used what is in its trace and has passed its gates: up to `upper`. Below `complete` no on-time row is
+missing of that; an input that has *ended* gets none, ever. The least of these is W: as far as that all inputs are
+complete. One that stands there is consumed whole, up to `upper`, with what was learned late; one that is ahead to W,
+so that it is not told of what others do not know yet.
+
+**Diamonds.** Where two inputs rest on one landed collection, a *root*, both must have consumed it equally far: else a
+row of it would be told by the one and not by the other. A derived input is such a point only at a frontier that it
+recorded, so there it is consumed to one of these; a landed one that is a root itself is consumed as far as the others
+consumed it. Where they do not agree, the input that is behind is waited for, or they meet at an earlier W.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.collection import Landed
+from tidemark.model.derived import Consumed, Consumption, Root
+from tidemark.model.frontier import EMPTY
+from tidemark.model.instant import format_instant
+
+
+@dataclass(frozen=True)
+class InputState:
+    """An input by the name the definition calls it, and its state at a version; None: it was never created."""
+
+    name: str
+    state: Arrangement | None
+    version: int
+
+
+@dataclass(frozen=True)
+class Usable:
+    """What of an input can be used: all below `upper`, which is complete below `complete` (EMPTY: it has ended).
+    `frontiers` are those it recorded, oldest first, if it is derived; of a landed one there are none."""
+
+    name: str
+    version: int
+    state: Arrangement
+    upper: int
+    complete: int
+    frontiers: tuple[Consumption, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        return self.complete == EMPTY
+
+    @property
+    def is_derived(self) -> bool:
+        return self.state.collection.is_derived
+
+    @property
+    def known_complete(self) -> int:
+        """As `complete`; of one that has ended, where that was."""
+        return min(self.state.complete_below, self.upper) if self.ended else self.complete
+
+    @property
+    def begins(self) -> int:
+        """From where on its history tells one time from another."""
+        return max(self.state.since, self.state.collection.start)
+
+    def recorded(self, upper: int) -> Consumption | None:
+        """The newest frontier it recorded at or below `upper`."""
+        return next((held for held in reversed(self.frontiers) if held.upper <= upper), None)
+
+    def complete_at(self, complete: int) -> Consumption | None:
+        """The newest frontier it recorded at which it was complete to `complete` at most."""
+        return next((held for held in reversed(self.frontiers) if held.complete_below <= complete), None)
+
+    def roots(self, upper: int) -> tuple[Root, ...]:
+        """The landed collections below it, as far as consumed by what it holds below `upper`."""
+        if not self.is_derived:
+            return (Root(self.name, upper),)
+        held = self.recorded(upper)
+        return held.roots if held else ()
+
+    @property
+    def root_names(self) -> frozenset[str]:
+        """The landed collections below it."""
+        return frozenset(root.collection for root in self.roots(self.upper))
+
+    def readable(self, upper: int) -> bool:
+        """Whether it can be read as of `upper` - 1."""
+        return 0 < upper <= self.upper and self.state.function.keeps(upper - 1)
+
+    def consumed(self, upper: int) -> Consumed:
+        """What is recorded of having consumed it up to `upper`."""
+        return Consumed(self.name, upper, self.version, self.state.incarnation, self.roots(upper))
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Nothing can be consumed yet: `laggard` is the input to wait for, `reason` says what of it is missing.
+
+    `holds` are to be placed on inputs meanwhile, each (input, since): what is readable now must stay so until then.
+    """
+
+    laggard: str
+    reason: str
+    holds: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Inputs that can be consumed together, each up to its frontier; together they are complete below `complete`
+    (EMPTY: all have ended)."""
+
+    complete: int
+    uppers: tuple[tuple[Usable, int], ...]
+
+
+def usable(given: InputState) -> Usable | Waits:
+    """What of an input can be used; Waits if nothing can."""
+    state = given.state
+    if state is None:
+        return Waits(given.name, f"{given.name} was never created; `tidemark init` creates it from its file")
+    upper = state.certified_trace_upper
+    frontiers = tuple(held for held in state.consumptions if held.upper <= upper)
+    if upper == 0 or (state.collection.is_derived and not frontiers):
+        missing = "its trace has passed no gate" if state.trace else "nothing of it is drained"
+        return Waits(given.name, f"{given.name} cannot be read yet: {missing}")
+    complete = EMPTY if _has_ended(state, upper) else min(state.complete_below, upper)
+    return Usable(given.name, given.version, state, upper, complete, frontiers)
+
+
+def _has_ended(state: Arrangement, upper: int) -> bool:
+    origin = state.collection.origin
+    if isinstance(origin, Landed):
+        end = origin.end
+        return end is not None and state.complete >= end <= state.complete_below <= upper
+    consumed = state.consumed
+    return consumed is not None and consumed.ended and consumed.upper <= upper
+
+
+def meeting(inputs: Sequence[Usable], complete: int, floors: dict[str, int]) -> Meeting | Waits:
+    """The inputs where they are complete below `complete` together, none below its floor; else why not."""
+    names = Counter(name for given in inputs for name in given.root_names)
+    shared = {name for name, count in names.items() if count > 1}
+    all_ended = all(given.ended for given in inputs)
+    uppers: dict[str, int] = {}
+    for given in inputs:
+        upper = _upper(given, complete, floors.get(given.name, 0), shared, all_ended)
+        if isinstance(upper, Waits):
+            return upper
+        uppers[given.name] = upper
+    _pin(inputs, uppers, complete, floors, shared)
+    if torn := next(_torn(inputs, uppers, shared), None):
+        return torn
+    for given in inputs:
+        if not given.readable(uppers[given.name]):
+            return _unreadable(inputs, given, uppers[given.name])
+    return Meeting(complete, tuple((given, uppers[given.name]) for given in inputs))
+
+
+def _upper(given: Usable, complete: int, floor: int, shared: set[str], all_ended: bool) -> int | Waits:
+    """How far one input is consumed."""
+    whole = given.complete == complete
+    if given.ended:
+        # What has ended is all known, so that others may refer to it at any time; but where all have ended their own
+        # past is what is asked for.
+        whole = not all_ended or complete >= given.known_complete
+    if given.upper < floor:
+        return Waits(
+            given.name,
+            f"{given.name} was consumed to {format_instant(floor)}, and has passed its gates to "
+            f"{format_instant(given.upper)} only",
+        )
+    if not given.is_derived:
+        return given.upper if whole else max(floor, complete)
+    held = given.recorded(given.upper) if whole else given.complete_at(complete)
+    if held is None:
+        return Waits(given.name, f"{given.name} recorded no frontier at {format_instant(complete)} or below")
+    if not given.root_names & shared:
+        return given.upper if whole else max(floor, complete, held.upper)
+    if held.upper < floor and given.recorded(floor) != held:
+        return Waits(given.name, f"{given.name} is not at the frontier {format_instant(floor)} that was consumed")
+    return max(floor, held.upper)
+
+
+def _pin(
+    inputs: Sequence[Usable], uppers: dict[str, int], complete: int, floors: dict[str, int], shared: set[str]
+) -> None:
+    """A landed input that others rest on is consumed as far as they consumed it, where it can be."""
+    for given in inputs:
+        if given.is_derived or given.name not in shared:
+            continue
+        others = [root for other in inputs if other.is_derived for root in other.roots(uppers[other.name])]
+        known = {root.upper for root in others if root.collection == given.name}
+        least = max(floors.get(given.name, 0), given.known_complete if complete == EMPTY else complete)
+        if len(known) == 1 and least <= min(known) <= given.upper:
+            uppers[given.name] = min(known)
+
+
+def _torn(inputs: Sequence[Usable], uppers: dict[str, int], shared: set[str]) -> Iterator[Waits]:
+    """The inputs that consumed a root less far than others did."""
+    for name in sorted(shared):
+        known = [
+            (root.upper, given.name)
+            for given in inputs
+            for root in given.roots(uppers[given.name])
+            if root.collection == name
+        ]
+        (least, behind), (most, ahead) = min(known, default=(0, "")), max(known, default=(0, ""))
+        if least < most:
+            yield Waits(
+                behind,
+                f"{behind} has consumed {name} to {format_instant(least)}, {ahead} to {format_instant(most)}; "
+                "they are used together where both have consumed it equally far",
+            )
+
+
+def _unreadable(inputs: Sequence[Usable], given: Usable, upper: int) -> Waits:
+    laggard = min(inputs, key=lambda each: each.complete)
+    since = given.state.since
+    reason = (
+        f"{given.name} is readable from {format_instant(since)} on, and would be read as of {format_instant(upper - 1)}"
+    )
+    if laggard is not given:
+        reason += f", as far as {laggard.name} is complete"
+    return Waits(laggard.name, reason, tuple((each.name, each.state.since) for each in inputs))

@@ -1,0 +1,291 @@
+"""What `correct` computes next: how far each input of a derived collection is consumed, and what is recorded of it.
+
+A run asks again and again until there is nothing to do. Each answer is one commit. Where much was missed, catching up
+stops at each time that `stops` names (the ends of the inputs' coarsest intervals), so that collections over the same
+inputs, whenever they run, have frontiers in common, at which those who use them together can meet (plan/consume.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.derived import Consumption
+from tidemark.model.frontier import EMPTY
+from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval
+from tidemark.plan.consume import InputState as InputState
+from tidemark.plan.consume import Meeting, Usable, meeting, usable
+from tidemark.plan.consume import Waits as Waits
+
+HOLD = "derived."
+"""What the holds of derived collections on their inputs begin with; the collection's name follows."""
+FIRST = "first build"
+
+
+@dataclass(frozen=True)
+class InputRange:
+    """What is read of one input, as its state of `version` has it: as known at `upto`, and, where only changes are
+    looked at, those after `after` up to it (None: `upto` alone is readable, all is read).
+
+    `hold_before` is where the input is to be held before anything is read, `hold_after` once that is committed.
+    """
+
+    name: str
+    version: int
+    after: int | None
+    upto: int
+    hold_before: int
+    hold_after: int
+
+
+@dataclass(frozen=True)
+class CorrectRequest:
+    """Bring a derived collection to the frontier of `consumption`, whose `batch` is for the executor to name.
+
+    Rows are written with times of `interval` (those ahead of it keep theirs): from the frontier before to the new one.
+    `previous` is the consumption that D holds the answer of (None: none, D is empty). `whole` says why all has to be
+    computed ("": what changed is enough). `moves`: to be committed even if no row differs; else there is nothing to
+    commit then. `checks`: what D holds is compared with what it should hold, at the inputs as consumed before.
+    `since` is the greatest of the inputs: event times below were merged.
+    """
+
+    consumption: Consumption
+    previous: Consumption | None
+    interval: Interval
+    inputs: tuple[InputRange, ...]
+    whole: str
+    moves: bool
+    checks: bool
+    since: int
+
+    @property
+    def upper(self) -> int:
+        """The new frontier."""
+        return self.consumption.upper
+
+
+def hold_name(collection: str) -> str:
+    """The name under which a derived collection holds its inputs."""
+    return f"{HOLD}{collection}"
+
+
+def as_held(state: Arrangement) -> Arrangement:
+    """A derived collection as if all it holds were sealed: with what is unsealed, and what is not due yet. Of the
+    answer any time up to its `seal` - 1 can be read."""
+    ends = [batch.last_time + 1 for batch in state.pending]
+    return replace(state, seal=max([state.seal, state.complete, *ends]))
+
+
+def plan_correct(
+    state: Arrangement,
+    inputs: Sequence[InputState],
+    *,
+    stops: Sequence[int] = (),
+    until: int | None = None,
+    check: bool = False,
+    whole: bool = False,
+) -> CorrectRequest | Waits | None:
+    """The next frontier of a derived collection, at most complete below `until`; None if its inputs tell nothing new.
+
+    `check` compares what is held with what should be, at the inputs as they were consumed; `whole` computes all, also
+    where nothing is new. Waits where an input is to be waited for: it is behind another on a root they share, is not
+    readable as far back as the others need, or is not complete to `until`.
+
+    Raises InvalidUsage if the inputs are not those of the declaration, or the collection is not derived.
+    """
+    derived = state.collection.derived
+    if tuple(given.name for given in inputs) != derived.inputs:
+        raise InvalidUsage(
+            f"collection {state.collection.name} has the inputs {', '.join(derived.inputs)}, given were "
+            f"{', '.join(given.name for given in inputs)}"
+        )
+    found = []
+    for given in inputs:
+        one = usable(given)
+        if isinstance(one, Waits):
+            return one
+        found.append(one)
+    return _Plan(state, tuple(found), tuple(sorted(stops)), until, whole).next(check)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """One question: the state, what of its inputs can be used, and what was asked for."""
+
+    state: Arrangement
+    inputs: tuple[Usable, ...]
+    stops: tuple[int, ...]
+    until: int | None
+    asked_whole: bool
+
+    @property
+    def previous(self) -> Consumption | None:
+        return self.state.consumed
+
+    @property
+    def complete(self) -> int:
+        """W: as far as all inputs are complete, and as was asked for; EMPTY where all have ended."""
+        least = min(given.complete for given in self.inputs)
+        if least == EMPTY and self.until is not None and self.until >= max(each.known_complete for each in self.inputs):
+            return EMPTY
+        return least if self.until is None else min(least, self.until)
+
+    @property
+    def floor(self) -> int:
+        """What D said it is complete below: that is not taken back."""
+        return max(self.state.complete_below, self.previous.complete_below if self.previous else 0)
+
+    def next(self, check: bool) -> CorrectRequest | Waits | None:
+        if check and self.previous and self._may_be_compared():
+            return self._again(self.previous)
+        if self.until is not None and self.until <= self.floor:
+            # What was asked for is there. What has to be computed anew is so for today's completeness.
+            return replace(self, until=None).next(check) if self.asked_whole or self._anew() else None
+        if self.complete < self.floor:
+            return self._behind(self.floor)
+        refused: Waits | None = None
+        for complete in self._candidates():
+            met = meeting(self.inputs, complete, self._floors())
+            if isinstance(met, Meeting):
+                request = self._request(met)
+                return request if request.moves or self.asked_whole or check else self._nothing()
+            refused = refused or met
+        return refused or self._nothing()
+
+    def _candidates(self) -> Iterator[int]:
+        """The completeness to try, in order: the first stop, and what is beyond it; then where the inputs stood."""
+        bound = max(given.known_complete for given in self.inputs) if self.complete == EMPTY else self.complete
+        lower = self.floor if self.previous else 0
+        yield from (stop for stop in self._stops(bound) if lower < stop < bound)
+        yield self.complete
+        stood = {held.complete_below for given in self.inputs for held in given.frontiers}
+        yield from sorted((time for time in stood if lower < time < bound), reverse=True)
+
+    def _stops(self, bound: int) -> Sequence[int]:
+        """Where catching up stops. A first build stops where its owner wants history to begin, and nowhere else."""
+        history = self.state.collection.derived.history
+        if self.previous is None:
+            begins = max(given.begins for given in self.inputs)
+            return range((begins // history + 1) * history, bound, history) if history else ()
+        if history and self.previous.building:
+            return range((self.floor // history + 1) * history, bound, history)
+        return self.stops
+
+    def _floors(self) -> dict[str, int]:
+        """How far each input was consumed, unless it is another one by now, or another definition asks."""
+        if self.previous is None or self._anew():
+            return {}
+        return {held.input: held.upper for held in self.previous.inputs}
+
+    def _anew(self) -> str:
+        """Why what was consumed says nothing of what is to be consumed; "" if it does."""
+        previous = self.previous
+        if previous is None:
+            return FIRST
+        if previous.definition != self.state.collection.derived.fingerprint:
+            return "another definition"
+        for given in self.inputs:
+            held = previous.of(given.name)
+            if held is None or held.incarnation != given.state.incarnation:
+                return f"{given.name} was created anew"
+        return ""
+
+    def _lost(self) -> str:
+        """Why changes since the last consumption cannot be read; "" if they can."""
+        for given in self.inputs:
+            held = self.previous.of(given.name) if self.previous else None
+            if held and not given.state.function.keeps(held.upper - 1):
+                since = format_instant(given.state.since)
+                return f"{given.name} was consumed to {format_instant(held.upper)}, its history is merged below {since}"
+        return ""
+
+    def _may_be_compared(self) -> bool:
+        """Whether the inputs can be read once more as they were consumed."""
+        held = [(given, self.previous.of(given.name) if self.previous else None) for given in self.inputs]
+        return not self._anew() and all(was is not None and given.readable(was.upper) for given, was in held)
+
+    def _again(self, previous: Consumption) -> CorrectRequest:
+        """The same once more, at the next instant."""
+        uppers = tuple((given, held.upper) for given in self.inputs if (held := previous.of(given.name)))
+        upper = self.state.complete + 1
+        consumption = replace(self._consumption(Meeting(self.floor, uppers), upper), complete_below=self.floor)
+        consumption = replace(consumption, ended=previous.ended, building=previous.building)
+        return self._asked(consumption, uppers, whole="checked", moves=False, checks=True)
+
+    def _request(self, met: Meeting) -> CorrectRequest:
+        last = self.state.complete
+        going = [upper for given, upper in met.uppers if not given.ended] or [upper for _, upper in met.uppers]
+        complete = [] if met.complete == EMPTY else [met.complete]
+        consumption = self._consumption(met, max([*complete, *going, last + 1]))
+        why = self._anew() or self._lost() or ("asked for" if self.asked_whole else "")
+        return self._asked(consumption, met.uppers, whole=why, moves=self._moves(met), checks=False)
+
+    def _moves(self, met: Meeting) -> bool:
+        """Whether anything is known now that was not: then it is recorded, though no row may differ."""
+        previous = self.previous
+        if previous is None or self._anew():
+            return True
+        ends = met.complete == EMPTY and not previous.ended
+        further = met.complete != EMPTY and met.complete > self.floor
+        return ends or further or any(upper > self._floors()[given.name] for given, upper in met.uppers)
+
+    def _consumption(self, met: Meeting, upper: int) -> Consumption:
+        ended = met.complete == EMPTY
+        return Consumption(
+            upper,
+            upper if ended else met.complete,
+            tuple(given.consumed(to) for given, to in met.uppers),
+            self.state.collection.derived.fingerprint,
+            ended=ended,
+            building=self._builds(met.complete),
+        )
+
+    def _builds(self, complete: int) -> bool:
+        """Whether a first build has more of its history ahead."""
+        history, previous = self.state.collection.derived.history, self.previous
+        return bool(history) and (previous is None or previous.building) and complete < self.complete
+
+    def _asked(
+        self,
+        consumption: Consumption,
+        uppers: Sequence[tuple[Usable, int]],
+        *,
+        whole: str,
+        moves: bool,
+        checks: bool,
+    ) -> CorrectRequest:
+        floors = {} if whole else self._floors()
+        return CorrectRequest(
+            consumption,
+            self.previous,
+            Interval(self.state.complete, consumption.upper),
+            tuple(_range(given, upper, floors.get(given.name)) for given, upper in uppers),
+            whole,
+            moves,
+            checks,
+            max(given.state.since for given in self.inputs),
+        )
+
+    def _behind(self, wanted: int) -> Waits:
+        """The input that is least complete."""
+        laggard = min(self.inputs, key=lambda given: given.complete)
+        return Waits(
+            laggard.name,
+            f"{laggard.name} is complete below {format_instant(laggard.complete)} only, "
+            f"{self.state.collection.name} is to be below {format_instant(wanted)}",
+        )
+
+    def _nothing(self) -> Waits | None:
+        """Nothing is new: an answer, unless more was asked for than there is."""
+        return self._behind(self.until) if self.until is not None and self.complete < self.until else None
+
+
+def _range(given: Usable, upper: int, consumed: int | None) -> InputRange:
+    """What is read of an input that was consumed before up to `consumed` (None: or might as well not have been)."""
+    since = given.state.since
+    before = upper if consumed is None else min(upper, consumed)
+    after = None if consumed is None else consumed - 1
+    return InputRange(given.name, given.version, after, upper - 1, max(since, before - 1), max(since, upper - 1))
