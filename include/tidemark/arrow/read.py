@@ -71,7 +71,7 @@ def held_by(store: ObjectStore, task: ReadTask, columns: Sequence[str] | None = 
     collection = task.collection
     schema = as_of_schema(collection, columns)
     shown = schema.names[:-1]
-    # Rows at rest are in order of dropped columns too: without those, rows may be equal that are not neighbours.
+    # Rows at rest are in order of unseen columns too: without those, rows may be equal that are not neighbours.
     together = ordered_by(collection, shown)
     resort = together != shown
     runs = runs_of(store, task, [*shown, DIFF], together)
@@ -134,7 +134,7 @@ def told_of(
     # An update is shown as two rows of different values: then a round must hold all rows of its keys. And where times
     # were forwarded to one, the event times of rows with that time are in no order.
     together = key_columns if images else ordered_by(collection, shown)
-    if not (net or images or collection.dropped) and together == [column.name for column in collection.columns]:
+    if not (net or images or collection.unseen) and together == [column.name for column in collection.columns]:
         together = [*together, TIME]
     runs = runs_of(store, task, [*names, DIFF], together)
 
@@ -226,11 +226,13 @@ def changes_schema(collection: Collection, *, net: bool, columns: Sequence[str] 
 
 
 def _fields(collection: Collection, columns: Sequence[str] | None) -> list[pa.Field]:
-    """Raises InvalidUsage for columns that the collection does not have, or has twice."""
+    """Raises InvalidUsage for columns that the collection does not have, or has twice. Hidden ones are there for who
+    names them: a run that corrects a derived collection."""
     schema, held = updates_schema(collection), [column.name for column in collection.columns]
+    hidden = [column.name for column in collection.hidden]
     asked = held if columns is None else list(columns)
     for name in asked:
-        if name not in held:
+        if name not in held and name not in hidden:
             raise InvalidUsage(f"collection {collection.name} has no column {name}; it has {', '.join(held)}")
     if len(set(asked)) < len(asked):
         raise InvalidUsage(f"columns {', '.join(asked)}: one is named twice; name each once")

@@ -301,7 +301,10 @@ class Arrangement:
         return self.ingested.complete_from(self.collection.start)
 
     def hole_below(self, upper: int) -> Interval | None:
-        """The first interval below `upper` that was not ingested, counted from the collection's start."""
+        """The first interval below `upper` that was not ingested, counted from the collection's start. A derived one
+        has no intervals that could be missing."""
+        if self.collection.is_derived:
+            return None
         return self.ingested.first_hole(self.collection.start, upper)
 
     def is_certified(self, batch: UnsealedBatch | TraceBatch) -> bool:

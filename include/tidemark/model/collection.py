@@ -248,6 +248,16 @@ class Collection:
         return 0 if isinstance(self.origin, Derived) else self.origin.corrected_reach
 
     @property
+    def corrected_share(self) -> float | None:
+        """Of the rows of an interval that is read again, at most so many may be corrected; None: many are a warning."""
+        return None if isinstance(self.origin, Derived) else self.origin.corrected_share
+
+    @property
+    def order_by(self) -> str | None:
+        """The column by which facts of one time are in order, where one is declared."""
+        return None if isinstance(self.origin, Derived) else self.origin.source.order_by
+
+    @property
     def start(self) -> int:
         """Where its intervals are counted from; of a derived one, the beginning of time."""
         return 0 if isinstance(self.origin, Derived) else self.origin.start
@@ -272,15 +282,18 @@ class Collection:
 
     def type_of(self, name: str) -> ValueType:
         """The type of a source column: as declared, else int for the diff, else timestamp."""
-        return self._types.get(name, ColumnType.INT if name == self.landed.source.diff else ColumnType.TIMESTAMP)
+        if name in self._types:
+            return self._types[name]
+        return ColumnType.INT if name == self.landed.source.diff else ColumnType.TIMESTAMP
 
     @cached_property
     def _types(self) -> dict[str, ValueType]:
-        return {column.name: column.type for column in (*self.landed.inputs, *self.columns)}
+        inputs = () if isinstance(self.origin, Derived) else self.origin.inputs
+        return {column.name: column.type for column in (*inputs, *self.columns)}
 
     def suite(self, gate: Gate) -> str:
         """The fingerprint of the suite a gate runs: another one when the built-in or the owner's checks change."""
-        share = None if isinstance(self.origin, Derived) else self.origin.corrected_share
+        share = self.corrected_share
         asked = (self.quality, *(() if share is None else (share,))) if gate.covers is Covers.UNSEALED else ((),)
         text = json.dumps((SUITES_VERSION, gate, *asked), separators=(",", ":"))
         return f"{gate}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -29,7 +29,6 @@ INT_DIGITS = 19
 EXACT_IN_FLOAT = 2**53
 """Up to here, and down to its negative, a float holds every int."""
 DAY = 86_400_000_000
-_ANEW = "declare a collection of another name and ingest the files again to have it so"
 
 
 def widens(held: ValueType, asked: ValueType) -> bool:
@@ -99,10 +98,36 @@ def evolved(held: Collection, asked: Collection) -> Collection:
         value.append(replace(column, id=source.id if source else last))
     value.sort(key=lambda column: column.id)
     dropped = tuple(sorted((*held.dropped, *gone), key=lambda column: column.id))
-    changed = (tuple(value), dropped) != (held.value, held.dropped)
-    new = replace(asked, key=held.key, value=tuple(value), dropped=dropped, schema=held.schema + changed, renames=())
+    hidden = _evolved_hidden(held, asked, last)
+    lost = {column.id for column in held.hidden} - {column.id for column in hidden}
+    dropped = tuple(sorted((*dropped, *(c for c in held.hidden if c.id in lost)), key=lambda column: column.id))
+    changed = (tuple(value), hidden, dropped) != (held.value, held.hidden, held.dropped)
+    new = replace(
+        asked,
+        key=held.key,
+        value=tuple(value),
+        hidden=hidden,
+        dropped=dropped,
+        schema=held.schema + changed,
+        renames=(),
+    )
     check_successor(held, new)
     return new
+
+
+def _evolved_hidden(held: Collection, asked: Collection, last: int) -> tuple[Column, ...]:
+    """The hidden columns asked for: those held where they fit, else anew, numbered above `last`. They are nobody's but
+    ours: what another definition needs takes the place of what it does not."""
+    known = {column.name: column for column in held.hidden}
+    hidden = []
+    for column in asked.hidden:
+        old = known.get(column.name)
+        if old is not None and (old.type == column.type or widens(old.type, column.type)):
+            hidden.append(replace(column, id=old.id))
+        else:
+            last += 1
+            hidden.append(replace(column, id=last))
+    return tuple(sorted(hidden, key=lambda column: column.id))
 
 
 def started(asked: Collection) -> Collection:
@@ -126,7 +151,7 @@ def check_successor(held: Collection, new: Collection) -> None:
                 f"value column {old.name}",
                 str(old.type),
                 str(column.type),
-                f"{_nearest_wider(old.type, column.type)}add a column of another name, or {_ANEW}",
+                f"{_nearest_wider(old.type, column.type)}add a column of another name, or {_anew(held)}",
             )
     last = max(column.id for column in (*held.key, *held.stored_value))
     if early := [column.name for column in kept.values() if column.id <= last]:
@@ -143,19 +168,29 @@ def _nearest_wider(held: ValueType, asked: ValueType) -> str:
 
 
 def _check_frozen(held: Collection, asked: Collection) -> None:
-    frozen = (
+    for what, old, new in (
         ("name", held.name, asked.name),
+        ("origin", held.origin.kind, asked.origin.kind),
         ("key", _described(held.key), _described(asked.key)),
-        ("start", format_instant(held.landed.start), format_instant(asked.landed.start)),
-        ("envelope", str(held.landed.source.envelope), str(asked.landed.source.envelope)),
-    )
-    for what, old, new in frozen:
+        *_frozen_of_landed(held, asked),
+    ):
         if old != new:
-            raise _refused(held, what, old, new, _ANEW)
+            raise _refused(held, what, old, new, _anew(held))
+
+
+def _frozen_of_landed(held: Collection, asked: Collection) -> Iterator[tuple[str, str, str]]:
+    """Where intervals begin, and what source rows say. A derived collection may be defined otherwise: what differs by
+    that is the next thing it is corrected by."""
+    if held.is_derived or asked.is_derived:
+        return
+    yield "start", format_instant(held.landed.start), format_instant(asked.landed.start)
+    yield "envelope", str(held.landed.source.envelope), str(asked.landed.source.envelope)
 
 
 def _check_coordinates(held: Collection, new: Collection) -> None:
     """The same source columns give the times and break ties as before, renamed perhaps."""
+    if held.is_derived:
+        return
     now = {column.id: column.name for column in new.stored_value}
     renamed = {column.name: now[column.id] for column in held.value}
     order_by = (held.landed.source.order_by, new.landed.source.order_by)
@@ -167,11 +202,11 @@ def _check_coordinates(held: Collection, new: Collection) -> None:
         expected = renamed.get(old or "", old)
         if asked != expected:
             shown = old or "nothing" if expected == old else f"{old} (now {expected})"
-            raise _refused(held, what, shown, asked or "nothing", _ANEW)
+            raise _refused(held, what, shown, asked or "nothing", _anew(held))
     if order_by[0] and order_by[1]:
         types = held.type_of(order_by[0]), new.type_of(order_by[1])
         if types[0] != types[1] and not widens(*types):
-            raise _refused(held, f"order_by column {order_by[0]}", str(types[0]), str(types[1]), _ANEW)
+            raise _refused(held, f"order_by column {order_by[0]}", str(types[0]), str(types[1]), _anew(held))
 
 
 def _sources(held: Collection, asked: Collection) -> dict[str, Column | None]:
@@ -207,6 +242,11 @@ def _source(
             f"its value columns are {', '.join(live) or 'none'}: correct `was`, or remove it to add {name} as new"
         )
     return live[was]
+
+
+def _anew(held: Collection) -> str:
+    also = "" if held.is_derived else " and ingest the files again"
+    return f"declare a collection of another name{also} to have it so"
 
 
 def _refused(held: Collection, what: str, old: str, new: str, needed: str) -> InvalidUsage:

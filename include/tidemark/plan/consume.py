@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Landed
@@ -145,7 +145,7 @@ def meeting(inputs: Sequence[Usable], complete: int, floors: dict[str, int]) -> 
     for given in inputs:
         upper = _upper(given, complete, floors.get(given.name, 0), shared, all_ended)
         if isinstance(upper, Waits):
-            return upper
+            return upper if upper.laggard else _as_far_as(inputs, given, upper.reason)
         uppers[given.name] = upper
     _pin(inputs, uppers, complete, floors, shared)
     if torn := next(_torn(inputs, uppers, shared), None):
@@ -173,7 +173,7 @@ def _upper(given: Usable, complete: int, floor: int, shared: set[str], all_ended
         return given.upper if whole else max(floor, complete)
     held = given.recorded(given.upper) if whole else given.complete_at(complete)
     if held is None:
-        return Waits(given.name, f"{given.name} recorded no frontier at {format_instant(complete)} or below")
+        return Waits("", f"{given.name} recorded no frontier at {format_instant(complete)} or below")
     if not given.root_names & shared:
         return given.upper if whole else max(floor, complete, held.upper)
     if held.upper < floor and given.recorded(floor) != held:
@@ -196,29 +196,37 @@ def _pin(
 
 
 def _torn(inputs: Sequence[Usable], uppers: dict[str, int], shared: set[str]) -> Iterator[Waits]:
-    """The inputs that consumed a root less far than others did."""
+    """The inputs that consumed a root less far than others did: those that are behind by now, where any are."""
     for name in sorted(shared):
-        known = [
-            (root.upper, given.name)
-            for given in inputs
-            for root in given.roots(uppers[given.name])
-            if root.collection == name
-        ]
-        (least, behind), (most, ahead) = min(known, default=(0, "")), max(known, default=(0, ""))
-        if least < most:
-            yield Waits(
-                behind,
-                f"{behind} has consumed {name} to {format_instant(least)}, {ahead} to {format_instant(most)}; "
-                "they are used together where both have consumed it equally far",
-            )
+        met = _consumed(inputs, uppers, name)
+        if len({upper for upper, _ in met}) < 2:
+            continue
+        now = _consumed(inputs, {given.name: given.upper for given in inputs}, name)
+        (least, behind), (most, ahead) = (min(now), max(now)) if min(now)[0] < max(now)[0] else (min(met), max(met))
+        yield Waits(
+            behind,
+            f"{behind} has consumed {name} to {format_instant(least)}, {ahead} to {format_instant(most)}; "
+            "they are used together where both have consumed it equally far",
+        )
+
+
+def _consumed(inputs: Sequence[Usable], uppers: dict[str, int], root: str) -> list[tuple[int, str]]:
+    """How far the inputs that rest on a root have consumed it, by what they hold below their `uppers`."""
+    return [
+        (held.upper, given.name)
+        for given in inputs
+        for held in given.roots(uppers[given.name])
+        if held.collection == root
+    ]
 
 
 def _unreadable(inputs: Sequence[Usable], given: Usable, upper: int) -> Waits:
+    since, asked = format_instant(given.state.since), format_instant(upper - 1)
+    told = _as_far_as(inputs, given, f"{given.name} is readable from {since} on, and would be read as of {asked}")
+    return replace(told, holds=tuple((each.name, each.state.since) for each in inputs))
+
+
+def _as_far_as(inputs: Sequence[Usable], given: Usable, reason: str) -> Waits:
+    """What is wrong with an input that is ahead: the least complete one is to come nearer."""
     laggard = min(inputs, key=lambda each: each.complete)
-    since = given.state.since
-    reason = (
-        f"{given.name} is readable from {format_instant(since)} on, and would be read as of {format_instant(upper - 1)}"
-    )
-    if laggard is not given:
-        reason += f", as far as {laggard.name} is complete"
-    return Waits(laggard.name, reason, tuple((each.name, each.state.since) for each in inputs))
+    return Waits(laggard.name, reason if laggard is given else f"{reason}, as far as {laggard.name} is complete")

@@ -27,7 +27,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch
 from tidemark.model.collection import Collection
-from tidemark.model.frontier import CompactionFunction
+from tidemark.model.frontier import EMPTY, CompactionFunction
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.plan.kinds import plan_of
 from tidemark.plan.ranges import split_within, within
@@ -105,11 +105,14 @@ def plan_as_of(
     """Read the collection as known at `time` (None: the latest knowledge, seal - 1), as of `event_time` (None: all).
 
     Raises InvalidUsage outside `[since, seal)`, except for what retention keeps below since, with both frontiers and
-    the nearest readable times: a read is never answered with less.
+    the nearest readable times: a read is never answered with less. And for event times that a derived collection does
+    not have.
     """
     _check_sealed(state)
     upto = state.seal - 1 if time is None else time
     _check_readable(state, upto)
+    if event_time is not None:
+        _check_event_times(state, event_time)
     if event_time is not None and not state.function.keeps(event_time):
         raise InvalidUsage(
             f"event time {_at(event_time)} is below since {_at(state.since)}, and that history was merged"
@@ -143,9 +146,29 @@ def _request(state: Arrangement, after: int, upto: int, event_upto: int, keys: K
     return ReadRequest(state.collection, state.function, after, upto, event_upto, keys, trace, unsealed)
 
 
+def _check_event_times(state: Arrangement, event_time: int) -> None:
+    """A derived collection has the event times of its input, as far back as these were told apart there, if each of its
+    rows follows from one; else it has none."""
+    if event_time >= state.event_times_from:
+        return
+    name = state.collection.name
+    if state.event_times_from == EMPTY:
+        raise InvalidUsage(
+            f"the rows of collection {name} have no event times: each follows from several rows of its inputs; "
+            "read it as known at a time, without an event time"
+        )
+    raise InvalidUsage(
+        f"event time {_at(event_time)} is below {_at(state.event_times_from)}, from where on event times were told "
+        f"apart in the input of collection {name} when it was consumed"
+    )
+
+
 def _check_sealed(state: Arrangement) -> None:
     if state.seal == 0:
-        raise InvalidUsage("nothing is sealed yet, so nothing is complete: ingest an interval and seal it")
+        raise InvalidUsage(
+            "nothing is sealed yet, so nothing is complete: "
+            + ("correct it and seal it" if state.collection.is_derived else "ingest an interval and seal it")
+        )
 
 
 def _check_readable(state: Arrangement, time: int) -> None:

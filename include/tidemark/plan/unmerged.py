@@ -85,7 +85,7 @@ def _crossed(met: list[_Met]) -> set[str]:
 def _is_answer(request: ReadRequest, part: Part, times: bool, consolidated: bool) -> bool:
     """Whether a part's rows are rows of the answer, were there no other parts."""
     collection = request.collection
-    if collection.dropped or part.schema != collection.schema or not _inside(part, request.keys):
+    if collection.unseen or part.schema != collection.schema or not _inside(part, request.keys):
         return False
     one_value = collection.kind.one_value
     if one_value and part.retractions:

@@ -94,7 +94,7 @@ def unsealed_evidence(
 
 def _taken_back(state: Arrangement, corrected: Corrected | None) -> Row:
     """A share is judged by what the collection declares, or else by what is usual."""
-    allowed, share = state.collection.landed.corrected_share, corrected.share if corrected else None
+    allowed, share = state.collection.corrected_share, corrected.share if corrected else None
     return {
         "rows_contributed": corrected.contributed if corrected else None,
         "rows_retracted": corrected.retracted if corrected else None,

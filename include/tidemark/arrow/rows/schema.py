@@ -1,6 +1,7 @@
 """The columns at rest: the user's under their own names, key first, then Tidemark's, each with an underscore.
 
-The value columns are all there ever were, in order of id; one that was dropped is called `_dropped_` and its id. Key
+The value columns are all there ever were, in order of id; one that was dropped is called `_dropped_` and its id, a
+hidden one by its own name, which begins with an underscore too. Key
 and value columns carry their id as the Parquet field id, by which they are found under whatever name (fields.py).
 
 Updates: key, value, `_time`, `_event_time`, `_diff`; sorted by key, value, `_time`, `_event_time`. Where files may be
@@ -78,7 +79,7 @@ def unsealed_schema(collection: Collection) -> pa.Schema:
     """The columns of what an ingest writes: facts, updates, or updates with the file each is of."""
     if collection.kind.facts:
         return facts_schema(collection)
-    return sourced_schema(collection) if collection.landed.reprocess_for else updates_schema(collection)
+    return sourced_schema(collection) if collection.correctable_for else updates_schema(collection)
 
 
 def sourced_schema(collection: Collection) -> pa.Schema:
@@ -103,15 +104,15 @@ def source_schema(columns: Iterable[Column]) -> pa.Schema:
 
 def order_type(collection: Collection) -> pa.DataType:
     """The type of `_order`: that of the column it copies. Without an `order_by` it is a null int64."""
-    order_by = collection.landed.source.order_by
+    order_by = collection.order_by
     return arrow_type(collection.type_of(order_by)) if order_by else pa.int64()
 
 
 def live_schema(collection: Collection, *, facts: bool) -> pa.Schema:
-    """The columns at rest without the dropped ones."""
+    """The columns at rest without those no answer has, hidden ones and dropped ones."""
     schema = facts_schema(collection) if facts else updates_schema(collection)
-    dropped = {_name_at_rest(collection, column) for column in collection.dropped}
-    return some_of(schema, set(schema.names) - dropped)
+    unseen = {_name_at_rest(collection, column) for column in collection.unseen}
+    return some_of(schema, set(schema.names) - unseen)
 
 
 def some_of(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
@@ -126,7 +127,7 @@ def value_columns(collection: Collection) -> list[str]:
 
 
 def live_prefix(collection: Collection) -> list[str]:
-    """The columns users see by which rows at rest are in order: all, up to the first that was dropped."""
+    """The columns that can be read by which rows at rest are in order: all, up to the first that was dropped."""
     names = [column.name for column in collection.key]
     for column in collection.stored_value:
         if column in collection.dropped:

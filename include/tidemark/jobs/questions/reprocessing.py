@@ -26,7 +26,7 @@ def reprocess_bytes(store: ObjectStore, state: Arrangement) -> int | None:
 
     Reads the ledger's entries of these intervals and, the first time, their tables of parts.
     """
-    if not state.collection.landed.reprocess_for:
+    if not state.collection.correctable_for:
         return None
     kept = {
         ref.key: ref

@@ -29,7 +29,7 @@ def corrected_batches(
     entries of the ledger tell which other rows there are of their intervals."""
     found = {}
     some = [batch for batch in state.unsealed if batch.id in batches and batch.learned_at is not None]
-    if not some or not state.collection.landed.reprocess_for:
+    if not some or not state.collection.correctable_for:
         return {}
     others = list(recent)
     for batch in some:

@@ -85,7 +85,7 @@ def _holders(job: Job, state: Arrangement, column: Column) -> Iterator[tuple[str
     """Batch, part and field of all that may hold a value of the column; also of what facts are ordered by, if by it."""
     from tidemark.arrow.rows.schema import ORDER, unsealed_schema, updates_schema
 
-    ordered = state.collection.landed.source.order_by == column.name
+    ordered = state.collection.order_by == column.name
     for batch in state.batches:
         schema = (updates_schema if batch in state.trace else unsealed_schema)(state.collection)
         names = [column.name, *([ORDER] if ordered and ORDER in schema.names else [])]

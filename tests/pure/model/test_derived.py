@@ -1,0 +1,186 @@
+"""Declarations of derived collections: what they are, what they are not, and how they may be declared otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from support.derivations import derived, landed
+from tests.support.drawn import fence_of, run_of, unsealed_batch
+from tidemark.errors import Corruption, InvalidUsage
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.change import Corrected, Ingested, Quarantined, Redefined, Released
+from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Derived, Envelope, Gate
+from tidemark.model.derived import Consumed, Consumption, Definition, Mode, Validity
+from tidemark.model.evolution import differences, evolved
+from tidemark.model.interval import Interval, IntervalSet
+from tidemark.model.invariants import Invariant
+from tidemark.model.kind import ADDITIVE
+from tidemark.model.retention import Retention
+from tidemark.model.transition import Applied, Overtaken, Stale, apply, conflict
+from tidemark.model.transition.derived import CONSUMPTIONS_KEPT, kept_consumptions
+from tidemark.plan.retain import plan_retention
+
+pytestmark = pytest.mark.pure
+
+COUNT = Column("_rows", ColumnType.INT)
+D = derived("d", "a", hidden=(COUNT,))
+
+
+class TestDeclaration:
+    def test_it_has_no_source_and_says_what_brings_it_up_to_date(self) -> None:
+        with pytest.raises(InvalidUsage, match="d is derived, it has no source; its rows follow from a: `tidemark cor"):
+            _ = D.landed
+        with pytest.raises(InvalidUsage, match="tides is not derived"):
+            _ = landed("tides").derived
+
+    def test_its_rows_are_updates_and_none_is_late_or_read_again(self) -> None:
+        assert (D.kind, D.lateness, D.correctable_for, D.corrected_reach, D.start, D.order_by) == (
+            ADDITIVE,
+            0,
+            0,
+            0,
+            0,
+            None,
+        )
+        assert D.type_of("n") is ColumnType.INT
+        assert D.suite(Gate.UNSEALED) != D.suite(Gate.TRACE)
+
+    def test_what_a_state_asks_of_intervals_and_files_has_an_answer(self) -> None:
+        state = Arrangement(D, ingested=IntervalSet((Interval(0, 30),)), complete_below=20, seal=30)
+        assert (state.complete, state.hole_below(99), state.horizon) == (30, None, 20)
+        assert (state.takes_facts_back, state.told_from) == (False, 20)
+        assert plan_retention(replace(state, collection=replace(D, retention=Retention("full_merge"))), 0)
+
+    @pytest.mark.parametrize(
+        ("made", "refused"),
+        [
+            (lambda: Derived((), Definition("x")), "one input or more"),
+            (lambda: Derived(("a", "b", "a"), Definition("x")), "from names a twice"),
+            (lambda: Derived(("a",), Definition("x"), history=-1), "history is -1"),
+            (lambda: Derived(("a",), Definition("x"), max_lag=0), "max_lag is 0"),
+            (lambda: derived("d", "d"), "derived from itself"),
+            (lambda: Validity(), "names valid_from, valid_to or valid_for"),
+            (lambda: Validity(valid_to="t", valid_for=1), "both say when a row ends"),
+            (lambda: Validity(valid_for=0), "valid_for is 0"),
+            (lambda: derived("d", "a", validity=Validity(valid_to="gone")), "goes by gone, which is no column"),
+            (
+                lambda: derived("d", "a", value=(Column("s", ColumnType.STRING),), validity=Validity(valid_from="s")),
+                "goes by s, which is string",
+            ),
+            (
+                lambda: Derived(("a",), Definition(function="m:f", version="1"), validity=Validity(valid_for=1)),
+                "takes no python",
+            ),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(self, made: Any, refused: str) -> None:
+        with pytest.raises(InvalidUsage, match=refused):
+            made()
+
+    def test_whatever_may_give_other_rows_gives_another_fingerprint(self) -> None:
+        one = D.derived
+        others = [
+            replace(one, inputs=("b",)),
+            replace(one, definition=Definition("other")),
+            replace(one, definition=Definition(function="m:f", version="1")),
+            replace(one, definition=Definition(function="m:f", version="2")),
+            replace(one, validity=Validity(valid_for=1)),
+            replace(one, validity=Validity(valid_from="n")),
+        ]
+        assert len({one.fingerprint, *(other.fingerprint for other in others)}) == 7
+        assert replace(one, history=5, max_lag=7).fingerprint == one.fingerprint
+
+
+class TestEvolution:
+    def test_another_definition_may_bring_and_drop_columns(self) -> None:
+        total = Column("total", ColumnType.INT)
+        asked = derived("d", "a", "b", select="otherwise", value=(total,), hidden=(Column("_totals", ColumnType.INT),))
+        new = evolved(D, asked)
+        assert [(c.name, c.id) for c in (*new.key, *new.value, *new.hidden)] == [("k", 1), ("total", 4), ("_totals", 5)]
+        assert [(c.name, c.id) for c in new.dropped] == [("n", 2), ("_rows", 3)]
+        assert (new.schema, new.derived.inputs) == (1, ("a", "b"))
+        assert differences(D, new) == ["added total int", "dropped n int"]
+
+    def test_hidden_columns_keep_their_numbers_and_get_wider(self) -> None:
+        wide = Column("_rows", DecimalType(38, 0))
+        new = evolved(D, replace(derived("d", "a", hidden=(wide,))))
+        assert [(c.id, c.type) for c in new.hidden] == [(3, wide.type)]
+        assert evolved(D, derived("d", "a", hidden=(COUNT,))) == D
+
+    def test_a_hidden_column_that_fits_no_more_is_another_one(self) -> None:
+        new = evolved(D, derived("d", "a", hidden=(Column("_rows", ColumnType.STRING),)))
+        assert [c.id for c in new.hidden] == [4]
+        assert [c.id for c in new.dropped] == [3]
+        again = evolved(new, derived("d", "a", hidden=(COUNT,)))
+        assert [c.id for c in again.hidden] == [5]
+
+    @pytest.mark.parametrize(
+        ("asked", "refused"),
+        [
+            (derived("d", "a", key=(Column("k", ColumnType.STRING),)), "key of collection d cannot change from k int"),
+            (derived("d", "a", value=(Column("n", ColumnType.STRING),)), "value column n of collection d cannot"),
+            (replace(landed("d"), value=D.value), "origin of collection d cannot change from derived to landed"),
+        ],
+    )
+    def test_another_key_or_type_wants_another_name(self, asked: Collection, refused: str) -> None:
+        with pytest.raises(InvalidUsage, match=refused) as raised:
+            evolved(D, asked)
+        assert "declare a collection of another name to have it so" in str(raised.value)
+
+    def test_how_it_is_kept_and_refreshed_may_change(self) -> None:
+        asked = replace(derived("d", "a", history=5, max_lag=9, hidden=(COUNT,)), retention=Retention("full_merge"))
+        new = evolved(D, asked)
+        assert (new.schema, new.derived.history, new.retention.policy) == (0, 5, "full_merge")
+        state = apply(Arrangement(D), Redefined(new))
+        assert isinstance(state, Applied)
+
+
+def consumption(upper: int, complete_below: int | None = None, batch: str | None = None) -> Consumption:
+    complete = upper if complete_below is None else complete_below
+    return Consumption(upper, complete, (Consumed("a", upper, 1, "i"),), D.derived.fingerprint, batch)
+
+
+class TestStates:
+    @pytest.mark.parametrize(
+        ("held", "rule"),
+        [
+            ((consumption(20), consumption(10)), Invariant.CONSUMPTIONS_ASCEND),
+            ((consumption(20), consumption(21, 10)), Invariant.CONSUMPTIONS_ASCEND),
+            ((consumption(20, 21),), Invariant.CONSUMED_IS_CORRECTED),
+            ((consumption(40),), Invariant.CONSUMED_IS_CORRECTED),
+        ],
+    )
+    def test_frontiers_never_go_back(self, held: tuple[Consumption, ...], rule: Invariant) -> None:
+        with pytest.raises(Corruption) as raised:
+            Arrangement(D, ingested=IntervalSet((Interval(0, 30),)), consumptions=held)
+        assert raised.value.rule is rule
+
+    def test_of_drained_consumptions_the_newest_are_kept_and_of_others_all(self) -> None:
+        held = tuple(consumption(upper) for upper in range(1, 201))
+        kept = kept_consumptions(held, 150)
+        assert [each.upper for each in kept] == list(range(150 - CONSUMPTIONS_KEPT + 1, 201))
+        assert kept_consumptions(held[:5], 3) == held[:5]
+
+    def test_a_landed_collection_is_not_corrected(self) -> None:
+        change = Corrected(fence_of("correct", "0-10", "t"), consumption(10), None, None, Mode.WHOLE, 0)
+        with pytest.raises(InvalidUsage, match="not derived"):
+            apply(Arrangement(landed("d")), replace(change, fence=replace(change.fence, unannounced=True)))
+
+    def test_nothing_is_put_back(self) -> None:
+        done = apply(Arrangement(D), Released("b", run_of("r")))
+        assert isinstance(done, Stale)
+        assert "run correct again" in done.reason
+
+    def test_of_rows_that_landed_the_ledger_is_told(self) -> None:
+        done = apply(Arrangement(landed("a", envelope=Envelope.APPEND)), Quarantined("b", None))
+        assert isinstance(done, Stale)
+
+    def test_redefinitions_and_corrections_do_not_go_side_by_side(self) -> None:
+        change = Corrected(fence_of("correct", "0-10", "t"), consumption(10), None, None, Mode.WHOLE, 0)
+        for mine, theirs in ((change, Redefined(D)), (Redefined(D), change)):
+            assert isinstance(conflict(mine, theirs), Overtaken)
+        ingested = Ingested(fence_of("ingest", "0-10", "t"), unsealed_batch(["b", "0..9"], 0), None)
+        assert conflict(change, ingested) is None
