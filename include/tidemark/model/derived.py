@@ -123,10 +123,12 @@ class Derived:
 
 @dataclass(frozen=True)
 class Root:
-    """How far a landed collection was consumed, by whatever ways: its changes below `upper`."""
+    """How far a landed collection was consumed, by whatever ways: its changes below `upper`. `incarnation` tells it
+    from another of the same name."""
 
     collection: str
     upper: int
+    incarnation: str = ""
 
 
 @dataclass(frozen=True)

@@ -74,14 +74,16 @@ class Usable:
     def roots(self, upper: int) -> tuple[Root, ...]:
         """The landed collections below it, as far as consumed by what it holds below `upper`."""
         if not self.is_derived:
-            return (Root(self.name, upper),)
+            return (Root(self.name, upper, self.state.incarnation),)
         held = self.recorded(upper)
         return held.roots if held else ()
 
     @property
     def root_names(self) -> frozenset[str]:
-        """The landed collections below it."""
-        return frozenset(root.collection for root in self.roots(self.upper))
+        """The landed collections below it, at any frontier it recorded."""
+        if not self.is_derived:
+            return frozenset({self.name})
+        return frozenset(root.collection for held in self.frontiers for root in held.roots)
 
     def readable(self, upper: int) -> bool:
         """Whether it can be read as of `upper` - 1."""
@@ -199,10 +201,15 @@ def _torn(inputs: Sequence[Usable], uppers: dict[str, int], shared: set[str]) ->
     """The inputs that consumed a root less far than others did: those that are behind by now, where any are."""
     for name in sorted(shared):
         met = _consumed(inputs, uppers, name)
-        if len({upper for upper, _ in met}) < 2:
+        if len({root for root, _ in met}) < 2:
             continue
         now = _consumed(inputs, {given.name: given.upper for given in inputs}, name)
-        (least, behind), (most, ahead) = (min(now), max(now)) if min(now)[0] < max(now)[0] else (min(met), max(met))
+        known = sorted((root.upper, who) for root, who in (met if len({root for root, _ in now}) < 2 else now))
+        (least, behind), (most, ahead) = known[0], known[-1]
+        if least == most:
+            both = f"{behind} and {ahead} have consumed {name} to {format_instant(least)}"
+            yield Waits(behind, f"{both}, but two collections of that name: it was created anew")
+            continue
         yield Waits(
             behind,
             f"{behind} has consumed {name} to {format_instant(least)}, {ahead} to {format_instant(most)}; "
@@ -210,13 +217,10 @@ def _torn(inputs: Sequence[Usable], uppers: dict[str, int], shared: set[str]) ->
         )
 
 
-def _consumed(inputs: Sequence[Usable], uppers: dict[str, int], root: str) -> list[tuple[int, str]]:
+def _consumed(inputs: Sequence[Usable], uppers: dict[str, int], root: str) -> list[tuple[Root, str]]:
     """How far the inputs that rest on a root have consumed it, by what they hold below their `uppers`."""
     return [
-        (held.upper, given.name)
-        for given in inputs
-        for held in given.roots(uppers[given.name])
-        if held.collection == root
+        (held, given.name) for given in inputs for held in given.roots(uppers[given.name]) if held.collection == root
     ]
 
 

@@ -1,0 +1,350 @@
+"""Landed collections that are ingested, ticked, merged and made anew at their own speeds, and derived ones over them in
+diamonds, corrected, sealed, drained, checked, quarantined and defined otherwise in any order: what each recorded stays
+true for ever, and no two inputs ever tell of a shared root differently.
+
+The rows are kept beside the states (support/derivations.py), each item told by whom it came through: so what a
+collection holds says by itself which changes of which root it has seen by which way. The oracle looks at nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from support.derivations import Derivations, Item, derived, landed
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.change import Corrected, HoldDropped
+from tidemark.model.collection import Collection, Gate
+from tidemark.model.frontier import EMPTY
+from tidemark.model.retention import Retention
+from tidemark.model.transition import Applied, Stale
+from tidemark.plan.correct import CorrectRequest, Waits, hold_name
+
+pytestmark = pytest.mark.pure
+
+MERGED = Retention("full_merge")
+SHAPES: dict[str, tuple[Collection, ...]] = {
+    "two arms": (landed("a"), derived("l", "a"), derived("r", "a"), derived("d", "l", "r")),
+    "beside its own sums": (landed("a", retention=MERGED), landed("b"), derived("l", "a"), derived("d", "a", "l", "b")),
+    "by row and by key": (
+        landed("a"),
+        landed("b", retention=MERGED),
+        derived("l", "a", by_row=True),
+        derived("r", "a", "b"),
+        derived("d", "l", "r", "b"),
+    ),
+    "deep": (
+        landed("a"),
+        landed("b", end=40),
+        derived("l", "a", by_row=True),
+        derived("m", "l", by_row=True),
+        derived("r", "a", "b"),
+        derived("d", "m", "r"),
+        derived("e", "d", "l"),
+    ),
+    "history": (
+        landed("a", start=20),
+        landed("b", retention=MERGED),
+        derived("l", "a", history=15),
+        derived("r", "a", "b"),
+        derived("d", "r", "l", history=25),
+    ),
+}
+STEPS = {"a": 10, "b": 20}
+"""How long an interval of each root is."""
+STOPS = range(0, 2000, 20)
+
+
+def roots_seen(item: Item, way: tuple[str, ...] = ()) -> tuple[tuple[str, ...], Item]:
+    """The way an item came, and the row of a landed collection that it comes from."""
+    name, inner = item
+    return roots_seen(inner, (*way, name)) if isinstance(inner, tuple) else (way, item)
+
+
+class Diamonds(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = Derivations()
+        self.order: list[str] = []
+        self.derived: list[str] = []
+        self.said: dict[str, dict[int, Counter[Item]]] = defaultdict(dict)
+        """What each recorded, by its frontier: what the definition made of the inputs then."""
+        self.batches: dict[str, dict[int, str | None]] = defaultdict(dict)
+        self.started: list[tuple[str, CorrectRequest, Corrected]] = []
+        self.defined = 0
+        self.depths: Counter[str] = Counter()
+
+    @initialize(shape=st.sampled_from(sorted(SHAPES)))
+    def declare(self, shape: str) -> None:
+        self.w.add(*SHAPES[shape])
+        self.order = [each.name for each in SHAPES[shape]]
+        self.derived = [each.name for each in SHAPES[shape] if each.is_derived]
+
+    def some(self, number: int, names: list[str]) -> str:
+        return names[number % len(names)]
+
+    @property
+    def roots(self) -> list[str]:
+        return [name for name in self.order if name not in self.derived]
+
+    # What landed collections do.
+
+    @rule(which=st.integers(0, 9), offsets=st.lists(st.integers(0, 9), max_size=3), ahead=st.booleans())
+    def ingest(self, which: int, offsets: list[int], ahead: bool) -> None:
+        name = self.some(which, self.roots)
+        self.ingest_next(name, offsets, ahead)
+
+    def ingest_next(self, name: str, offsets: list[int], ahead: bool = False) -> None:
+        lower = self.w.state(name).complete
+        end = self.w.state(name).collection.landed.end
+        if end is not None and lower >= end:
+            return
+        upper = lower + STEPS[name]
+        self.w.ingest(name, lower, upper, *(lower + offset for offset in offsets), *([upper + 25] if ahead else []))
+
+    @rule(which=st.integers(0, 9), time=st.integers(0, 30))
+    def late(self, which: int, time: int) -> None:
+        name = self.some(which, self.roots)
+        state = self.w.state(name)
+        if state.complete_below > state.collection.start:
+            lower = state.collection.start
+            self.w.ingest(name, lower, lower + STEPS[name], min(time, state.complete_below - 1))
+            self.depths["late"] += 1
+
+    @rule(which=st.integers(0, 9), steps=st.integers(1, 4))
+    def move(self, which: int, steps: int) -> None:
+        """Some of the steps after the one that writes; the last is the gate by which the trace may be read."""
+        name = self.some(which, self.order)
+        self.w.seal(name, self.w.state(name).complete)
+        if steps > 1:
+            self.w.drain(name)
+        if steps > 2:
+            self.w.gate(name, Gate.TRACE)
+        if steps > 3:
+            self.w.retain(name)
+
+    @rule(which=st.integers(0, 9))
+    def lose_a_hold(self, which: int) -> None:
+        name = self.some(which, self.order)
+        for hold in self.w.state(name).holds[:1]:
+            self.w.do(name, HoldDropped(hold.name))
+            self.w.retain(name)
+
+    @rule(which=st.integers(0, 99))
+    def make_anew(self, which: int) -> None:
+        if which < 12:
+            name = self.some(which, self.roots)
+            self.w.add(self.w.state(name).collection)
+
+    # What derived ones do.
+
+    @rule(which=st.integers(0, 9), stops=st.booleans(), until=st.none() | st.integers(0, 9))
+    def correct(self, which: int, stops: bool, until: int | None) -> None:
+        name = self.some(which, self.derived)
+        asked = {"stops": STOPS if stops else (), "until": None if until is None else 10 * until}
+        self.commit(name, self.w.plan(name, **asked))
+
+    @rule(which=st.integers(0, 9), check=st.booleans())
+    def ask_for_all(self, which: int, check: bool) -> None:
+        name = self.some(which, self.derived)
+        self.commit(name, self.w.plan(name, check=check, whole=not check))
+
+    @rule(which=st.integers(0, 9))
+    def start(self, which: int) -> None:
+        name = self.some(which, self.derived)
+        request = self.w.plan(name)
+        if isinstance(request, CorrectRequest):
+            self.w.hold(name, request, after=False)
+            self.started.append((name, request, self.w.executed(name, request)))
+
+    @precondition(lambda self: self.started)
+    @rule(which=st.integers(0, 9))
+    def finish(self, which: int) -> None:
+        """Any time later, however much has happened."""
+        name, request, change = self.started.pop(which % len(self.started))
+        self.committed(name, request, change)
+
+    def commit(self, name: str, request: CorrectRequest | Waits | None) -> None:
+        if isinstance(request, CorrectRequest):
+            self.w.hold(name, request, after=False)
+            self.committed(name, request, self.w.executed(name, request))
+
+    def committed(self, name: str, request: CorrectRequest, change: Corrected) -> None:
+        before = self.w.state(name)
+        said = self.answer(name, change)
+        if not (request.moves or change.batch):
+            return
+        done = self.w.commit(name, change)
+        if not isinstance(done, Applied):
+            if change.batch is not None and isinstance(done, Stale):
+                del self.w.tanks[name].rows[change.batch.id]
+            self.depths["stale"] += isinstance(done, Stale)
+            return
+        self.depths[str(change.mode)] += 1
+        self.check_frontiers(name, before, request)
+        self.said[name][request.upper] = said
+        self.batches[name][request.upper] = change.batch and change.batch.id
+        if request.inputs[0].name in self.w.tanks:
+            self.w.hold(name, request, after=True) if self.is_current(request) else None
+
+    def is_current(self, request: CorrectRequest) -> bool:
+        return all(each.hold_after >= self.w.state(each.name).since for each in request.inputs)
+
+    def answer(self, name: str, change: Corrected) -> Counter[Item]:
+        """By our own count: each row of each input, as of just below where it was consumed to."""
+        return Counter(
+            {
+                (name, item): diff
+                for held in change.consumption.inputs
+                for item, diff in self.w.tanks[held.input].as_of(held.upper - 1).items()
+                if held.incarnation == self.w.state(held.input).incarnation
+            }
+        )
+
+    def check_frontiers(self, name: str, before: Arrangement, request: CorrectRequest) -> None:
+        after = self.w.state(name)
+        assert after.complete == request.upper > before.complete
+        consumed = request.consumption
+        assert before.complete_below <= consumed.complete_below <= consumed.upper
+        if before.consumed:
+            assert before.consumed.complete_below <= consumed.complete_below
+        seen: dict[str, set[Any]] = defaultdict(set)
+        for held in consumed.inputs:
+            for root in held.roots:
+                seen[root.collection].add((root.upper, root.incarnation))
+        assert all(len(uppers) == 1 for uppers in seen.values()), seen
+        if not consumed.ended:
+            for held in consumed.inputs:
+                given = self.w.state(held.input)
+                ended = not given.collection.is_derived and given.collection.landed.end is not None
+                assert given.collection.is_derived or ended or held.upper >= consumed.complete_below
+
+    @rule(which=st.integers(0, 9))
+    def quarantine(self, which: int) -> None:
+        name = self.some(which, self.derived)
+        state = self.w.state(name)
+        for batch in state.unsealed[-1:]:
+            if isinstance(self.w.quarantine(name, batch.id), Applied):
+                self.depths["quarantined"] += 1
+                kept = {held.upper for held in self.w.state(name).consumptions}
+                gone = {held.upper for held in state.consumptions} - kept
+                for upper in gone:
+                    del self.said[name][upper]
+
+    @rule(which=st.integers(0, 99))
+    def define_otherwise(self, which: int) -> None:
+        if which < 15:
+            name = self.some(which, self.derived)
+            self.defined += 1
+            held = self.w.state(name).collection
+            by_row = held.derived.definition.select.startswith("every row")
+            query = f"{'every row' if by_row else 'groups'}, {self.defined}"
+            definition = replace(held.derived.definition, select=query)
+            self.w.redefine(name, replace(held, origin=replace(held.derived, definition=definition)))
+
+    @rule(rounds=st.integers(1, 2))
+    def a_quiet_time(self, rounds: int) -> None:
+        for _ in range(rounds):
+            for name in self.order:
+                self.bring_up(name, stops=True)
+
+    def bring_up(self, name: str, *, stops: bool) -> None:
+        if name in self.derived:
+            while isinstance(request := self.w.plan(name, stops=STOPS if stops else ()), CorrectRequest):
+                self.commit(name, request)
+        else:
+            self.ingest_next(name, [3])
+        self.w.settle(name, self.w.state(name).complete)
+
+    # What must hold.
+
+    @invariant()
+    def what_was_recorded_is_so_for_ever(self) -> None:
+        for name, said in self.said.items():
+            for upper, answer in said.items():
+                assert self.w.tanks[name].as_of(upper - 1) == answer, (name, upper)
+
+    @invariant()
+    def no_root_is_told_of_differently_by_two_ways(self) -> None:
+        for name, said in self.said.items():
+            for upper, answer in said.items():
+                ways: dict[tuple[str, tuple[str, ...]], set[Item]] = defaultdict(set)
+                for item in answer:
+                    way, row = roots_seen(item)
+                    ways[row[0], way].add(row)
+                expected = {root: set(rows) for (root, _), rows in ways.items()}
+                for (root, way), rows in ways.items():
+                    assert rows == expected[root], (name, upper, way)
+                for root in expected:
+                    told = sum(1 for seen, _ in ways if seen == root)
+                    assert told == sum(1 for _ in self.ways_to(name, root)), (name, upper, root)
+
+    def ways_to(self, name: str, root: str) -> Iterator[tuple[str, ...]]:
+        for each in self.w.state(name).collection.derived.inputs:
+            if each == root:
+                yield (each,)
+            elif each in self.derived:
+                yield from ((each, *way) for way in self.ways_to(each, root))
+
+    @invariant()
+    def a_row_by_row_collection_is_exact_at_every_instant(self) -> None:
+        for name in self.derived:
+            state = self.w.state(name)
+            if not state.collection.derived.definition.select.startswith("every row"):
+                continue
+            for older, newer in zip(state.consumptions, state.consumptions[1:], strict=False):
+                (held,), (was,) = newer.inputs, older.inputs
+                same = held.incarnation == was.incarnation == self.w.state(held.input).incarnation
+                if not same or older.definition != newer.definition or was.upper > older.upper:
+                    continue
+                for time in range(older.upper, newer.upper - 1):
+                    expected = self.w.tanks[held.input].as_of(min(time, held.upper - 1))
+                    found = self.w.tanks[name].as_of(time)
+                    assert found == Counter({(name, item): diff for item, diff in expected.items()}), (name, time)
+
+    def teardown(self) -> None:
+        """Left alone, all come to hold what they should of all there is."""
+        if not self.order:
+            return
+        reached = max(self.w.state(name).complete_below for name in self.order)
+        reached = max([reached, *(self.w.state(name).complete for name in self.order)])
+        for root in self.roots:
+            end = self.w.state(root).collection.landed.end
+            while self.w.state(root).complete < min(reached + 20, end or EMPTY):
+                self.ingest_next(root, [])
+        for _ in range(3):
+            for name in self.order:
+                if name in self.derived:
+                    self.bring_up(name, stops=False)
+                else:
+                    self.w.settle(name, self.w.state(name).complete)
+        for name in self.derived:
+            assert self.w.plan(name) is None, name
+            inputs = self.w.state(name).collection.derived.inputs
+            wanted = Counter({(name, i): n for each in inputs for i, n in self.now(each).items()})
+            assert self.now(name) == wanted, name
+            self.depths["settled"] += 1
+            assert hold_name(name) in {hold.name for each in inputs for hold in self.w.state(each).holds}
+
+    def now(self, name: str) -> Counter[Item]:
+        return self.w.tanks[name].as_of(self.w.state(name).seal - 1)
+
+
+def test_what_derived_collections_recorded_is_so_for_ever_and_nothing_is_torn() -> None:
+    run_state_machine_as_test(
+        Diamonds, settings=settings(deadline=None, max_examples=60, stateful_step_count=30, derandomize=False)
+    )
