@@ -81,6 +81,8 @@ class Derivations:
 
     tanks: dict[str, Tank] = field(default_factory=dict)
     ids: Any = field(default_factory=lambda: count(1))
+    written: dict[str, list[Row]] = field(default_factory=dict)
+    """What was written and is not committed, by its batch."""
 
     def add(self, *declared: Collection) -> None:
         for each in declared:
@@ -97,6 +99,9 @@ class Derivations:
         if isinstance(done, Applied):
             tank.state = done.state
             tank.version += 1
+            batch = getattr(change, "batch", None)
+            if isinstance(batch, UnsealedBatch):
+                tank.rows[batch.id] = self.written.pop(batch.id)
         return done
 
     def do(self, name: str, change: Change) -> None:
@@ -108,15 +113,15 @@ class Derivations:
         state, batch = self.state(name), f"b{next(self.ids)}"
         late = any(time < state.complete_below for time in times)
         rows = [((name, next(self.ids)), max(time, state.seal), 1) for time in times]
-        made = self._batch(name, batch, Interval(lower, upper), rows)
+        made = self._batch(batch, Interval(lower, upper), rows)
         made = made and replace(made, learned_at=state.seal if late else None)
         fence = Fence("ingest", Interval(lower, upper), "t", unannounced=True)
         self.do(name, Ingested(fence, made, None, rows_late_applied=late, judged_below=state.complete_below))
 
-    def _batch(self, name: str, batch: str, interval: Interval, rows: Sequence[Row]) -> UnsealedBatch | None:
+    def _batch(self, batch: str, interval: Interval, rows: Sequence[Row]) -> UnsealedBatch | None:
         if not rows:
             return None
-        self.tanks[name].rows[batch] = list(rows)
+        self.written[batch] = list(rows)
         times = [time for _, time, _ in rows]
         bounds = (min(times), max(times))
         return UnsealedBatch(batch, interval, ObjectRef(batch, 1, "0"), 1, len(rows), 1, 0, *bounds, *bounds)
@@ -183,7 +188,7 @@ class Derivations:
             wanted, held = self.defined(name, request), self.tanks[name].as_of(EMPTY)
             differs = {item: wanted[item] - held[item] for item in wanted | held}
             rows = [(item, upper - 1, diff) for item, diff in differs.items() if diff]
-        batch = self._batch(name, f"d{next(self.ids)}", request.interval, rows)
+        batch = self._batch(f"d{next(self.ids)}", request.interval, rows)
         fence = Fence("correct", request.interval, "t", unannounced=True)
         consumption = replace(request.consumption, batch=batch and batch.id)
         mode = Mode.BY_ROW if by_row else Mode.WHOLE if request.whole else Mode.BY_KEY

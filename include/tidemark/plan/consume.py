@@ -6,8 +6,8 @@ complete. One that stands there is consumed whole, up to `upper`, with what was 
 so that it is not told of what others do not know yet.
 
 **Diamonds.** Where two inputs rest on one landed collection, a *root*, both must have consumed it equally far: else a
-row of it would be told by the one and not by the other. A derived input is such a point only at a frontier that it
-recorded, so there it is consumed to one of these; a landed one that is a root itself is consumed as far as the others
+row of it would be told by the one and not by the other. How far a derived input had is known of the frontiers that it
+recorded, so it is consumed to one of these; a landed one that is a root itself is consumed as far as the others
 consumed it. Where they do not agree, the input that is behind is waited for, or they meet at an earlier W.
 """
 
@@ -52,6 +52,11 @@ class Usable:
     @property
     def is_derived(self) -> bool:
         return self.state.collection.is_derived
+
+    @property
+    def tells_instants(self) -> bool:
+        """Whether it holds more between two frontiers than it did at the earlier one."""
+        return self.state.event_times_from < EMPTY
 
     @property
     def known_complete(self) -> int:
@@ -145,7 +150,7 @@ def meeting(inputs: Sequence[Usable], complete: int, floors: dict[str, int]) -> 
     all_ended = all(given.ended for given in inputs)
     uppers: dict[str, int] = {}
     for given in inputs:
-        upper = _upper(given, complete, floors.get(given.name, 0), shared, all_ended)
+        upper = _upper(given, complete, floors.get(given.name, 0), all_ended)
         if isinstance(upper, Waits):
             return upper if upper.laggard else _as_far_as(inputs, given, upper.reason)
         uppers[given.name] = upper
@@ -158,8 +163,10 @@ def meeting(inputs: Sequence[Usable], complete: int, floors: dict[str, int]) -> 
     return Meeting(complete, tuple((given, uppers[given.name]) for given in inputs))
 
 
-def _upper(given: Usable, complete: int, floor: int, shared: set[str], all_ended: bool) -> int | Waits:
-    """How far one input is consumed."""
+def _upper(given: Usable, complete: int, floor: int, all_ended: bool) -> int | Waits:
+    """How far one input is consumed: a derived one always to a frontier that it recorded, as only there is it known how
+    far it had consumed what is below it. Between two it holds the answer of the earlier one, so that is the same; but
+    row by row it holds every instant, and can be used only where one of them is as complete as the others."""
     whole = given.complete == complete
     if given.ended:
         # What has ended is all known, so that others may refer to it at any time; but where all have ended their own
@@ -174,12 +181,8 @@ def _upper(given: Usable, complete: int, floor: int, shared: set[str], all_ended
     if not given.is_derived:
         return given.upper if whole else max(floor, complete)
     held = given.recorded(given.upper) if whole else given.complete_at(complete)
-    if held is None:
-        return Waits("", f"{given.name} recorded no frontier at {format_instant(complete)} or below")
-    if not given.root_names & shared:
-        return given.upper if whole else max(floor, complete, held.upper)
-    if held.upper < floor and given.recorded(floor) != held:
-        return Waits(given.name, f"{given.name} is not at the frontier {format_instant(floor)} that was consumed")
+    if held is None or (not whole and given.tells_instants and held.complete_below < complete):
+        return Waits("", f"{given.name} recorded no frontier at which it was complete to {format_instant(complete)}")
     return max(floor, held.upper)
 
 

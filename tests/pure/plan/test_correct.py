@@ -199,7 +199,10 @@ class TestDiamonds:
         w.catch_up("right")
         found = waits(w.plan("d"))
         assert found.laggard == "left"
-        assert found.reason == f"right recorded no frontier at {at(24)} or below, as far as left is complete"
+        assert (
+            found.reason
+            == f"right recorded no frontier at which it was complete to {at(24)}, as far as left is complete"
+        )
         w.day("a", 36, 48)
         w.catch_up("left")
         found = waits(w.plan("d"))
@@ -267,8 +270,26 @@ class TestDiamonds:
         for arm in ("left", "right"):
             w.catch_up(arm)
         w.day("c", 24, 36, 32)
+        found = waits(w.plan("d"))
+        assert found.laggard == "c"
+        assert f"left recorded no frontier at which it was complete to {at(36)}" in found.reason
+        w.day("c", 36, 48)
         w.catch_up("d")
-        assert w.consumed("d") == (36, 36, (24, 24, 36))
+        assert w.consumed("d") == (48, 48, (48, 48, 48))
+
+    def test_other_arms_hold_the_earlier_answer_until_their_next_frontier(self) -> None:
+        w = self.arms()
+        w.add(landed("c"), derived("e", "left", "right", "c"))
+        w.day("c", 0, 24)
+        for arm in ("left", "right"):
+            w.catch_up(arm)
+        w.catch_up("e")
+        w.day("a", 24, 48, 30)
+        for arm in ("left", "right"):
+            w.catch_up(arm)
+        w.day("c", 24, 36, 32)
+        w.catch_up("e")
+        assert w.consumed("e") == (36, 36, (24, 24, 36))
 
     def test_a_landed_collection_beside_its_own_digest_is_consumed_as_far_as_that(self) -> None:
         w = world(landed("a"), derived("sums", "a"), derived("d", "a", "sums"))
