@@ -70,6 +70,7 @@ def _adapter(shape: Any) -> TypeAdapter[Any]:
 def _refusal(errors: list[ErrorDetails], body: bytes, written_in: int, name: str) -> UpgradeRequired | Corruption:
     """What a document that does not validate means: one that has what its format lacks was not damaged, as its checksum
     holds, but written by a build that is not a release."""
+    errors = _of_its_kind(errors)
     only_shape = all(error["type"] in _OF_SHAPE for error in errors)
     unknown = next((error for error in errors if only_shape and error["type"] in _UNKNOWN), None)
     first = unknown or errors[0]
@@ -81,6 +82,18 @@ def _refusal(errors: list[ErrorDetails], body: bytes, written_in: int, name: str
         f"{name}{_writer(body)} has {what}, which format {written_in} as this Tidemark knows it does not have: "
         "a build of another release wrote it; upgrade Tidemark to that one"
     )
+
+
+def _of_its_kind(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    """What is wrong of a value that says its kind, by that kind; what pydantic finds when it tries the other kinds says
+    nothing. Of a kind that is not known that is what is wrong."""
+    others = {error["loc"][:-1] for error in errors if error["type"] == "literal_error" and error["loc"][-1] == "kind"}
+    left = [error for error in errors if not any(error["loc"][: len(other)] == other for other in others)]
+    if left or not others:
+        return left
+    (first, *_) = (error for error in errors if error["type"] == "literal_error")
+    unknown = f"{first['input']!r} is none that is known"
+    return [{**first, "type": _UNKNOWN[1], "loc": (*first["loc"][:-2], "kind"), "msg": unknown}]
 
 
 def _writer(body: bytes) -> str:

@@ -1,0 +1,127 @@
+"""Derived collections at rest: their declarations, changes and states come back as they went, and what their versions
+name is found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+
+from support.derivations import Derivations, derived, landed
+from tidemark.errors import UpgradeRequired
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import ObjectRef, Part
+from tidemark.model.change import Corrected, Created
+from tidemark.model.collection import Collection, Column, ColumnType
+from tidemark.model.derived import Definition, Refresh, Validity
+from tidemark.plan.correct import CorrectRequest
+from tidemark.storage.documents import document
+from tidemark.storage.documents.codec import VersionRecord
+from tidemark.storage.documents.upgrade import Kind
+from tidemark.storage.log.log import StateLog
+from tidemark.storage.log.references import References
+from tidemark.storage.log.versions import Versions
+from tidemark.storage.sidecars import parts_table
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.verify.collection import verify_history, verify_objects
+
+pytestmark = pytest.mark.pure
+
+BY_ROW = derived(
+    "d",
+    "a",
+    by_row=True,
+    value=(Column("n", ColumnType.INT), Column("gone", ColumnType.TIMESTAMP)),
+    validity=Validity(valid_to="gone"),
+    history=5,
+    max_lag=9,
+)
+PYTHON = replace(
+    derived("d", "a", "b", hidden=(Column("_rows", ColumnType.INT),)),
+    origin=replace(
+        BY_ROW.derived,
+        inputs=("a", "b"),
+        definition=Definition(function="m:f", version="3", by=("k",)),
+        refresh=Refresh.WHOLE,
+        validity=None,
+    ),
+)
+
+
+def record(declared: Collection, checkpoint: Arrangement | None = None) -> VersionRecord:
+    return VersionRecord(1, "", "id", 0, "who", Created(declared, "one"), checkpoint)
+
+
+def read(data: bytes) -> Any:
+    return document.read(data, Kind.VERSION, VersionRecord, name="v")
+
+
+@pytest.mark.parametrize("declared", [BY_ROW, PYTHON, landed("a")], ids=["by row", "python", "landed"])
+def test_a_declaration_comes_back_as_it_went(declared: Collection) -> None:
+    assert read(document.write(record(declared))) == record(declared)
+
+
+@pytest.mark.parametrize("declared", [BY_ROW, landed("a")], ids=["derived", "landed"])
+@pytest.mark.parametrize(
+    "member", [{"soon": 1}, {"kind": "windowed"}, {"kind": "windowed", "size": 7}], ids=["field", "kind", "both"]
+)
+def test_an_origin_of_a_later_release_asks_for_that(declared: Collection, member: dict[str, Any]) -> None:
+    stored = json.loads(document.write(record(declared)))
+    stored["change"]["collection"]["origin"] |= member
+    with pytest.raises(UpgradeRequired, match="origin"):
+        read(json.dumps(stored).encode())
+
+
+def part(store: MemoryStore, name: str) -> Part:
+    data = name.encode()
+    store.create(f"data/{name}.parquet", data)
+    file = ObjectRef(f"data/{name}.parquet", len(data), "0")
+    return Part(file, 1, 7, (((1,), 1),), (1,), 19, 19, 19, 19)
+
+
+def test_versions_fold_to_the_state_and_name_their_objects() -> None:
+    w, store, ids = Derivations(), MemoryStore(), count(1)
+    w.add(landed("a"), derived("d", "a"))
+    log = StateLog(store, new_id=lambda: f"id{next(ids)}")
+    log.commit(log.load(), Created(w.state("d").collection, w.state("d").incarnation))
+    names = set()
+    for day in range(20):
+        w.day("a", 10 * day, 10 * day + 10, 10 * day + 5)
+        request = w.plan("d")
+        assert isinstance(request, CorrectRequest)
+        change = w.executed("d", request)
+        assert change.batch is not None
+        one = replace(part(store, change.batch.id), first_time=request.upper - 1, last_time=request.upper - 1)
+        one = replace(one, first_event_time=request.upper - 1, last_event_time=request.upper - 1)
+        table = parts_table.save(store, f"data/{change.batch.id}/parts.json", (one,))
+        names |= {one.file.key} | ({table.key} if isinstance(table, ObjectRef) else set())
+        batch = replace(change.batch, parts=table, digest=7, bytes=one.file.bytes)
+        change = replace(change, batch=batch)
+        w.do("d", change)
+        log.commit(log.load(), change)
+    head = StateLog(store, new_id=str).load()
+    assert head.state == w.state("d")
+    assert len(head.state.consumptions) == 20
+    found = References(store)
+    found.add(Versions(store).between(1, head.version))
+    assert found.since(1) == names
+    assert list(verify_objects(store, head.state)) == []
+    assert list(verify_history(log)) == []
+    store.delete(one.file.key)
+    assert [finding.rule for finding in verify_objects(store, head.state)] == ["object exists"]
+
+
+def test_what_was_written_before_there_were_derived_collections_has_none() -> None:
+    """Fields that a version of before does not have are as if nothing were there."""
+    stored = json.loads(document.write(record(landed("a"), Arrangement(landed("a")))))
+    for name in ("incarnation", "consumptions", "event_times_from"):
+        del stored["checkpoint"][name]
+    del stored["checkpoint"]["collection"]["hidden"]
+    del stored["change"]["incarnation"]
+    held = read(json.dumps(stored).encode())
+    assert held.checkpoint == Arrangement(landed("a"))
+    assert isinstance(held.change, Created)
+    assert not isinstance(held.change, Corrected)
