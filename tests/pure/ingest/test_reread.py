@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from support.relanded import relanded
 from tests.pure.ingest.landed import collection, task, write
-from tidemark.arrow.kernels import correct
+from tidemark.arrow.kernels import reread
 from tidemark.arrow.kernels.ingest import ingest_files
 from tidemark.arrow.kernels.reread import reread_files
 from tidemark.arrow.parts.reader import read_groups
@@ -146,7 +146,7 @@ def test_from_each_correction_on_the_files_count_as_they_say_now(
     """At every (time, event time), judged as at first: the rows that are due and have happened, as last read."""
     versions = [(SEAL, file, rows) for file, rows in enumerate(first)]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(correct, "SORTED_ROWS", capacity)
+        patch.setattr(reread, "SORTED_ROWS", capacity)
         made = world(declared(Late(policy)), folder, first)
         for seal, (which, rows, withdrawn) in enumerate(later, SEAL + 2):
             made.correct(seal, {file: None if withdrawn else rows[file] for file in which})

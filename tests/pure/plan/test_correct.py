@@ -70,6 +70,18 @@ class TestFrontiers:
         assert w.consumed("d") == (21, 20, (21, 20))
         assert w.correct("d") is None
 
+    def test_what_was_learned_late_before_the_first_build_is_below_its_frontier(self) -> None:
+        """Row by row every instant is exact: a row of 20 is there as of 20, and not as of 19."""
+        w = world(landed("a"), derived("d", "a", by_row=True))
+        w.day("a", 0, 20, 1)
+        w.catch_up("d")
+        w.day("a", 20, 40, 30)
+        w.ingest("a", 20, 40, 35)
+        w.settle("a", 40)
+        w.catch_up("d")
+        assert w.consumed("d") == (41, 40, (41,))
+        assert [sum(w.tanks["d"].as_of(time).values()) for time in (29, 30, 39, 40)] == [1, 2, 2, 3]
+
     def test_several_ticks_of_one_completeness_have_frontiers_of_their_own(self) -> None:
         w = world(landed("a"), landed("b"), derived("d", "a", "b"))
         for name in ("a", "b"):
@@ -301,6 +313,20 @@ class TestDiamonds:
         w.catch_up("sums")
         w.catch_up("d")
         assert w.consumed("d") == (25, 24, (25, 25))
+
+    def test_arms_over_two_collections_of_one_name_are_not_used_together(self) -> None:
+        """It was made anew, and the left arm has consumed the new one as far as the right arm the old one."""
+        w = self.arms()
+        for name in ("left", "right", "d"):
+            w.catch_up(name)
+        w.add(landed("a"))
+        w.day("a", 0, 24, 7)
+        w.catch_up("left")
+        found = waits(w.plan("d"))
+        assert f"right have consumed a to {at(24)}, but two collections of that name" in found.reason
+        w.catch_up("right")
+        w.catch_up("d")
+        assert sum(w.tanks["d"].as_of(w.state("d").seal - 1).values()) == 2
 
     def test_a_tick_passes_through_a_diamond_once_both_arms_have_it(self) -> None:
         w = self.arms()
