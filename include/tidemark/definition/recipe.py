@@ -12,6 +12,15 @@ TIME, EVENT_TIME, DIFF = "_time", "_event_time", "_diff"
 """Columns that views of changes have besides the input's own."""
 TOUCHED = "_touched"
 """The view that holds the key values whose rows must be computed anew, in columns `k0`, `k1`, …."""
+DELTA = "_delta"
+"""The view of what `by_key.delta` gives: by how much the groups' sums grew."""
+HELD = "_held"
+"""The view of the rows that stand now in the groups of DELTA (or of more), with their hidden columns."""
+
+
+def changes_of(name: str) -> str:
+    """What the view of an input's changes is called: its columns, and TIME, EVENT_TIME and DIFF."""
+    return f"_changes_of_{name}"
 
 
 @dataclass(frozen=True)
@@ -26,8 +35,8 @@ class InputShape:
 
 @dataclass(frozen=True)
 class ByRow:
-    """A query over the view of one input's changes, which has TIME, EVENT_TIME and DIFF too: the definition's columns,
-    and these three of the row each comes from."""
+    """A query over the view of one input's changes (`changes_of(input)`), which has TIME, EVENT_TIME and DIFF too: the
+    definition's columns, and these three of the row each comes from."""
 
     input: str
     select: str
@@ -37,22 +46,26 @@ class ByRow:
 class ByKey:
     """Only what some key values touch is computed.
 
-    `touched`: by input, a query over the view of its changes that gives their key values as `k0`, `k1`, ….
+    `touched`: by input, a query over the view of its changes (`changes_of(input)`) that gives their key values as `k0`,
+    `k1`, …; nulls are values.
     `select`: the definition over the inputs' views, restricted to the values in the view TOUCHED.
     `held`: the definition's columns that hold k0, k1, …, by which the rows that stand now are found.
-    `clustered`: by input, the leading key columns of it that k0, k1, … are, where they are: then only those are read.
+    `clustered`: by input, the leading key columns of it that some of k0, k1, … are, as pairs of that column and the
+    name of the value (`k1`), in the key's order: only rows with these values need to be read.
     `delta` (None: groups are computed anew): a query over the view of the one input's changes that gives for each group
-    k0, k1, … and by how much each column of `sums` grew.
-    `sums`: the definition's columns that are added up, and the hidden columns that come with them, in order; where the
-    group's hidden row count becomes 0 it is gone; where a sum's hidden count of values does, the sum is null.
+    k0, k1, … and by how much each column of `sums` grew; groups where nothing did are not left out.
+    `sums`: the definition's columns that are added up, and the hidden ones, which come last.
+    `grown`: a query over the views DELTA and HELD that gives the rows of these groups as they are to be: the columns of
+    the definition and the hidden ones. A group without rows is not in it; one with fewer than none raises.
     """
 
     touched: Mapping[str, str]
     select: str
     held: tuple[str, ...]
-    clustered: Mapping[str, tuple[str, ...]]
+    clustered: Mapping[str, tuple[tuple[str, str], ...]]
     delta: str | None = None
     sums: tuple[str, ...] = ()
+    grown: str | None = None
 
 
 @dataclass(frozen=True)

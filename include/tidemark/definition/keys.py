@@ -1,0 +1,79 @@
+"""By key: a query, computed for some values of its local columns only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from tidemark.definition.dialect import text_of
+from tidemark.definition.locality import Block, Keys, located, wrapped
+from tidemark.definition.recipe import TOUCHED, ByKey, InputShape
+from tidemark.definition.resolve import names_of
+from tidemark.definition.rows import source_of_changes
+
+
+def by_key(whole: exp.Query, columns: Mapping[str, str], shapes: Mapping[str, InputShape]) -> ByKey:
+    """The recipe of a resolved query that has local columns. `columns` are its own columns, by what they are called
+    within: what else it gives is hidden. Raises NotLocal if it has none."""
+    tree = wrapped(whole, shapes)
+    found = located(tree, shapes)
+    named = {_text(keys): name for name, keys in reversed(list(found.columns.items())) if name in columns}
+    held = [name for name in names_of(whole) if name in set(named.values())]
+    expressions = [found.columns[name] for name in held]
+    inputs = dict.fromkeys(block.input for block in found.blocks)
+    blocks = {name: [block for block in found.blocks if block.input == name] for name in inputs}
+    touched = {
+        name: " UNION ".join(_touched(block, [keys[block] for keys in expressions]) for block in blocks[name])
+        for name in inputs
+    }
+    clustered = {name: _clustered(shapes[name], blocks[name], expressions) for name in inputs}
+    for block in found.blocks:
+        _restrict(block, [keys[block] for keys in expressions])
+    return ByKey(touched, text_of(tree), tuple(columns[name] for name in held), clustered)
+
+
+def _text(keys: Keys) -> tuple[str, ...]:
+    return tuple(text_of(one) for one in keys.values())
+
+
+def _touched(block: Block, expressions: Sequence[exp.Expr]) -> str:
+    """The values that a block's changed rows have."""
+    changed = exp.Select(expressions=[exp.alias_(one.copy(), f"k{at}") for at, one in enumerate(expressions)])
+    for part in ("from_", "joins", "laterals", "where"):
+        held = block.select.args.get(part)
+        if held is not None:
+            changed.set(part, [one.copy() for one in held] if isinstance(held, list) else held.copy())
+    source_of_changes(changed.args["from_"].this, ())
+    return text_of(changed.distinct(copy=False))
+
+
+def _restrict(block: Block, expressions: Sequence[exp.Expr]) -> None:
+    """Of the block's rows only those with touched values."""
+    same = [
+        exp.NullSafeEQ(this=exp.column(f"k{at}", TOUCHED), expression=one.copy()) for at, one in enumerate(expressions)
+    ]
+    one = exp.select(exp.alias_(exp.Literal.number(1), "one")).from_(TOUCHED).where(exp.and_(*same), copy=False)
+    block.select.where(exp.Exists(this=one), copy=False)
+
+
+def _clustered(shape: InputShape, blocks: Sequence[Block], expressions: Sequence[Keys]) -> tuple[tuple[str, str], ...]:
+    """The input's leading key columns that the values hold, each with the value's name."""
+    found: list[tuple[str, str]] = []
+    for column in shape.key:
+        held = [
+            at for at, keys in enumerate(expressions) if all(_is_column(keys[block], block, column) for block in blocks)
+        ]
+        if not held:
+            break
+        found.append((column, f"k{held[0]}"))
+    return tuple(found)
+
+
+def _is_column(node: exp.Expr, block: Block, column: str) -> bool:
+    table = block.select.args["from_"].this
+    return (
+        isinstance(node, exp.Column)
+        and isinstance(table, exp.Table)
+        and ((node.table, node.name) == (table.alias_or_name, column))
+    )

@@ -1,0 +1,201 @@
+"""The text of a definition, read: one query over its inputs, in which nothing is that could not be computed again.
+
+What is refused here needs no knowledge of the inputs, so that a declaration is refused where it is parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.transforms import eliminate_qualify
+
+from tidemark.definition.dialect import DefinitionSql, place, shown
+from tidemark.definition.functions import GENERATORS, REFUSED, name_of
+from tidemark.definition.refusal import refused
+from tidemark.errors import plain_line
+from tidemark.model.collection import NAME
+
+MAX_TEXT = 100_000
+"""Characters of a definition."""
+MAX_NODES = 50_000
+"""Nodes of a query with its common table expressions written out: each may use those before it twice."""
+ROW_SOURCES = frozenset({*GENERATORS, "range"})
+"""Functions that may stand where a table does."""
+
+
+def inputs_of(select: str) -> tuple[str, ...]:
+    """The collections that a definition reads, in the order in which it names them.
+
+    Raises InvalidUsage for a text that is no definition: not one query, no input, or what depends on more than inputs.
+    """
+    return named_inputs(parsed(select))
+
+
+def parsed(select: str) -> exp.Query:
+    """The query of a text, its common table expressions and QUALIFYs written out as subqueries. Raises InvalidUsage."""
+    query = _one_query(select)
+    for node in query.walk():
+        _check(node)
+    query = _without_ctes(query, {})
+    for one in list(query.find_all(exp.Select)):
+        if one.args.get("qualify") and one is not query:
+            one.replace(eliminate_qualify(one.copy()))
+    if isinstance(query, exp.Select) and query.args.get("qualify"):
+        query = _query(eliminate_qualify(query))
+    if sum(1 for _ in query.walk()) > MAX_NODES:
+        raise refused("is too large once its WITH is written out; make a derived collection of a part of it")
+    return query
+
+
+def named_inputs(query: exp.Query) -> tuple[str, ...]:
+    """The inputs of a query without common table expressions, in the order of the text."""
+    found = dict.fromkeys(table.name.lower() for table in tables_of(query))
+    if not found:
+        raise refused("reads no collection; name one after FROM")
+    for name in found:
+        if not NAME.fullmatch(name):
+            raise refused(f"reads {plain_line(name, 80)!r}, which cannot be the name of a collection")
+    return tuple(found)
+
+
+def tables_of(query: exp.Expr) -> Iterator[exp.Table]:
+    """The tables of a query that are inputs, each where it stands."""
+    return (table for table in query.find_all(exp.Table, bfs=False) if isinstance(table.this, exp.Identifier))
+
+
+def _one_query(select: str) -> exp.Query:
+    if len(select) > MAX_TEXT:
+        raise refused(f"has {len(select):,} characters; it may have {MAX_TEXT:,}")
+    if "${" in select:
+        raise refused("holds ${…}, which Spark would replace by a setting; write the value")
+    try:
+        statements = [one for one in sqlglot.parse(select, dialect=DefinitionSql) if one is not None]
+    except SqlglotError as error:
+        raise refused(f"cannot be read: {_complaint(error)}") from None
+    except RecursionError:
+        raise refused("is nested too deeply; make a derived collection of a part of it") from None
+    if len(statements) != 1:
+        raise refused(f"holds {len(statements)} statements; write one SELECT")
+    return _query(statements[0])
+
+
+def _query(node: exp.Expr) -> exp.Query:
+    while isinstance(node, exp.Subquery) and not node.args.get("alias") and not node.args.get("with_"):
+        node = node.this
+    if isinstance(node, exp.Select | exp.SetOperation):
+        return node
+    raise refused(f"is a {type(node).__name__.upper()}, no query; write one SELECT")
+
+
+def _complaint(error: SqlglotError) -> str:
+    told = getattr(error, "errors", None)
+    if not told:
+        return plain_line(str(error), 200)
+    first = told[0]
+    near = plain_line(str(first.get("highlight") or ""), 40)
+    description = plain_line(str(first.get("description") or "").rstrip("."), 200)
+    return f"{description} (line {first.get('line')}, column {first.get('col')}, at {near!r})"
+
+
+_REFUSED_NODES: tuple[tuple[type[exp.Expr], str], ...] = (
+    (
+        exp.TableSample,
+        "takes a sample (TABLESAMPLE), which differs each time; filter by xxhash64(key) % 10 = 0 instead",
+    ),
+    (exp.QueryTransform, "runs a script (TRANSFORM … USING); write a python definition"),
+    (exp.Pivot, "uses PIVOT or UNPIVOT; write the columns: sum(CASE WHEN … END) AS …, or stack(…)"),
+    (exp.MatchRecognize, "uses MATCH_RECOGNIZE; use window functions"),
+    (exp.Placeholder, "has a parameter; write the value"),
+    (exp.Parameter, "has a parameter; write the value"),
+    (exp.SessionParameter, "reads a session's variable; write the value"),
+    (exp.Lock, "locks rows (FOR UPDATE); leave that out"),
+    (exp.Into, "writes (INTO); leave that out"),
+    (exp.DML, "writes; write one SELECT"),
+    (exp.Create, "writes; write one SELECT"),
+    (exp.Command, "is a command; write one SELECT"),
+)
+_CLOCK_NODES: dict[type[exp.Expr], str] = {
+    exp.CurrentDate: "current_date",
+    exp.CurrentDatetime: "current_timestamp",
+    exp.CurrentTimestamp: "current_timestamp",
+    exp.CurrentTime: "current_time",
+    exp.CurrentUser: "current_user",
+    exp.CurrentRole: "current_user",
+    exp.SessionUser: "session_user",
+    exp.Localtime: "localtime",
+    exp.Localtimestamp: "localtimestamp",
+}
+
+
+def _check(node: exp.Expr) -> None:
+    for kind, why in _REFUSED_NODES:
+        if isinstance(node, kind):
+            raise refused(f"{why}{place(node)}")
+    name = _CLOCK_NODES.get(type(node)) or name_of(node)
+    if why := REFUSED.get(name, ""):
+        raise refused(f"calls {name}, which {why}{place(node)}")
+    if name in ("unix_timestamp", "to_unix_timestamp") and not node.expressions:
+        raise refused(f"calls {name}(), which is the time at which it runs; give it a column{place(node)}")
+    if isinstance(node, exp.Table):
+        _check_table(node)
+    elif isinstance(node, exp.Join) and str(node.args.get("method") or "").upper() == "NATURAL":
+        raise refused(f"has a NATURAL JOIN, which changes with the columns of its inputs; write USING (…){place(node)}")
+    elif isinstance(node, exp.With) and node.args.get("recursive"):
+        raise refused(f"is recursive (WITH RECURSIVE); write a python definition{place(node)}")
+    elif isinstance(node, exp.Lateral) and not node.args.get("view") and not isinstance(node.this, exp.Func):
+        raise refused(f"joins a LATERAL subquery; write a JOIN, or LATERAL VIEW explode(…){place(node)}")
+
+
+def _check_table(table: exp.Table) -> None:
+    if table.args.get("db") or table.args.get("catalog"):
+        raise refused(
+            f"reads {plain_line(shown(table), 80)}, a file or another database's table; an input is the name of a "
+            f"collection{place(table)}"
+        )
+    if table.args.get("version") or table.args.get("when"):
+        raise refused(f"reads {table.name} as of a version; each run says how far inputs are read{place(table)}")
+    if not isinstance(table.this, exp.Identifier) and (name := name_of(table.this)) not in ROW_SOURCES:
+        raise refused(f"reads the table function {name or shown(table.this)}, which may read files{place(table)}")
+
+
+def _without_ctes(node: exp.Query, outer: dict[str, exp.CTE]) -> exp.Query:
+    """The query with its common table expressions where they are named; names are looked up as Spark does: one that
+    a WITH defines, in those after it and in its query; else that of the query around it; else an input."""
+    known = dict(outer)
+    if isinstance(with_ := node.args.get("with_"), exp.With):
+        node.set("with_", None)
+        for cte in with_.expressions:
+            cte.set("this", _without_ctes(cte.this, known))
+            if sum(1 for _ in cte.walk()) > MAX_NODES:
+                raise refused("is too large once its WITH is written out; make a derived collection of a part of it")
+            known[cte.alias.lower()] = cte
+    for part in list(
+        node.walk(prune=lambda part: part is not node and isinstance(part, exp.Query) and _has_with(part))
+    ):
+        if part is not node and isinstance(part, exp.Query) and _has_with(part):
+            part.replace(_without_ctes(part.copy(), known))
+        elif isinstance(part, exp.Table) and isinstance(part.this, exp.Identifier) and part.name.lower() in known:
+            part.replace(_in_place(known[part.name.lower()], part))
+    return node
+
+
+def _has_with(node: exp.Query) -> bool:
+    return isinstance(node.args.get("with_"), exp.With)
+
+
+def _in_place(cte: exp.CTE, table: exp.Table) -> exp.Subquery:
+    """A common table expression as a subquery that is called as the table was, or as itself."""
+    named = cte.args["alias"]
+    inner: exp.Query = cte.this.copy()
+    called = table.args.get("alias")
+    if named.args.get("columns") and called is not None and called.args.get("columns"):
+        inner = exp.select("*").from_(exp.Subquery(this=inner, alias=named.copy()))
+        named = called
+    elif called is not None:
+        columns = called.args.get("columns") or named.args.get("columns")
+        named = exp.TableAlias(this=called.this, columns=[column.copy() for column in columns or []])
+    joins, laterals = table.args.get("joins"), table.args.get("laterals")
+    return exp.Subquery(this=inner, alias=named.copy(), joins=joins, laterals=laterals)

@@ -1,0 +1,91 @@
+"""Which mode a definition has, by which of its columns, and why none cheaper."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pure.definition.inputs import recipe
+from tidemark.errors import InvalidUsage
+from tidemark.model.derived import Mode, Refresh
+
+BY_ROW = [
+    "SELECT * FROM flights",
+    "SELECT id, upper(carrier) AS c FROM flights WHERE Delay > 10",
+    "SELECT * EXCEPT (tags) FROM flights",
+    "WITH late AS (SELECT * FROM flights WHERE Delay > 10) SELECT id, delay * 2 AS twice FROM late WHERE id > 1",
+    "SELECT id, tag FROM flights LATERAL VIEW explode(split(tags, ',')) t AS tag",
+    "SELECT id, explode(split(tags, ',')) AS tag FROM flights",
+    "SELECT id, posexplode(split(tags, ',')) AS (at, tag) FROM flights",
+    "SELECT f.id, t.tag FROM flights f, LATERAL explode(split(f.tags, ',')) AS t(tag)",
+    "SELECT id FROM flights UNION ALL SELECT id + 1 FROM flights WHERE Delay > 0",
+    "FROM flights |> WHERE Delay > 10 |> SELECT id",
+    "SELECT id FROM flights ORDER BY id",
+]
+BY_KEY = [
+    ("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier", ("carrier",)),
+    ("SELECT carrier, date(at) AS day, count(*) AS n FROM flights GROUP BY ALL", ("carrier", "day")),
+    ("SELECT carrier, date(at) AS day, count(*) AS n FROM flights GROUP BY 1, 2", ("carrier", "day")),
+    ("SELECT carrier AS c, max(miles) AS m FROM flights GROUP BY carrier HAVING count(*) > 1", ("c",)),
+    ("SELECT carrier, max(miles) AS m FROM flights GROUP BY carrier, day", ("carrier",)),
+    ("SELECT DISTINCT carrier, day FROM flights", ("carrier", "day")),
+    ("SELECT f.id, f.carrier, c.name FROM flights f JOIN carriers c ON f.carrier = c.code", ("carrier",)),
+    ("SELECT f.id, c.code, c.name FROM flights f JOIN carriers c ON f.carrier = c.code AND f.id > 1", ("code",)),
+    ("SELECT f.id, f.carrier, c.name FROM flights f LEFT JOIN carriers c ON c.code = f.carrier", ("carrier",)),
+    ("SELECT f.id, c.code, c.name FROM flights f RIGHT JOIN carriers c ON c.code = f.carrier", ("code",)),
+    ("SELECT coalesce(f.carrier, c.code) AS c, f.id FROM flights f FULL JOIN carriers c ON c.code = f.carrier", ("c",)),
+    ("SELECT * FROM flights JOIN (SELECT code AS carrier, name FROM carriers) USING (carrier)", ("carrier",)),
+    ("SELECT * FROM flights FULL JOIN (SELECT code AS carrier, name FROM carriers) USING (carrier)", ("carrier",)),
+    ("SELECT id, carrier FROM flights LEFT SEMI JOIN carriers ON carrier = code", ("carrier",)),
+    ("SELECT id, carrier FROM flights LEFT ANTI JOIN carriers ON carrier = code", ("carrier",)),
+    ("SELECT id, carrier FROM flights, carriers WHERE carrier = code AND rank > 1", ("carrier",)),
+    ("SELECT a.id, b.id AS next, a.carrier FROM flights a JOIN flights b ON a.carrier = b.carrier", ("carrier",)),
+    ("SELECT carrier, count(*) AS n FROM flights JOIN carriers ON carrier = code GROUP BY carrier", ("carrier",)),
+    ("SELECT id, carrier, rank() OVER (PARTITION BY carrier ORDER BY id) AS r FROM flights", ("carrier",)),
+    ("SELECT carrier FROM flights UNION SELECT code FROM carriers", ("carrier",)),
+    ("SELECT carrier FROM flights EXCEPT SELECT code FROM carriers", ("carrier",)),
+    (
+        "SELECT t, count(*) AS n FROM (SELECT tags FROM flights) LATERAL VIEW explode(split(tags, ',')) x AS t GROUP BY t",
+        ("t",),
+    ),
+]
+WHOLE = [
+    ("SELECT count(*) AS n FROM flights", "an aggregate without GROUP BY is of all rows"),
+    ("SELECT count(*) AS n FROM flights GROUP BY carrier", "none of its columns"),
+    ("SELECT carrier, count(*) AS n FROM flights GROUP BY ROLLUP (carrier)", "groups of all rows"),
+    ("SELECT f.id, c.name FROM flights f JOIN carriers c ON f.carrier = c.code", "none of its columns"),
+    ("SELECT f.id, c.name FROM flights f JOIN carriers c ON f.id > c.rank", "compares each row with all others"),
+    ("SELECT f.id, c.code FROM flights f LEFT JOIN carriers c ON f.carrier = c.code", "none of its columns"),
+    ("SELECT f.id, c.name FROM flights f JOIN carriers c ON f.carrier = c.rank", "whose types differ"),
+    ("SELECT id, rank() OVER (ORDER BY id) AS r FROM flights", "a window without PARTITION BY"),
+    ("SELECT id FROM flights WHERE carrier IN (SELECT code FROM carriers)", "a subquery in an expression"),
+]
+
+
+@pytest.mark.parametrize("select", BY_ROW)
+def test_rows_of_one_input_row_each_are_by_row(select: str) -> None:
+    found = recipe(select)
+    assert (found.mode, found.why) == (Mode.BY_ROW, ())
+    assert found.by_row is not None
+    assert found.by_row.input == "flights"
+
+
+@pytest.mark.parametrize(("select", "held"), BY_KEY)
+def test_rows_of_one_group_or_join_key_each_are_by_key(select: str, held: tuple[str, ...]) -> None:
+    found = recipe(select)
+    assert found.mode is Mode.BY_KEY
+    assert found.by_key is not None
+    assert found.by_key.held == held
+
+
+@pytest.mark.parametrize(("select", "why"), WHOLE)
+def test_all_else_is_whole_and_says_why(select: str, why: str) -> None:
+    found = recipe(select)
+    assert found.mode is Mode.WHOLE
+    assert why in found.why[-1]
+    with pytest.raises(InvalidUsage, match="refresh: incremental forbids"):
+        recipe(select, Refresh.INCREMENTAL)
+
+
+def test_refresh_whole_is_whole() -> None:
+    found = recipe("SELECT * FROM flights", Refresh.WHOLE)
+    assert (found.mode, found.why) == (Mode.WHOLE, ("the collection's file says refresh: whole",))
