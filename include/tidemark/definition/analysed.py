@@ -10,11 +10,13 @@ from tidemark.definition.dialect import text_of
 from tidemark.definition.inferred_key import inferred_key
 from tidemark.definition.keys import by_key
 from tidemark.definition.locality import NotLocal
+from tidemark.definition.order import check_order
 from tidemark.definition.parse import parsed
 from tidemark.definition.recipe import InputShape, Recipe
 from tidemark.definition.refusal import refused
 from tidemark.definition.resolve import Resolved, names_of, resolved
 from tidemark.definition.rows import by_row, not_by_row
+from tidemark.definition.sums import exact
 from tidemark.model.derived import Mode, Refresh
 
 
@@ -32,7 +34,9 @@ def analysed(select: str, shapes: Sequence[InputShape], refresh: Refresh = Refre
 
 def _analysed(select: str, shapes: Mapping[str, InputShape], refresh: Refresh) -> Recipe:
     found = resolved(parsed(select), shapes)
-    whole = _called(found)
+    check_order(found.query, shapes)
+    query = _called(found)
+    whole = exact(query, shapes)
     why: list[str] = []
     rows, keys = None, None
     if refresh is not Refresh.WHOLE:
@@ -53,7 +57,7 @@ def _analysed(select: str, shapes: Mapping[str, InputShape], refresh: Refresh) -
         mode=mode,
         why=tuple(why),
         columns=found.columns,
-        key=inferred_key(whole, found.columns, shapes),
+        key=inferred_key(query, found.columns, shapes),
         whole=text_of(whole),
         by_row=rows,
         by_key=keys,

@@ -84,6 +84,7 @@ REFUSED: Mapping[str, str] = {
         ),
         f"{_SKETCH}; approx_count_distinct and percentile do not",
     ),
+    **dict.fromkeys(("vector_avg", "vector_sum"), f"{_SKETCH}, as all sums of floats; sum each element by itself"),
     **dict.fromkeys(("try_sum", "try_avg"), f"hides an overflow, and {_SKETCH} then; use sum or avg"),
 }
 """Functions that no definition may call, and why; each reason is followed by what to write instead."""

@@ -162,6 +162,8 @@ def _unresolved(told: str, shapes: Mapping[str, InputShape]) -> InvalidUsage:
 
 def _check_columns(scope: Scope, shapes: Mapping[str, InputShape]) -> None:
     known = {name: set(_columns_of(source, shapes)) for name, source in scope.sources.items()}
+    if isinstance(scope.expression, exp.SetOperation):  # its ORDER BY names its own columns
+        known[""] = set(names_of(scope.expression))
     for column in scope.columns:
         if isinstance(column.this, exp.Star):
             continue

@@ -1,0 +1,183 @@
+"""Refuses what depends on the order of rows, which collections do not have: unless the text orders them, and no two
+different rows alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+
+from sqlglot import exp
+
+from tidemark.definition.dialect import place, shown, text_of
+from tidemark.definition.functions import EXTREMES, FIRST_OF, LISTS, ORDERLESS_OF_LISTS, name_of, windowed
+from tidemark.definition.recipe import InputShape
+from tidemark.definition.refusal import refused
+from tidemark.definition.relations import output_names, sources_of
+from tidemark.definition.resolve import names_of
+
+_MAX_KEYS = 64
+"""Ways in which rows are told apart that are looked at; of a join of many tables there may be any number."""
+_BY_POSITION = frozenset({"row_number", "ntile", "lag", "lead", "nth_value", *FIRST_OF, *LISTS})
+"""Window functions that tell rows of a partition apart by their order."""
+
+
+def check_order(query: exp.Query, shapes: Mapping[str, InputShape]) -> None:
+    """Raise InvalidUsage if the result of a resolved query depends on the order in which rows come."""
+    for select in query.find_all(exp.Select):
+        for node in _own(select):
+            if isinstance(node, exp.Window):
+                _check_window(node, select, shapes)
+            elif windowed(node) is None:
+                _check_aggregate(node)
+    for one in query.find_all(exp.Select, exp.SetOperation):
+        if one.args.get("limit") or one.args.get("offset"):
+            _check_limit(one, shapes)
+
+
+def _own(select: exp.Select) -> Iterator[exp.Expr]:
+    """The nodes of a select, without those of queries in it."""
+    for node in select.walk(prune=lambda node: node is not select and isinstance(node, exp.Query)):
+        if node is not select and not isinstance(node, exp.Query):
+            yield node
+
+
+def _check_aggregate(node: exp.Expr) -> None:
+    name = name_of(node)
+    told = f"calls {shown(node)}{place(node)}"
+    if name in FIRST_OF:
+        raise refused(f"{told}, but rows have no order; write max(x), or max(struct(time, x)).x for the last by a time")
+    if name in EXTREMES:
+        most, arguments = name[:3], [shown(one) for one in node.expressions]
+        raise refused(
+            f"{told}, where several rows may be {most}imal; write {most}(named_struct('by', {arguments[-1]}, 'value', "
+            f"{arguments[0]})).value"
+        )
+    if name in LISTS and not _orderless(node):
+        raise refused(f"{told}, a list in no order; write sort_array({name}(…)), or max, min or count")
+    if name == "mode" and not isinstance(node.parent, exp.WithinGroup) and len(node.expressions) < 2:
+        raise refused(f"{told}, where several values may be as frequent; write mode(x, true), the least of them")
+    if name in ("listagg", "string_agg"):
+        _check_listagg(node, told)
+
+
+def _check_listagg(node: exp.Expr, told: str) -> None:
+    within = node.parent
+    value = node.expressions[0] if node.expressions else node
+    if isinstance(value, exp.Distinct):
+        value = value.expressions[0]
+    order = within.expression if isinstance(within, exp.WithinGroup) else None
+    if order is None or text_of(value) not in {text_of(one.this) for one in order.expressions}:
+        raise refused(f"{told} without an order of what it lists; add WITHIN GROUP (ORDER BY {shown(value)})")
+
+
+def _orderless(node: exp.Expr) -> bool:
+    above = node.parent
+    while isinstance(above, exp.Paren | exp.Filter):
+        above = above.parent
+    if not isinstance(above, exp.Func) or name_of(above) not in ORDERLESS_OF_LISTS:
+        return False
+    return name_of(above) != "array_sort" or len(above.expressions) == 1
+
+
+def _check_window(window: exp.Window, select: exp.Select, shapes: Mapping[str, InputShape]) -> None:
+    called = window.this
+    while isinstance(called, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        called = called.this
+    name = name_of(called)
+    if name in EXTREMES or name in ("mode", "listagg", "string_agg"):
+        _check_aggregate(called)
+    spec = window.args.get("spec")
+    by_rows = spec is not None and str(spec.args.get("kind") or "").upper() == "ROWS" and not _all_rows(spec)
+    if name not in _BY_POSITION and not by_rows:
+        return
+    if name in LISTS and _orderless(window):
+        return
+    order = window.args.get("order")
+    given = {text_of(one) for one in window.args.get("partition_by") or []}
+    given |= {text_of(one.this) for one in (order.expressions if order is not None else [])}
+    keys = _row_keys(select, shapes)
+    if not any(key <= given for key in keys):
+        what = f"{name} over ROWS" if by_rows and name not in _BY_POSITION else name
+        raise refused(
+            f"calls {what}{place(called)} in an order in which different rows may be alike; {_more(keys, given)}"
+        )
+
+
+def _all_rows(spec: exp.Expr) -> bool:
+    sides = (str(spec.args.get("start") or "").upper(), str(spec.args.get("end") or "").upper())
+    return sides == ("UNBOUNDED", "UNBOUNDED")
+
+
+def _check_limit(query: exp.Query, shapes: Mapping[str, InputShape]) -> None:
+    word = "LIMIT" if query.args.get("limit") else "OFFSET"
+    order = query.args.get("order")
+    ordered = [one.this for one in order.expressions] if order is not None else []
+    if any(
+        isinstance(one, exp.Column | exp.Var) and one.name.upper() == "ALL" and not one.args.get("table")
+        for one in ordered
+    ):
+        return
+    names = names_of(query)
+    named = dict(zip(names, query.selects, strict=False)) if isinstance(query, exp.Select) else {}
+    given = set()
+    for one in ordered:
+        given.add(text_of(one))
+        if isinstance(one, exp.Column) and not one.table:
+            given.add(text_of(exp.column(one.name)))
+            if one.name in named:
+                given.add(text_of(named[one.name].unalias()))
+        given |= {text_of(exp.column(name)) for name, held in named.items() if text_of(held.unalias()) == text_of(one)}
+    keys = [frozenset(text_of(exp.column(name)) for name in names)]
+    if isinstance(query, exp.Select) and not query.args.get("distinct"):
+        keys = [*_row_keys(query, shapes), *keys]
+    if not any(key <= given for key in keys):
+        told = f"has {word}{place(query.args[word.lower()])}"
+        raise refused(f"{told} in an order in which different rows may be alike; {_more(keys, given)}")
+
+
+def _more(keys: list[frozenset[str]], given: set[str]) -> str:
+    missing = min((sorted(key - given) for key in keys), key=len, default=[])
+    told = ", ".join(one.replace("`", "") for one in missing[:5])
+    return f"add {told or 'all columns'} to its ORDER BY{', and so on' if len(missing) > 5 else ''}"
+
+
+def _row_keys(select: exp.Select, shapes: Mapping[str, InputShape]) -> list[frozenset[str]]:
+    """Sets of expressions that tell the rows apart which a select's columns are computed of: its groups, or the rows of
+    its tables; rows that are alike in all columns need not be."""
+    group = select.args.get("group")
+    if group is not None:
+        return [frozenset(text_of(key) for key in group.expressions)]
+    choices = [_source_keys(source, shapes) for source in sources_of(select)]
+    found = []
+    for chosen in product(*choices):
+        found.append(frozenset().union(*chosen))
+        if len(found) == _MAX_KEYS:
+            break
+    return found
+
+
+def _source_keys(source: exp.Expr, shapes: Mapping[str, InputShape]) -> list[frozenset[str]]:
+    called = source.alias_or_name
+    if isinstance(source, exp.Table) and source.name in shapes:
+        shape = shapes[source.name]
+        sets = [shape.key] if shape.one_value else []
+        sets.append(tuple(column.name for column in shape.columns))
+    elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Query):
+        outside = dict(zip(names_of(source.this), output_names(source), strict=False))
+        sets = [tuple(outside[name] for name in one) for one in _query_keys(source.this, shapes)]
+    else:
+        alias = source.args.get("alias")
+        sets = [tuple(column.name for column in (alias.args.get("columns") if alias else None) or [])]
+    return [frozenset(text_of(exp.column(name, called)) for name in one) for one in sets]
+
+
+def _query_keys(query: exp.Expr, shapes: Mapping[str, InputShape]) -> list[tuple[str, ...]]:
+    """Sets of a query's columns that tell its rows apart."""
+    every = tuple(names_of(query)) if isinstance(query, exp.Query) else ()
+    if not isinstance(query, exp.Select) or query.args.get("distinct"):
+        return [every]
+    if any(isinstance(one, exp.Aliases) for one in query.selects):
+        return [every]
+    called = {text_of(one.unalias()): name for name, one in zip(every, query.selects, strict=True)}
+    keys = _row_keys(query, shapes)
+    return [*(tuple(called[one] for one in key) for key in keys if all(one in called for one in key)), every]
