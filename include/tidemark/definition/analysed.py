@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from tidemark.definition.delta import NoDelta, delta_of
 from tidemark.definition.dialect import text_of
 from tidemark.definition.inferred_key import inferred_key
 from tidemark.definition.keys import by_key
 from tidemark.definition.locality import NotLocal
 from tidemark.definition.order import check_order
 from tidemark.definition.parse import parsed
-from tidemark.definition.recipe import InputShape, Recipe
+from tidemark.definition.recipe import ByKey, InputShape, Recipe
 from tidemark.definition.refusal import refused
-from tidemark.definition.resolve import Resolved, names_of, resolved
+from tidemark.definition.resolve import Resolved, resolved
 from tidemark.definition.rows import by_row, not_by_row
 from tidemark.definition.sums import exact
-from tidemark.model.derived import Mode, Refresh
+from tidemark.model.collection import Column
+from tidemark.model.derived import Mode, Refresh, Validity
 
 
-def analysed(select: str, shapes: Sequence[InputShape], refresh: Refresh = Refresh.AUTO) -> Recipe:
+def analysed(
+    select: str,
+    shapes: Sequence[InputShape],
+    refresh: Refresh = Refresh.AUTO,
+    validity: Validity | None = None,
+) -> Recipe:
     """What to compute for a select over inputs of these shapes.
 
     Raises InvalidUsage for what depends on more than its inputs' rows, for names that are none of theirs or of several,
-    for columns that a collection cannot have; with `refresh` incremental, where only the whole can be computed.
+    for columns that a collection cannot have; with `refresh` incremental, where only the whole can be computed; with
+    `validity`, where rows do not come of one input row each, whose times they would be.
     """
     try:
-        return _analysed(select, {shape.name: shape for shape in shapes}, refresh)
+        found = _analysed(select, {shape.name: shape for shape in shapes}, refresh)
     except RecursionError:
         raise refused("is nested too deeply; make a derived collection of a part of it") from None
+    if validity is not None and found.by_row is None:
+        raise refused(
+            "has rows that come of several input rows, so they have no times of their own; leave valid_from, valid_to "
+            f"and valid_for out, or say them of a collection of the rows ({found.why[0]})"
+        )
+    if found.mode is Mode.WHOLE and refresh is Refresh.INCREMENTAL:
+        raise refused(f"can only be computed whole, which refresh: incremental forbids ({'; '.join(found.why)})")
+    return found if refresh is not Refresh.WHOLE else _whole_only(found)
 
 
 def _analysed(select: str, shapes: Mapping[str, InputShape], refresh: Refresh) -> Recipe:
@@ -37,31 +54,45 @@ def _analysed(select: str, shapes: Mapping[str, InputShape], refresh: Refresh) -
     check_order(found.query, shapes)
     query = _called(found)
     whole = exact(query, shapes)
-    why: list[str] = []
-    rows, keys = None, None
-    if refresh is not Refresh.WHOLE:
-        if (reason := not_by_row(whole)) is None:
-            rows = by_row(whole)
-        else:
-            why.append(f"not by row: {reason}")
-            try:
-                keys = by_key(whole, dict(zip(names_of(whole), found.columns, strict=True)), shapes)
-            except NotLocal as error:
-                why.append(f"not by key: {error}")
-    else:
-        why.append("the collection's file says refresh: whole")
-    mode = Mode.BY_ROW if rows else Mode.BY_KEY if keys else Mode.WHOLE
-    if mode is Mode.WHOLE and refresh is Refresh.INCREMENTAL:
-        raise refused(f"can only be computed whole, which refresh: incremental forbids ({'; '.join(why)})")
-    return Recipe(
-        mode=mode,
-        why=tuple(why),
-        columns=found.columns,
-        key=inferred_key(query, found.columns, shapes),
-        whole=text_of(whole),
-        by_row=rows,
-        by_key=keys,
+    recipe = Recipe(Mode.WHOLE, (), found.columns, inferred_key(query, found.columns, shapes), text_of(whole))
+    if (reason := not_by_row(whole)) is None:
+        return replace(recipe, mode=Mode.BY_ROW, by_row=by_row(whole))
+    keyed = _by_key(query, whole, found.columns, shapes)
+    why = (f"not by row: {reason}", *keyed.why)
+    if keyed.by_key is None:
+        return replace(recipe, why=why)
+    return replace(
+        recipe, mode=Mode.BY_KEY, why=why, whole=text_of(keyed.whole), hidden=keyed.hidden, by_key=keyed.by_key
     )
+
+
+def _whole_only(found: Recipe) -> Recipe:
+    """The recipe of an owner who wants all computed each time: what is stored stays the same, so that the file may say
+    otherwise later, and so do the ways to compute some of it, to check samples."""
+    return replace(found, mode=Mode.WHOLE, why=("its file says refresh: whole",))
+
+
+@dataclass(frozen=True)
+class _Keyed:
+    whole: exp.Query
+    by_key: ByKey | None
+    hidden: tuple[Column, ...]
+    why: tuple[str, ...]
+
+
+def _by_key(query: exp.Query, whole: exp.Query, columns: Sequence[str], shapes: Mapping[str, InputShape]) -> _Keyed:
+    try:
+        keys = by_key(whole, columns, shapes)
+    except NotLocal as error:
+        return _Keyed(whole, None, (), (f"not by key: {error}",))
+    try:
+        delta = delta_of(query, keys.held, shapes)
+    except NoDelta as error:
+        return _Keyed(whole, keys, (), (f"groups are computed anew, not added up: {error}",))
+    whole = exact(delta.query, shapes)
+    keys = by_key(whole, columns, shapes)
+    keys = replace(keys, delta=delta.delta, sums=delta.sums, grown=delta.grown)
+    return _Keyed(whole, keys, delta.hidden, ())
 
 
 def _called(found: Resolved) -> exp.Query:

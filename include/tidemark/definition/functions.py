@@ -209,10 +209,19 @@ def is_generator(node: exp.Expr) -> bool:
 
 def windowed(node: exp.Expr) -> exp.Window | None:
     """The window that an aggregate function stands in, as `sum(x) FILTER (…) OVER (…)`, if any."""
-    below, above = node, node.parent
-    while isinstance(above, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup) and above.this is below:
-        below, above = above, above.parent
-    return above if isinstance(above, exp.Window) and above.this is below else None
+    around = with_filter(node)
+    above = around.parent
+    return above if isinstance(above, exp.Window) and above.this is around else None
+
+
+def with_filter(node: exp.Expr) -> exp.Expr:
+    """An aggregate with what stands around it and is of it: FILTER (…), WITHIN GROUP (…), IGNORE NULLS."""
+    around = node
+    while isinstance(above := around.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        if above.this is not around:
+            break
+        around = above
+    return around
 
 
 def own_aggregates(node: exp.Expr) -> list[exp.Expr]:

@@ -13,9 +13,9 @@ from tidemark.definition.resolve import names_of
 from tidemark.definition.rows import source_of_changes
 
 
-def by_key(whole: exp.Query, columns: Mapping[str, str], shapes: Mapping[str, InputShape]) -> ByKey:
-    """The recipe of a resolved query that has local columns. `columns` are its own columns, by what they are called
-    within: what else it gives is hidden. Raises NotLocal if it has none."""
+def by_key(whole: exp.Query, columns: Sequence[str], shapes: Mapping[str, InputShape]) -> ByKey:
+    """The recipe of a resolved query that has local columns. `columns` are its own: what else it
+    gives is hidden. Raises NotLocal if it has none."""
     tree = wrapped(whole, shapes)
     found = located(tree, shapes)
     named = {_text(keys): name for name, keys in reversed(list(found.columns.items())) if name in columns}
@@ -30,7 +30,7 @@ def by_key(whole: exp.Query, columns: Mapping[str, str], shapes: Mapping[str, In
     clustered = {name: _clustered(shapes[name], blocks[name], expressions) for name in inputs}
     for block in found.blocks:
         _restrict(block, [keys[block] for keys in expressions])
-    return ByKey(touched, text_of(tree), tuple(columns[name] for name in held), clustered)
+    return ByKey(touched, text_of(tree), tuple(held), clustered)
 
 
 def _text(keys: Keys) -> tuple[str, ...]:

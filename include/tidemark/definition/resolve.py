@@ -12,7 +12,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from tidemark.definition.dialect import DefinitionSql, place, shown
-from tidemark.definition.functions import is_generator, own_aggregates
+from tidemark.definition.functions import is_generator, own_aggregates, with_filter
 from tidemark.definition.parse import named_inputs
 from tidemark.definition.recipe import InputShape
 from tidemark.definition.refusal import refused
@@ -232,7 +232,7 @@ def _write_group_by_all_out(select: exp.Select) -> None:
 
 def _bare_columns(node: exp.Expr) -> bool:
     """Whether an expression with aggregates names columns outside of them."""
-    inside = {id(column) for one in own_aggregates(node) for column in one.find_all(exp.Column)}
+    inside = {id(column) for one in own_aggregates(node) for column in with_filter(one).find_all(exp.Column)}
     return any(id(column) not in inside for column in node.find_all(exp.Column))
 
 

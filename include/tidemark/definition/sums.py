@@ -18,7 +18,7 @@ from tidemark.definition.exact_sum import (
     MINUS_INFINITY,
     NOT_A_NUMBER,
 )
-from tidemark.definition.functions import MOMENTS, is_aggregate, name_of, windowed
+from tidemark.definition.functions import MOMENTS, is_aggregate, name_of, windowed, with_filter
 from tidemark.definition.recipe import InputShape
 from tidemark.definition.refusal import refused
 from tidemark.definition.relations import types_of
@@ -45,11 +45,6 @@ def distinct_of(node: exp.Expr) -> tuple[exp.Expr, bool]:
     """What an aggregate of one argument is of, and whether of each value once."""
     one = node.expressions[0]
     return (one.expressions[0], True) if isinstance(one, exp.Distinct) else (one, False)
-
-
-def filtered(node: exp.Expr) -> exp.Expr:
-    """An aggregate with its FILTER, if it has one."""
-    return node.parent if isinstance(node.parent, exp.Filter) and node.parent.this is node else node
 
 
 def _written_exactly(node: exp.Expr, types: Mapping[tuple[str, str], str]) -> None:
@@ -85,14 +80,14 @@ def _written_exactly(node: exp.Expr, types: Mapping[tuple[str, str], str]) -> No
 
 def _replace(node: exp.Expr, new: exp.Expr) -> None:
     """A new expression for an aggregate, its FILTER and its window."""
-    old = windowed(node) or filtered(node)
+    old = windowed(node) or with_filter(node)
     old.replace(exp.paren(new))
 
 
 def _like(node: exp.Expr, name: str, of: exp.Expr, distinct: bool = False) -> exp.Expr:
     """Another aggregate with the FILTER and the window of this one."""
     new: exp.Expr = exp.Anonymous(this=name, expressions=[exp.Distinct(expressions=[of]) if distinct else of])
-    if isinstance(held := filtered(node), exp.Filter):
+    if isinstance(held := with_filter(node), exp.Filter):
         new = exp.Filter(this=new, expression=held.expression.copy())
     if window := windowed(node):
         around = window.copy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemark.definition.analysed import analysed
 from tidemark.definition.recipe import InputShape, Recipe
 from tidemark.model.collection import Column, parse_type
-from tidemark.model.derived import Refresh
+from tidemark.model.derived import Refresh, Validity
 
 
 def columns(text: str) -> tuple[Column, ...]:
@@ -22,6 +22,6 @@ CARRIERS = InputShape("carriers", columns("code:string name:string rank:int"), (
 INPUTS = (FLIGHTS, CARRIERS)
 
 
-def recipe(select: str, refresh: Refresh = Refresh.AUTO) -> Recipe:
+def recipe(select: str, refresh: Refresh = Refresh.AUTO, validity: Validity | None = None) -> Recipe:
     """What the tests' inputs make of a select."""
-    return analysed(select, INPUTS, refresh)
+    return analysed(select, INPUTS, refresh, validity)

@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.pure.definition.inputs import recipe
 
+from tests.pure.definition.inputs import recipe
 from tidemark.definition.exact_sum import HIGHEST_BIT, LIMB_BITS, LIMBS, LOWEST_BIT, exact_sum
 from tidemark.errors import InvalidUsage
 

@@ -27,6 +27,7 @@ BY_KEY = [
     ("SELECT carrier, date(at) AS day, count(*) AS n FROM flights GROUP BY 1, 2", ("carrier", "day")),
     ("SELECT carrier AS c, max(miles) AS m FROM flights GROUP BY carrier HAVING count(*) > 1", ("c",)),
     ("SELECT carrier, max(miles) AS m FROM flights GROUP BY carrier, day", ("carrier",)),
+    ("SELECT carrier, sum(id) FILTER (WHERE id > 2) AS s FROM flights GROUP BY ALL", ("carrier",)),
     ("SELECT DISTINCT carrier, day FROM flights", ("carrier", "day")),
     ("SELECT f.id, f.carrier, c.name FROM flights f JOIN carriers c ON f.carrier = c.code", ("carrier",)),
     ("SELECT f.id, c.code, c.name FROM flights f JOIN carriers c ON f.carrier = c.code AND f.id > 1", ("code",)),
@@ -44,7 +45,7 @@ BY_KEY = [
     ("SELECT carrier FROM flights UNION SELECT code FROM carriers", ("carrier",)),
     ("SELECT carrier FROM flights EXCEPT SELECT code FROM carriers", ("carrier",)),
     (
-        "SELECT t, max(1) AS n FROM (SELECT tags FROM flights) LATERAL VIEW explode(split(tags, ',')) x AS t GROUP BY 1",
+        "SELECT t, max(1) AS n FROM (SELECT * FROM flights) LATERAL VIEW explode(split(tags, ',')) x AS t GROUP BY t",
         ("t",),
     ),
 ]
@@ -88,4 +89,4 @@ def test_all_else_is_whole_and_says_why(select: str, why: str) -> None:
 
 def test_refresh_whole_is_whole() -> None:
     found = recipe("SELECT * FROM flights", Refresh.WHOLE)
-    assert (found.mode, found.why) == (Mode.WHOLE, ("the collection's file says refresh: whole",))
+    assert (found.mode, found.why) == (Mode.WHOLE, ("its file says refresh: whole",))
