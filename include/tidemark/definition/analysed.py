@@ -16,7 +16,7 @@ from tidemark.definition.order import check_order
 from tidemark.definition.parse import parsed
 from tidemark.definition.recipe import ByKey, InputShape, Recipe
 from tidemark.definition.refusal import refused
-from tidemark.definition.resolve import Resolved, resolved
+from tidemark.definition.resolve import Resolved, resolved, spelled_alike
 from tidemark.definition.rows import by_row, not_by_row
 from tidemark.definition.sums import exact
 from tidemark.model.collection import Column
@@ -36,9 +36,11 @@ def analysed(
     `validity`, where rows do not come of one input row each, whose times they would be.
     """
     try:
-        found = _analysed(select, {shape.name: shape for shape in shapes}, refresh)
+        found = _analysed(select, spelled_alike(shapes))
     except RecursionError:
         raise refused("is nested too deeply; make a derived collection of a part of it") from None
+    if found.by_key is not None:
+        found = replace(found, by_key=replace(found.by_key, clustered=_as_declared(found.by_key, shapes)))
     if validity is not None and found.by_row is None:
         raise refused(
             "has rows that come of several input rows, so they have no times of their own; leave valid_from, valid_to "
@@ -49,7 +51,7 @@ def analysed(
     return found if refresh is not Refresh.WHOLE else _whole_only(found)
 
 
-def _analysed(select: str, shapes: Mapping[str, InputShape], refresh: Refresh) -> Recipe:
+def _analysed(select: str, shapes: Mapping[str, InputShape]) -> Recipe:
     found = resolved(parsed(select), shapes)
     check_order(found.query, shapes)
     query = _called(found)
@@ -70,6 +72,15 @@ def _whole_only(found: Recipe) -> Recipe:
     """The recipe of an owner who wants all computed each time: what is stored stays the same, so that the file may say
     otherwise later, and so do the ways to compute some of it, to check samples."""
     return replace(found, mode=Mode.WHOLE, why=("its file says refresh: whole",))
+
+
+def _as_declared(rule: ByKey, shapes: Sequence[InputShape]) -> dict[str, tuple[tuple[str, str], ...]]:
+    """The leading key columns that values are, as the inputs call them."""
+    keys = {shape.name: shape.key for shape in shapes}
+    return {
+        name: tuple((keys[name][at], value) for at, (_, value) in enumerate(held))
+        for name, held in rule.clustered.items()
+    }
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,7 @@ def _joined(
     """Rows of a join: local is what it says to be equal, on the side of which every row is there."""
     rows = _Rows((*left.blocks, *right.blocks), {}, [])
     for condition in conditions:
-        if not isinstance(condition, exp.EQ):
+        if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
             continue
         for one, other in ((condition.this, condition.expression), (condition.expression, condition.this)):
             mine, its = left.keys_of(one), right.keys_of(other)

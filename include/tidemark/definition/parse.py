@@ -14,6 +14,7 @@ from sqlglot.transforms import eliminate_qualify
 
 from tidemark.definition.dialect import DefinitionSql, place, shown
 from tidemark.definition.functions import GENERATORS, REFUSED, name_of
+from tidemark.definition.recipe import TOUCHED
 from tidemark.definition.refusal import refused
 from tidemark.errors import plain_line
 from tidemark.model.collection import NAME
@@ -141,6 +142,8 @@ def _check(node: exp.Expr) -> None:
         raise refused(f"calls {name}(), which is the time at which it runs; give it a column{place(node)}")
     if isinstance(node, exp.Table):
         _check_table(node)
+    elif isinstance(node, exp.TableAlias) and node.name.lower() == TOUCHED:
+        raise refused(f"calls a table {TOUCHED}, which is Tidemark's; call it otherwise{place(node)}")
     elif isinstance(node, exp.Join) and str(node.args.get("method") or "").upper() == "NATURAL":
         raise refused(f"has a NATURAL JOIN, which changes with the columns of its inputs; write USING (…){place(node)}")
     elif isinstance(node, exp.With) and node.args.get("recursive"):

@@ -4,7 +4,7 @@ named windows are written out."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -122,13 +122,30 @@ def _check_names(names: Sequence[str]) -> None:
         raise refused(f"gives columns that cannot be: {wrong[1]}")
 
 
-def _spell_alike(query: exp.Query, shapes: Mapping[str, InputShape]) -> None:
-    """Names that differ in case only are one to Spark: all are spelled as the inputs do, or as at first."""
-    spelled: dict[str, str] = {}
-    for name, shape in shapes.items():
-        spelled.setdefault(name, name)
+def spelled_alike(shapes: Sequence[InputShape]) -> dict[str, InputShape]:
+    """Inputs by name, in which no two names differ in case only, which to Spark are one."""
+    spelled = _spellings(shapes)
+    return {
+        shape.name: replace(
+            shape,
+            columns=tuple(replace(column, name=spelled[column.name.lower()]) for column in shape.columns),
+            key=tuple(spelled[name.lower()] for name in shape.key),
+        )
+        for shape in shapes
+    }
+
+
+def _spellings(shapes: Sequence[InputShape]) -> dict[str, str]:
+    spelled = {shape.name: shape.name for shape in shapes}
+    for shape in shapes:
         for column in shape.columns:
             spelled.setdefault(column.name.lower(), column.name)
+    return spelled
+
+
+def _spell_alike(query: exp.Query, shapes: Mapping[str, InputShape]) -> None:
+    """Names are spelled as the inputs do, or as at first."""
+    spelled = _spellings(list(shapes.values()))
     for one in query.find_all(exp.Identifier):
         one.set("this", spelled.setdefault(one.this.lower(), one.this))
 

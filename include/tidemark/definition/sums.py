@@ -26,7 +26,7 @@ from tidemark.definition.types import FLOATS, WHOLE_NUMBERS, is_number, type_of
 
 BIG = "decimal(20, 0)"
 """What a whole number is added up as, for an average: no such sum is too large."""
-_ORDERED = frozenset({"max", "min", "median"})
+_ORDERED = frozenset({"max", "min", "median", "percentile"})
 
 
 def exact(query: exp.Query, shapes: Mapping[str, InputShape]) -> exp.Query:

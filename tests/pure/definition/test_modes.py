@@ -28,6 +28,7 @@ BY_KEY = [
     ("SELECT carrier AS c, max(miles) AS m FROM flights GROUP BY carrier HAVING count(*) > 1", ("c",)),
     ("SELECT carrier, max(miles) AS m FROM flights GROUP BY carrier, day", ("carrier",)),
     ("SELECT carrier, sum(id) FILTER (WHERE id > 2) AS s FROM flights GROUP BY ALL", ("carrier",)),
+    ("SELECT f.id, c.name FROM flights f JOIN carriers c ON f.id <=> c.rank", ("id",)),
     ("SELECT DISTINCT carrier, day FROM flights", ("carrier", "day")),
     ("SELECT f.id, f.carrier, c.name FROM flights f JOIN carriers c ON f.carrier = c.code", ("carrier",)),
     ("SELECT f.id, c.code, c.name FROM flights f JOIN carriers c ON f.carrier = c.code AND f.id > 1", ("code",)),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pure.definition.inputs import recipe
+from tests.pure.definition.inputs import columns, recipe
+from tidemark.definition.analysed import analysed
 from tidemark.definition.parse import MAX_TEXT, inputs_of
+from tidemark.definition.recipe import InputShape
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Validity
 
+CALLS = ["", "now()", "current_timestamp()", "CURRENT_TIMESTAMP", "current_date", "curdate()", "localtimestamp()", "rand()", "randn(3)", "random()", "uuid()", "shuffle(array(1))", "monotonically_increasing_id()", "input_file_name()", "spark_partition_id()", "current_user()", "user()", "session_user()", "current_timezone()", "uniform(1, 2)", "randstr(3)", "reflect('java.lang.System', 'exit')", "java_method('a', 'b')", "aes_encrypt(carrier, 'k')", "raise_error('no')", "version()", ""][1:-1]
 TEXTS = [
     ("", "holds 0 statements"),
     ("SELECT 1 AS one", "reads no collection"),
@@ -38,18 +41,13 @@ TEXTS = [
     ("SELECT :x AS x FROM flights", "has a parameter"),
     ("SELECT ? AS x FROM flights", "has a parameter"),
     ("SELECT * FROM flights FOR UPDATE", "FOR UPDATE"),
+    ("SELECT * FROM flights _touched", "call it otherwise"),
     *(
         (f"SELECT *\nFROM flights WHERE id = {call}", f"calls {call.partition('(')[0].lower()}, which")
-        for call in (
-            "now()", "current_timestamp()", "CURRENT_TIMESTAMP", "current_date", "curdate()", "localtimestamp()",
-            "rand()", "randn(3)", "random()", "uuid()", "shuffle(array(1))", "monotonically_increasing_id()", "input_file_name()",
-            "spark_partition_id()", "current_user()", "user()", "session_user()", "current_timezone()", "uniform(1, 2)",
-            "randstr(3)", "reflect('java.lang.System', 'exit')", "java_method('a', 'b')", "aes_encrypt(carrier, 'k')",
-            "raise_error('no')", "version()",
-        )
+        for call in CALLS
     ),
     ("SELECT unix_timestamp() AS x FROM flights", "give it a column"),
-]  # fmt: skip
+]
 NAMES = [
     ("SELECT * FROM flihgts", "reads flihgts, which `from` does not name; did you mean 'flights'?"),
     ("SELECT id,\n deley FROM flights", "the column deley (line 2), which no table there has; did you mean 'Delay'?"),
@@ -117,6 +115,15 @@ def test_columns_keep_the_case_in_which_they_are_written() -> None:
         "dElay",
         "Carrier",
     )
+
+
+def test_names_that_differ_in_case_are_one_to_spark() -> None:
+    one = InputShape("one", columns("Code:string Name:string"), ("Code",))
+    other = InputShape("other", columns("code:string name:string"), ("code",))
+    found = analysed("SELECT a.CODE AS c, b.name FROM one a JOIN other b ON a.code = b.Code", (one, other))
+    assert found.by_key is not None
+    assert found.by_key.held == ("c",)
+    assert found.by_key.clustered == {"one": (("Code", "k0"),), "other": (("code", "k0"),)}
 
 
 def test_keys_are_those_of_the_inputs_or_what_rows_are_grouped_by() -> None:
