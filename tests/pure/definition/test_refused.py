@@ -11,7 +11,33 @@ from tidemark.definition.recipe import InputShape
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Validity
 
-CALLS = ["", "now()", "current_timestamp()", "CURRENT_TIMESTAMP", "current_date", "curdate()", "localtimestamp()", "rand()", "randn(3)", "random()", "uuid()", "shuffle(array(1))", "monotonically_increasing_id()", "input_file_name()", "spark_partition_id()", "current_user()", "user()", "session_user()", "current_timezone()", "uniform(1, 2)", "randstr(3)", "reflect('java.lang.System', 'exit')", "java_method('a', 'b')", "aes_encrypt(carrier, 'k')", "raise_error('no')", "version()", ""][1:-1]
+CALLS = [
+    "now()",
+    "current_timestamp()",
+    "CURRENT_TIMESTAMP",
+    "current_date",
+    "curdate()",
+    "localtimestamp()",
+    "rand()",
+    "randn(3)",
+    "random()",
+    "uuid()",
+    "shuffle(array(1))",
+    "monotonically_increasing_id()",
+    "input_file_name()",
+    "spark_partition_id()",
+    "current_user()",
+    "user()",
+    "session_user()",
+    "current_timezone()",
+    "uniform(1, 2)",
+    "randstr(3)",
+    "reflect('java.lang.System', 'exit')",
+    "java_method('a', 'b')",
+    "aes_encrypt(carrier, 'k')",
+    "raise_error('no')",
+    "version()",
+]
 TEXTS = [
     ("", "holds 0 statements"),
     ("SELECT 1 AS one", "reads no collection"),
