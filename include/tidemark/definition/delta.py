@@ -7,7 +7,7 @@ columns is the same, how many rows it has, and for each sum how many values it i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -111,7 +111,7 @@ class _Growth:
         query = self.select.copy()
         for text, name in ordered:
             if name in hidden:
-                query.select(exp.alias_(self.parts[text].whole.copy(), name), copy=False)
+                query.select(exp.alias_(_from_zero(self.parts[text]), name), copy=False)
         columns = tuple(_column(name, self.parts[text].type) for text, name in ordered if name in hidden)
         sums = tuple(name for _, name in ordered)
         return Delta(query, columns, self._changes(), sums, self._grown(finals, hidden))
@@ -215,8 +215,7 @@ class _Growth:
         sums = []
         for text, name in self.names.items():
             part = self.parts[text]
-            total = _call("COALESCE", _call("SUM", part.change.copy()), _zero())
-            sums.append(exp.alias_(exp.cast(total, part.type), name))
+            sums.append(exp.alias_(_from_zero(replace(part, whole=_call("SUM", part.change))), name))
         changed.set("expressions", [*keys, *sums])
         changed.set("group", exp.Group(expressions=[self.shown[name].copy() for name in self.held]))
         for part_ in ("order", "sort", "cluster", "distribute"):
@@ -251,6 +250,11 @@ class _Growth:
 
 def _call(name: str, *of: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=[*of])
+
+
+def _from_zero(part: _Part) -> exp.Expr:
+    """A part, as what is stored and added: that of no values is 0, where a sum of none is null."""
+    return exp.cast(_call("COALESCE", part.whole.copy(), _zero()), part.type)
 
 
 def _zero() -> exp.Expr:

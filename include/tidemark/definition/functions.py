@@ -182,8 +182,8 @@ GENERATORS = frozenset(
 )
 """Functions that make rows of one row."""
 
-RANKS_WITHOUT_TIES = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
-"""Window functions that give rows which order alike the same."""
+UNIT_FIRST = frozenset({"date_add", "date_diff", "dateadd", "datediff", "timestampadd", "timestampdiff"})
+"""Functions of which the first of three arguments is a unit of time, no column."""
 
 
 def name_of(node: exp.Expr) -> str:

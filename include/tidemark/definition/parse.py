@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.transforms import eliminate_qualify
 
 from tidemark.definition.dialect import DefinitionSql, place, shown
-from tidemark.definition.functions import GENERATORS, REFUSED, name_of
+from tidemark.definition.functions import GENERATORS, REFUSED, UNIT_FIRST, name_of
 from tidemark.definition.recipe import TOUCHED
 from tidemark.definition.refusal import refused
 from tidemark.errors import plain_line
@@ -38,8 +38,14 @@ def inputs_of(select: str) -> tuple[str, ...]:
 def parsed(select: str) -> exp.Query:
     """The query of a text, its common table expressions and QUALIFYs written out as subqueries. Raises InvalidUsage."""
     query = _one_query(select)
-    for node in query.walk():
+    for node in list(query.walk()):
         _check(node)
+        if (
+            name_of(node) in UNIT_FIRST
+            and len(node.expressions) == 3
+            and isinstance(unit := node.expressions[0], exp.Column)
+        ):
+            unit.replace(exp.var(unit.name))  # DAY is no column
     query = _without_ctes(query, {})
     for one in list(query.find_all(exp.Select)):
         if one.args.get("qualify") and one is not query:
