@@ -60,6 +60,7 @@ BY_KEY = [
     """SELECT id, carrier, rank() OVER w AS r, sum(Delay) OVER w AS s, avg(Delay) OVER (PARTITION BY carrier) AS a
        FROM flights WINDOW w AS (PARTITION BY carrier ORDER BY id, at)""",
     "SELECT carrier FROM flights EXCEPT SELECT code FROM carriers WHERE rank > 2",
+    "SELECT * FROM flights QUALIFY rank() OVER (PARTITION BY carrier ORDER BY at) = 1",
 ]
 
 SPOKEN = r"""
@@ -223,11 +224,14 @@ def engine(spark: Any) -> Iterator[Any]:
     from pyspark.sql.functions import udf
 
     spark.udf.register(EXACT_SUM, udf(exact_sum, "double", useArrow=True))
-    compiled = "spark.sql.codegen.wholeStage"
-    before = spark.conf.get(compiled)
-    spark.conf.set(compiled, "false")  # for so few rows compiling costs more than it saves
-    yield spark
-    spark.conf.set(compiled, before)
+    # For so few rows compiling costs more than it saves.
+    compiled = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    before = {name: spark.conf.get(name) for name in compiled}
+    for settings in (compiled, before):
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        if settings is compiled:
+            yield spark
 
 
 @pytest.mark.parametrize("select", [*BY_ROW, *SUMS, *BY_KEY])

@@ -69,6 +69,10 @@ class _Rows:
         keys = {block: one for block, one in found.items() if one is not None and one.find(exp.Column)}
         return keys if keys and len(keys) == len(self.blocks) else None
 
+    def not_shown(self) -> str:
+        by = ", ".join(list(self.local)[:3]).replace("`", "")
+        return f"none of its columns is what rows are told apart by; add one of {by}" if by else "it shows no column"
+
     def keep(self, nodes: list[exp.Expr], why: str) -> None:
         """Of what is local keep these expressions."""
         self.local = {text_of(node): keys for node in nodes if (keys := self.keys_of(node)) is not None}
@@ -93,7 +97,7 @@ def located(query: exp.Expr, shapes: Mapping[str, InputShape]) -> Located:
         if one is not None and (keys := rows.keys_of(one)) is not None:
             columns[name] = keys
     if not columns:
-        raise NotLocal(rows.why[0] if rows.why else "none of its columns says which input rows a row is of")
+        raise NotLocal(rows.why[0] if rows.why else rows.not_shown())
     return Located(rows.blocks, columns)
 
 

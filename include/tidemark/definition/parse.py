@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.transforms import eliminate_qualify
 
 from tidemark.definition.dialect import DefinitionSql, place, shown
 from tidemark.definition.functions import GENERATORS, REFUSED, UNIT_FIRST, name_of
@@ -36,7 +35,7 @@ def inputs_of(select: str) -> tuple[str, ...]:
 
 
 def parsed(select: str) -> exp.Query:
-    """The query of a text, its common table expressions and QUALIFYs written out as subqueries. Raises InvalidUsage."""
+    """The query of a text, its common table expressions written out as subqueries. Raises InvalidUsage."""
     query = _one_query(select)
     for node in list(query.walk()):
         _check(node)
@@ -46,12 +45,9 @@ def parsed(select: str) -> exp.Query:
             and isinstance(unit := node.expressions[0], exp.Column)
         ):
             unit.replace(exp.var(unit.name))  # DAY is no column
+    for node in list(query.find_all(exp.Subquery)):
+        _without_parentheses(node)
     query = _without_ctes(query, {})
-    for one in list(query.find_all(exp.Select)):
-        if one.args.get("qualify") and one is not query:
-            one.replace(eliminate_qualify(one.copy()))
-    if isinstance(query, exp.Select) and query.args.get("qualify"):
-        query = _query(eliminate_qualify(query))
     if sum(1 for _ in query.walk()) > MAX_NODES:
         raise refused("is too large once its WITH is written out; make a derived collection of a part of it")
     return query
@@ -148,6 +144,14 @@ def _check(node: exp.Expr) -> None:
         raise refused(f"calls {name}(), which is the time at which it runs; give it a column{place(node)}")
     if isinstance(node, exp.Table):
         _check_table(node)
+    elif isinstance(node, exp.Star) and not isinstance(_around(node), exp.Select) and name_of(_around(node)) != "count":
+        raise refused(f"has a * as an argument{place(node)}; write the columns")
+    elif isinstance(node, exp.Star) and isinstance(node.parent, exp.Column) and name_of(_around(node)) == "count":
+        raise refused(
+            f"counts {shown(node.parent)}{place(node)}; write count(*), or the columns that are not to be null"
+        )
+    elif isinstance(node, exp.Distinct) and node.args.get("on"):
+        raise refused(f"has DISTINCT ON, which Spark does not; write QUALIFY row_number() OVER (…) = 1{place(node)}")
     elif isinstance(node, exp.TableAlias) and node.name.lower() == TOUCHED:
         raise refused(f"calls a table {TOUCHED}, which is Tidemark's; call it otherwise{place(node)}")
     elif isinstance(node, exp.Join) and str(node.args.get("method") or "").upper() == "NATURAL":
@@ -156,6 +160,23 @@ def _check(node: exp.Expr) -> None:
         raise refused(f"is recursive (WITH RECURSIVE); write a python definition{place(node)}")
     elif isinstance(node, exp.Lateral) and not node.args.get("view") and not isinstance(node.this, exp.Func):
         raise refused(f"joins a LATERAL subquery; write a JOIN, or LATERAL VIEW explode(…){place(node)}")
+
+
+def _around(star: exp.Star) -> exp.Expr:
+    """What a star, or a table's, stands in."""
+    above = star.parent.parent if isinstance(star.parent, exp.Column) else star.parent
+    return above if above is not None else star
+
+
+def _without_parentheses(node: exp.Subquery) -> None:
+    """A table in parentheses as that table."""
+    if not isinstance(table := node.this, exp.Table):
+        return
+    if table.args.get("joins") or table.args.get("laterals"):
+        raise refused(f"has a join in parentheses{place(node)}; write it as a subquery: (SELECT … FROM … JOIN …)")
+    if node.args.get("alias"):
+        table.set("alias", node.args["alias"])
+    node.replace(table)
 
 
 def _check_table(table: exp.Table) -> None:

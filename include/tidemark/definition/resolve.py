@@ -32,6 +32,8 @@ _SQL_TYPES = {
     ColumnType.JSON: "string",
 }
 
+QUALIFIED = "_qualified"
+
 
 @dataclass(frozen=True)
 class Resolved:
@@ -68,9 +70,17 @@ def resolved(query: exp.Query, shapes: Mapping[str, InputShape]) -> Resolved:
     assert isinstance(whole, exp.Select | exp.SetOperation)
     for scope in traverse_scope(whole):
         _check_columns(scope, shapes)
-    for select in whole.find_all(exp.Select):
+    for select in list(whole.find_all(exp.Select)):
         _write_group_by_all_out(select)
         _write_windows_out(select)
+        if select.args.get("qualify"):
+            whole = _with_qualify_written_out(whole, select)
+    for both in whole.find_all(exp.SetOperation):
+        if len(names_of(both.this)) != len(names_of(both.expression)):
+            raise refused(
+                f"brings {len(names_of(both.this))} and {len(names_of(both.expression))} columns together with "
+                f"{type(both).__name__.upper()}; both sides need as many"
+            )
     names = tuple(aliases.get(name.lower(), name) for name in names_of(whole))
     _check_names(names)
     return Resolved(whole, names)
@@ -245,6 +255,22 @@ def _write_group_by_all_out(select: exp.Select) -> None:
     for key in group.expressions:
         if isinstance(key, exp.Literal):  # a number alone would be the place of a column
             key.replace(exp.cast(key.copy(), "string" if key.is_string else "int"))
+
+
+def _with_qualify_written_out(whole: exp.Query, select: exp.Select) -> exp.Query:
+    """QUALIFY as the WHERE of a query over the select."""
+    if any(select.args.get(part) for part in ("limit", "offset", "distinct")):
+        raise refused(f"has QUALIFY beside LIMIT or DISTINCT{place(select)}; put one of them into a subquery")
+    outer = exp.select(*(exp.alias_(exp.column(name, QUALIFIED), name) for name in names_of(select)))
+    inner = select.copy()
+    inner.set("order", None)
+    inner.set("qualify", None)
+    inner.select(exp.alias_(select.args["qualify"].this.copy(), QUALIFIED), copy=False)
+    outer = outer.from_(inner.subquery(QUALIFIED)).where(exp.column(QUALIFIED, QUALIFIED))
+    if select is whole:
+        return outer
+    select.replace(outer)
+    return whole
 
 
 def _bare_columns(node: exp.Expr) -> bool:

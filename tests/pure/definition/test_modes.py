@@ -43,6 +43,8 @@ BY_KEY = [
     ("SELECT a.id, b.id AS next, a.carrier FROM flights a JOIN flights b ON a.carrier = b.carrier", ("carrier",)),
     ("SELECT carrier, count(*) AS n FROM flights JOIN carriers ON carrier = code GROUP BY carrier", ("carrier",)),
     ("SELECT id, carrier, rank() OVER (PARTITION BY carrier ORDER BY id) AS r FROM flights", ("carrier",)),
+    ("SELECT * FROM flights QUALIFY rank() OVER (PARTITION BY carrier ORDER BY at) = 1", ("carrier",)),
+    ("SELECT carrier, count(*) OVER (PARTITION BY carrier) AS n FROM flights QUALIFY n > 1", ("carrier",)),
     ("SELECT carrier FROM flights UNION SELECT code FROM carriers", ("carrier",)),
     ("SELECT carrier FROM flights EXCEPT SELECT code FROM carriers", ("carrier",)),
     (
@@ -52,7 +54,7 @@ BY_KEY = [
 ]
 WHOLE = [
     ("SELECT count(*) AS n FROM flights", "an aggregate without GROUP BY is of all rows"),
-    ("SELECT count(*) AS n FROM flights GROUP BY carrier", "none of its columns"),
+    ("SELECT count(*) AS n FROM flights GROUP BY carrier", "add one of flights.carrier"),
     ("SELECT carrier, count(*) AS n FROM flights GROUP BY ROLLUP (carrier)", "groups of all rows"),
     ("SELECT f.id, c.name FROM flights f JOIN carriers c ON f.carrier = c.code", "none of its columns"),
     ("SELECT f.id, c.name FROM flights f JOIN carriers c ON f.id > c.rank", "compares each row with all others"),

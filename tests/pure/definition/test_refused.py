@@ -67,6 +67,12 @@ TEXTS = [
     ("SELECT :x AS x FROM flights", "has a parameter"),
     ("SELECT ? AS x FROM flights", "has a parameter"),
     ("SELECT * FROM flights FOR UPDATE", "FOR UPDATE"),
+    ("SELECT id FROM (flights JOIN carriers ON true)", "has a join in parentheses"),
+    ("SELECT hash(*) AS h FROM flights", "has a * as an argument"),
+    ("SELECT struct(f.*) AS h FROM flights f", "has a * as an argument"),
+    ("SELECT count(f.*) AS n FROM flights f", "write count(*)"),
+    ("SELECT count(DISTINCT *) AS n FROM flights f", "has a * as an argument"),
+    ("SELECT DISTINCT ON (id) id FROM flights f", "DISTINCT ON"),
     ("SELECT * FROM flights _touched", "call it otherwise"),
     *(
         (f"SELECT *\nFROM flights WHERE id = {call}", f"calls {call.partition('(')[0].lower()}, which")
@@ -90,6 +96,7 @@ NAMES = [
     ("SELECT id AS `no name` FROM flights", "'no name'; a name must match"),
     ("SELECT id, count(*) FROM flights GROUP BY id", "does not name the column COUNT(*) (line 1); add AS and a name"),
     ("SELECT n FROM (SELECT count(*) FROM flights)", "does not name the column COUNT(*)"),
+    ("SELECT id FROM flights UNION ALL SELECT id, carrier FROM flights", "1 and 2 columns"),
     ("SELECT carrier || count(*) AS x FROM flights GROUP BY ALL", "name the columns to group by"),
     ("SELECT rank() OVER v AS r FROM carriers WINDOW w AS (ORDER BY code)", "a window v, which WINDOW does not define"),
     ("SELECT * FROM flights LATERAL VIEW explode(split(tags, ',')) t", "a * of something whose columns are not known"),
@@ -122,6 +129,7 @@ def test_what_needs_no_columns_is_refused_where_the_file_is_parsed(select: str, 
         ("SELECT * FROM Flights UNION ALL SELECT * FROM FLIGHTS", ("flights",)),
         ("SELECT * FROM range(3) r, flights", ("flights",)),
         ("(SELECT * FROM flights)", ("flights",)),
+        ("SELECT * FROM (flights)", ("flights",)),
     ],
 )
 def test_inputs_are_the_tables_that_the_text_does_not_define(select: str, inputs: tuple[str, ...]) -> None:
