@@ -16,6 +16,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType
 from tidemark.model.predicate import And, Compare, In, Literal, Predicate
 from tidemark.model.update import Row, Scalar
+from tidemark.plan.ranges import behind, successor
 from tidemark.plan.tasks import KeyRange
 
 
@@ -40,19 +41,9 @@ def keys_within(collection: Collection, conditions: Conditions) -> KeyRange:
             prefix = (*prefix, span.lower)
             continue
         lower = None if span.lower is None else (*prefix, span.lower)
-        upper = None if span.upper is None else (*prefix, _successor(span.upper))
-        return KeyRange(lower or (prefix or None), upper or _after(prefix))
-    return KeyRange(prefix, _after(prefix))
-
-
-def _after(prefix: Row) -> Row | None:
-    """The first key behind all that begin with `prefix`."""
-    return (*prefix[:-1], _successor(prefix[-1])) if prefix else None
-
-
-def _successor(value: Scalar) -> Scalar:
-    """The next value in the order of keys; there is none between."""
-    return value + "\0" if isinstance(value, str) else int(value or 0) + 1
+        upper = None if span.upper is None else (*prefix, successor(span.upper))
+        return KeyRange(lower or (prefix or None), upper or behind(prefix))
+    return KeyRange(prefix, behind(prefix))
 
 
 def _span(column: Column, conditions: Conditions) -> _Span:

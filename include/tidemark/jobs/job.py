@@ -6,11 +6,12 @@ import os
 import socket
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
 from tidemark.errors import Contention, Fenced, InvalidUsage
+from tidemark.jobs.computer import Computer, on_spark
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Change
 from tidemark.model.collection import NAME
@@ -91,6 +92,8 @@ class Job:
 
     `runner` is called only when data must be read, so that a step without such work never starts a JVM; `attempt` is
     the fencing token, and `first` says that none before it of the same run can be alive; `note` shows progress.
+    `computer_on` makes of the runner what computes derived collections; `beside` opens the log of a collection below
+    the same root (None: where this one's store says it is).
     """
 
     store: ObjectStore
@@ -100,7 +103,19 @@ class Job:
     new_id: Callable[[], str] = fresh_id
     note: Callable[[str], None] = field(default=lambda text: None)
     first: bool = False
+    computer_on: Callable[[Runner], Computer] = on_spark
+    beside: Callable[[str], StateLog] | None = None
     _held: set[Fence] = field(default_factory=set)
+
+    @property
+    def computer(self) -> Computer:
+        """What computes a derived collection; the runner is called for it."""
+        return self.computer_on(self.runner())
+
+    def neighbour(self, name: str) -> Job:
+        """A job on another collection below the same root: to read it, and to place holds on it."""
+        log = self.beside(name) if self.beside else StateLog(_neighbour_store(self.store.url, name), self.log.new_id)
+        return replace(self, store=log.store, log=log, first=False, _held=set())
 
     def fenced(self, head: Head, step: str, interval: Interval) -> tuple[Head, Fence]:
         """Make this attempt the one that may commit `step` of `interval`, and return the head that says so.
@@ -147,6 +162,10 @@ class Job:
             reason = outcome.reason
             self.note(f"stale, planning again: {reason}")
         raise Contention(f"stale {ROUNDS} times, last: {reason}; run the step again")
+
+
+def _neighbour_store(url: str, name: str) -> ObjectStore:
+    return collection_store(url.rstrip("/").rpartition("/")[0], name)
 
 
 def collection_store(root: str, name: str) -> ObjectStore:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from tidemark.model.batch import Part
-from tidemark.model.update import Row
+from tidemark.model.update import Row, Scalar
 from tidemark.plan.tasks import KeyRange
 
 TASK_ROWS = 1_000_000
@@ -58,3 +60,32 @@ def groups_within(part: Part, keys: KeyRange) -> range:
     low = 0 if keys.lower is None else max(0, sum(first < keys.lower for first in firsts) - 1)
     high = len(firsts) if keys.upper is None else sum(first < keys.upper for first in firsts)
     return range(low, max(low, high))
+
+
+def behind(prefix: Row) -> Row | None:
+    """The first key behind all that begin with `prefix`; None if there is none, or nobody can say."""
+    if not prefix or (isinstance(prefix[-1], int) and prefix[-1] >= 2**63 - 1):
+        return None
+    return (*prefix[:-1], successor(prefix[-1]))
+
+
+def successor(value: Scalar) -> Scalar:
+    """The next value in the order of keys; there is none between."""
+    return value + "\0" if isinstance(value, str) else int(value or 0) + 1
+
+
+def ranges_of(prefixes: Iterable[Row], groups: Sequence[Row], most: int) -> list[KeyRange]:
+    """At most `most` ranges, ascending and apart, that hold all keys which begin with one of some prefixes, and few
+    others: `groups` are the first keys of the row groups there are, sorted, and those between two ranges are spared.
+
+    Prefixes between which no row group lies are in one range, since nothing would be spared.
+    """
+    ordered = sorted(set(prefixes))
+    if not ordered:
+        return []
+    places = [(bisect_left(groups, prefix), bisect_right(groups, behind(prefix) or prefix)) for prefix in ordered]
+    spared = [max(0, later[0] - 1 - earlier[1]) for earlier, later in pairwise(places)]
+    cuts = sorted(sorted(range(len(spared)), key=lambda at: spared[at], reverse=True)[: most - 1])
+    cuts = [at for at in cuts if spared[at] > 0]
+    firsts, lasts = [0, *(at + 1 for at in cuts)], [*cuts, len(ordered) - 1]
+    return [KeyRange(ordered[first], behind(ordered[last])) for first, last in zip(firsts, lasts, strict=True)]

@@ -136,6 +136,12 @@ def plan_changes(state: Arrangement, after: int, upto: int | None = None, keys: 
     return _request(state, after, upto, MAX_TIME, keys)
 
 
+def plan_updates(state: Arrangement, upto: int = MAX_TIME - 1, keys: KeyRange = ALL_KEYS) -> ReadRequest:
+    """Read all updates with `time <= upto`, as far as they were not forwarded, whether they are sealed or not: what a
+    derived collection holds by all its commits, and what it does not hold yet though that is decided."""
+    return _request(state, -1, upto, MAX_TIME, keys)
+
+
 def _request(state: Arrangement, after: int, upto: int, event_upto: int, keys: KeyRange) -> ReadRequest:
     trace = tuple(
         batch

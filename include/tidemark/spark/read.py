@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
@@ -99,9 +100,43 @@ def changes(
     moved them there by now. `net` sums over the whole interval and leaves the times out.
     InvalidUsage outside `[since, seal)`, and for columns there are none of.
     """
-    schema = changes_schema(state.collection, net=net, columns=columns)
     request = plan_changes(state, after, upto, keys)
     asked_reads.note(store, state, request, newest=False)
+    return _told(spark, store, request, keep, net=net, columns=columns)
+
+
+def held_rows(
+    spark: SparkSession, store: ObjectStore, request: ReadRequest, ranges: Sequence[KeyRange] = ()
+) -> DataFrame:
+    """The answer to a request of `plan_as_of`, in the columns of `as_of`; with `ranges` of these keys only."""
+    schema = as_of_schema(request.collection)
+    told = [*map(F.col, schema.names[:-1]), F.col(DIFF).alias(MULTIPLICITY)]
+    return _answered(spark, store, request, schema, told, read.held_by, None, times=False, ranges=ranges)
+
+
+def updates(
+    spark: SparkSession, store: ObjectStore, request: ReadRequest, ranges: Sequence[KeyRange] = ()
+) -> DataFrame:
+    """The updates that a request asks for, consolidated: key and value columns, `_time`, `_event_time`, `_diff`; with
+    `ranges` of these keys only."""
+    told = {"_commit_version": TIME, "diff": DIFF}
+    changed = _told(spark, store, request, None, net=False, columns=None, ranges=ranges)
+    kept = (name for name in changed.columns if name not in (CHANGE_TYPE, "_commit_timestamp"))
+    return changed.select(*(F.col(name).alias(told.get(name, name)) for name in kept))
+
+
+def _told(
+    spark: SparkSession,
+    store: ObjectStore,
+    request: ReadRequest,
+    keep: Keep | None,
+    *,
+    net: bool,
+    columns: Sequence[str] | None,
+    ranges: Sequence[KeyRange] = (),
+) -> DataFrame:
+    """The answer to a request of `plan_changes`."""
+    schema = changes_schema(request.collection, net=net, columns=columns)
 
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return read.told_of(store, task, net=net, columns=columns)
@@ -111,7 +146,7 @@ def changes(
     version = F.col(TIME).alias("_commit_version")
     times = [] if net else [version, F.timestamp_micros(TIME).alias("_commit_timestamp"), F.col(EVENT_TIME)]
     told = [*asked, sign, *times, F.col(DIFF).alias("diff")]
-    return _answered(spark, store, request, schema, told, merged, keep, times=not net)
+    return _answered(spark, store, request, schema, told, merged, keep, times=not net, ranges=ranges)
 
 
 def _answered(
@@ -124,13 +159,18 @@ def _answered(
     keep: Keep | None,
     *,
     times: bool,
+    ranges: Sequence[KeyRange] = (),
 ) -> DataFrame:
     """The answer to a request in the columns of `schema`: of rows that need no merging they are `told`, of all others
-    what `merged` makes of tasks, and `keep` leaves of that."""
+    what `merged` makes of tasks, and `keep` leaves of that. With `ranges`, which share no key, of these keys only."""
     request, parts = parts_table.opened_read(store, request)
-    plain = unmerged(request, parts, times=times) if keep is None and "://" not in store.url else ()
-    frames = [rows.select(*told) for rows in _plain(spark, store, request, plain)]
-    if tasks := _tasks(spark, request, parts, {part.file.key for some in plain for part in some.parts}):
+    frames: list[DataFrame] = []
+    tasks: list[ReadTask] = []
+    for some in [replace(request, keys=keys) for keys in ranges] or [request]:
+        plain = unmerged(some, parts, times=times) if keep is None and "://" not in store.url else ()
+        frames += [rows.select(*told) for rows in _plain(spark, store, some, plain)]
+        tasks += _tasks(spark, some, parts, {part.file.key for one in plain for part in one.parts})
+    if tasks:
         frames.append(_mapped(spark, store.url, schema, tasks, merged, keep))
     if not frames:
         return spark.createDataFrame([], from_arrow_schema(schema, prefer_timestamp_ntz=False))

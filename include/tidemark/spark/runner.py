@@ -39,7 +39,7 @@ class SparkRunner:
         answers = _mapped(self.spark, self.url, name, [encode(task, called.task) for task in tasks]).collect()
         for row in answers:
             if row["error"] is not None:
-                raise _revived(bytes(row["error"]))
+                raise revived(bytes(row["error"]))
         ordered = {row["id"]: bytes(row["answer"]) for row in answers}
         if sorted(ordered) != list(range(len(tasks))):
             raise Corruption(f"{len(tasks)} tasks gave {len(answers)} answers")
@@ -63,19 +63,20 @@ def _executor(
                     answer = run_encoded(store, name, tasks[at])
                 except TidemarkError as raised:
                     # Travels as a row: Spark would retry it four times and wrap it in a stack trace.
-                    error = _preserved(raised)
+                    error = travelling(raised)
                 yield pa.RecordBatch.from_pydict({"id": [at], "answer": [answer], "error": [error]}, schema=ANSWER)
 
     return run
 
 
-def _preserved(error: TidemarkError) -> bytes:
+def travelling(error: TidemarkError) -> bytes:
+    """An error as it travels within a row, for `revived`."""
     import pickle
 
     return pickle.dumps(error)
 
 
-def _revived(data: bytes) -> Exception:
+def revived(data: bytes) -> Exception:
     """An error pickled by our own executor within this job: not input from outside."""
     import pickle
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 
@@ -32,6 +33,8 @@ def session(name: str) -> SparkSession:
     for key, value in {**_confined(), **SETTINGS}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
+    # What is wrong with a query is told once, in a line of ours, not before that with its plan and a stack of calls.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     spark.sparkContext.setLogLevel("WARN")
     ship(spark)
     return spark

@@ -1,0 +1,48 @@
+"""What computes derived collections: a seam, so that plans, kills and races are tested without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from tidemark.definition.computation import Computation, Computed, Differing, Input
+from tidemark.definition.recipe import Recipe
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import Column
+from tidemark.model.derived import Definition
+from tidemark.model.update import Row
+
+
+class Computer(Protocol):
+    """Computes definitions. Spark's is tidemark/spark/derive/computer.py."""
+
+    def shape(
+        self, name: str, definition: Definition, recipe: Recipe | None, inputs: Sequence[Input]
+    ) -> tuple[Column, ...]:
+        """The columns that a definition has over inputs, of which nothing is read. InvalidUsage, in one line, for a
+        definition that cannot be understood, or is not the same every time."""
+        ...
+
+    def compute(self, computation: Computation) -> Computed:
+        """Write by how much D differs from its definition, as parts under the computation's prefix, by names that no
+        other attempt uses; no parts where it does not.
+
+        Raises InvalidUsage for a definition that raises, naming the row where that can be told, for a null in the key
+        and for a negative multiplicity; GateFailed, with both, where its columns are not those of D any more.
+        """
+        ...
+
+    def compare(self, computation: Computation, *, keys: Sequence[Row] | None, most: int) -> tuple[Differing, ...]:
+        """The first `most` rows by which D as of u - 1 differs from the definition over the inputs as consumed; with
+        `keys` (plain scalars), of these keys of D only. Nothing is written."""
+        ...
+
+
+def on_spark(runner: Any) -> Computer:
+    """The computer on the session of a runner."""
+    from tidemark.spark.derive.computer import SparkComputer
+
+    spark = getattr(runner, "spark", None)
+    if spark is None:
+        raise InvalidUsage("a derived collection is computed by Spark, and this run has none")
+    return SparkComputer(spark)

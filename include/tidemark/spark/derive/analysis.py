@@ -1,0 +1,77 @@
+"""What Spark makes of a definition before any row is read: its columns, and whether it says the same every time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemark.errors import InvalidUsage, listed, plain_line
+from tidemark.spark.derive.raised import told
+
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
+_AGGREGATES = _EXPRESSIONS + "aggregate."
+_PLANS = "org.apache.spark.sql.catalyst.plans.logical."
+UNSTABLE = {
+    **dict.fromkeys((_EXPRESSIONS + name for name in ("CurrentTimestamp", "Now", "LocalTimestamp")), "the time it is"),
+    **dict.fromkeys((_EXPRESSIONS + name for name in ("CurrentDate", "CurDateExpressionBuilder")), "the day it is"),
+    _EXPRESSIONS + "CurrentTime": "the time it is",
+    **dict.fromkeys((_EXPRESSIONS + name for name in ("CurrentUser", "CurrentDatabase")), "who asks"),
+    **dict.fromkeys((_AGGREGATES + name for name in ("First", "Last")), "whichever row comes first"),
+    **dict.fromkeys(
+        (_AGGREGATES + name for name in ("CollectList", "CollectSet", "ListAgg")), "the order rows come in"
+    ),
+    **dict.fromkeys((_PLANS + name for name in ("Sample", "Tail")), "which rows come first"),
+}
+"""Of what Spark calls deterministic, what is not the same every time; and what it depends on."""
+_LIMITS = {_PLANS + name for name in ("GlobalLimit", "LocalLimit", "Offset")}
+
+
+def analysed(spark: SparkSession, name: str, query: str) -> DataFrame:
+    """The query over the views of a session. InvalidUsage in one line where Spark does not understand it."""
+    try:
+        return spark.sql(query)
+    except PySparkException as error:
+        raise InvalidUsage(f"the definition of {name}: {told(error)}") from None
+
+
+def check_same_every_time(name: str, frame: DataFrame) -> None:
+    """Raise InvalidUsage for a definition whose answer depends on more than its inputs."""
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    if not plan.deterministic():
+        raise InvalidUsage(
+            f"the definition of {name} is not the same every time it is asked (rand, uuid and the like); leave that out"
+        )
+    found = sorted({UNSTABLE[one] for one in _classes(json.loads(plan.toJSON())) if one in UNSTABLE})
+    if found:
+        raise InvalidUsage(f"the definition of {name} depends on {listed(found)}; leave that out, or order by a key")
+
+
+def check_limits(name: str, frame: DataFrame) -> None:
+    """Raise InvalidUsage for rows that are left out of no order."""
+    nodes = json.loads(frame._jdf.queryExecution().analyzed().toJSON())
+    for at, node in enumerate(nodes):
+        below = nodes[at + 1 :]
+        ordered = next((one["class"] for one in below if one["class"] not in _LIMITS), "") == _PLANS + "Sort"
+        if node["class"] in _LIMITS and not ordered:
+            raise InvalidUsage(f"the definition of {name} takes the first rows of no order; order by a key")
+
+
+def _classes(plan: Any) -> Iterator[str]:
+    """The class names anywhere in a plan that Spark tells as JSON."""
+    if isinstance(plan, Mapping):
+        if isinstance(plan.get("class"), str):
+            yield plan["class"]
+        plan = plan.values()
+    elif not isinstance(plan, list):
+        return
+    for one in plan:
+        yield from _classes(one)
+
+
+def one_line(text: str) -> str:
+    """A text of Spark's, of which the first line says what it is about."""
+    return plain_line((text.splitlines() or [""])[0])

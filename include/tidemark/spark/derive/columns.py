@@ -1,0 +1,116 @@
+"""Types of Spark as ours, and ours as Spark's; values as a derived collection holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_type
+
+from tidemark.arrow.rows.schema import arrow_type
+from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.model.collection import COLUMN_NAME, Collection, Column, ColumnType, DecimalType, ValueType
+
+_SIMPLE: dict[type[T.DataType], ColumnType] = {
+    T.BooleanType: ColumnType.BOOL,
+    T.ByteType: ColumnType.INT,
+    T.ShortType: ColumnType.INT,
+    T.IntegerType: ColumnType.INT,
+    T.LongType: ColumnType.INT,
+    T.FloatType: ColumnType.FLOAT,
+    T.DoubleType: ColumnType.FLOAT,
+    T.StringType: ColumnType.STRING,
+    T.VarcharType: ColumnType.STRING,
+    T.CharType: ColumnType.STRING,
+    T.DateType: ColumnType.DATE,
+    T.TimestampType: ColumnType.TIMESTAMP,
+    T.TimestampNTZType: ColumnType.TIMESTAMP,
+    T.BinaryType: ColumnType.BYTES,
+}
+_HOLDS = {
+    (ColumnType.STRING, ColumnType.JSON),
+    (ColumnType.INT, ColumnType.FLOAT),
+}
+"""What a definition may give where another type is declared."""
+
+
+def our_columns(schema: T.StructType) -> tuple[Column, ...]:
+    """The columns of an analysed query. InvalidUsage for a type that we have not, and for a name."""
+    return tuple(Column(_named(field.name), our_type(field.name, field.dataType)) for field in schema.fields)
+
+
+def _named(name: str) -> str:
+    if not COLUMN_NAME.fullmatch(name):
+        raise InvalidUsage(
+            f"the definition calls a column {name!r}; give it a name that matches {COLUMN_NAME.pattern}: … AS a_name"
+        )
+    return name
+
+
+def our_type(name: str, of: T.DataType) -> ValueType:
+    """Our type for Spark's."""
+    if isinstance(of, T.DecimalType):
+        return DecimalType(of.precision, of.scale)
+    if isinstance(of, T.StructType | T.ArrayType | T.MapType):
+        raise InvalidUsage(f"column {name} of the definition is {of.simpleString()[:80]}; use to_json({name})")
+    if isinstance(of, T.NullType):
+        raise InvalidUsage(f"column {name} of the definition is always null; cast it: CAST(NULL AS string)")
+    if type(of) not in _SIMPLE:
+        raise InvalidUsage(f"column {name} of the definition is {of.simpleString()[:80]}; cast it to a type we have")
+    return _SIMPLE[type(of)]
+
+
+def spark_type(of: ValueType) -> T.DataType:
+    """Spark's type for ours."""
+    return from_arrow_type(arrow_type(of), prefer_timestamp_ntz=False)
+
+
+def spark_schema(columns: Sequence[Column]) -> T.StructType:
+    """The columns of a view."""
+    return T.StructType([T.StructField(column.name, spark_type(column.type)) for column in columns])
+
+
+def check_fits(collection: Collection, given: Sequence[Column]) -> None:
+    """Raise GateFailed, with both, unless a definition gives the columns that the collection has, in any order."""
+    types = {column.name: column.type for column in given}
+    had = {column.name: column.type for column in (*collection.columns, *getattr(collection, "hidden", ()))}
+    if types.keys() == had.keys() and all(_holds(types[name], of) for name, of in had.items()):
+        return
+    raise GateFailed(
+        f"the definition of {collection.name} gives the columns {_told(types)} now, and {collection.name} has "
+        f"{_told(had)}: change the definition, cast what changed, or declare the columns anew in the collection file"
+    )
+
+
+def _holds(given: ValueType, declared: ValueType) -> bool:
+    if given == declared or (given, declared) in _HOLDS:
+        return True
+    if not isinstance(declared, DecimalType):
+        return False
+    whole = given.whole_digits if isinstance(given, DecimalType) else 19 if given is ColumnType.INT else 99
+    scale = given.scale if isinstance(given, DecimalType) else 0
+    return whole <= declared.whole_digits and scale <= declared.scale
+
+
+def _told(types: dict[str, ValueType]) -> str:
+    return ", ".join(f"{name} {of}" for name, of in sorted(types.items()))
+
+
+def value(column: Column) -> SparkColumn:
+    """A column of a definition's answer as it is held: of the declared type, and of values that SQL takes for equal
+    only one, so that rows cancel by whatever way they were computed: -0.0 is 0.0, a NaN is the one NaN."""
+    held = F.col(f"`{column.name}`")
+    if column.type is ColumnType.FLOAT:
+        held = held.cast("double")
+        held = F.when(held == 0, F.lit(0.0)).when(F.isnan(held), F.lit(float("nan"))).otherwise(held)
+    return held.cast(spark_type(column.type)).alias(column.name)
+
+
+def order(column: Column) -> list[SparkColumn]:
+    """By what to sort to have a column in our order: null, then NaN, then ascending (arrow/rows/order.py)."""
+    held = F.col(f"`{column.name}`")
+    if column.type is not ColumnType.FLOAT:
+        return [held.asc_nulls_first()]
+    return [held.isNotNull().asc(), (~F.isnan(held)).asc(), held.asc_nulls_first()]

@@ -1,0 +1,130 @@
+"""Updates of a frame written as parts by the executors that hold them, each in order of its own.
+
+A task's parts have names that no other attempt uses, and its answer, their records, comes from the attempt that Spark
+accepted: others leave orphans only. Where executors share the key range, their parts overlap, as those of the tasks of
+an ingest do; the drain makes one run of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.arrow.decode.jsontexts import of_texts
+from tidemark.arrow.kernels.ahead import apart
+from tidemark.arrow.parts.writer import PartWriter
+from tidemark.arrow.rows.columns import integers
+from tidemark.arrow.rows.plain import plain_values
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
+from tidemark.definition.computation import Computation, Written
+from tidemark.errors import InvalidUsage, TidemarkError
+from tidemark.model.canonical_json import NotJson
+from tidemark.model.collection import Collection, Column, ColumnType
+from tidemark.plan.ahead import MOST_PARTS, Cut, bucket_starts
+from tidemark.spark.derive.columns import order
+from tidemark.spark.derive.difference import stored
+from tidemark.spark.runner import revived, travelling
+from tidemark.storage import open_store
+from tidemark.storage.documents.codec import decode, encode
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def written(frame: DataFrame, computation: Computation) -> list[Written]:
+    """What the executors wrote of the updates, one answer for each that had any."""
+    collection = computation.collection
+    by = [by for column in stored(collection) for by in order(column)]
+    ordered = frame.sortWithinPartitions(*by, F.col(TIME), F.col(EVENT_TIME))
+    starts = bucket_starts(computation.upper, computation.width)
+    write = _writer(computation.url, collection, computation.prefix, Cut(starts[: MOST_PARTS - 1]))
+    answers = ordered.mapInArrow(write, "answer binary, error binary").collect()
+    for row in answers:
+        if row["error"] is not None:
+            raise revived(bytes(row["error"]))
+    return [decode(bytes(row["answer"]), Written, name="answer of a task") for row in answers]
+
+
+def _writer(url: str, collection: Collection, prefix: str, cut: Cut) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        answer, error = None, None
+        try:
+            told = write_updates(open_store(url), collection, prefix, cut, batches)
+            answer = encode(told) if told.parts else None
+        except TidemarkError as raised:
+            error = travelling(raised)
+        if answer or error:
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([answer], pa.binary()), pa.array([error], pa.binary())], ["answer", "error"]
+            )
+
+    return run
+
+
+def write_updates(store: Any, collection: Collection, prefix: str, cut: Cut, batches: Batches) -> Written:
+    """Write updates that come in order as parts, what lies ahead into parts of its own (plan/ahead.py). InvalidUsage,
+    naming the row, for a null in a key."""
+    schema = updates_schema(collection)
+    added = retracted = 0
+    with ExitStack() as stack:
+        writers: dict[int, PartWriter] = {}
+        for batch in batches:
+            rows = at_rest(batch, collection, schema)
+            diffs = integers(rows, DIFF)
+            added += int(diffs[diffs > 0].sum())
+            retracted -= int(diffs[diffs < 0].sum())
+            for number, some in apart(rows, cut):
+                if number not in writers:
+                    made = PartWriter(
+                        store, prefix, schema, key_width=len(collection.key), facts=False, tell_consolidated=True
+                    )
+                    writers[number] = stack.enter_context(made)
+                writers[number].write(some)
+        parts = tuple(part for number in sorted(writers) for part in writers[number].close())
+    return Written(parts, added, retracted)
+
+
+def at_rest(batch: pa.RecordBatch, collection: Collection, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows in the columns at rest: a dropped column is null. Raises InvalidUsage for a null in a key, and for a text
+    that is no JSON where one is declared, with the row."""
+    types = {column.name: column.type for column in stored(collection)}
+    held = set(batch.schema.names)
+    for column in collection.key:
+        nulls = np.asarray(pc.is_null(batch.column(column.name)))
+        if nulls.any():
+            row = named(batch, int(nulls.argmax()), stored(collection))
+            raise InvalidUsage(
+                f"the definition of {collection.name} gives a row without {column.name}, which is of the key: {row}; "
+                f"filter such rows out, or give them a {column.name} (coalesce)"
+            )
+    arrays = []
+    for of in schema:
+        if of.name not in held:
+            arrays.append(pa.nulls(batch.num_rows, of.type))
+            continue
+        array = batch.column(of.name)
+        if types.get(of.name) is ColumnType.JSON:
+            array = _as_json(array, collection.name, of.name)
+        arrays.append(array.cast(of.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _as_json(texts: pa.Array, collection: str, name: str) -> pa.Array:
+    try:
+        return of_texts(texts)
+    except NotJson as error:
+        raise InvalidUsage(
+            f"column {name} of {collection} is json, and a row of its definition holds {error}"
+        ) from None
+
+
+def named(batch: pa.RecordBatch, row: int, columns: tuple[Column, ...]) -> str:
+    """A row for people."""
+    cells = ((column.name, plain_values(batch.column(column.name).slice(row, 1))[0]) for column in columns)
+    return ", ".join(f"{name} {cell!r}" for name, cell in cells)

@@ -1,0 +1,92 @@
+"""Definitions in Python: a function of DataFrames, by the names of the inputs, that answers with one.
+
+`python: delays:by_carrier` is the function `by_carrier` of the module `delays` in the folder of definitions, which lies
+beside that of the collections and is shipped with the package. It is told apart from its earlier self by its
+`version` alone. Where it declares `by:`, its answer for some values of these columns must depend on the rows of the
+inputs with these values only; so it is called with these rows only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from importlib import import_module
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.errors import InvalidUsage, TidemarkError, plain_line
+from tidemark.model.derived import Definition
+from tidemark.spark.derive.columns import check_fits, our_columns
+from tidemark.spark.derive.difference import desired_at, differing, held_at
+from tidemark.spark.derive.raised import told
+from tidemark.spark.derive.touched import Touched, held_of, named, touched_of
+from tidemark.spark.derive.views import Views
+
+FOLDER = "definitions"
+"""The package in which definitions lie."""
+
+
+def function_of(name: str, definition: Definition) -> Callable[[Mapping[str, DataFrame]], Any]:
+    """The function of a definition. InvalidUsage, with what is wrong, where there is none."""
+    module, _, called = definition.function.partition(":")
+    try:
+        found = import_module(f"{FOLDER}.{module}")
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{FOLDER}.{module}".startswith(error.name):
+            raise InvalidUsage(f"the definition of {name}, {definition.function}, needs {error.name}") from None
+        raise InvalidUsage(
+            f"the definition of {name} is {definition.function}, and there is no {FOLDER}/{module}.py where Python "
+            "looks for packages"
+        ) from None
+    function = getattr(found, called, None)
+    if not callable(function):
+        raise InvalidUsage(f"the definition of {name} is {definition.function}: {module} has no function {called!r}")
+    return function  # type: ignore[no-any-return]
+
+
+def answer(name: str, definition: Definition, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """What the function makes of the inputs. InvalidUsage where it raises, or answers with anything else."""
+    try:
+        made = function_of(name, definition)(dict(frames))
+    except TidemarkError:
+        raise
+    except PySparkException as error:
+        raise InvalidUsage(f"the definition of {name}, {definition.function}: {told(error)}") from None
+    except Exception as error:
+        what = plain_line(f"{type(error).__name__}: {error}", 300)
+        raise InvalidUsage(f"the definition of {name}, {definition.function}, raises {what}") from error
+    if not isinstance(made, DataFrame):
+        raise InvalidUsage(
+            f"the definition of {name}, {definition.function}, answers with {type(made).__name__}; it must be a "
+            "DataFrame"
+        )
+    return made
+
+
+def learned(views: Views) -> DataFrame | None:
+    """Desired - held, of the values of `by` that the inputs' changes touch; None where none is touched."""
+    computation = views.computation
+    by = computation.definition.by
+    changed = [held.name for held in computation.inputs if held.previous != held.upper]
+    values = [views.changes(name).select(*_as_keys(by)) for name in changed]
+    touched = touched_of(reduce(DataFrame.unionAll, values).distinct())
+    if touched.is_empty:
+        return None
+    frames = {held.name: _among(views, held.name, touched, by) for held in computation.inputs}
+    desired = answer(computation.name, computation.definition, frames)
+    check_fits(computation.collection, our_columns(desired.schema))
+    return differing(computation, [desired_at(desired, computation), held_at(held_of(views, touched, by), computation)])
+
+
+def _among(views: Views, name: str, touched: Touched, by: tuple[str, ...]) -> DataFrame:
+    """The rows of an input with touched values."""
+    collection = views.computation.input(name).state.collection
+    frame = views.held(name, touched.ranges(views, name, collection, named(by)))
+    return touched.among(frame, by)
+
+
+def _as_keys(by: tuple[str, ...]) -> list[Any]:
+    return [F.col(f"`{name}`").alias(f"k{at}") for at, name in enumerate(by)]

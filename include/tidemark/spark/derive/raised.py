@@ -1,0 +1,95 @@
+"""What a definition raises for some row, in one clear line that says for which."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.errors import PySparkException, PythonException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.errors import InvalidUsage, TidemarkError, plain_line
+
+PROBES = 48
+"""Times a definition is computed again over fewer rows to find the one it raises for: 2^48 rows are more than any."""
+_CONDITION = re.compile(r"\[([A-Z_][A-Z0-9_.]+)\] (.*)")
+_SAID = {"USER_RAISED_EXCEPTION"}
+DATA = re.compile(
+    r"ARITHMETIC|CAST|CONVERSION|DIVIDE|REMAINDER|INVALID|MALFORMED|NUMERIC|OVERFLOW|OUT_OF_RANGE|USER_RAISED|"
+    r"DATETIME|PARSE|UNEXPECTED|SCALAR_SUBQUERY|ELEMENT|EXCEED|NULL_MAP|ASSERT|SQLSTATE"
+)
+"""What an error's condition has in it if it is about rows, not about the machines that read them."""
+
+
+class Raised(InvalidUsage):
+    """A definition raises for a row of its inputs."""
+
+
+def told(error: BaseException) -> str:
+    """The line of an error of Spark's that says what is wrong: its condition, and the words for it."""
+    text = str(error)
+    match = _CONDITION.search(text)
+    if match is None:
+        return plain_line((text.splitlines() or [type(error).__name__])[0])
+    condition, words = match[1], match[2].split(" SQLSTATE:")[0].split(" If necessary set")[0]
+    return plain_line(words if condition in _SAID else f"{condition}: {words}")
+
+
+def is_about_rows(error: BaseException) -> bool:
+    """Whether it is what a definition says of a row; else something failed that may be tried again."""
+    match = _CONDITION.search(str(error))
+    return match is not None and DATA.search(match[1]) is not None
+
+
+@contextmanager
+def naming(name: str, where: Callable[[], str]) -> Iterator[None]:
+    """Raise what a definition raises as Raised, with `where()`: of which row, or of what it is."""
+    try:
+        yield
+    except TidemarkError:
+        raise
+    except PySparkException as error:
+        if isinstance(error, PythonException) or not is_about_rows(error):
+            raise
+        at = where()
+        raise Raised(f"the definition of {name} raises {told(error)}{at}; filter such rows out, or use try_…") from None
+
+
+def row_that_raises(rows: DataFrame, key: list[str], query: Callable[[DataFrame], DataFrame]) -> str:
+    """One row of an input for which a query of single rows raises, for a message; empty where none is found alone.
+
+    The rows are halved, by a hash of all their columns, and the half that raises is halved again.
+    """
+    hashed = rows.withColumn("_hash", F.xxhash64(*(F.col(f"`{name}`") for name in rows.columns)))
+    suspects = hashed
+    for bit in range(PROBES):
+        half = F.col("_hash").bitwiseAND(F.lit(1 << bit)) == 0
+        zeros = suspects.where(half)
+        suspects = zeros if _raises(query(zeros.drop("_hash"))) else suspects.where(~half)
+        found = suspects.limit(2).collect()
+        if len(found) < 2:
+            break
+    else:
+        found = suspects.limit(1).collect()
+    if not found or not _raises(query(suspects.drop("_hash"))):
+        return ""
+    row = found[0].asDict()
+    cells = ", ".join(f"{name} {_plain(row[name])}" for name in [*key, *(n for n in row if n not in (*key, "_hash"))])
+    return f" for the row {plain_line(cells, 300)}"
+
+
+def _raises(frame: DataFrame) -> bool:
+    try:
+        frame.write.format("noop").mode("overwrite").save()
+    except PySparkException as error:
+        if is_about_rows(error):
+            return True
+        raise
+    return False
+
+
+def _plain(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else str(value)

@@ -1,0 +1,79 @@
+"""The values that changes touch: those of groups, of a join, of the columns a definition in Python is computed by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.arrow.rows.schema import arrow_type, plain_scalars
+from tidemark.model.collection import Collection
+from tidemark.model.update import Row
+from tidemark.plan.ranges import ranges_of
+from tidemark.plan.tasks import KeyRange
+from tidemark.spark.derive.views import Views
+
+FEW = 20_000
+"""Touched values that are looked up one by one: then only the row groups that can hold them are read."""
+MOST_RANGES = 64
+"""Ranges of keys of one input that are read apart."""
+NOTHING = KeyRange(upper=())
+"""No key."""
+
+
+@dataclass(frozen=True)
+class Touched:
+    """The values whose rows are computed anew, as a view of k0, k1, …; and, where they are few, the values."""
+
+    frame: DataFrame
+    few: Sequence[Row] | None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.few is not None and not self.few
+
+    def ranges(self, views: Views, name: str, collection: Collection, columns: Mapping[str, str]) -> Sequence[KeyRange]:
+        """The ranges of keys of a collection that hold the values; none: all of them. `columns` says which of its
+        columns is which of k0, k1, …."""
+        leading = []
+        for column in collection.key:
+            if column.name not in columns:
+                break
+            leading.append((self.frame.columns.index(columns[column.name]), arrow_type(column.type)))
+        if self.few is None or not leading:
+            return ()
+        scalars = [plain_scalars(pa.array([row[at] for row in self.few], of)) for at, of in leading]
+        prefixes = [row for row in zip(*scalars, strict=True) if None not in row]
+        return ranges_of(prefixes, views.groups(name), MOST_RANGES) or (NOTHING,)
+
+    def among(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+        """The rows with touched values in their `columns`; null is a value."""
+        same = [frame[f"`{name}`"].eqNullSafe(self.frame[f"k{at}"]) for at, name in enumerate(columns)]
+        return frame.join(self.frame, reduce(lambda one, other: one & other, same), "left_semi")
+
+
+def touched_of(values: DataFrame) -> Touched:
+    """Values, which are looked at."""
+    values = values.persist()
+    rows = [tuple(row) for row in values.limit(FEW + 1).collect()]
+    if len(rows) > FEW:
+        return Touched(values, None)
+    few = values.sparkSession.createDataFrame(rows, values.schema)
+    values.unpersist()
+    return Touched(F.broadcast(few), rows)
+
+
+def named(columns: Sequence[str]) -> dict[str, str]:
+    """Which of some columns is which of k0, k1, …, in their order."""
+    return {name: f"k{at}" for at, name in enumerate(columns)}
+
+
+def held_of(views: Views, touched: Touched, columns: Sequence[str]) -> DataFrame:
+    """What the collection holds of values, which are in its `columns`."""
+    computation = views.computation
+    held = views.own(touched.ranges(views, computation.name, computation.collection, named(columns)))
+    return touched.among(held, columns)

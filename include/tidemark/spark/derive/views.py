@@ -1,0 +1,130 @@
+"""The inputs of a definition as Spark sees them, each under its name: what it holds at the time it is consumed to, a
+row as often as its multiplicity says; or what changed of it since it was consumed before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemark.arrow.read import MULTIPLICITY
+from tidemark.definition.computation import Computation, Input
+from tidemark.model.collection import Collection
+from tidemark.model.update import Row
+from tidemark.plan.ranges import groups_within
+from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, plan_updates
+from tidemark.plan.tasks import ALL_KEYS, KeyRange
+from tidemark.spark import read
+from tidemark.spark.derive.columns import spark_schema
+from tidemark.spark.session import SETTINGS
+from tidemark.storage import ObjectStore, open_store
+from tidemark.storage.sidecars import parts_table
+
+OWN_SETTINGS = {
+    **{name: value for name, value in SETTINGS.items() if name.startswith("spark.sql.") and "shuffle" not in name},
+    "spark.sql.ansi.enabled": "true",
+}
+"""What an answer must not depend on, whatever the session was told."""
+_KEPT = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
+
+
+@dataclass
+class Views:
+    """Reads the inputs of one computation, and the collection itself, and counts what is at rest of what was asked for.
+
+    It works in a session of its own, in which the inputs' names are free."""
+
+    computation: Computation
+    spark: SparkSession
+    rows_read: int = 0
+    bytes_read: int = 0
+    _seen: set[tuple[str, int]] = field(default_factory=set)
+
+    def held(self, name: str, ranges: Sequence[KeyRange] = ()) -> DataFrame:
+        """What an input holds, a row as often as its multiplicity says; with `ranges` of these keys only."""
+        asked = self.computation.input(name)
+        request = plan_as_of(asked.state, asked.upper - 1)
+        frame = read.held_rows(self.spark, self._opened(asked.url, request, ranges), request, ranges)
+        return repeated(frame, asked.state.collection, MULTIPLICITY)
+
+    def changes(self, name: str) -> DataFrame:
+        """The updates of an input since it was consumed before; all of them, where it was not. Times as its history
+        has them now."""
+        asked = self.computation.input(name)
+        if asked.previous is None:
+            request = plan_updates(asked.state, asked.upper - 1)
+        else:
+            request = plan_changes(asked.state, asked.previous - 1, asked.upper - 1)
+        return read.updates(self.spark, self._opened(asked.url, request, ()), request)
+
+    def own(self, ranges: Sequence[KeyRange] = ()) -> DataFrame:
+        """All updates that the collection itself holds; with `ranges` of these keys only."""
+        request = plan_updates(self.computation.state)
+        return read.updates(self.spark, self._opened(self.computation.url, request, ranges), request, ranges)
+
+    def groups(self, name: str) -> list[Row]:
+        """The first keys of the row groups that hold an input, or the collection itself (by its own name)."""
+        own = name == self.computation.name
+        asked = None if own else self.computation.input(name)
+        request = plan_as_of(asked.state, asked.upper - 1) if asked else plan_updates(self.computation.state)
+        opened = at_rest(*parts_table.opened_read(open_store(asked.url if asked else self.computation.url), request))
+        return sorted(key for some in opened for part in some.parts for key, _ in part.groups)
+
+    def _opened(self, url: str, request: ReadRequest, ranges: Sequence[KeyRange]) -> ObjectStore:
+        """The store at `url`; the row groups that answer the request are counted, each once."""
+        store = open_store(url)
+        for some in at_rest(*parts_table.opened_read(store, request)):
+            for part in some.parts:
+                groups = {at for keys in ranges or (ALL_KEYS,) for at in groups_within(part, keys)}
+                new = [part.groups[at][1] for at in groups if (part.file.key, at) not in self._seen]
+                self._seen |= {(part.file.key, at) for at in groups}
+                self.rows_read += sum(new)
+                self.bytes_read += part.file.bytes * sum(new) // part.rows
+        return store
+
+
+def repeated(frame: DataFrame, collection: Collection, count: str) -> DataFrame:
+    """Rows as often as `count` says, which is refused where it is negative. Where a key holds one value, it is 1."""
+    if collection.kind.one_value:
+        return frame.drop(count)
+    key = F.to_json(F.struct(*(F.col(f"`{column.name}`") for column in collection.key)))
+    message = F.concat(
+        F.lit(f"collection {collection.name} holds a row of key "),
+        key,
+        F.lit(" "),
+        F.col(count).cast("string"),
+        F.lit(" times; a definition sees rows that are there: correct the input"),
+    )
+    times = F.when(F.col(count) < 0, F.raise_error(message).cast("int")).otherwise(F.col(count).cast("int"))
+    shown = [F.col(f"`{name}`") for name in frame.columns if name != count]
+    return frame.select(*shown, F.explode(F.array_repeat(F.lit(True), times)).alias(count)).drop(count)
+
+
+def apart(spark: SparkSession) -> SparkSession:
+    """A session in which no view has a name yet, with settings that make answers what they should be."""
+    own = spark.newSession()
+    for name in _KEPT:
+        own.conf.set(name, str(spark.conf.get(name)))
+    for name, value in OWN_SETTINGS.items():
+        own.conf.set(name, value)
+    return own
+
+
+@contextmanager
+def called(frames: Mapping[str, DataFrame]) -> Iterator[None]:
+    """The frames as views of their names."""
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(name)
+    try:
+        yield
+    finally:
+        for name, frame in frames.items():
+            frame.sparkSession.catalog.dropTempView(name)
+
+
+def empty(spark: SparkSession, computed: Input) -> DataFrame:
+    """The view of an input without rows: what a definition is analysed over."""
+    return spark.createDataFrame([], spark_schema(computed.state.collection.columns))
