@@ -137,6 +137,8 @@ def run(step: str, args: argparse.Namespace, runner: Callable[[], Runner]) -> di
         from tidemark.jobs.steps.init import declare
 
         declare(job, args.file)
+    if declared.origin is not None and (state := job.log.load().arrangement) is not None:
+        declared.check_origin(state.collection)
     result = gated(job, lambda: _called(declared, job, interval, values))
     return {"step": step, "collection": args.collection, **result}
 

@@ -9,12 +9,15 @@ from tidemark.config.schedule import Schedule
 from tidemark.jobs.job import Job, Outcome
 from tidemark.model.change import NOTHING_CHANGED
 from tidemark.model.collection import Collection
+from tidemark.model.derived import Derived
 from tidemark.model.interval import Interval
 
 
 def scheduled(collection: Collection, interval: Interval) -> list[Interval]:
-    """The intervals of a collection's schedule that `interval` consists of, in order. InvalidUsage, naming the nearest
-    boundaries, if it begins or ends between two."""
+    """The intervals of a collection's schedule that `interval` consists of, in order; of a derived collection, which
+    has none, that one. InvalidUsage, naming the nearest boundaries, if it begins or ends between two."""
+    if isinstance(collection.origin, Derived):
+        return [interval]
     return Schedule(collection.landed.schedule).split(interval)
 
 

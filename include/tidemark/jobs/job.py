@@ -34,6 +34,7 @@ class Outcome(StrEnum):
     APPLIED = "applied"
     ALREADY_APPLIED = "already applied"
     PLANNED = "planned"
+    WAITS = "waits"
     NOTHING_TO_DO = "nothing to do"
 
 

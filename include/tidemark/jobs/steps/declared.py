@@ -6,7 +6,7 @@ from __future__ import annotations
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.step import Argument, Intervals, Step, When
 from tidemark.model.collection import Gate
-from tidemark.model.instant import parse_duration
+from tidemark.model.instant import parse_duration, parse_instant
 
 LANDING = Argument(
     "landing",
@@ -41,6 +41,31 @@ _STEPS = (
         when=When.EACH_RUN,
         kernels=("ingest", "reread"),
         declares=True,
+        origin="landed",
+    ),
+    Step(
+        "correct",
+        job="tidemark.jobs.steps.correct:correct",
+        intervals=Intervals.UNUSED,
+        help="""Make a derived collection what its definition says of its inputs, as far as these are complete.
+
+    What differs is written, computed from what changed wherever that is right (`tidemark explain` says how, and why).
+    A run that finds nothing new starts no Spark.
+
+    Example: tidemark correct delays_by_carrier
+    """,
+        docs="Makes the collection what its definition says of its inputs: computes what differs and writes that as "
+        "one unsealed batch. It waits where its inputs are not equally far, is skipped then, and says which one lags.",
+        arguments=(
+            Argument("until", "Not beyond this time, though the inputs may be.", parse=parse_instant, metavar="TIME"),
+            Argument("whole", "Compute all of it, whatever changed.", flag=True),
+            Argument("check", "Compute all of it, and put right what anything else wrote or lost.", flag=True),
+        ),
+        gate=Gate.UNSEALED,
+        when=When.EACH_RUN,
+        on_spark=True,
+        declares=True,
+        origin="derived",
     ),
     Step(
         "gate",
@@ -106,6 +131,7 @@ _STEPS = (
             Argument("as_now", "What happened too long ago applies as if it happened at the seal.", flag=True),
         ),
         kernels=("replay",),
+        origin="landed",
     ),
     Step(
         "collect",
@@ -156,6 +182,7 @@ def step_of(name: str) -> Step:
     return STEPS[name]
 
 
-def steps_of(when: When) -> list[Step]:
-    """The steps that Airflow runs then, in their order."""
-    return [step for step in STEPS.values() if step.when is when]
+def steps_of(when: When, *, derived: bool = False) -> list[Step]:
+    """The steps that Airflow runs then, in their order, of a collection that lands, or of a derived one."""
+    other = "landed" if derived else "derived"
+    return [step for step in STEPS.values() if step.when is when and step.origin != other]

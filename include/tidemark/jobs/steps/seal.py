@@ -15,12 +15,13 @@ def seal(job: Job, interval: Interval) -> dict[str, Any]:
     learned of complete intervals, late rows and replayed dead letters, which can be read from then on.
 
     Where an interval is missing, completeness waits and the result names it: the run that ingests it passes the waiting
-    days too. What was learned does not wait.
+    days too. What was learned does not wait. A derived collection is sealed to what it was corrected to, whatever the
+    interval: it has none.
     Raises Uncertified if no gate has certified a batch below the new seal.
     """
     done = job.commit_until_fit(lambda head: plan_seal(head.state, interval.upper))
     state = done.head.state
-    missing = state.hole_below(interval.upper)
+    missing = None if state.collection.is_derived else state.hole_below(interval.upper)
     return {
         "outcome": str(done.outcome),
         "version": done.head.version,

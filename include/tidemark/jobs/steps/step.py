@@ -12,10 +12,10 @@ from enum import Enum, auto
 from importlib import import_module
 from pkgutil import resolve_name
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Gate
+from tidemark.model.collection import Collection, Gate
 from tidemark.model.instant import format_duration
 
 _NAME = re.compile(r"[a-z][a-z_]*")
@@ -143,7 +143,8 @@ class Step:
     Spark. With `few_in_process`, tasks that read few rows together run in the step's own process, and Spark starts for
     more only (jobs/nearby.py); each such task reads one part. `imports` are slow modules of others that the step needs;
     a warm server has them ready. A step that `declares` creates the collection, or redefines it where its file changed,
-    before it begins.
+    before it begins. One `on_spark` is computed by Spark itself, beside what kernels do. `origin` says of which
+    collections it is: those that land, or those that are derived (None: all).
     """
 
     name: str
@@ -158,6 +159,8 @@ class Step:
     few_in_process: bool = False
     imports: tuple[str, ...] = ()
     declares: bool = False
+    on_spark: bool = False
+    origin: Literal["landed", "derived"] | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -191,7 +194,18 @@ class Step:
     @property
     def reads_data(self) -> bool:
         """Whether it may need Spark."""
-        return bool(self.kernels)
+        return bool(self.kernels) or self.on_spark
+
+    def check_origin(self, collection: Collection) -> None:
+        """Raise InvalidUsage, naming the step to run instead, for a collection of the other origin."""
+        kind, name = collection.origin.kind, collection.name
+        if self.origin not in (None, kind):
+            instead = (
+                f"is derived, no file of its own lands: run `tidemark correct {name}`"
+                if kind == "derived"
+                else f"is not derived, its rows land as files: run `tidemark ingest {name}`"
+            )
+            raise InvalidUsage(f"{self.name}: {name} {instead}")
 
     def argument(self, name: str) -> Argument | None:
         return next((argument for argument in self.arguments if argument.name == name), None)

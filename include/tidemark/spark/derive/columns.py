@@ -75,7 +75,7 @@ def spark_schema(columns: Sequence[Column]) -> T.StructType:
 def check_fits(collection: Collection, given: Sequence[Column]) -> None:
     """Raise GateFailed, with both, unless a definition gives the columns that the collection has, in any order."""
     types = {column.name: column.type for column in given}
-    had = {column.name: column.type for column in (*collection.columns, *getattr(collection, "hidden", ()))}
+    had = {column.name: column.type for column in (*collection.columns, *collection.hidden)}
     if types.keys() == had.keys() and all(_holds(types[name], of) for name, of in had.items()):
         return
     raise GateFailed(

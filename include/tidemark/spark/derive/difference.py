@@ -24,7 +24,7 @@ from tidemark.spark.derive.columns import value
 
 def stored(collection: Collection) -> tuple[Column, ...]:
     """The columns a definition gives: those users see, and what is hidden behind them."""
-    return (*collection.columns, *getattr(collection, "hidden", ()))
+    return (*collection.columns, *collection.hidden)
 
 
 def signed(frame: DataFrame, collection: Collection, times: Sequence[SparkColumn], sign: int) -> DataFrame:

@@ -1,0 +1,167 @@
+"""What is asked of a derived collection's inputs and definition before anything is computed. No rows are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from tidemark.config.schedule import Schedule
+from tidemark.definition.computation import Computation, Input, shape_of
+from tidemark.definition.recipe import Recipe
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.job import Job
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.collection import Column, Landed
+from tidemark.model.derived import Consumption, Derived, Mode, Refresh
+from tidemark.plan.correct import CorrectRequest, InputState
+from tidemark.plan.read import at_rest, plan_changes
+from tidemark.storage.sidecars import parts_table
+
+STOPS = 64
+"""Boundaries of a schedule that are looked ahead to: a run plans again after each commit."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a definition says over its inputs as they are: its columns, the key it shows (None: it must be declared),
+    columns of ours that come with it, and how it is computed."""
+
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] | None
+    hidden: tuple[Column, ...]
+    recipe: Recipe | None
+
+
+def opened(job: Job, derived: Derived) -> tuple[InputState, ...]:
+    """The inputs as they are now, in the order they are named in."""
+    return tuple(_opened(job, name) for name in derived.inputs)
+
+
+def _opened(job: Job, name: str) -> InputState:
+    head = job.neighbour(name).log.load()
+    return InputState(name, head.arrangement, head.version)
+
+
+def recipe_of(derived: Derived, inputs: Sequence[InputState]) -> Recipe | None:
+    """How a definition is computed, by its text and its inputs' columns; None if it is a function in Python.
+
+    Raises InvalidUsage, in one line, for a definition that is refused, or that its inputs' columns do not fit any more,
+    and for an input that was never created."""
+    shapes = [shape_of(given.name, _created(given).collection) for given in inputs]
+    if derived.definition.function:
+        return None
+    from tidemark.definition.analysed import analysed
+
+    return analysed(derived.definition.select, shapes, derived.refresh)
+
+
+def shaped(job: Job, name: str, derived: Derived) -> Shape:
+    """What a definition says, by Spark's analysis of it. Raises InvalidUsage as `recipe_of` and `Computer.shape`."""
+    inputs = opened(job, derived)
+    recipe = recipe_of(derived, inputs)
+    given = [Input(one.name, job.neighbour(one.name).store.url, _created(one), _created(one).seal) for one in inputs]
+    columns = job.computer.shape(name, derived.definition, recipe, given)
+    if recipe is None:
+        return Shape(columns, None, (), None)
+    hidden = {column.name for column in recipe.hidden}
+    shown = tuple(column for column in columns if column.name not in hidden)
+    return Shape(shown, recipe.key, recipe.hidden, recipe)
+
+
+def mode_of(derived: Derived, recipe: Recipe | None, inputs: Sequence[Input]) -> tuple[Mode, str]:
+    """The mode in which what changed is computed, and why it is not a cheaper one."""
+    if derived.refresh is Refresh.WHOLE:
+        return Mode.WHOLE, "refresh: whole"
+    if recipe is not None:
+        return recipe.mode, "; ".join(recipe.why) if recipe.mode is Mode.WHOLE else ""
+    by = derived.definition.by
+    if not by:
+        return Mode.WHOLE, "a python definition without by"
+    for given in inputs:
+        names = {column.name for column in given.state.collection.columns}
+        if lacking := [name for name in by if name not in names]:
+            return Mode.WHOLE, f"{given.name} has no column {lacking[0]}, which it is computed by"
+    return Mode.BY_KEY, ""
+
+
+def inputs_of(job: Job, request: CorrectRequest, inputs: Sequence[InputState]) -> tuple[Input, ...]:
+    """The inputs as a request reads them."""
+    states = {given.name: _created(given) for given in inputs}
+    return tuple(
+        Input(
+            one.name,
+            job.neighbour(one.name).store.url,
+            states[one.name],
+            one.upto + 1,
+            None if one.after is None else one.after + 1,
+        )
+        for one in request.inputs
+    )
+
+
+def consumed_inputs(job: Job, consumption: Consumption, inputs: Sequence[InputState]) -> tuple[Input, ...]:
+    """The inputs as a consumption has them. InvalidUsage, naming it, if one does not keep that time any more."""
+    found = []
+    for given in inputs:
+        held, state = consumption.of(given.name), _created(given)
+        if held is None or held.incarnation != state.incarnation or not state.function.keeps(held.upper - 1):
+            raise InvalidUsage(
+                f"{given.name} does not keep what was consumed of it; run correct, which computes all anew"
+            )
+        found.append(Input(given.name, job.neighbour(given.name).store.url, state, held.upper))
+    return tuple(found)
+
+
+def tells_changes(job: Job, given: Input) -> bool:
+    """Whether anything was learned of an input since it was consumed, by the records of its parts alone."""
+    if given.previous is None:
+        return True
+    if given.previous == given.upper:
+        return False
+    request = plan_changes(given.state, given.previous - 1, given.upper - 1)
+    request, parts = parts_table.opened_read(job.neighbour(given.name).store, request)
+    return not request.unsealed.is_empty or any(some.parts for some in at_rest(request, parts))
+
+
+def computation(
+    state: Arrangement, url: str, recipe: Recipe | None, mode: Mode, inputs: Sequence[Input], *, upper: int
+) -> Computation:
+    """What is to be computed of a state, but for where it is written."""
+    derived = state.collection.derived
+    return Computation(
+        url, state, derived.definition, recipe, mode, tuple(inputs), state.complete, upper, "", derived.validity
+    )
+
+
+def stops(state: Arrangement, inputs: Sequence[InputState]) -> tuple[int, ...]:
+    """Where catching up stops, so that collections over the same inputs meet: where inputs that are derived have been
+    complete; if none is, at the ends of the intervals of the coarsest schedule."""
+    states = [given.state for given in inputs if given.state is not None]
+    derived = {held.complete_below for one in states for held in one.consumptions}
+    if derived:
+        return tuple(sorted(derived))
+    below = state.complete_below or max(one.collection.start for one in states)
+    schedules = {one.collection.origin.schedule for one in states if isinstance(one.collection.origin, Landed)}
+    upto = min(one.complete_below for one in states)
+    ahead = [[*islice(_boundaries(Schedule(text), below), STOPS)] for text in sorted(schedules)]
+    coarsest = max(ahead, key=lambda times: times[0] if len(times) == 1 else times[1] - times[0], default=[])
+    return tuple(time for time in coarsest if time < upto)
+
+
+def _boundaries(schedule: Schedule, after: int) -> Iterator[int]:
+    time = after
+    while True:
+        time = schedule.following(time)
+        yield time
+
+
+def _created(given: InputState) -> Arrangement:
+    if given.state is None:
+        raise InvalidUsage(f"input {given.name} was never created; `tidemark init` creates it from its file")
+    return given.state
+
+
+def as_written(asked: Computation, batch: str, previous: int) -> Computation:
+    """The computation that writes a batch."""
+    return replace(asked, prefix=f"data/{batch}", previous=previous)

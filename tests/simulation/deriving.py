@@ -1,0 +1,403 @@
+"""Several collections in memory, some derived from others, and what computes these without Spark.
+
+Definitions are known by their text here (PLAIN): what each makes of rows, in plain Python, of single rows, of some keys
+or of all. How a run computes is decided by the real analysis of the same text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from support.faulty import Clock
+from support.world import DAY, World, certify, collection, gated, interval
+from tidemark.arrow.parts.writer import PartWriter
+from tidemark.arrow.read import as_of, changes_schema, told_of
+from tidemark.arrow.rows.order import sort
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
+from tidemark.definition.computation import Computation, Computed, Differing, Input
+from tidemark.definition.recipe import Recipe
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.job import Job
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.correct import correct
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.collection import Collection, Column, ColumnType, Gate
+from tidemark.model.derived import Definition, Derived, Mode
+from tidemark.plan.read import ReadRequest, plan_changes, plan_updates, read_tasks
+from tidemark.plan.tasks import ALL_KEYS
+from tidemark.storage.log.log import StateLog
+from tidemark.storage.sidecars import parts_table
+from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.store import ObjectStore
+
+Row = dict[str, Any]
+Update = tuple[tuple[Any, ...], int, int]
+Rows = Mapping[str, Sequence[Row]]
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A definition: `whole` of the rows of its inputs; by row, `each` row's own (None: it is not by row); `by`, of each
+    input the columns that say which group or join key a row is of, and `held` where D has these."""
+
+    whole: Callable[[Rows], list[Row]]
+    each: Callable[[Row], list[Row]] | None = None
+    by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    held: tuple[str, ...] = ()
+
+
+BIG = "SELECT k, v FROM tides WHERE v <> 'a'"
+COUNTS = "SELECT v, count(*) AS n, sum(k) AS total, max(k) AS most FROM tides WHERE v IS NOT NULL GROUP BY v"
+SUMS = "SELECT v, count(*) AS n, sum(k) AS total FROM tides WHERE v IS NOT NULL GROUP BY v"
+JOINED = "SELECT tides.k, tides.v AS v, moons.v AS w FROM tides JOIN moons ON tides.k = moons.k"
+RANKED = "SELECT k, v, rank() OVER (ORDER BY k) AS place FROM tides WHERE v IS NOT NULL"
+MET = "SELECT big.k, big.v AS v, counts.n AS n FROM big JOIN counts ON big.v = counts.v"
+
+
+def _groups(rows: Sequence[Row], name: str) -> Iterator[tuple[Any, list[Row]]]:
+    for value in sorted({row[name] for row in rows if row[name] is not None}):
+        yield value, [row for row in rows if row[name] == value]
+
+
+def _counts(given: Rows) -> list[Row]:
+    return [
+        {"v": v, "n": len(some), "total": sum(row["k"] for row in some), "most": max(row["k"] for row in some)}
+        for v, some in _groups(given["tides"], "v")
+    ]
+
+
+def _joined(left: str, right: str, on: tuple[str, str], make: Callable[[Row, Row], Row]) -> Callable[[Rows], list[Row]]:
+    def whole(given: Rows) -> list[Row]:
+        return [
+            make(one, other)
+            for one in given[left]
+            for other in given[right]
+            if one[on[0]] is not None and one[on[0]] == other[on[1]]
+        ]
+
+    return whole
+
+
+def _ranked(given: Rows) -> list[Row]:
+    some = [row for row in given["tides"] if row["v"] is not None]
+    return [{"k": row["k"], "v": row["v"], "place": 1 + sum(one["k"] < row["k"] for one in some)} for row in some]
+
+
+def _big(row: Row) -> list[Row]:
+    return [{"k": row["k"], "v": row["v"]}] if row["v"] not in (None, "a") else []
+
+
+PLAIN: dict[str, Plain] = {
+    BIG: Plain(lambda given: [made for row in given["tides"] for made in _big(row)], _big),
+    COUNTS: Plain(_counts, by={"tides": ("v",)}, held=("v",)),
+    SUMS: Plain(
+        lambda given: [{name: row[name] for name in ("v", "n", "total")} for row in _counts(given)],
+        by={"tides": ("v",)},
+        held=("v",),
+    ),
+    JOINED: Plain(
+        _joined("tides", "moons", ("k", "k"), lambda one, other: {"k": one["k"], "v": one["v"], "w": other["v"]}),
+        by={"tides": ("k",), "moons": ("k",)},
+        held=("k",),
+    ),
+    RANKED: Plain(_ranked),
+    MET: Plain(
+        _joined("big", "counts", ("v", "v"), lambda one, other: {"k": one["k"], "v": one["v"], "n": other["n"]}),
+        by={"big": ("v",), "counts": ("v",)},
+        held=("v",),
+    ),
+}
+
+_INT, _STRING = ColumnType.INT, ColumnType.STRING
+SHAPES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[Column, ...]]] = {
+    BIG: (("tides",), ("k",), (Column("v", _STRING),)),
+    COUNTS: (("tides",), ("v",), (Column("n", _INT), Column("total", _INT), Column("most", _INT))),
+    SUMS: (("tides",), ("v",), (Column("n", _INT), Column("total", _INT))),
+    JOINED: (("tides", "moons"), ("k",), (Column("v", _STRING), Column("w", _STRING))),
+    RANKED: (("tides",), ("k",), (Column("v", _STRING), Column("place", _INT))),
+    MET: (("big", "counts"), ("k",), (Column("v", _STRING), Column("n", _INT))),
+}
+"""Inputs, key and value of each."""
+
+
+def derived(name: str, select: str, **changes: Any) -> Collection:
+    """The declaration of a derived collection."""
+    inputs, key, value = SHAPES[select]
+    own = {of: changes.pop(of) for of in ("history", "max_lag", "refresh") if of in changes}
+    keys = tuple(Column(one, _INT if one == "k" else _STRING) for one in key)
+    return Collection(name, keys, value, Derived(inputs, Definition(select), **own), **changes)
+
+
+def read_updates(store: ObjectStore, request: ReadRequest) -> Counter[Update]:
+    """The updates of a request, by row and times."""
+    found: Counter[Update] = Counter()
+    names = [column.name for column in request.collection.columns]
+    for task in read_tasks(*parts_table.opened_read(store, request)):
+        for rows in told_of(store, task, net=False):
+            assert rows.schema.names == changes_schema(request.collection, net=False).names
+            for row in rows.to_pylist():
+                value = tuple(row[name] for name in names)
+                found[value, row["_commit_version"], row["_event_time"]] += row["diff"]
+    return found
+
+
+def held_rows(store: ObjectStore, state: Arrangement, time: int) -> list[Row]:
+    """What SQL sees: each row as often as it is there."""
+    rows = as_of(store, state, time=time).to_pylist()
+    if negative := [row for row in rows if row["_multiplicity"] < 0]:
+        raise InvalidUsage(f"collection {state.collection.name} holds {negative[0]} fewer times than never")
+    return [
+        {name: cell for name, cell in row.items() if name != "_multiplicity"}
+        for row in rows
+        for _ in range(row["_multiplicity"])
+    ]
+
+
+@dataclass
+class PlainComputer:
+    """As spark/derive, over the stores of a sea. `asked` are the computations there were."""
+
+    sea: Sea
+    store: ObjectStore
+    new_id: Callable[[], str]
+    asked: list[Computation] = field(default_factory=list)
+
+    def shape(
+        self, name: str, definition: Definition, recipe: Recipe | None, inputs: Sequence[Input]
+    ) -> tuple[Column, ...]:
+        raise AssertionError("declared by hand here")
+
+    def compute(self, computation: Computation) -> Computed:
+        self.asked.append(computation)
+        difference = self._difference(computation)
+        parts = self._written(computation, difference) if difference else ()
+        added = sum(diff for diff in difference.values() if diff > 0)
+        retracted = -sum(diff for diff in difference.values() if diff < 0)
+        return Computed(parts, added, retracted, 0, 0)
+
+    def compare(self, computation: Computation, *, keys: Any, most: int) -> tuple[Differing, ...]:
+        names = [column.name for column in computation.collection.columns]
+        desired = Counter(tuple(row[name] for name in names) for row in self._whole(computation))
+        held: Counter[tuple[Any, ...]] = Counter()
+        for (row, time, _), diff in read_updates(self.store, plan_updates(computation.state)).items():
+            held[row] += diff if time < computation.upper else 0
+        width = len(computation.collection.key)
+        rows = sorted(row for row in {*desired, *held} if keys is None or row[:width] in keys)
+        return tuple(
+            Differing(tuple(zip(names, map(str, row), strict=True)), desired[row], held[row])
+            for row in rows
+            if desired[row] != held[row]
+        )[:most]
+
+    def _difference(self, computation: Computation) -> Counter[Update]:
+        plain, at = PLAIN[computation.definition.select], computation.upper - 1
+        names = [column.name for column in computation.collection.columns]
+        if computation.mode is Mode.BY_ROW:
+            return self._by_row(computation, plain, not_before=computation.previous)
+        touched = self._touched(computation, plain) if computation.mode is Mode.BY_KEY else None
+        if computation.rows_keep_times:
+            wanted = self._by_row(computation, plain, not_before=at)
+        else:
+            made = self._whole(computation, touched, plain)
+            wanted = Counter((tuple(row[name] for name in names), at, at) for row in made)
+        since = max(given.state.since for given in computation.inputs)
+        own = read_updates(self.store, plan_updates(computation.state))
+        for (row, time, event_time), diff in own.items():
+            if touched is not None and tuple(row[names.index(name)] for name in plain.held) not in touched:
+                continue
+            now = max(time, at)
+            wanted[row, now, max(event_time, since) if computation.rows_keep_times else now] -= diff
+        return Counter({update: diff for update, diff in wanted.items() if diff})
+
+    def _whole(
+        self, computation: Computation, touched: set[tuple[Any, ...]] | None = None, plain: Plain | None = None
+    ) -> list[Row]:
+        plain = plain or PLAIN[computation.definition.select]
+        given = {}
+        for one in computation.inputs:
+            rows = held_rows(self.sea.store(one.name), one.state, one.upper - 1)
+            if touched is not None:
+                rows = [row for row in rows if tuple(row[name] for name in plain.by[one.name]) in touched]
+            given[one.name] = rows
+        return plain.whole(given)
+
+    def _changes(self, given: Input) -> Counter[Update]:
+        if given.previous is None:
+            return read_updates(self.sea.store(given.name), plan_updates(given.state, given.upper - 1))
+        request = plan_changes(given.state, given.previous - 1, given.upper - 1)
+        return read_updates(self.sea.store(given.name), request)
+
+    def _touched(self, computation: Computation, plain: Plain) -> set[tuple[Any, ...]]:
+        found = set()
+        for given in computation.inputs:
+            names = [column.name for column in given.state.collection.columns]
+            at = [names.index(name) for name in plain.by[given.name]]
+            found |= {tuple(row[one] for one in at) for row, _, _ in self._changes(given)}
+        return found
+
+    def _by_row(self, computation: Computation, plain: Plain, *, not_before: int) -> Counter[Update]:
+        (given,) = computation.inputs
+        assert plain.each is not None
+        columns = [column.name for column in given.state.collection.columns]
+        names = [column.name for column in computation.collection.columns]
+        found: Counter[Update] = Counter()
+        for (row, time, event_time), diff in self._changes(given).items():
+            for made in plain.each(dict(zip(columns, row, strict=True))):
+                found[tuple(made[name] for name in names), max(time, not_before), event_time] += diff
+        return Counter({update: diff for update, diff in found.items() if diff})
+
+    def _written(self, computation: Computation, difference: Counter[Update]) -> tuple[Any, ...]:
+        collection = computation.collection
+        schema = updates_schema(collection)
+        names = [column.name for column in collection.columns]
+        rows = [
+            {**dict(zip(names, row, strict=True)), TIME: time, EVENT_TIME: event_time, DIFF: diff}
+            for (row, time, event_time), diff in difference.items()
+        ]
+        full = [{name: row.get(name, 0 if name.startswith("_") else None) for name in schema.names} for row in rows]
+        table = pa.Table.from_pylist(full, schema=schema)
+        ordered = sort(table, [name for name in schema.names if name != DIFF])
+        width = len(collection.key)
+        with PartWriter(
+            self.store,
+            computation.prefix,
+            schema,
+            key_width=width,
+            facts=False,
+            tell_consolidated=True,
+            name=self.new_id,
+        ) as writer:
+            writer.write(ordered)
+            return writer.close()
+
+
+@dataclass
+class Sea:
+    """Collections by name, which share a clock, and ids that never come again. `stores` are what jobs see of each."""
+
+    folder: Path
+    clock: Clock = field(default_factory=Clock)
+    ids: Any = field(default_factory=lambda: count(1))
+    worlds: dict[str, World] = field(default_factory=dict)
+    asked: list[Computation] = field(default_factory=list)
+
+    def add(self, made: Collection, store: ObjectStore | None = None) -> World:
+        """A collection, created."""
+        truth = MemoryStore(f"memory://{made.name}")
+        world = World(
+            self.folder / made.name,
+            made,
+            truth,
+            store(truth) if callable(store) else None,
+            clock=self.clock,
+            ids=self.ids,
+        )
+        self.worlds[made.name] = world
+        return world
+
+    def landed(self, name: str, **changes: Any) -> World:
+        return self.add(collection(name=name, **changes))
+
+    def store(self, name: str) -> ObjectStore:
+        """What jobs see."""
+        held = self.worlds[name].store
+        assert held is not None
+        return held
+
+    def log(self, name: str) -> StateLog:
+        """As a job opens it: a collection that was never created has an empty store."""
+        if name not in self.worlds:
+            store = MemoryStore(f"memory://{name}")
+            return StateLog(store, self.new_id, wall=self.clock, monotonic=self.clock, pause=self.clock.pause)
+        world = self.worlds[name]
+        return world.log(world.store)
+
+    def new_id(self) -> str:
+        return f"id{next(self.ids):05}"
+
+    def joined(self, job: Job) -> Job:
+        """A job that knows its neighbours, and what computes."""
+        computer = PlainComputer(self, job.store, self.new_id, self.asked)
+        return replace(job, beside=self.log, computer_on=lambda runner: computer)
+
+    def run(self, name: str, step: Callable[[Job], Any], **more: Any) -> Any:
+        """A step of a collection as a DAG runs it, gated and tried again."""
+        return self.worlds[name].run(lambda job: step(self.joined(job)), **more)
+
+    def ingest(self, name: str, day: int, *files: tuple[str, Sequence[Row]], until: str = "compact") -> None:
+        """A day of a landed collection, through all steps (or until one of them)."""
+        world = self.worlds[name]
+        for file, rows in files:
+            world.land(day, file, rows)
+        steps: dict[str, Callable[[Job], Any]] = {
+            "ingest": lambda job: ingest(job, interval(day), landing_root=str(world.landing)),
+            **self._moving(day),
+        }
+        self._through(name, steps, until)
+
+    def correct(self, name: str, *, until: str = "compact", **asked: Any) -> dict[str, Any]:
+        """A run of a derived collection's DAG; what `correct` came to."""
+        result: dict[str, Any] = {}
+
+        def corrected(job: Job) -> None:
+            result.update(correct(job, **asked))
+
+        self._through(name, {"correct": corrected, **self._moving(0)}, until)
+        return result
+
+    def _moving(self, day: int) -> dict[str, Callable[[Job], Any]]:
+        return {
+            "seal": lambda job: seal(job, interval(day)),
+            "drain": lambda job: drain(job, interval(day)),
+            "compact": lambda job: compact(job, interval(day)),
+        }
+
+    def _through(self, name: str, steps: Mapping[str, Callable[[Job], Any]], until: str) -> None:
+        for called, step in steps.items():
+            self.run(name, step)
+            if called == "drain":
+                self.run(name, lambda job: certify(job, Gate.TRACE))
+            if called == until:
+                return
+
+    def held(self, name: str, time: int) -> Counter[tuple[Any, ...]]:
+        """What a collection holds as known at `time`, sealed or not."""
+        world = self.worlds[name]
+        found: Counter[tuple[Any, ...]] = Counter()
+        for (row, known, _), diff in read_updates(world.truth, plan_updates(world.state)).items():
+            found[row] += diff if known <= time else 0
+        return Counter({row: many for row, many in found.items() if many})
+
+    def law(self, name: str) -> int:
+        """Check the law at every frontier that a derived collection records, and its inputs keep; how many did."""
+        state, checked = self.worlds[name].state, 0
+        origin = state.collection.derived
+        for consumption in state.consumptions:
+            if consumption.definition != origin.fingerprint or not state.function.keeps(consumption.upper - 1):
+                continue
+            given = {}
+            for one in consumption.inputs:
+                world = self.worlds[one.input]
+                if not world.state.function.keeps(one.upper - 1) or world.state.seal < one.upper:
+                    break
+                given[one.input] = held_rows(world.truth, world.state, one.upper - 1)
+            else:
+                names = [column.name for column in state.collection.columns]
+                wanted = PLAIN[origin.definition.select].whole(given)
+                desired = Counter(tuple(row[name] for name in names) for row in wanted)
+                assert self.held(name, consumption.upper - 1) == desired, (name, consumption)
+                checked += 1
+        return checked
+
+
+__all__ = ["ALL_KEYS", "DAY", "gated"]
