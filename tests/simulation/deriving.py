@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from support.faulty import Clock
-from support.world import DAY, World, certify, collection, gated, interval
+from support.world import DAY, World, certify, collection, interval
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.read import as_of, changes_schema, told_of
 from tidemark.arrow.rows.order import sort
@@ -24,18 +24,20 @@ from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
 from tidemark.definition.computation import Computation, Computed, Differing, Input
 from tidemark.definition.recipe import Recipe
 from tidemark.errors import InvalidUsage
+from tidemark.jobs.derived import computation
 from tidemark.jobs.job import Job
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.drain import drain
-from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.ingest import ingest, unsealed_batch
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.arrangement import Arrangement
+from tidemark.model.arrangement import Arrangement, Fence
+from tidemark.model.change import Corrected
 from tidemark.model.collection import Collection, Column, ColumnType, Gate
 from tidemark.model.derived import Definition, Derived, Mode
+from tidemark.model.interval import Interval
 from tidemark.plan.read import ReadRequest, plan_changes, plan_updates, read_tasks
-from tidemark.plan.tasks import ALL_KEYS
-from tidemark.storage.log.log import StateLog
+from tidemark.storage.log.log import Committed, StateLog
 from tidemark.storage.sidecars import parts_table
 from tidemark.storage.stores.memory import MemoryStore
 from tidemark.storage.stores.store import ObjectStore
@@ -57,6 +59,7 @@ class Plain:
 
 
 BIG = "SELECT k, v FROM tides WHERE v <> 'a'"
+BIGGER = "SELECT k, v FROM tides WHERE v <> 'a' AND k > 2"
 COUNTS = "SELECT v, count(*) AS n, sum(k) AS total, max(k) AS most FROM tides WHERE v IS NOT NULL GROUP BY v"
 SUMS = "SELECT v, count(*) AS n, sum(k) AS total FROM tides WHERE v IS NOT NULL GROUP BY v"
 JOINED = "SELECT tides.k, tides.v AS v, moons.v AS w FROM tides JOIN moons ON tides.k = moons.k"
@@ -99,6 +102,10 @@ def _big(row: Row) -> list[Row]:
 
 PLAIN: dict[str, Plain] = {
     BIG: Plain(lambda given: [made for row in given["tides"] for made in _big(row)], _big),
+    BIGGER: Plain(
+        lambda given: [made for row in given["tides"] for made in _big(row) if row["k"] > 2],
+        lambda row: [made for made in _big(row) if row["k"] > 2],
+    ),
     COUNTS: Plain(_counts, by={"tides": ("v",)}, held=("v",)),
     SUMS: Plain(
         lambda given: [{name: row[name] for name in ("v", "n", "total")} for row in _counts(given)],
@@ -121,6 +128,7 @@ PLAIN: dict[str, Plain] = {
 _INT, _STRING = ColumnType.INT, ColumnType.STRING
 SHAPES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[Column, ...]]] = {
     BIG: (("tides",), ("k",), (Column("v", _STRING),)),
+    BIGGER: (("tides",), ("k",), (Column("v", _STRING),)),
     COUNTS: (("tides",), ("v",), (Column("n", _INT), Column("total", _INT), Column("most", _INT))),
     SUMS: (("tides",), ("v",), (Column("n", _INT), Column("total", _INT))),
     JOINED: (("tides", "moons"), ("k",), (Column("v", _STRING), Column("w", _STRING))),
@@ -180,7 +188,7 @@ class PlainComputer:
     def compute(self, computation: Computation) -> Computed:
         self.asked.append(computation)
         difference = self._difference(computation)
-        parts = self._written(computation, difference) if difference else ()
+        parts = self.written(computation, difference) if difference else ()
         added = sum(diff for diff in difference.values() if diff > 0)
         retracted = -sum(diff for diff in difference.values() if diff < 0)
         return Computed(parts, added, retracted, 0, 0)
@@ -204,13 +212,15 @@ class PlainComputer:
         names = [column.name for column in computation.collection.columns]
         if computation.mode is Mode.BY_ROW:
             return self._by_row(computation, plain, not_before=computation.previous)
+        since = max(computation.state.since, *(given.state.since for given in computation.inputs))
         touched = self._touched(computation, plain) if computation.mode is Mode.BY_KEY else None
         if computation.rows_keep_times:
-            wanted = self._by_row(computation, plain, not_before=at)
+            wanted = Counter()
+            for (row, time, event_time), diff in self._by_row(computation, plain, not_before=at).items():
+                wanted[row, time, max(event_time, since)] += diff
         else:
             made = self._whole(computation, touched, plain)
             wanted = Counter((tuple(row[name] for name in names), at, at) for row in made)
-        since = max(given.state.since for given in computation.inputs)
         own = read_updates(self.store, plan_updates(computation.state))
         for (row, time, event_time), diff in own.items():
             if touched is not None and tuple(row[names.index(name)] for name in plain.held) not in touched:
@@ -256,7 +266,8 @@ class PlainComputer:
                 found[tuple(made[name] for name in names), max(time, not_before), event_time] += diff
         return Counter({update: diff for update, diff in found.items() if diff})
 
-    def _written(self, computation: Computation, difference: Counter[Update]) -> tuple[Any, ...]:
+    def written(self, computation: Computation, difference: Counter[Update]) -> tuple[Any, ...]:
+        """The parts that hold some updates."""
         collection = computation.collection
         schema = updates_schema(collection)
         names = [column.name for column in collection.columns]
@@ -264,7 +275,7 @@ class PlainComputer:
             {**dict(zip(names, row, strict=True)), TIME: time, EVENT_TIME: event_time, DIFF: diff}
             for (row, time, event_time), diff in difference.items()
         ]
-        full = [{name: row.get(name, 0 if name.startswith("_") else None) for name in schema.names} for row in rows]
+        full = [{name: row.get(name) for name in schema.names} for row in rows]
         table = pa.Table.from_pylist(full, schema=schema)
         ordered = sort(table, [name for name in schema.names if name != DIFF])
         width = len(collection.key)
@@ -337,6 +348,7 @@ class Sea:
     def ingest(self, name: str, day: int, *files: tuple[str, Sequence[Row]], until: str = "compact") -> None:
         """A day of a landed collection, through all steps (or until one of them)."""
         world = self.worlds[name]
+        (world.landing / str(day * DAY)).mkdir(parents=True, exist_ok=True)
         for file, rows in files:
             world.land(day, file, rows)
         steps: dict[str, Callable[[Job], Any]] = {
@@ -400,4 +412,24 @@ class Sea:
         return checked
 
 
-__all__ = ["ALL_KEYS", "DAY", "gated"]
+def write_by_hand(sea: Sea, name: str, rows: Mapping[tuple[Any, ...], int], *, time: int | None = None) -> None:
+    """A batch that nothing computed, committed as if it had been: rows that others wrote, and rows that they lost."""
+    world = sea.worlds[name]
+    state = world.state
+    upper = state.complete + 1
+    at = upper - 1 if time is None else time
+    asked = computation(state, world.truth.url, None, Mode.WHOLE, (), upper=upper)
+    computer = PlainComputer(sea, world.truth, sea.new_id)
+    batch = sea.new_id()
+    parts = computer.written(
+        replace(asked, prefix=f"data/{batch}"), Counter({(row, at, at): diff for row, diff in rows.items()})
+    )
+    job, lower = world.job(), state.complete
+    made = unsealed_batch(job, batch, Interval(lower, upper), parts, learned_at=None)
+    held = state.consumed
+    assert held is not None
+    consumption = replace(held, upper=upper, batch=batch)
+    fence = Fence("correct", Interval(lower, upper), "by hand", unannounced=True)
+    log = world.log()
+    change = Corrected(fence, consumption, made, held, Mode.WHOLE, state.event_times_from)
+    assert isinstance(log.commit(log.load(), change), Committed)

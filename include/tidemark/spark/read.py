@@ -115,12 +115,16 @@ def held_rows(
 
 
 def updates(
-    spark: SparkSession, store: ObjectStore, request: ReadRequest, ranges: Sequence[KeyRange] = ()
+    spark: SparkSession,
+    store: ObjectStore,
+    request: ReadRequest,
+    ranges: Sequence[KeyRange] = (),
+    columns: Sequence[str] | None = None,
 ) -> DataFrame:
-    """The updates that a request asks for, consolidated: key and value columns, `_time`, `_event_time`, `_diff`; with
-    `ranges` of these keys only."""
+    """The updates that a request asks for, consolidated: key and value columns, or `columns`, `_time`, `_event_time`,
+    `_diff`; with `ranges` of these keys only."""
     told = {"_commit_version": TIME, "diff": DIFF}
-    changed = _told(spark, store, request, None, net=False, columns=None, ranges=ranges)
+    changed = _told(spark, store, request, None, net=False, columns=columns, ranges=ranges)
     kept = (name for name in changed.columns if name not in (CHANGE_TYPE, "_commit_timestamp"))
     return changed.select(*(F.col(name).alias(told.get(name, name)) for name in kept))
 

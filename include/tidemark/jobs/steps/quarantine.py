@@ -21,10 +21,12 @@ def quarantine(job: Job, batch: str) -> dict[str, Any]:
     """Take an unsealed batch out, so that one bad file does not block every later seal; its files may be mended and
     ingested again. Its data stay, under `quarantined`. Of a file that it corrected what was said before holds again.
     InvalidUsage if the batch is unknown or was drained already, or if dead letters of its files were replayed, or its
-    files corrected, by a batch that is still in.
+    files corrected, by a batch that is still in. Of a derived collection the youngest goes, with what it had consumed.
     """
     head = job.log.load()
     batch = _identified(_held(head.state), batch)
+    if head.state.collection.is_derived:
+        return _committed(job, head, Quarantined(batch, None), batch)
     _check_not_corrected(job, head, batch)
     entries = _entries(job, head, batch)
     _check_not_replayed(job, head, entries, batch)
@@ -39,6 +41,9 @@ def release(job: Job, batch: str) -> dict[str, Any]:
     """Put a quarantined batch back. InvalidUsage if its files were ingested again, or the seal has passed it."""
     head = job.log.load()
     batch = _identified(_held(head.state), batch)
+    if head.state.collection.is_derived:
+        name = head.state.collection.name
+        raise InvalidUsage(f"{name} is derived, and computes again what was taken out: run `tidemark correct {name}`")
     entries = _entries(job, head, batch)
     held = [b.rows for b in head.state.quarantined if b.id == batch]
     if not entries or (held and sum(entry.rows for entry in entries) != held[0]):

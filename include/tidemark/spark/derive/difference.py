@@ -52,8 +52,8 @@ def held_at(own: DataFrame, computation: Computation) -> DataFrame:
 
 
 def kept_from(computation: Computation) -> int:
-    """Event times below were forwarded in an input: there the two sides are compared as of then."""
-    return max((held.state.since for held in computation.inputs), default=0)
+    """Event times below were forwarded in an input, or in the collection: the two sides are compared as of then."""
+    return max(computation.state.since, *(held.state.since for held in computation.inputs))
 
 
 def differing(computation: Computation, sides: Sequence[DataFrame]) -> DataFrame:

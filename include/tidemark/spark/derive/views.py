@@ -61,9 +61,11 @@ class Views:
         return read.updates(self.spark, self._opened(asked.url, request, ()), request)
 
     def own(self, ranges: Sequence[KeyRange] = ()) -> DataFrame:
-        """All updates that the collection itself holds; with `ranges` of these keys only."""
-        request = plan_updates(self.computation.state)
-        return read.updates(self.spark, self._opened(self.computation.url, request, ranges), request, ranges)
+        """All updates that the collection itself holds, hidden columns too; with `ranges` of these keys only."""
+        request, collection = plan_updates(self.computation.state), self.computation.collection
+        columns = [column.name for column in (*collection.columns, *collection.hidden)]
+        store = self._opened(self.computation.url, request, ranges)
+        return read.updates(self.spark, store, request, ranges, columns)
 
     def groups(self, name: str) -> list[Row]:
         """The first keys of the row groups that hold an input, or the collection itself (by its own name)."""

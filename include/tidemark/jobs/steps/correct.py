@@ -1,0 +1,219 @@
+"""Correct: bring a derived collection to what its definition says of its inputs, as far as these are known.
+
+It is planned from metadata alone (plan/correct.py), one commit after the other until nothing is new. What differs is
+computed by a Computer; where no input tells anything new, and where there is nothing to commit, none is asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tidemark.definition.computation import Computed
+from tidemark.definition.recipe import Recipe
+from tidemark.jobs.derived import (
+    as_written,
+    computation,
+    inputs_of,
+    mode_of,
+    opened,
+    recipe_of,
+    stops,
+    tells_changes,
+)
+from tidemark.jobs.job import Job, Outcome, Proposal, Settled
+from tidemark.jobs.steps.ingest import unsealed_batch
+from tidemark.model.arrangement import Arrangement, Fence, Hold
+from tidemark.model.change import Corrected, HoldDropped, HoldPlaced
+from tidemark.model.corrected import CORRECT
+from tidemark.model.derived import Consumption, Mode
+from tidemark.model.frontier import EMPTY
+from tidemark.model.instant import format_instant
+from tidemark.plan.correct import CorrectRequest, InputState, Waits, hold_name, plan_correct
+from tidemark.plan.retain import check_hold
+from tidemark.storage.log.log import Head
+
+NOTHING = Computed((), 0, 0, 0, 0)
+
+
+def correct(job: Job, *, until: int | None = None, whole: bool = False, check: bool = False) -> dict[str, Any]:
+    """Make the collection what its definition says of its inputs, at most complete below `until`.
+
+    With `whole` all is computed, with `check` all is compared once it is up to date, and what anything else wrote or
+    lost is put right. The result says how it was computed and `why` all of it was, rows read, added and retracted, the
+    frontier and how far each input is consumed; where an input is to be waited for, which (`waits_for`) and why
+    (`waits`), also after it committed what could be had. A run that finds nothing new starts no JVM.
+
+    Raises InvalidUsage for a definition that is refused or raises, GateFailed where its columns are others by now.
+    """
+    done: list[Settled[Corrected, _Found]] = []
+    while True:
+        one = job.settle(lambda head: _proposed(job, head, until=until, whole=whole and not done, check=False))
+        if one.change is None:
+            break
+        done.append(one)
+        _told(job, one.change)
+        _hold_consumed(job, one.head.state)
+    waits = one.found.waits
+    if check and waits is None:
+        one = job.settle(lambda head: _proposed(job, head, until=None, whole=False, check=True))
+        if one.change is not None:
+            done.append(one)
+            _told(job, one.change)
+    _hold_consumed(job, one.head.state)
+    return _result(one.head, done, waits, check)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What was planned, or why nothing was; and the bytes that were read."""
+
+    request: CorrectRequest | None = None
+    waits: Waits | None = None
+    computed: Computed = field(default=NOTHING)
+
+
+def _proposed(job: Job, head: Head, *, until: int | None, whole: bool, check: bool) -> Proposal[Corrected, _Found]:
+    state = head.state
+    derived = state.collection.derived
+    inputs = opened(job, derived)
+    ahead = stops(state, inputs) if all(given.state for given in inputs) else ()
+    request = plan_correct(state, inputs, stops=ahead, until=until, check=check, whole=whole)
+    if isinstance(request, Waits):
+        for name, since in request.holds:
+            _place(job, state, name, since)
+        return Proposal(None, _Found(waits=request))
+    if request is None or (check and not request.checks):
+        return Proposal(None, _Found())
+    recipe = recipe_of(derived, inputs)
+    head, fence = job.fenced(head, CORRECT, request.interval)
+    for one in request.inputs:
+        _place(job, state, one.name, one.hold_before)
+    return _computed(job, head.state, request, recipe, inputs, fence)
+
+
+def _computed(
+    job: Job,
+    state: Arrangement,
+    request: CorrectRequest,
+    recipe: Recipe | None,
+    inputs: Sequence[InputState],
+    fence: Fence,
+) -> Proposal[Corrected, _Found]:
+    derived, read = state.collection.derived, inputs_of(job, request, inputs)
+    mode, why = (Mode.WHOLE, request.whole) if request.whole else mode_of(derived, recipe, read)
+    batch = job.new_id()
+    asked = computation(state, job.store.url, recipe, mode, read, upper=request.upper)
+    if request.whole or any(tells_changes(job, given) for given in read):
+        changed = "" if request.whole else " by what changed" if mode is not Mode.WHOLE else ""
+        job.note(f"computing {state.collection.name} to {format_instant(request.upper)}{changed}")
+        computed = job.computer.compute(as_written(asked, batch, state.complete))
+    else:
+        computed = NOTHING
+    found = _Found(request, computed=computed)
+    if not computed.parts and not request.moves:
+        return Proposal(None, found)
+    made = None
+    if computed.parts:
+        made = unsealed_batch(job, batch, request.interval, computed.parts, learned_at=None)
+    by_row = recipe is not None and recipe.by_row is not None
+    change = Corrected(
+        fence,
+        replace(request.consumption, batch=made.id if made else None),
+        made,
+        request.previous,
+        mode,
+        request.since if by_row else EMPTY,
+        computed.rows_read,
+        computed.added,
+        computed.retracted,
+        computed.added + computed.retracted if request.checks else 0,
+        why,
+    )
+    return Proposal(change, found)
+
+
+def _told(job: Job, change: Corrected) -> None:
+    job.note(change.words)
+
+
+def _hold_consumed(job: Job, state: Arrangement) -> None:
+    """Hold the inputs where they are consumed, as an attempt that was killed may not have; and let go of what is no
+    input any more."""
+    newest = state.consumed
+    if newest is None:
+        return
+    for held in newest.inputs:
+        if held.input in state.collection.derived.inputs:
+            _place(job, state, held.input, held.upper - 1, missing_ok=True)
+    for name in {one.input for held in state.consumptions for one in held.inputs} - {*state.collection.derived.inputs}:
+        _drop(job, state, name)
+
+
+def _place(job: Job, state: Arrangement, name: str, since: int, *, missing_ok: bool = False) -> None:
+    """Hold an input from `since` on, or as far as it can be read still, if it is not held so already."""
+    near, called = job.neighbour(name), hold_name(state.collection.name)
+    lag = state.collection.derived.max_lag
+
+    def change_for(head: Head) -> HoldPlaced | None:
+        if head.arrangement is None and missing_ok:
+            return None
+        now = int(near.log.wall() * 1_000_000)
+        at = max(since, head.state.since)
+        held = next((one for one in head.state.holds if one.name == called), None)
+        if held and held.since == at and (lag is None) == (held.expires is None):
+            fresh = held.expires is None or (lag is not None and held.expires > now + lag - lag // 4)
+            if fresh:
+                return None
+        check_hold(head.state, at)
+        return HoldPlaced(Hold(called, at, None if lag is None else now + lag))
+
+    near.commit_until_fit(change_for)
+
+
+def _drop(job: Job, state: Arrangement, name: str) -> None:
+    called = hold_name(state.collection.name)
+
+    def change_for(head: Head) -> HoldDropped | None:
+        held = head.arrangement is not None and any(one.name == called for one in head.arrangement.holds)
+        return HoldDropped(called) if held else None
+
+    job.neighbour(name).commit_until_fit(change_for)
+
+
+def _result(head: Head, done: Sequence[Settled[Corrected, _Found]], waits: Waits | None, check: bool) -> dict[str, Any]:
+    changes = [one.change for one in done if one.change is not None]
+    newest = head.state.consumed
+    outcome = Outcome.APPLIED if changes else Outcome.WAITS if waits else Outcome.NOTHING_TO_DO
+    told: dict[str, Any] = {"outcome": str(outcome), "version": head.version, "commits": len(changes)}
+    if waits:
+        told |= {"waits_for": waits.laggard, "waits": waits.reason}
+    if changes:
+        modes = Counter(str(change.mode) for change in changes)
+        told |= {
+            "mode": str(changes[-1].mode),
+            "modes": dict(modes),
+            "why": next((change.why for change in reversed(changes) if change.why), ""),
+            "rows_read": sum(change.rows_read for change in changes),
+            "added": sum(change.rows_added for change in changes),
+            "retracted": sum(change.rows_retracted for change in changes),
+            "rows": sum(change.batch.rows for change in changes if change.batch),
+            "bytes": sum(change.batch.bytes for change in changes if change.batch),
+            "bytes_read": sum(one.found.computed.bytes_read for one in done),
+            "batches": [change.batch.id for change in changes if change.batch],
+        }
+    if check:
+        told |= {"checked": waits is None, "repaired": sum(change.repaired for change in changes)}
+    return told | (_frontier(newest) if newest else {})
+
+
+def _frontier(newest: Consumption) -> dict[str, Any]:
+    return {
+        "upper": newest.upper,
+        "upper_text": format_instant(newest.upper),
+        "complete_below": newest.complete_below,
+        "complete_below_text": format_instant(newest.complete_below),
+        "consumed": {held.input: held.upper for held in newest.inputs},
+    }
