@@ -1,0 +1,81 @@
+"""How a derived collection is computed, and why so: by its definition and its inputs as they are. Starts no JVM."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from tidemark.definition.recipe import Recipe
+from tidemark.jobs.derived import inputs_of, mode_of, opened, recipe_of, stops
+from tidemark.jobs.job import Job
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.derived import Mode
+from tidemark.model.instant import format_instant
+from tidemark.plan.correct import CorrectRequest, InputState, Waits, plan_correct
+
+
+def explain(job: Job) -> dict[str, Any]:
+    """The mode in which changes are computed and, a line each, why in no cheaper one; what the next run does; how far
+    each input is consumed and can be; the queries that are run.
+
+    Raises InvalidUsage if the collection is not derived, and for a definition that is refused.
+    """
+    head = job.log.load()
+    state = head.state
+    derived = state.collection.derived
+    inputs = opened(job, derived)
+    recipe = recipe_of(derived, inputs)
+    mode, why = mode_of(derived, recipe, ())
+    lines = list(recipe.why) if recipe else [why] if why else []
+    return {
+        "collection": state.collection.name,
+        "version": head.version,
+        "refresh": str(derived.refresh),
+        "mode": str(mode),
+        "why": lines,
+        "key": [column.name for column in state.collection.key],
+        "subtracts": bool(recipe and recipe.by_key and recipe.by_key.delta),
+        "inputs": [_told(state, given) for given in inputs],
+        "next": _next(job, state, inputs, recipe),
+        "queries": _queries(recipe),
+    }
+
+
+def _told(state: Arrangement, given: InputState) -> dict[str, Any]:
+    held = state.consumed.of(given.name) if state.consumed else None
+    usable = given.state.certified_trace_upper if given.state else 0
+    return {
+        "input": given.name,
+        "consumed": held.upper if held else None,
+        "consumed_text": format_instant(held.upper) if held else None,
+        "usable": usable,
+        "usable_text": format_instant(usable) if usable else None,
+    }
+
+
+def _next(job: Job, state: Arrangement, inputs: tuple[InputState, ...], recipe: Recipe | None) -> dict[str, Any]:
+    """What the next run begins with."""
+    ahead = stops(state, inputs) if all(given.state for given in inputs) else ()
+    request = plan_correct(state, inputs, stops=ahead)
+    match request:
+        case None:
+            return {"does": "nothing", "why": "its inputs tell nothing new"}
+        case Waits():
+            return {"does": "waits", "waits_for": request.laggard, "why": request.reason}
+        case CorrectRequest():
+            read = inputs_of(job, request, inputs)
+            mode, why = mode_of(state.collection.derived, recipe, read)
+            mode, why = (Mode.WHOLE, request.whole) if request.whole else (mode, why)
+            to = format_instant(request.upper)
+            return {"does": "corrects", "mode": str(mode), "why": why, "upper": request.upper, "upper_text": to}
+
+
+def _queries(recipe: Recipe | None) -> dict[str, Any]:
+    if recipe is None:
+        return {}
+    told: dict[str, Any] = {"whole": recipe.whole}
+    if recipe.by_row:
+        told["by_row"] = recipe.by_row.select
+    if recipe.by_key:
+        told["by_key"] = {name: value for name, value in asdict(recipe.by_key).items() if value}
+    return told
