@@ -412,8 +412,11 @@ class Sea:
         return checked
 
 
-def write_by_hand(sea: Sea, name: str, rows: Mapping[tuple[Any, ...], int], *, time: int | None = None) -> None:
-    """A batch that nothing computed, committed as if it had been: rows that others wrote, and rows that they lost."""
+def write_by_hand(
+    sea: Sea, name: str, rows: Mapping[tuple[Any, ...], int], *, time: int | None = None, told: int | None = None
+) -> None:
+    """A batch that nothing computed, committed as if it had been: rows that others wrote, and rows that they lost.
+    Of the latter it says that it took back as many, or `told`."""
     world = sea.worlds[name]
     state = world.state
     upper = state.complete + 1
@@ -431,5 +434,15 @@ def write_by_hand(sea: Sea, name: str, rows: Mapping[tuple[Any, ...], int], *, t
     consumption = replace(held, upper=upper, batch=batch)
     fence = Fence("correct", Interval(lower, upper), "by hand", unannounced=True)
     log = world.log()
-    change = Corrected(fence, consumption, made, held, Mode.WHOLE, state.event_times_from)
+    added, retracted = (sum(max(0, sign * diff) for diff in rows.values()) for sign in (1, -1))
+    change = Corrected(
+        fence,
+        consumption,
+        made,
+        held,
+        Mode.WHOLE,
+        state.event_times_from,
+        rows_added=added,
+        rows_retracted=retracted if told is None else told,
+    )
     assert isinstance(log.commit(log.load(), change), Committed)

@@ -358,7 +358,7 @@ class InspectAnswer:
     predecessor's place (in the trace there are none; unsealed rows may repeat). `first_key` and `last_key` are None
     for an empty part. `columns` are those of today's declaration if the part has what it should have of them, since it
     was written under that or an earlier one; else those found, and only `rows` are counted. `misplaced` counts row
-    groups that do not begin at the key recorded.
+    groups that do not begin at the key recorded. `added` and `retracted` are rows with their multiplicities.
     """
 
     file: ObjectRef
@@ -377,6 +377,8 @@ class InspectAnswer:
     columns: tuple[str, ...]
     repeated: int = 0
     misplaced: int = 0
+    added: int = 0
+    retracted: int = 0
 
 
 @dataclass(frozen=True)

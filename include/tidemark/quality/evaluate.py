@@ -30,7 +30,7 @@ def evaluate_invariants(
     find: Callable[[str, Sequence[Clause]], tuple[dict[str, Any], ...]],
 ) -> list[RuleResult]:
     """Each rule of the gate's suite for each row of the evidence. `find` fetches rows of a batch by query."""
-    rules = GATES[evidence.gate].rules
+    rules = GATES[evidence.gate].rules_of(collection)
     verdicts = validator.judge_evidence(rules, evidence)
     return [
         _invariant(rule, verdict, at, row, collection, find)

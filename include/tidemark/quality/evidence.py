@@ -60,12 +60,27 @@ class Corrected:
         return self.retracted / self.contributed if self.contributed else float(self.retracted > 0)
 
 
+@dataclass(frozen=True)
+class Defined:
+    """What is known of a batch of a derived collection: how many consumptions it is of, the rows that its commit says
+    it added and took back (None: no version tells it any more); how many keys of it were computed anew (None: none
+    were), how many of their rows are not what the definition says, and the first of these."""
+
+    consumptions: int
+    added: int | None
+    retracted: int | None
+    keys: int | None = None
+    differing: int | None = None
+    first: str = ""
+
+
 def unsealed_evidence(
     state: Arrangement,
     request: GateRequest,
     found: Mapping[str, Inspected],
     ledger: Sequence[LedgerEntry],
     corrected: Mapping[str, Corrected] | None = None,
+    defined: Mapping[str, Defined] | None = None,
 ) -> Evidence:
     """Per ingested batch: what its parts hold against what was recorded, its late share, its rate against the usual; of
     those that are `corrected` what they took back.
@@ -88,7 +103,8 @@ def unsealed_evidence(
             "usual_rows": _usual_rows(batch, ledger),
         }
         row["volume"] = batch.rows / row["usual_rows"] if row["usual_rows"] else None
-        rows.append(row | _taken_back(state, corrected.get(batch.id)))
+        row |= _taken_back(state, corrected.get(batch.id))
+        rows.append(row | _as_defined(answers, (defined or {}).get(batch.id)))
     return Evidence(Gate.UNSEALED, tuple(rows))
 
 
@@ -102,6 +118,22 @@ def _taken_back(state: Arrangement, corrected: Corrected | None) -> Row:
         "corrected_share": share,
         "corrected_share_allowed": allowed if corrected else None,
         "corrected_share_undeclared": share if allowed is None else None,
+    }
+
+
+def _as_defined(answers: Sequence[InspectAnswer], defined: Defined | None) -> Row:
+    if defined is None:
+        return {}
+    added, retracted = sum(answer.added for answer in answers), sum(answer.retracted for answer in answers)
+    return {
+        "consumptions": defined.consumptions,
+        "rows_added": added,
+        "rows_added_recorded": added if defined.added is None else defined.added,
+        "rows_taken": retracted,
+        "rows_taken_recorded": retracted if defined.retracted is None else defined.retracted,
+        "keys_computed": defined.keys,
+        "rows_differing": defined.differing,
+        "first_differing": defined.first,
     }
 
 

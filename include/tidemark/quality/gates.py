@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.collection import Gate
+from tidemark.model.collection import Collection, Gate
 from tidemark.model.ledger import LedgerEntry
 from tidemark.plan.gate import GateRequest
 from tidemark.quality import suites
 from tidemark.quality.evidence import (
     Corrected,
+    Defined,
     Evidence,
     Inspected,
     compaction_evidence,
@@ -28,13 +29,14 @@ from tidemark.quality.suites import Rule
 class Seen:
     """What there is to judge by: the state, what the gate was asked to look at, what reading it found, by batch;
     `recent()`, the newest entries of the ledger, and `corrected()`, what batches took back that correct files, by
-    batch. These two are read only if asked for."""
+    batch; `defined()`, what is known of batches of derived collections. These are read only if asked for."""
 
     state: Arrangement
     request: GateRequest
     found: Mapping[str, Inspected]
     recent: Callable[[], Sequence[LedgerEntry]]
     corrected: Callable[[], Mapping[str, Corrected]] = dict
+    defined: Callable[[], Mapping[str, Defined]] = dict
 
 
 @dataclass(frozen=True)
@@ -51,22 +53,36 @@ class Judgement:
     checks: str
     way_out: str
     mend: str = ""
+    rules_of_derived: tuple[Rule, ...] = ()
 
-    def out(self, collection: str, batch: str, *, again: str = "run again") -> str:
-        """The way out of a failure."""
-        return self.way_out.format(collection=collection, batch=batch, again=again)
+    def rules_of(self, collection: Collection) -> tuple[Rule, ...]:
+        """The rules for a collection: beside those for all, those for derived ones."""
+        return (*self.rules, *self.rules_of_derived) if collection.is_derived else self.rules
+
+    def out(self, collection: str, batch: str, *, again: str = "run again", rule: str = "") -> str:
+        """The way out of a failure of a rule."""
+        derived = rule in {one.name for one in self.rules_of_derived}
+        return (_COMPUTE if derived else self.way_out).format(collection=collection, batch=batch, again=again)
 
 
+_COMPUTE = (
+    "`tidemark verify {collection} --definition` shows what differs; `tidemark quarantine {collection} {batch}`, then "
+    "`tidemark correct {collection} --check` puts it right"
+)
 _LOOK = "nothing of it was published; look with `tidemark verify {collection} --data`"
 
 GATES: dict[Gate, Judgement] = {
     Gate.UNSEALED: Judgement(
         suites.UNSEALED,
-        lambda seen: unsealed_evidence(seen.state, seen.request, seen.found, seen.recent(), seen.corrected()),
+        lambda seen: unsealed_evidence(
+            seen.state, seen.request, seen.found, seen.recent(), seen.corrected(), seen.defined()
+        ),
         checks="Schema, nulls, time bounds, late share, volume, and the collection's own expectations. Of a day that "
-        "was run again and changed: how much of it was taken back, and that all of it had been there.",
+        "was run again and changed: how much of it was taken back, and that all of it had been there. Of a derived "
+        "collection: the rows added and taken back, and some keys computed anew.",
         way_out="`tidemark quarantine {collection} {batch}`, mend the file, {again}",
         mend="`tidemark quarantine`, mend the file, clear the run.",
+        rules_of_derived=suites.DEFINED,
     ),
     Gate.FRONTIER: Judgement(
         suites.FRONTIER,

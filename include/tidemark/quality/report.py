@@ -77,7 +77,7 @@ class GateReport:
         about = f" of batch {first.batch[:SHORT_ID]}" if first.batch else ""
         more = f" (and {len(self.failures) - 1} more)" if len(self.failures) > 1 else ""
         page = f"; see {self.docs}" if self.docs else ""
-        way_out = GATES[self.gate].out(self.collection, first.batch[:SHORT_ID])
+        way_out = GATES[self.gate].out(self.collection, first.batch[:SHORT_ID], rule=first.rule)
         return f"{self.gate} gate of {self.collection}: {first.rule}{about}: {first.message}{more}{page}; {way_out}"
 
     def with_docs(self, page: str | None) -> GateReport:

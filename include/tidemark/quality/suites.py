@@ -168,6 +168,27 @@ UNSEALED = (
     ),
 )
 
+DEFINED = (
+    Rule(
+        "consumed once",
+        "expect_column_values_to_be_between",
+        {"column": "consumptions", "min_value": 1, "max_value": 1},
+        "is of {consumptions} recorded consumptions of the inputs, it must be of one",
+    ),
+    _equal("rows added as recorded", "rows_added", "adds {rows_added} rows, {rows_added_recorded} were recorded"),
+    _equal(
+        "rows taken back as recorded", "rows_taken", "takes back {rows_taken} rows, {rows_taken_recorded} were recorded"
+    ),
+    Rule(
+        "definition",
+        "expect_column_values_to_be_between",
+        {"column": "rows_differing", "max_value": 0},
+        "of {keys_computed} keys computed anew {rows_differing} rows are not what the definition says, first "
+        "{first_differing}",
+    ),
+)
+"""Beside the others, of what a derived collection was corrected by."""
+
 FRONTIER = (
     _at_least("seal only advances", "seal", "floor", "the seal {seal} is behind {floor}, which was promised before"),
     Rule(

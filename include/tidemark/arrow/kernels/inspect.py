@@ -108,6 +108,7 @@ class _Findings:
         self._last: pa.RecordBatch | None = None
         self._first: pa.RecordBatch | None = None
         self._misplaced = 0
+        self._added = self._retracted = 0
         self._rows = self._digest = self._null_keys = self._zero_diffs = self._unsorted = self._repeated = 0
         self._times: list[int] = []
         self._event_times: list[int] = []
@@ -125,7 +126,10 @@ class _Findings:
         self._misplaced += sum(tuple(key) != found for (key, _), found in zip(groups, firsts, strict=True))
         self._null_keys += sum(batch.column(at).null_count for at in range(self._key_width))
         if DIFF in batch.schema.names:
-            self._zero_diffs += int(np.count_nonzero(integers(batch, DIFF) == 0))
+            diffs = integers(batch, DIFF)
+            self._zero_diffs += int(np.count_nonzero(diffs == 0))
+            self._added += int(diffs[diffs > 0].sum())
+            self._retracted -= int(diffs[diffs < 0].sum())
         for name, bounds in ((TIME, self._times), (EVENT_TIME, self._event_times)):
             times = integers(batch, name)
             bounds += [int(times.min()), int(times.max())]
@@ -154,4 +158,6 @@ class _Findings:
             columns=self.columns,
             repeated=self._repeated,
             misplaced=self._misplaced,
+            added=self._added,
+            retracted=self._retracted,
         )

@@ -12,6 +12,7 @@ from typing import Any
 from tidemark.errors import GateFailed, InvalidUsage, UpgradeRequired
 from tidemark.jobs.job import Job, Proposal, Runner
 from tidemark.jobs.steps.gate_corrections import corrected_batches
+from tidemark.jobs.steps.gate_definition import defined_batches
 from tidemark.jobs.steps.gate_result import keep_result
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
@@ -149,6 +150,7 @@ def _judged(
         found,
         recent,
         lambda: corrected_batches(job, runner, head.state, of_batches, recent()) if runner else {},
+        lambda: defined_batches(job, head.state, of_batches) if collection.is_derived else {},
     )
     evidence = GATES[request.gate].evidence(seen)
     results = evaluate_invariants(

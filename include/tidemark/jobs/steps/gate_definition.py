@@ -1,0 +1,87 @@
+"""What the unsealed gate is told of what a derived collection was corrected by: what its commit says of it, and some of
+its keys computed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.derived import opened, recipe_of
+from tidemark.jobs.job import Job
+from tidemark.jobs.questions.definition import differing_keys
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batch import Part
+from tidemark.model.corrected import Corrected
+from tidemark.model.update import Row
+from tidemark.quality.evidence import Defined
+
+KEYS = 16
+"""Keys of a batch that are computed anew at most."""
+MOST_ROWS = 2_000_000
+"""Rows of all inputs up to which a few keys are computed anew though all of these must be read: a gate must cost less
+than what it checks."""
+VERSIONS = 1_000
+"""Newest versions among which a batch's commit is looked for."""
+
+
+def defined_batches(job: Job, state: Arrangement, batches: Mapping[str, Sequence[Part]]) -> dict[str, Defined]:
+    """What is known of the unsealed `batches`, each given with its parts. Only the newest one can be compared with the
+    definition: of those before it the collection holds what was true before."""
+    # Of a batch that was trimmed, some of what its commit says is drained.
+    whole = {batch.id for batch in state.unsealed if not batch.trimmed}
+    commits = _commits(job, whole & batches.keys())
+    found = {}
+    for batch, parts in batches.items():
+        change = commits.get(batch)
+        defined = Defined(
+            sum(held.batch == batch for held in state.consumptions),
+            change.rows_added if change else None,
+            change.rows_retracted if change else None,
+        )
+        if state.consumed is not None and state.consumed.batch == batch:
+            defined = _compared(job, state, parts, defined)
+        found[batch] = defined
+    return found
+
+
+def _commits(job: Job, batches: set[str]) -> dict[str, Corrected]:
+    found: dict[str, Corrected] = {}
+    for record in islice(job.log.history(), VERSIONS):
+        change = record.change
+        if isinstance(change, Corrected) and change.batch is not None and change.batch.id in batches:
+            found[change.batch.id] = change
+        if found.keys() == batches:
+            break
+    return found
+
+
+def _compared(job: Job, state: Arrangement, parts: Sequence[Part], defined: Defined) -> Defined:
+    if not _is_cheap(job, state):
+        return defined
+    keys = _some_keys(parts)
+    try:
+        rows = differing_keys(job, state, keys, KEYS)
+    except InvalidUsage as error:
+        job.note(f"no key is computed anew: {error}")
+        return defined
+    first = ", ".join(f"{name} {cell}" for name, cell in rows[0].row) if rows else ""
+    told = f"{first}: {rows[0].desired} times, held {rows[0].held} times" if rows else ""
+    return Defined(defined.consumptions, defined.added, defined.retracted, len(keys), len(rows), told)
+
+
+def _some_keys(parts: Sequence[Part]) -> list[Row]:
+    """Keys that the records of parts name, from first to last."""
+    keys = sorted({key for part in parts for key in (*(first for first, _ in part.groups), part.last_key)})
+    step = max(1, -(-len(keys) // KEYS))
+    return [tuple(key) for key in keys[::step]]
+
+
+def _is_cheap(job: Job, state: Arrangement) -> bool:
+    inputs = opened(job, state.collection.derived)
+    rows = sum(batch.rows for given in inputs if given.state for batch in given.state.trace)
+    if rows <= MOST_ROWS:
+        return True
+    recipe = recipe_of(state.collection.derived, inputs)
+    rule = recipe.by_key if recipe else None
+    return rule is not None and all(given.name in rule.clustered for given in inputs)

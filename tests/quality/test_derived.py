@@ -1,0 +1,50 @@
+"""The unsealed gate of derived collections: counts that reconcile, and keys that are computed anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from simulation.deriving import BIG, COUNTS, Sea, derived, write_by_hand
+from simulation.script import row
+from tidemark.errors import GateFailed
+from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.steps.gate import gate
+from tidemark.model.collection import Gate
+
+ROWS = [row(1, "a", 3), row(2, "b", 4), row(3, "b", 5)]
+
+
+@pytest.mark.parametrize("select", [BIG, COUNTS])
+def test_what_was_computed_passes_and_what_was_not_is_stopped(tmp_path: Path, select: str) -> None:
+    sea = Sea(tmp_path)
+    sea.landed("tides")
+    sea.add(derived("d", select))
+    sea.ingest("tides", 0, ("a", ROWS))
+    sea.correct("d", until="correct")
+    passed = sea.run("d", lambda job: gate(job, Gate.UNSEALED))
+    assert len(passed["batches"]) == 1
+    assert sea.run("d", verify_definition).sound
+    sea.correct("d")
+    lost = max(sea.held("d", 100))
+    write_by_hand(sea, "d", {lost: -1})
+    with pytest.raises(
+        GateFailed, match=r"definition of batch.*1 keys computed anew 1 rows.*: 1 times, held 0 times"
+    ) as said:
+        sea.run("d", lambda job: gate(job, Gate.UNSEALED))
+    assert "correct d --check" in str(said.value)
+    report = sea.run("d", verify_definition)
+    assert [(one.desired, one.held) for one in report.frontiers[0].differing] == [(1, 0)]
+    assert not report.sound
+
+
+def test_a_batch_that_holds_other_rows_than_its_commit_says_is_stopped(tmp_path: Path) -> None:
+    sea = Sea(tmp_path)
+    sea.landed("tides")
+    sea.add(derived("d", COUNTS))
+    sea.ingest("tides", 0, ("a", ROWS))
+    sea.correct("d")
+    write_by_hand(sea, "d", {max(sea.held("d", 100)): -1}, told=2)
+    with pytest.raises(GateFailed, match=r"rows taken back as recorded.*takes back 1 rows, 2 were recorded"):
+        sea.run("d", lambda job: gate(job, Gate.UNSEALED))

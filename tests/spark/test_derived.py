@@ -1,0 +1,152 @@
+"""Derived collections by Spark, through the real step: each mode once, against a calculation of the test's own."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.support import APPEND, Made, day_of
+from tests.support.inprocess import InProcessRunner
+from tidemark.arrow.read import as_of
+from tidemark.jobs.app import gated
+from tidemark.jobs.derived import shaped
+from tidemark.jobs.job import Job, collection_store, fresh_id
+from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.questions.explain import explain
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.correct import correct
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.gate import gate
+from tidemark.jobs.steps.init import declare_collection
+from tidemark.jobs.steps.seal import seal
+from tidemark.model.collection import Collection, Column, Gate
+from tidemark.model.derived import Definition, Derived
+from tidemark.storage.log.log import StateLog
+
+pytestmark = pytest.mark.spark
+Row = dict[str, Any]
+
+
+class OnSpark(InProcessRunner):
+    """Kernels here, definitions on Spark."""
+
+    def __init__(self, store: Any, spark: Any) -> None:
+        super().__init__(store)
+        self.spark = spark
+
+
+@dataclass
+class Deriving:
+    """A derived collection beside a landed one."""
+
+    events: Made
+    spark: Any
+    name: str
+    origin: Derived
+    key: tuple[str, ...] = ()
+
+    def job(self) -> Job:
+        store = collection_store(str(self.events.root), self.name)
+        return Job(store, StateLog(store, fresh_id), lambda: OnSpark(store, self.spark), fresh_id())
+
+    def declared(self) -> Collection:
+        """As `init` does."""
+        shape = shaped(self.job(), self.name, self.origin)
+        key = self.key or shape.key or ()
+        types = {column.name: Column(column.name, column.type) for column in shape.columns}
+        value = tuple(types[column.name] for column in shape.columns if column.name not in key)
+        made = Collection(self.name, tuple(types[name] for name in key), value, self.origin, hidden=shape.hidden)
+        declare_collection(self.job(), made)
+        return made
+
+    def corrected(self, **asked: Any) -> dict[str, Any]:
+        """A run of its DAG."""
+        told = correct(self.job(), **asked)
+        gate(self.job(), Gate.UNSEALED)
+        for step in (seal, drain, compact):
+            call: Callable[[Job], Any] = lambda job, step=step: step(job, day_of(1))  # noqa: E731
+            job = self.job()
+            gated(job, lambda job=job, call=call: call(job))
+        gate(self.job(), Gate.TRACE)
+        return told
+
+    def held(self) -> Counter[tuple[Any, ...]]:
+        """What it holds now."""
+        job = self.job()
+        rows = as_of(job.store, job.log.load().state).to_pylist()
+        return Counter({tuple(row.values())[:-1]: row["_multiplicity"] for row in rows})
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Made:
+    made = Made(tmp_path, APPEND)
+    made.land(1, 300, keys=30)
+    made.moved(1)
+    made.step("trace", 1)
+    return made
+
+
+def next_day(events: Made) -> None:
+    """Another day, of which some rows are late."""
+    events.land(2, 300, keys=30)
+    events.moved(2)
+    events.step("trace", 2)
+
+
+def rows_of(events: Made) -> list[Row]:
+    """The events there are, each as often as it is there."""
+    rows = as_of(events.store, events.log.load().state).to_pylist()
+    return [row for row in rows for _ in range(row["_multiplicity"])]
+
+
+def select(text: str, *inputs: str, **more: Any) -> Derived:
+    return Derived(inputs or ("events",), Definition(text), **more)
+
+
+def by_kind(rows: list[Row]) -> dict[Any, list[Row]]:
+    found = defaultdict(list)
+    for row in rows:
+        if row["kind"] is not None:
+            found[row["kind"]].append(row)
+    return found
+
+
+DERIVED: dict[str, tuple[str, Callable[[list[Row]], Counter[tuple[Any, ...]]]]] = {
+    "by_row": (
+        "SELECT id, upper(kind) AS kind FROM events WHERE id % 3 = 0",
+        lambda rows: Counter(
+            (row["id"], None if row["kind"] is None else row["kind"].upper()) for row in rows if row["id"] % 3 == 0
+        ),
+    ),
+    "by_key": (
+        "SELECT kind, count(*) AS n, sum(id) AS total FROM events WHERE kind IS NOT NULL GROUP BY kind",
+        lambda rows: Counter((kind, len(some), sum(r["id"] for r in some)) for kind, some in by_kind(rows).items()),
+    ),
+    "whole": (
+        "SELECT count(*) AS n, max(id) AS most, 'all' AS what FROM events",
+        lambda rows: Counter([("all", len(rows), max(row["id"] for row in rows))]),
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", DERIVED)
+def test_each_mode_gives_what_its_definition_says(spark: Any, events: Made, mode: str) -> None:
+    text, wanted = DERIVED[mode]
+    origin = replace(select(text))
+    made = Deriving(events, spark, "d", origin, {"by_row": ("id",), "by_key": ("kind",), "whole": ("what",)}[mode])
+    made.declared()
+    assert explain(made.job())["mode"] == mode
+    assert made.corrected()["why"] == "first build"
+    assert made.held() == wanted(rows_of(events))
+    next_day(events)
+    told = made.corrected()
+    assert (told["mode"], told["outcome"]) == (mode, "applied")
+    assert made.held() == wanted(rows_of(events))
+    report = verify_definition(made.job(), every=True)
+    assert (report.sound, report.checked) == (True, 2)
+    assert made.corrected()["outcome"] == "nothing to do"
