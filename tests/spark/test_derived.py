@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from tests.spark.support import APPEND, Made, day_of
 from tests.support.inprocess import InProcessRunner
 from tidemark.arrow.read import as_of
+from tidemark.errors import InvalidUsage
 from tidemark.jobs.app import gated
 from tidemark.jobs.derived import shaped
 from tidemark.jobs.job import Job, collection_store, fresh_id
@@ -134,19 +137,77 @@ DERIVED: dict[str, tuple[str, Callable[[list[Row]], Counter[tuple[Any, ...]]]]] 
 }
 
 
-@pytest.mark.parametrize("mode", DERIVED)
-def test_each_mode_gives_what_its_definition_says(spark: Any, events: Made, mode: str) -> None:
-    text, wanted = DERIVED[mode]
-    origin = replace(select(text))
-    made = Deriving(events, spark, "d", origin, {"by_row": ("id",), "by_key": ("kind",), "whole": ("what",)}[mode])
-    made.declared()
-    assert explain(made.job())["mode"] == mode
-    assert made.corrected()["why"] == "first build"
-    assert made.held() == wanted(rows_of(events))
+KEYS = {"by_row": ("id",), "by_key": ("kind",), "whole": ("what",)}
+
+
+def test_each_mode_gives_what_its_definition_says(spark: Any, events: Made) -> None:
+    made = {mode: Deriving(events, spark, mode, select(text), KEYS[mode]) for mode, (text, _) in DERIVED.items()}
+    for mode, one in made.items():
+        one.declared()
+        assert explain(one.job())["mode"] == mode
+        told = one.corrected()
+        assert (told["mode"], told["why"], told["commits"]) == ("whole", "first build", 1)
+        assert one.held() == DERIVED[mode][1](rows_of(events))
     next_day(events)
-    told = made.corrected()
-    assert (told["mode"], told["outcome"]) == (mode, "applied")
-    assert made.held() == wanted(rows_of(events))
-    report = verify_definition(made.job(), every=True)
-    assert (report.sound, report.checked) == (True, 2)
-    assert made.corrected()["outcome"] == "nothing to do"
+    for mode, one in made.items():
+        told = one.corrected()
+        assert (told["mode"], told["outcome"]) == (mode, "applied")
+        assert one.held() == DERIVED[mode][1](rows_of(events))
+        report = verify_definition(one.job(), every=True)
+        assert (report.sound, report.checked) == (True, 2)
+        assert correct(one.job(), check=True)["repaired"] == 0
+
+
+def test_a_function_of_frames_is_a_definition(spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By some columns, and whole where it does not say by which; what is not the same every time is refused."""
+    from pyspark.sql import functions as F
+
+    folder, module = ModuleType("definitions"), ModuleType("definitions.kinds")
+    module.counts = lambda frames: (
+        frames["events"]
+        .where("kind IS NOT NULL")
+        .groupBy("kind")
+        .agg(  # type: ignore[attr-defined]
+            F.count("*").alias("n")
+        )
+    )
+    module.chance = lambda frames: frames["events"].select("id", F.rand().alias("r"))  # type: ignore[attr-defined]
+    module.first = lambda frames: frames["events"].limit(3).select("id")  # type: ignore[attr-defined]
+    module.breaks = lambda frames: frames["nothing"]  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "definitions", folder)
+    monkeypatch.setitem(sys.modules, "definitions.kinds", module)
+
+    def made(function: str, *by: str) -> Deriving:
+        origin = Derived(("events",), Definition(function=f"kinds:{function}", version="1", by=by))
+        return Deriving(events, spark, f"{function}{len(by)}", origin, ("kind",))
+
+    def counted() -> Counter[tuple[Any, ...]]:
+        return Counter((kind, len(some)) for kind, some in by_kind(rows_of(events)).items())
+
+    some, whole = made("counts", "kind"), made("counts")
+    for one in (some, whole):
+        one.declared()
+        one.corrected()
+        assert one.held() == counted()
+    next_day(events)
+    assert [one.corrected()["mode"] for one in (some, whole)] == ["by_key", "whole"]
+    assert some.held() == whole.held() == counted()
+    for function, said in {
+        "chance": "not the same every time",
+        "first": "the first rows of no order",
+        "breaks": "raises KeyError: 'nothing'",
+        "nothing": "has no function 'nothing'",
+    }.items():
+        with pytest.raises(InvalidUsage, match=said):
+            made(function).declared()
+
+
+def test_what_a_definition_raises_names_the_row(spark: Any, events: Made) -> None:
+    made = Deriving(events, spark, "d", select("SELECT id, 10 DIV (id - 7) AS share FROM events"), ("id",))
+    made.declared()
+    with pytest.raises(InvalidUsage, match=r"the definition of d raises DIVIDE_BY_ZERO: .* for the row id 7, "):
+        made.corrected()
+    made = Deriving(events, spark, "n", select("SELECT kind, id FROM events WHERE id < 9"), ("kind",))
+    made.declared()
+    with pytest.raises(InvalidUsage, match="gives a row without kind, which is of the key: kind None, id "):
+        made.corrected()

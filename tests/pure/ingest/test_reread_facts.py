@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from support.relanded import relanded
 from tests.pure.ingest.landed import collection, task, write
-from tidemark.arrow.kernels import correct
+from tidemark.arrow.kernels import reread
 from tidemark.arrow.kernels.ingest import ingest_files
 from tidemark.arrow.kernels.reread import reread_files
 from tidemark.arrow.parts.reader import read_groups
@@ -149,7 +149,7 @@ def test_from_each_correction_on_what_is_said_is_what_the_files_say_now(
     capacity: int,
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(correct, "SORTED_ROWS", capacity)
+        patch.setattr(reread, "SORTED_ROWS", capacity)
         made = World(declared(late), Path(folder))
         made.first(first)
         newest: dict[int, tuple[int, Sequence[Said]]] = {file: (SEAL, rows) for file, rows in enumerate(first)}

@@ -24,7 +24,7 @@ from tidemark.quality.gates import GATES
 PROJECT = Path(__file__).resolve().parents[3]
 APPS, DOCS = PROJECT / "spark_apps", PROJECT / "docs"
 BOUNDS = ["--lower", "2024-01-01", "--upper", "2024-01-02"]
-VALUES = {"gate": "trace", "keep_versions": "3d", "landing": "/l", "path": "a", "batch": "b"}
+VALUES = {"gate": "trace", "keep_versions": "3d", "landing": "/l", "path": "a", "batch": "b", "until": "2024-01-02"}
 
 
 @pytest.mark.parametrize("step", STEPS.values(), ids=list(STEPS))
@@ -75,6 +75,8 @@ def test_the_run_of_a_collection_and_its_maintenance() -> None:
         ("drain", Gate.TRACE),
         ("compact", Gate.COMPACTION),
     ]
+    derived = [step.name for step in steps_of(When.EACH_RUN, derived=True)]
+    assert derived == ["correct", "seal", "drain", "compact"]
     assert [step.name for step in steps_of(When.MAINTENANCE)] == ["collect", "audit"]
     assert [step.name for step in steps_of(When.BEHIND)] == ["gate"]
     assert [step.name for step in STEPS.values() if step.few_in_process] == ["gate"]
@@ -202,7 +204,7 @@ def test_a_declaration_that_cannot_be_is_refused(change: dict[str, Any], said: s
 
 
 def test_an_unknown_step_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(InvalidUsage, match="there is no step 'sael'; there are ingest, gate, seal"):
+    with pytest.raises(InvalidUsage, match="there is no step 'sael'; there are ingest, correct, gate, seal"):
         app.parser("sael")
 
 

@@ -1,0 +1,176 @@
+"""A random machine of landed and derived collections: whatever happens to them, at every frontier that was recorded a
+derived collection holds what its definition says of its inputs as it had consumed them.
+
+    tides, moons   landed: on-time and late rows, files corrected, days out of order, several days at once
+    big, counts    derived of tides: by row, by key
+    joined         of tides and moons: a join that both change
+    met            of big and counts, which share a root
+    sums           of tides: by key, sums that are subtracted
+
+Runs are killed at any call, frontiers are left unsealed, batches quarantined, definitions changed, holds lost. The
+oracle is `Sea.law`: the plain definition over the inputs' rows as of the frontiers consumed; and what was recorded of a
+frontier once is looked at again at the end, so that nothing later changes it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulation.deriving import BIG, BIGGER, COUNTS, JOINED, MET, SUMS, Sea, derived
+from simulation.script import row
+from support.budget import budget
+from support.faulty import Fault, FaultyStore, WrappedStore
+from support.world import DAY
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.steps.correct import correct
+from tidemark.jobs.steps.init import declare_collection
+from tidemark.jobs.steps.quarantine import quarantine
+from tidemark.model.change import CompactionAllowed, HoldDropped
+
+SEEDS, STEPS = budget(ci=(3, 60), deep=(60, 150))
+DERIVED = {"big": BIG, "counts": COUNTS, "sums": SUMS, "joined": JOINED, "met": MET}
+OTHERS = {"big": [BIG, BIGGER]}
+
+
+class Together(WrappedStore):
+    """Calls of several stores, counted as one's."""
+
+    def __init__(self, inner: Any, counted: FaultyStore) -> None:
+        super().__init__(inner)
+        self.counted = counted
+
+    def _call(self, name: str, key: str, action: Any, *, writes: bool) -> Any:
+        return self.counted._call(name, key, action, writes=writes)
+
+
+class Machine:
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.sea, self.chance = Sea(folder), random.Random(seed)
+        self.days = {"tides": 0, "moons": 0}
+        self.files: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        self.recorded: dict[tuple[str, int], Counter[tuple[Any, ...]]] = {}
+        self.happened: Counter[str] = Counter()
+        for name in self.days:
+            self.sea.landed(name, reprocess_for=1_000 * DAY)
+        for name, select in DERIVED.items():
+            self.sea.add(derived(name, select))
+
+    def step(self) -> None:
+        what = self.chance.choices(
+            (self.day, self.late, self.again, self.corrects, self.killed, self.taken_out, self.redefined, self.lost),
+            (5, 2, 1, 12, 3, 1, 1, 1),
+        )[0]
+        what()
+        self.happened[what.__name__] += 1
+
+    def rows(self, day: int, many: int) -> list[dict[str, Any]]:
+        chance = self.chance
+        return [
+            row(chance.randrange(6), chance.choice(["a", "b", "c", None]), day * DAY + chance.randrange(DAY))
+            for _ in range(many)
+        ]
+
+    def day(self) -> None:
+        name = self.chance.choice(sorted(self.days))
+        day, self.days[name] = self.days[name], self.days[name] + 1
+        rows = self.rows(day, self.chance.choice([0, 2, 4]))
+        self.files[name, day] = rows
+        self.sea.ingest(name, day, ("a", rows))
+
+    def late(self) -> None:
+        name = self.chance.choice(sorted(self.days))
+        if days := self.days[name]:
+            day = self.chance.randrange(days)
+            late = [one | {"t": day * DAY, "e": day * DAY} for one in self.rows(day, 2)]
+            self.sea.ingest(name, day, (f"late{self.sea.new_id()}", late))
+
+    def again(self) -> None:
+        """A file that was counted says something else."""
+        if self.files:
+            name, day = self.chance.choice(sorted(self.files))
+            self.files[name, day] = rows = self.rows(day, 3)
+            self.sea.ingest(name, day, ("a", rows))
+
+    def corrects(self) -> None:
+        name = self.chance.choice(sorted(DERIVED))
+        self.ran(name, until=self.chance.choice(["correct", "seal", "drain", "compact", "compact"]))
+
+    def ran(self, name: str, **asked: Any) -> None:
+        told = self.sea.correct(name, check=self.chance.random() < 0.1, **asked)
+        self.happened[told["outcome"]] += 1
+        self.happened.update(told.get("modes", {}))
+        self.happened["repaired"] += told.get("repaired", 0)
+        self.record(name)
+
+    def killed(self) -> None:
+        name, nth = self.chance.choice(sorted(DERIVED)), self.chance.randrange(1, 120)
+        counted = FaultyStore(self.sea.worlds[name].truth, Fault(nth, self.chance.random() < 0.3))
+        for world in self.sea.worlds.values():
+            world.store = Together(world.truth, counted)
+        try:
+            self.sea.run(name, correct)
+        finally:
+            for world in self.sea.worlds.values():
+                world.store = world.truth
+        self.happened["fired"] += counted.fired is not None
+        self.record(name)
+
+    def taken_out(self) -> None:
+        name = self.chance.choice(sorted(DERIVED))
+        world = self.sea.worlds[name]
+        state = world.state
+        if not state.unsealed or state.consumptions[-1].upper <= state.trace_upper:
+            return
+        batch = state.unsealed[-1].id
+        try:
+            self.sea.run(name, lambda job: quarantine(job, batch))
+        except InvalidUsage:
+            return
+        kept = {held.upper for held in world.state.consumptions}
+        self.recorded = {at: was for at, was in self.recorded.items() if at[0] != name or at[1] in kept}
+        self.happened["really taken out"] += 1
+
+    def redefined(self) -> None:
+        for name, texts in OTHERS.items():
+            other = derived(name, self.chance.choice(texts))
+            self.sea.run(name, lambda job, other=other: declare_collection(job, other))
+
+    def lost(self) -> None:
+        """An input's history is merged whatever holds it."""
+        name = self.chance.choice(sorted(self.days))
+        log = self.sea.log(name)
+        state = log.load().state
+        if state.complete_below > state.since + 1:
+            for hold in state.holds:
+                log.commit(log.load(), HoldDropped(hold.name))
+            log.commit(log.load(), CompactionAllowed(state.complete_below - 1, (), 0))
+            self.happened["really lost"] += 1
+
+    def record(self, name: str) -> None:
+        """The law now; and what was recorded stays so."""
+        self.sea.law(name)
+        world = self.sea.worlds[name]
+        for held in world.state.consumptions:
+            if world.state.function.keeps(held.upper - 1):
+                now = self.sea.held(name, held.upper - 1)
+                was = self.recorded.setdefault((name, held.upper), now)
+                assert was == now, (name, held.upper)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_whatever_happens_the_law_holds_at_every_frontier(tmp_path: Path, seed: int) -> None:
+    machine = Machine(tmp_path, seed)
+    for _ in range(STEPS):
+        machine.step()
+    for name in DERIVED:
+        machine.ran(name)
+    assert machine.happened["repaired"] == 0
+    assert machine.happened["applied"] > 5
+    if os.environ.get("SHOW"):
+        print(machine.happened)
