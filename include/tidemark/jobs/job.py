@@ -115,7 +115,7 @@ class Job:
 
     def neighbour(self, name: str) -> Job:
         """A job on another collection below the same root: to read it, and to place holds on it."""
-        log = self.beside(name) if self.beside else StateLog(_neighbour_store(self.store.url, name), self.log.new_id)
+        log = self.beside(name) if self.beside else replace(self.log, store=_neighbour_store(self.store.url, name))
         return replace(self, store=log.store, log=log, first=False, _held=set())
 
     def fenced(self, head: Head, step: str, interval: Interval) -> tuple[Head, Fence]:

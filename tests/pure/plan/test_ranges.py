@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.row_groups import groups_holding
 from tidemark.model.batch import ObjectRef, Part
-from tidemark.plan.ranges import groups_within, overlaps, split_keys
+from tidemark.plan.ranges import groups_within, overlaps, ranges_of, split_keys
 from tidemark.plan.tasks import KeyRange
 
 keys = st.tuples(st.integers(0, 6), st.sampled_from(["a", "b"]))
@@ -71,3 +71,27 @@ def test_every_row_group_that_holds_a_key_is_found(rows, group_rows, touched):
     found = groups_holding(part, touched)
     assert needed <= set(found)
     assert found == sorted(set(found))
+
+
+class TestRangesOfPrefixes:
+    GROUPS = tuple((day, number) for day in range(10) for number in (0, 50))
+    """The first keys of row groups: two of each day."""
+
+    def test_only_the_row_groups_of_the_prefixes_are_within(self) -> None:
+        assert ranges_of([(7,), (2,)], self.GROUPS, 8) == [KeyRange((2,), (3,)), KeyRange((7,), (8,))]
+
+    def test_prefixes_between_which_nothing_is_spared_are_one_range(self) -> None:
+        assert ranges_of([(2,), (3,), (8,)], self.GROUPS, 8) == [KeyRange((2,), (4,)), KeyRange((8,), (9,))]
+
+    def test_of_too_many_ranges_those_nearest_each_other_are_one(self) -> None:
+        assert ranges_of([(0,), (2,), (9,)], self.GROUPS, 2) == [KeyRange((0,), (3,)), KeyRange((9,), (10,))]
+
+    def test_texts_end_before_the_next_one(self) -> None:
+        (found,) = ranges_of([("a",)], [("a",), ("b",)], 8)
+        assert found == KeyRange(("a",), ("a\0",))
+
+    def test_without_prefixes_there_is_no_range(self) -> None:
+        assert ranges_of([], self.GROUPS, 8) == []
+
+    def test_behind_the_last_number_nothing_is_known(self) -> None:
+        assert ranges_of([(2**63 - 1,)], self.GROUPS, 8) == [KeyRange((2**63 - 1,), None)]

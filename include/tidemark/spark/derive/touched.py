@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from tidemark.arrow.rows.schema import arrow_type, plain_scalars
 from tidemark.model.collection import Collection
-from tidemark.model.update import Row
 from tidemark.plan.ranges import ranges_of
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.views import Views
@@ -27,27 +26,30 @@ NOTHING = KeyRange(upper=())
 
 @dataclass(frozen=True)
 class Touched:
-    """The values whose rows are computed anew, as a view of k0, k1, …; and, where they are few, the values."""
+    """The values whose rows are computed anew, as a view of k0, k1, …; and, where they are few, the values, as Arrow
+    has them: Python's times would be those of the zone this process is in."""
 
     frame: DataFrame
-    few: Sequence[Row] | None
+    few: pa.Table | None
 
     @property
     def is_empty(self) -> bool:
-        return self.few is not None and not self.few
+        return self.few is not None and not self.few.num_rows
 
     def ranges(self, views: Views, name: str, collection: Collection, columns: Mapping[str, str]) -> Sequence[KeyRange]:
         """The ranges of keys of a collection that hold the values; none: all of them. `columns` says which of its
         columns is which of k0, k1, …."""
+        if self.few is None:
+            return ()
         leading = []
         for column in collection.key:
-            if column.name not in columns:
+            values = self.few.column(columns[column.name]) if column.name in columns else None
+            if values is None or not _is_of(values.type, arrow_type(column.type)):
                 break
-            leading.append((self.frame.columns.index(columns[column.name]), arrow_type(column.type)))
-        if self.few is None or not leading:
+            leading.append(plain_scalars(values.cast(arrow_type(column.type))))
+        if not leading:
             return ()
-        scalars = [plain_scalars(pa.array([row[at] for row in self.few], of)) for at, of in leading]
-        prefixes = [row for row in zip(*scalars, strict=True) if None not in row]
+        prefixes = [row for row in zip(*leading, strict=True) if None not in row]
         return ranges_of(prefixes, views.groups(name), MOST_RANGES) or (NOTHING,)
 
     def among(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -59,12 +61,17 @@ class Touched:
 def touched_of(values: DataFrame) -> Touched:
     """Values, which are looked at."""
     values = values.persist()
-    rows = [tuple(row) for row in values.limit(FEW + 1).collect()]
-    if len(rows) > FEW:
+    few = values.limit(FEW + 1).toArrow()
+    if few.num_rows > FEW:
         return Touched(values, None)
-    few = values.sparkSession.createDataFrame(rows, values.schema)
+    local = values.sparkSession.createDataFrame(few, values.schema)
     values.unpersist()
-    return Touched(F.broadcast(few), rows)
+    return Touched(F.broadcast(local), few)
+
+
+def _is_of(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values are those of a column's type, or of a narrower one of whole numbers."""
+    return bool(given == wanted or (pa.types.is_integer(given) and pa.types.is_int64(wanted)))
 
 
 def named(columns: Sequence[str]) -> dict[str, str]:
