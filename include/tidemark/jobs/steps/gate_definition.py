@@ -84,4 +84,4 @@ def _is_cheap(job: Job, state: Arrangement) -> bool:
         return True
     recipe = recipe_of(state.collection.derived, inputs)
     rule = recipe.by_key if recipe else None
-    return rule is not None and all(given.name in rule.clustered for given in inputs)
+    return rule is not None and all(rule.clustered.get(given.name) for given in inputs)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemark.errors import InvalidUsage, listed, plain_line
+from tidemark.errors import InvalidUsage, listed
 from tidemark.spark.derive.raised import told
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
@@ -39,20 +39,26 @@ def analysed(spark: SparkSession, name: str, query: str) -> DataFrame:
 
 
 def check_same_every_time(name: str, frame: DataFrame) -> None:
-    """Raise InvalidUsage for a definition whose answer depends on more than its inputs."""
+    """Raise InvalidUsage for a definition of which Spark itself says that it is not the same every time."""
     plan: Any = frame._jdf.queryExecution().analyzed()
     if not plan.deterministic():
         raise InvalidUsage(
             f"the definition of {name} is not the same every time it is asked (rand, uuid and the like); leave that out"
         )
-    found = sorted({UNSTABLE[one] for one in _classes(json.loads(plan.toJSON())) if one in UNSTABLE})
+
+
+def check_function(name: str, frame: DataFrame) -> None:
+    """Raise InvalidUsage for a definition in Python that depends on when it is asked, or on the order rows come in: of
+    a select, that is known from its text."""
+    nodes = json.loads(frame._jdf.queryExecution().analyzed().toJSON())
+    found = sorted({UNSTABLE[one] for one in _classes(nodes) if one in UNSTABLE})
     if found:
         raise InvalidUsage(f"the definition of {name} depends on {listed(found)}; leave that out, or order by a key")
+    _check_limits(name, nodes)
 
 
-def check_limits(name: str, frame: DataFrame) -> None:
+def _check_limits(name: str, nodes: Sequence[Mapping[str, Any]]) -> None:
     """Raise InvalidUsage for rows that are left out of no order."""
-    nodes = json.loads(frame._jdf.queryExecution().analyzed().toJSON())
     for at, node in enumerate(nodes):
         below = nodes[at + 1 :]
         ordered = next((one["class"] for one in below if one["class"] not in _LIMITS), "") == _PLANS + "Sort"
@@ -70,8 +76,3 @@ def _classes(plan: Any) -> Iterator[str]:
         return
     for one in plan:
         yield from _classes(one)
-
-
-def one_line(text: str) -> str:
-    """A text of Spark's, of which the first line says what it is about."""
-    return plain_line((text.splitlines() or [""])[0])

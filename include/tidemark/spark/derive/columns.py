@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.errors import GateFailed, InvalidUsage
-from tidemark.model.collection import COLUMN_NAME, Collection, Column, ColumnType, DecimalType, ValueType
+from tidemark.model.collection import COLUMN_NAME, HIDDEN_NAME, Collection, Column, ColumnType, DecimalType, ValueType
 
 _SIMPLE: dict[type[T.DataType], ColumnType] = {
     T.BooleanType: ColumnType.BOOL,
@@ -42,7 +42,7 @@ def our_columns(schema: T.StructType) -> tuple[Column, ...]:
 
 
 def _named(name: str) -> str:
-    if not COLUMN_NAME.fullmatch(name):
+    if not COLUMN_NAME.fullmatch(name) and not HIDDEN_NAME.fullmatch(name):
         raise InvalidUsage(
             f"the definition calls a column {name!r}; give it a name that matches {COLUMN_NAME.pattern}: … AS a_name"
         )

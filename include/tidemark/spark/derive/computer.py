@@ -12,7 +12,7 @@ from tidemark.model.collection import Column
 from tidemark.model.derived import Definition, Mode
 from tidemark.model.update import Row
 from tidemark.spark.derive import by_key, by_row, python
-from tidemark.spark.derive.analysis import analysed, check_limits, check_same_every_time
+from tidemark.spark.derive.analysis import analysed, check_function, check_same_every_time
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.compared import can_be_restricted, differing_rows
 from tidemark.spark.derive.difference import desired_at, differing, held_at
@@ -37,7 +37,7 @@ class SparkComputer:
             frame = analysed(spark, name, recipe.whole) if recipe else python.answer(name, definition, frames)
             check_same_every_time(name, frame)
             if recipe is None:
-                check_limits(name, frame)
+                check_function(name, frame)
             return our_columns(frame.schema)
 
     def compute(self, computation: Computation) -> Computed:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from tidemark.arrow.read import MULTIPLICITY
 from tidemark.definition.computation import Computation, Input
+from tidemark.definition.exact_sum import EXACT_SUM, exact_sum
 from tidemark.model.collection import Collection
 from tidemark.model.update import Row
 from tidemark.plan.ranges import groups_within
@@ -106,12 +107,14 @@ def repeated(frame: DataFrame, collection: Collection, count: str) -> DataFrame:
 
 
 def apart(spark: SparkSession) -> SparkSession:
-    """A session in which no view has a name yet, with settings that make answers what they should be."""
+    """A session in which no view has a name yet, with settings that make answers what they should be, and the function
+    that recipes call."""
     own = spark.newSession()
     for name in _KEPT:
         own.conf.set(name, str(spark.conf.get(name)))
     for name, value in OWN_SETTINGS.items():
         own.conf.set(name, value)
+    own.udf.register(EXACT_SUM, F.udf(exact_sum, "double", useArrow=True))
     return own
 
 
