@@ -47,7 +47,9 @@ def pages() -> dict[str, str]:
 # The collection file.
 
 _SECTIONS = {
-    "The file": declaration.Declaration,
+    "Every collection": declaration.Common,
+    "A landed collection": declaration.Declaration,
+    "A derived collection": declaration.DerivedDeclaration,
     "`source`": declaration.SourceSection,
     "`columns`, each": declaration.ColumnSection,
     "`time`, `event_time`": declaration.ByColumn,
@@ -60,6 +62,10 @@ _FILE = """\
 One YAML file in `include/collections` is one collection and one DAG; the demo's is
 [flights.yaml](../../include/collections/flights.yaml). A field that is not known, or holds something else than is said
 here, is refused with its path, its line and the nearest valid field, and the other files' DAGs stay.
+
+A collection is *landed*, where files of changes arrive (`source`), or *derived*, where it is computed from other
+collections (`from`); what only the other has is refused by name. The inputs of a derived collection are declared in the
+same folder, and none of them is computed from it.
 
 Durations are `90s`, `15m`, `12h`, `7d`; instants are dates or ISO 8601 in UTC.
 """
@@ -75,9 +81,13 @@ def collection_file() -> str:
             "| field | default | what it says |",
             "|---|---|---|",
         ]
-        for name, field in section.model_fields.items():
+        names = {field.alias or name: name for name, field in section.model_fields.items()}
+        for written, field in declaration.fields_of(section).items():
+            name = names[written]
+            if (section.__name__, name) not in texts:  # of every collection
+                continue
             lines.append(
-                f"| `{name}` | {_default(field)} | {_cell(texts[section.__name__, name])}{_choices(section, name)} |"
+                f"| `{written}` | {_default(field)} | {_cell(texts[section.__name__, name])}{_choices(section, name)} |"
             )
         lines.append("")
     return "\n".join(lines)

@@ -10,7 +10,7 @@ from datetime import date, datetime
 from typing import Any
 
 from tidemark.config import debezium
-from tidemark.config.declaration import Declaration
+from tidemark.config.declaration import Common, Declaration
 from tidemark.config.document import Loc
 from tidemark.config.schedule import Schedule, check_bounds
 from tidemark.errors import InvalidUsage
@@ -71,7 +71,7 @@ class Builder:
         built = replace(
             collection,
             origin=replace(landed, schedule=declared.schedule, grace=declared.grace, late=late),
-            quality=self._quality(),
+            quality=expectations_of(declared, self._refusal),
             compact_ahead=declared.compact_ahead,
             live_batches=declared.live_batches,
             retention=declared.retention,
@@ -113,13 +113,6 @@ class Builder:
             "string" if declared.decimals == "double" else declared.decimals or "",
         )
 
-    def _quality(self) -> tuple[str, ...]:
-        written = []
-        for at, expectation in enumerate(self._declared.quality):
-            with self._at("quality", at):
-                written.append(_canonical(expectation))
-        return tuple(written)
-
     def _columns(self, names: list[str]) -> tuple[Column, ...]:
         return tuple(Column(name, self._types[name]) for name in names)
 
@@ -142,6 +135,17 @@ class Builder:
             yield
         except InvalidUsage as error:
             raise self._refusal(loc, str(error)) from None
+
+
+def expectations_of(declared: Common, refusal: Callable[[Loc, str], InvalidUsage]) -> tuple[str, ...]:
+    """A file's expectations as they are stored. What cannot be is refused at its line."""
+    written = []
+    for at, expectation in enumerate(declared.quality):
+        try:
+            written.append(_canonical(expectation))
+        except InvalidUsage as error:
+            raise refusal(("quality", at), str(error)) from None
+    return tuple(written)
 
 
 def _canonical(expectation: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
     declared = load("include/collections/flights.yaml")             # types declared in the file
     file = parse(path); file.undeclared                             # columns whose type the file leaves open
     load(path, types=infer_types(path, first_source_file))          # inferred once, at `init`, then frozen
+    parse(path).inputs                                              # of a derived one (config/derived_file.py)
 
 A wrong file is refused as InvalidUsage in one line: path, line, what is wrong, the nearest valid name.
 """
@@ -17,10 +18,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from tidemark.config import columns, debezium, document, full_snapshots
+from tidemark.config import columns, debezium, derived_file, document, full_snapshots
 from tidemark.config.build import Builder
-from tidemark.config.declaration import Declaration
+from tidemark.config.declaration import Declaration, DerivedDeclaration
+from tidemark.config.derived_file import DerivedFile
 from tidemark.config.document import Document, Loc
+from tidemark.config.origin import is_derived, misplaced
 from tidemark.config.refusal import refused
 from tidemark.errors import InvalidUsage, shortened
 from tidemark.model import predicate
@@ -28,7 +31,6 @@ from tidemark.model.collection import Collection, ValueType
 
 NOT_YET = {
     "windows": "windows are",
-    "valid_for": "temporal filters are",
     "batching": "batching windows are",
     "chunks": "chunks are",
 }
@@ -39,7 +41,8 @@ MAX_MESSAGE = 1000
 
 @dataclass(frozen=True)
 class CollectionFile:
-    """A collection file, valid in itself. What it lacks to be a Collection are the types of `undeclared` columns."""
+    """The file of a landed collection, valid in itself. What it lacks to be a Collection are the types of
+    `undeclared` columns."""
 
     path: str
     declaration: Declaration
@@ -48,6 +51,11 @@ class CollectionFile:
     @property
     def name(self) -> str:
         return self.declaration.name
+
+    @property
+    def own_dag(self) -> bool:
+        """Whether a DAG file of the owner's makes its DAG."""
+        return self.declaration.dag == "own"
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -97,13 +105,23 @@ class CollectionFile:
         return InvalidUsage(f"{self.path}:{self.document.line(loc)}: {message}")
 
 
-def parse(path: str | Path) -> CollectionFile:
+def parse(path: str | Path) -> CollectionFile | DerivedFile:
     """Read a collection file and check all that needs no types. Raises InvalidUsage in one line, whatever it holds."""
     with _one_line_of(path):
         return _parsed(path)
 
 
-def _parsed(path: str | Path) -> CollectionFile:
+def parse_landed(path: str | Path) -> CollectionFile:
+    """As `parse`, of a file whose rows land. InvalidUsage for one of a derived collection."""
+    file = parse(path)
+    if isinstance(file, DerivedFile):
+        raise file.refusal(
+            ("from",), f"{file.name} is derived: what its columns are, its inputs say; run `tidemark init {path}`"
+        )
+    return file
+
+
+def _parsed(path: str | Path) -> CollectionFile | DerivedFile:
     read = document.read(path)
     if not isinstance(read.content, dict):
         raise InvalidUsage(f"{path}:1: a collection file is a mapping that starts with name: ...")
@@ -111,6 +129,12 @@ def _parsed(path: str | Path) -> CollectionFile:
         if field in read.content:
             line = read.line((field,))
             raise InvalidUsage(f"{path}:{line}: {field}: {what} not supported by this version; remove it")
+    if wrong := misplaced(read.content):
+        raise InvalidUsage(f"{path}:{read.line(wrong[0])}: {wrong[1]}")
+    return _derived(path, read) if is_derived(read.content) else _landed(path, read)
+
+
+def _landed(path: str | Path, read: Document) -> CollectionFile:
     try:
         declared = Declaration.model_validate(full_snapshots.with_time(read.content))
     except ValidationError as error:
@@ -123,12 +147,23 @@ def _parsed(path: str | Path) -> CollectionFile:
     return file
 
 
+def _derived(path: str | Path, read: Document) -> DerivedFile:
+    try:
+        declared = DerivedDeclaration.model_validate(read.content)
+    except ValidationError as error:
+        raise refused(read, error, DerivedDeclaration) from None
+    file = DerivedFile(str(path), declared, read)
+    if wrong := derived_file.problem(declared):
+        raise file.refusal(*wrong)
+    return file
+
+
 def load(path: str | Path, *, types: Mapping[str, ValueType] | None = None) -> Collection:
     """The collection a file declares; `types` are those inferred at `init`, for columns the file leaves open.
 
-    Raises InvalidUsage in one line for a wrong file.
+    Raises InvalidUsage in one line for a wrong file, and for one of a derived collection, whose columns no file knows.
     """
-    return parse(path).collection(types)
+    return parse_landed(path).collection(types)
 
 
 def infer_types(path: str | Path, first_source_file: str) -> dict[str, ValueType]:
@@ -138,7 +173,7 @@ def infer_types(path: str | Path, first_source_file: str) -> dict[str, ValueType
     """
     from tidemark.config.infer import inferred
 
-    file = parse(path)
+    file = parse_landed(path)
     declared = file.declaration
     places = debezium.places(declared, file.undeclared)
     return debezium.inferred_types(declared, inferred(first_source_file, declared.source.file_format, places))

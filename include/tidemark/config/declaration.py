@@ -1,4 +1,4 @@
-"""The fields of a collection file and what each may hold.
+"""The fields of a collection file, landed or derived, and what each may hold.
 
 The string below a field is its text in docs/reference/collection-file.md, which tools/reference.py writes.
 """
@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.fields import FieldInfo
 
 from tidemark.config.retention import retention_of
 from tidemark.config.values import (
@@ -23,12 +24,17 @@ from tidemark.config.values import (
     Type,
     checked,
     column_section,
+    from_section,
     late_section,
+    python_definition,
     ready_section,
+    text_of_select,
     time_section,
+    version_text,
 )
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Format, ValueType
+from tidemark.model.derived import Definition, Derived, Refresh, Validity
 from tidemark.model.retention import KEEP_ALL
 
 
@@ -125,49 +131,19 @@ class SourceSection(_Section):
         return Format.JSONL if self.format == "json" else Format(self.format)
 
 
-class Declaration(_Section):
-    """A whole collection file. Times and durations are microseconds already."""
+class Common(_Section):
+    """What is said of every collection, wherever its rows come from."""
 
     name: CollectionName
     """The collection's name, and that of its folder and its asset: lower case letters, digits and `_`, a letter
     first."""
-    key: Annotated[list[ColumnName], Field(min_length=1)]
-    """The columns that say which row is meant."""
-    value: list[ColumnName] = []
-    """The columns that change. A collection may have none: then it is a changing set of keys."""
     columns: dict[FieldName, Annotated[ColumnSection, checked(column_section)]] = {}
-    """The type of each column, by its name. One that is not declared is inferred once, at `init`, from the first file
-    that has landed."""
-    start: Instant
-    """Where intervals are counted from. No run lies before it, and completeness waits for every interval since."""
-    end: Instant | None = None
-    """Where intervals end; there are no runs after it."""
-    time: Annotated[ByColumn | None, checked(time_section)]
-    """When a change was learned: a column (`{column: reported_at}`), or `arrival`, the last instant of the interval
-    whose files hold it."""
-    event_time: ByColumn | None = None
-    """When a change happened at the source, `{column: happened_at}`. Without one, only what was learned when can be
-    asked."""
+    """The type of each column, by its name. One that is not declared is inferred once, at `init`: from the first file
+    that has landed, or from the definition."""
     timelines: list[ColumnName] = []
     """Time columns of the value that windows and ranges may run on."""
-    source: SourceSection
-    """Where files of changes land, and how they are read."""
-    schedule: Schedule = "@daily"
-    """How long an interval is: an expression of cron, or one of Airflow's presets."""
     dag: Literal["factory", "own"] = "factory"
     """`own` if a DAG file of yours makes the collection's DAG; the factory makes none then."""
-    grace: Duration = 0
-    """How far behind the end of an interval completeness stays, so that rows may be that late and still be on time."""
-    late: Annotated[LatePolicy, checked(late_section)] = LatePolicy(discard=Nothing())
-    """What becomes of rows of what is complete already: `discard` (kept as dead letters), `next_window` (applied as of
-    the seal), or `{reemit: {max_lateness: 3d}}` (applied where they belong)."""
-    reprocess_for: Duration = 0
-    """How long files may be corrected: where an interval that begins up to so long before what is complete is run
-    again, what its files say now replaces what they said, exactly. What that needs is kept as long; 0 keeps nothing,
-    and a changed file is refused."""
-    corrected_share: Annotated[float | None, Field(ge=0, le=1)] = None
-    """Which share of an interval's rows a correction may replace, from 0 to 1: the unsealed gate stops one that takes
-    more back. Left out, more than a tenth is a warning."""
     quality: list[Annotated[dict[str, Any], Field(min_length=1, max_length=1)]] = []
     """Expectations of Great Expectations that the unsealed gate checks of every batch, as `{name: {arguments}}`."""
     compact_ahead: bool = True
@@ -189,6 +165,41 @@ class Declaration(_Section):
         """What columns were called before, by what they are called now."""
         return {name: column.was for name, column in self.columns.items() if column.was}
 
+
+class Declaration(Common):
+    """A collection whose rows land as files. Times and durations are microseconds already."""
+
+    key: Annotated[list[ColumnName], Field(min_length=1)]
+    """The columns that say which row is meant."""
+    value: list[ColumnName] = []
+    """The columns that change. A collection may have none: then it is a changing set of keys."""
+    start: Instant
+    """Where intervals are counted from. No run lies before it, and completeness waits for every interval since."""
+    end: Instant | None = None
+    """Where intervals end; there are no runs after it."""
+    time: Annotated[ByColumn | None, checked(time_section)]
+    """When a change was learned: a column (`{column: reported_at}`), or `arrival`, the last instant of the interval
+    whose files hold it."""
+    event_time: ByColumn | None = None
+    """When a change happened at the source, `{column: happened_at}`. Without one, only what was learned when can be
+    asked."""
+    source: SourceSection
+    """Where files of changes land, and how they are read."""
+    schedule: Schedule = "@daily"
+    """How long an interval is: an expression of cron, or one of Airflow's presets."""
+    grace: Duration = 0
+    """How far behind the end of an interval completeness stays, so that rows may be that late and still be on time."""
+    late: Annotated[LatePolicy, checked(late_section)] = LatePolicy(discard=Nothing())
+    """What becomes of rows of what is complete already: `discard` (kept as dead letters), `next_window` (applied as of
+    the seal), or `{reemit: {max_lateness: 3d}}` (applied where they belong)."""
+    reprocess_for: Duration = 0
+    """How long files may be corrected: where an interval that begins up to so long before what is complete is run
+    again, what its files say now replaces what they said, exactly. What that needs is kept as long; 0 keeps nothing,
+    and a changed file is refused."""
+    corrected_share: Annotated[float | None, Field(ge=0, le=1)] = None
+    """Which share of an interval's rows a correction may replace, from 0 to 1: the unsealed gate stops one that takes
+    more back. Left out, more than a tenth is a warning."""
+
     @property
     def time_column(self) -> str | None:
         return self.time.column if self.time else None
@@ -203,6 +214,56 @@ class Declaration(_Section):
         return policy, self.late.reemit.max_lateness if self.late.reemit else None
 
 
+class DerivedDeclaration(Common):
+    """A collection that is computed from others: always what its definition says of them, also after they were
+    corrected."""
+
+    inputs: Annotated[list[CollectionName], checked(from_section), Field(min_length=1, alias="from")]
+    """The collections it is computed from, by name, as the definition calls them; one alone needs no list."""
+    select: Annotated[str, checked(text_of_select)] | None = None
+    """The definition: a query of Spark SQL over the inputs by their names."""
+    python: Annotated[str, checked(python_definition)] | None = None
+    """Instead of `select`, `module:function`: a function of the inputs' DataFrames by name, from the folder
+    `include/definitions`."""
+    version: Annotated[str, checked(version_text), Field(min_length=1)] | None = None
+    """Tells a python definition from its earlier self: another version computes all anew."""
+    by: list[ColumnName] = []
+    """Columns for whose values alone a python definition can be computed; without any, only the whole can."""
+    key: Annotated[list[ColumnName], Field(min_length=1)] | None = None
+    """The columns that say which row is meant. Left out, it is inferred where the definition shows it, and frozen."""
+    refresh: Literal["auto", "incremental", "whole"] = "auto"
+    """How what differs is computed: `auto`, from what changed wherever that is right; `incremental`, refused where only
+    the whole can be computed; `whole`, always from all. The rows are the same."""
+    history: Duration = 0
+    """How far apart the frontiers of a first build are (`1d`): history is readable from the first of them, and a build
+    that is interrupted goes on from the last. 0 builds one, the newest."""
+    max_lag: Duration | None = None
+    """How long after it was corrected last its inputs keep the history it needs; behind that it is computed anew. Left
+    out, as long as it exists."""
+    valid_from: ColumnName | None = None
+    """The column that says from when a row is there; without it, as soon as it is known."""
+    valid_to: ColumnName | None = None
+    """The column that says until when a row is there; null is for ever."""
+    valid_for: Duration | None = None
+    """For how long a row is there, instead of `valid_to`."""
+
+    @property
+    def definition(self) -> Definition:
+        return Definition(self.select or "", self.python or "", self.version or "", tuple(self.by))
+
+    @property
+    def validity(self) -> Validity | None:
+        said = (self.valid_from, self.valid_to, self.valid_for)
+        return None if said == (None, None, None) else Validity(*said)
+
+    @property
+    def origin(self) -> Derived:
+        """What it is of its inputs. InvalidUsage for a definition that is none."""
+        return Derived(
+            tuple(self.inputs), self.definition, Refresh(self.refresh), self.history, self.max_lag, self.validity
+        )
+
+
 _SECTIONS: dict[str, type[BaseModel]] = {
     "source": SourceSection,
     "time": ByColumn,
@@ -215,11 +276,18 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 }
 
 
-def field_names(loc: tuple[str | int, ...]) -> tuple[str, ...]:
-    """The fields that may stand in the section at `loc` (the empty loc is the file)."""
+def field_names(loc: tuple[str | int, ...], file: type[Common] = Declaration) -> tuple[str, ...]:
+    """The fields that may stand in the section at `loc` (the empty loc is the `file`), as a file writes them."""
     of_column = len(loc) == 2 and loc[0] == "columns"
-    section = Declaration if not loc else ColumnSection if of_column else _SECTIONS.get(str(loc[-1]))
-    return tuple(section.model_fields) if section else ()
+    section = file if not loc else ColumnSection if of_column else _SECTIONS.get(str(loc[-1]))
+    return tuple(fields_of(section)) if section else ()
+
+
+def fields_of(section: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a section by the names a file writes: the collection's name, then what it has of its own."""
+    shared = Common.model_fields if issubclass(section, Common) else {}
+    order = sorted(section.model_fields, key=lambda name: (name != "name", name in shared))
+    return {section.model_fields[name].alias or name: section.model_fields[name] for name in order}
 
 
 def choices(problem: Any) -> tuple[str, ...]:

@@ -12,7 +12,9 @@ from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage
 
 
-def refused(read: Document, error: ValidationError) -> InvalidUsage:
+def refused(
+    read: Document, error: ValidationError, file: type[declaration.Common] = declaration.Declaration
+) -> InvalidUsage:
     """The first of pydantic's errors as one line of ours: by line, but what is missing last, as it may be misspelt."""
 
     def weight(problem: Any) -> tuple[bool, int]:
@@ -25,7 +27,7 @@ def refused(read: Document, error: ValidationError) -> InvalidUsage:
     name = ".".join(str(step) for step in loc)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     if problem["type"] == "extra_forbidden":
-        valid = declaration.field_names(loc[:-1])
+        valid = declaration.field_names(loc[:-1], file)
         return InvalidUsage(f"{where}: unknown field {name!r}{nearest(str(loc[-1]), valid)}{more}")
     if problem["type"] == "missing":
         return InvalidUsage(f"{where}: field {name!r} is missing{more}")

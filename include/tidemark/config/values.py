@@ -17,6 +17,7 @@ from tidemark.model.instant import from_datetime, parse_duration, parse_instant
 
 PRESETS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@quarterly", "@yearly", "@annually")
 _TYPES = (*ColumnType, "decimal(12, 2)")
+_PYTHON = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,#?-]+")
 
 MAX_SCHEDULE = 1000
@@ -124,6 +125,37 @@ def column_section(value: Any) -> Any:
     if isinstance(value, dict):
         return value
     return {"type": value} if isinstance(value, str) else _choose(value, ["a type", "{type: string, was: NAME}"])
+
+
+def from_section(value: Any) -> Any:
+    """`from: flights` is short for `from: [flights]`; an input is named once."""
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not names:
+        _choose(value, ["a collection's name", "[flights, carriers]"])
+    if twice := [name for at, name in enumerate(names) if name in names[:at]]:
+        raise InvalidUsage(f"input {twice[0]} is named twice")
+    return names
+
+
+def text_of_select(value: Any) -> str:
+    """A query; not nothing."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidUsage(f"a select is a query of Spark SQL, found {value!r}")
+    return value.strip()
+
+
+def python_definition(value: Any) -> str:
+    """`module:function`."""
+    if not isinstance(value, str) or not _PYTHON.fullmatch(value):
+        raise InvalidUsage(f"{value!r} names no function; write module:function, as my_definitions:delays")
+    return value
+
+
+def version_text(value: Any) -> Any:
+    """`version: 3` is `'3'`; a float is not what it looks like (1.10 is 1.1)."""
+    if isinstance(value, float):
+        raise InvalidUsage(f"version {value!r} is a number with a point; quote it")
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _type(value: Any) -> Any:

@@ -1,0 +1,172 @@
+"""The file of a derived collection. What it says is known at once; what its columns are, when its inputs are looked at.
+
+file = parse("include/collections/delays.yaml")    # name, inputs, definition: enough for its DAG
+file.collection(columns, key)                      # once the definition was analysed over the inputs, at `init`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tidemark.config.build import expectations_of
+from tidemark.config.declaration import DerivedDeclaration
+from tidemark.config.document import Document, Loc
+from tidemark.config.nearest import nearest
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import Collection, Column
+from tidemark.model.derived import Derived
+from tidemark.quality.expectations import WrongExpectation, check_owner_expectations
+
+
+@dataclass(frozen=True)
+class DerivedFile:
+    """A file of a derived collection, valid in itself. `collection` makes the Collection it declares."""
+
+    path: str
+    declaration: DerivedDeclaration
+    document: Document
+
+    @property
+    def name(self) -> str:
+        return self.declaration.name
+
+    @property
+    def own_dag(self) -> bool:
+        """Whether a DAG file of the owner's makes its DAG."""
+        return self.declaration.dag == "own"
+
+    @cached_property
+    def origin(self) -> Derived:
+        """Its inputs and its definition."""
+        return self.declaration.origin
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.origin.inputs
+
+    @property
+    def key(self) -> tuple[str, ...] | None:
+        """The key it declares; None if that is to be inferred."""
+        return None if self.declaration.key is None else tuple(self.declaration.key)
+
+    def line_of_input(self, name: str) -> Loc:
+        """Where an input is named."""
+        return "from", self.declaration.inputs.index(name)
+
+    def refusal(self, loc: Loc, message: str) -> InvalidUsage:
+        """The error for what stands at `loc`."""
+        return InvalidUsage(f"{self.path}:{self.document.line(loc)}: {message}")
+
+    def collection(
+        self, columns: Sequence[Column], key: Sequence[str] | None = None, hidden: Sequence[Column] = ()
+    ) -> Collection:
+        """The collection declared, of a definition whose `columns` are known, in order; `key` is the one it shows, for
+        a file that declares none. `hidden` are columns of ours that come with the definition's.
+
+        Types the file declares go before those of `columns`. Raises InvalidUsage, in one line, where neither the file
+        nor the definition shows a key, and where the file names columns that the definition does not give.
+        """
+        names = [column.name for column in columns]
+        self._check_names(names)
+        chosen = self.key or (None if key is None else tuple(key))
+        if chosen is None:
+            raise self.refusal(
+                ("select",),
+                f"no key: the definition does not show which columns say which row is meant; write key: [{names[0]}]",
+            )
+        typed = {column.name: self.declaration.types.get(column.name, column.type) for column in columns}
+        value = tuple(Column(name, typed[name]) for name in names if name not in chosen)
+        try:
+            built = Collection(self.name, tuple(Column(name, typed[name]) for name in chosen), value, self.origin)
+            built = replace(built, timelines=tuple(self.declaration.timelines))
+        except InvalidUsage as error:
+            raise self.refusal(("key",) if "key" in str(error) else ("columns",), str(error)) from None
+        return self._kept(built, hidden)
+
+    def _kept(self, built: Collection, hidden: Sequence[Column]) -> Collection:
+        """With what says how it is kept and checked."""
+        declared = self.declaration
+        if hidden:
+            built = replace(built, hidden=tuple(hidden))
+        built = replace(
+            built,
+            quality=expectations_of(declared, self.refusal),
+            compact_ahead=declared.compact_ahead,
+            live_batches=declared.live_batches,
+            retention=declared.retention,
+            renames=tuple((old, new) for new, old in declared.renames.items()),
+        )
+        try:
+            check_owner_expectations(built)
+        except WrongExpectation as error:
+            raise self.refusal(error.loc, str(error)) from None
+        return built
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        """Every column the file names is one of the definition's."""
+        declared = self.declaration
+        named: list[tuple[Loc, str]] = [(("key", at), name) for at, name in enumerate(declared.key or ())]
+        named += [(("timelines", at), name) for at, name in enumerate(declared.timelines)]
+        named += [(("columns", name), name) for name in declared.columns]
+        for loc, name in named:
+            if name not in names:
+                raise self.refusal(loc, f"the definition has no column {name}{nearest(name, list(names))}")
+
+
+def problem(declared: DerivedDeclaration) -> tuple[Loc, str] | None:
+    """What is wrong about a file in itself, and where; None if nothing is."""
+    if declared.name in declared.inputs:
+        return ("from", declared.inputs.index(declared.name)), f"{declared.name} is computed from itself; remove it"
+    if declared.valid_for is not None and declared.valid_to is not None:
+        return ("valid_for",), "valid_for and valid_to both say until when a row is there; remove one"
+    for field in ("valid_for", "max_lag"):
+        if getattr(declared, field) == 0:
+            return (field,), f"{field} is 0; write how long, or remove it"
+    try:
+        _ = declared.origin
+    except InvalidUsage as error:
+        return _definition_loc(declared), str(error)
+    if declared.refresh == "incremental" and declared.python and not declared.by:
+        return (
+            "refresh",
+        ), "refresh: incremental, but a python definition without by is computed whole; write by: [...]"
+    return _repeated(declared) or _misread(declared)
+
+
+def _misread(declared: DerivedDeclaration) -> tuple[Loc, str] | None:
+    """Where the text of a select and the inputs do not fit; None for a definition in Python, which nobody reads."""
+    if declared.select is None:
+        return None
+    # sqlglot: loaded where a definition is, and for no other file.
+    from tidemark.definition.parse import inputs_of
+
+    try:
+        read = inputs_of(declared.select)
+    except InvalidUsage as error:
+        return ("select",), str(error)
+    for name in read:
+        if name not in declared.inputs:
+            return ("select",), f"the select reads {name}, which from does not name{nearest(name, declared.inputs)}"
+    for at, name in enumerate(declared.inputs):
+        if name not in read:
+            return ("from", at), f"from names {name}, which the select does not read; it would be waited for: remove it"
+    return None
+
+
+def _definition_loc(declared: DerivedDeclaration) -> Loc:
+    """Where a definition that is none is best mended."""
+    for field in ("version", "by") if declared.select and not declared.python else ():
+        if getattr(declared, field):
+            return (field,)
+    return ("python",) if declared.python else ("select",) if declared.select else ("from",)
+
+
+def _repeated(declared: DerivedDeclaration) -> tuple[Loc, str] | None:
+    for field in ("key", "by", "timelines"):
+        names = getattr(declared, field) or []
+        for at, name in enumerate(names):
+            if name in names[:at]:
+                return (field, at), f"column {name} is named twice in {field}"
+    return None
