@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidemark.jobs.questions.late import LateRows
     from tidemark.jobs.questions.status import Status
     from tidemark.model.arrangement import Arrangement
-    from tidemark.storage.log.log import StateLog
+    from tidemark.storage.log.log import Head, StateLog
     from tidemark.storage.stores.store import ObjectStore
 
 
@@ -65,6 +65,11 @@ class OpenCollection:
     def state(self) -> Arrangement:
         """The whole state at the version (Tidemark's own)."""
         return self._pinned.state
+
+    @property
+    def head(self) -> Head:
+        """The version with its state (Tidemark's own)."""
+        return self._pinned.head
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -127,11 +132,10 @@ class OpenCollection:
 
     def status(self) -> Status:
         """Frontiers, what is unsealed, the trace by level, debt, late rows, what corrections cost, and the next step:
-        all at this version."""
-        from tidemark.jobs.questions.reprocessing import reprocess_bytes
-        from tidemark.jobs.questions.status import status
+        all at this version. Of a derived collection also how it follows its inputs, as these are now."""
+        from tidemark.jobs.questions.whole_status import whole_status
 
-        return replace(status(self._pinned.head), reprocess_bytes=reprocess_bytes(self.store, self.state))
+        return whole_status(self.store, self.log, self.head, lambda name: _head(self.root, name))
 
     def history(self, limit: int | None = None) -> list[Entry]:
         """The versions down from this one, newest first: what each changed, when, and who wrote it; at most `limit`."""
@@ -176,6 +180,14 @@ class OpenCollection:
         if state.seal > state.complete_below:
             told += f", known up to {format_instant(state.seal)}"
         return f"<tidemark collection {self.name}, version {self.version}: {told}, in {self.store.url}>"
+
+
+def _head(root: str, name: str) -> Head | None:
+    """The newest head of another collection below the root."""
+    from tidemark.api.pinned import find
+
+    found = find(root, name)
+    return None if found is None else found.head
 
 
 def _given(time: Time | None, name: str) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -9,7 +10,7 @@ from tidemark.definition.recipe import Recipe
 from tidemark.jobs.derived import inputs_of, mode_of, opened, recipe_of, stops
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.derived import Mode
+from tidemark.model.derived import Derived, Mode
 from tidemark.model.instant import format_instant
 from tidemark.plan.correct import CorrectRequest, InputState, Waits, plan_correct
 
@@ -22,27 +23,42 @@ def explain(job: Job) -> dict[str, Any]:
     """
     head = job.log.load()
     state = head.state
-    derived = state.collection.derived
+    collection = state.collection
+    inputs = opened(job, collection.derived)
+    recipe = recipe_of(collection.derived, inputs)
+    key = [column.name for column in collection.key]
+    told = _computed(collection.derived, recipe, inputs, state)
+    next_run = _next(job, state, inputs, recipe)
+    return {"collection": collection.name, "version": head.version, "key": key, **told, "next": next_run}
+
+
+def explain_declared(job: Job, name: str, derived: Derived, key: Sequence[str] | None) -> dict[str, Any]:
+    """As `explain`, of a collection as its file declares it, with the `key` that says (None: the one the definition
+    shows), whatever its state is: nothing is told of its next run. Its inputs must be there."""
     inputs = opened(job, derived)
     recipe = recipe_of(derived, inputs)
+    shown = key or (recipe.key if recipe else None) or ()
+    return {"collection": name, "version": 0, "key": list(shown), **_computed(derived, recipe, inputs), "next": None}
+
+
+def _computed(
+    derived: Derived, recipe: Recipe | None, inputs: Sequence[InputState], state: Arrangement | None = None
+) -> dict[str, Any]:
+    """How a definition is computed over its inputs."""
     mode, why = mode_of(derived, recipe, ())
     lines = list(recipe.why) if recipe else [why] if why else []
     return {
-        "collection": state.collection.name,
-        "version": head.version,
         "refresh": str(derived.refresh),
         "mode": str(mode),
         "why": lines,
-        "key": [column.name for column in state.collection.key],
         "subtracts": bool(recipe and recipe.by_key and recipe.by_key.delta),
         "inputs": [_told(state, given) for given in inputs],
-        "next": _next(job, state, inputs, recipe),
         "queries": _queries(recipe),
     }
 
 
-def _told(state: Arrangement, given: InputState) -> dict[str, Any]:
-    held = state.consumed.of(given.name) if state.consumed else None
+def _told(state: Arrangement | None, given: InputState) -> dict[str, Any]:
+    held = state.consumed.of(given.name) if state and state.consumed else None
     usable = given.state.certified_trace_upper if given.state else 0
     return {
         "input": given.name,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from tidemark.jobs.questions.follows import Follows
 from tidemark.model.arrangement import Arrangement, Certificate, Hold
 from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.collection import Gate
@@ -24,6 +25,16 @@ FRONTIERS = {
     "since": "readable from",
 }
 """The frontiers and what each promises."""
+_OF_DERIVED = {
+    "complete_below": "complete below: no on-time row of an input is missing",
+    "seal": "corrected up to: what its inputs tell of that is final",
+}
+"""What some promise of a derived collection."""
+
+
+def frontiers_of(*, derived: bool) -> dict[str, str]:
+    """The frontiers and what each promises of a collection that lands, or of a derived one."""
+    return {**FRONTIERS, **_OF_DERIVED} if derived else FRONTIERS
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,8 @@ class Status:
     interval that is missing below one that was ingested or asked for. `readable` says which times compaction leaves
     readable. `next_step` is a command. Intervals that begin at `correctable_from` or later can be run again and
     corrected, which keeps `reprocess_bytes` that nothing else needs; both None where no file may be corrected, the
-    bytes also where nobody counted them (questions/reprocessing.py).
+    bytes also where nobody counted them (questions/reprocessing.py). `derived` says that it is computed from others;
+    `follows` how it follows these, where somebody looked at them (questions/follows.py).
     """
 
     collection: str
@@ -83,6 +95,8 @@ class Status:
     next_step: str
     correctable_from: int | None = None
     reprocess_bytes: int | None = None
+    derived: bool = False
+    follows: Follows | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values; each frontier also as ISO 8601 under `<name>_text`."""
@@ -91,7 +105,8 @@ class Status:
         can = self.correctable_from
         correctable = {"correctable_from_text": None if can is None else format_instant(can)}
         levels = {"levels": [{"level": level, **asdict(shelf)} for level, shelf in self.levels.items()]}
-        return {**asdict(self), **texts, **missing, **correctable, **levels}
+        follows = {"follows": self.follows.as_dict() if self.follows else None}
+        return {**asdict(self), **texts, **missing, **correctable, **levels, **follows}
 
 
 def status(head: Head) -> Status:
@@ -127,13 +142,14 @@ def status(head: Head) -> Status:
         waiting_for=waiting_for(state),
         next_step=next_step(state),
         correctable_from=correctable_from(state),
+        derived=state.collection.is_derived,
     )
 
 
 def correctable_from(state: Arrangement) -> int | None:
     """From when on intervals can be corrected; None if none can."""
-    landed = state.collection.landed
-    return max(landed.start, state.correctable_from) if landed.reprocess_for else None
+    collection = state.collection
+    return max(collection.start, state.correctable_from) if collection.correctable_for else None
 
 
 def waiting_for(state: Arrangement) -> Interval | None:
@@ -158,9 +174,7 @@ def next_step(state: Arrangement) -> str:
     name = state.collection.name
     if any(not state.is_certified(batch) for batch in state.pending):
         return f"tidemark gate {name} unsealed"
-    landed, complete = state.collection.landed, state.complete
-    reached = complete > landed.start and complete - landed.grace > state.complete_below
-    if reached or state.learned_below > state.seal:
+    if _may_be_sealed(state):
         return f"tidemark seal {name}"
     if state.seal > state.trace_upper:
         drains = state.certified_upper >= state.seal
@@ -174,10 +188,24 @@ def next_step(state: Arrangement) -> str:
     return next_ingest(state)
 
 
+def _may_be_sealed(state: Arrangement) -> bool:
+    """Whether there is more to promise."""
+    if state.collection.is_derived:
+        consumed = state.consumed
+        return consumed is not None and consumed.upper > state.seal
+    landed, complete = state.collection.landed, state.complete
+    reached = complete > landed.start and complete - landed.grace > state.complete_below
+    return reached or state.learned_below > state.seal
+
+
 def next_ingest(state: Arrangement) -> str:
-    """The command that reads the oldest interval that is missing; a question to ask once there is none."""
-    name, end = state.collection.name, state.collection.landed.end
-    complete = state.complete
+    """The command that reads the oldest interval that is missing, or follows the inputs of a derived collection; a
+    question to ask once there is nothing left."""
+    name = state.collection.name
+    if state.collection.is_derived:
+        ended = state.consumed is not None and state.consumed.ended
+        return f"tidemark as-of {name}" if ended else f"tidemark correct {name}"
+    end, complete = state.collection.landed.end, state.complete
     if end is not None and complete >= end:
         return f"tidemark as-of {name}"
     return f"tidemark ingest {name} --date {format_instant(complete).partition('T')[0]}"

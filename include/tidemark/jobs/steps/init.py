@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from tidemark.config.collection_file import load
+from tidemark.config.collection_file import parse
+from tidemark.config.derived_file import DerivedFile
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import Job, Outcome, Proposal
 from tidemark.model.arrangement import Arrangement
@@ -27,9 +28,55 @@ READERS = 16
 def declare(job: Job, file: str) -> dict[str, Any]:
     """Create the collection a file declares, or redefine it where the file changed; a no-op where it did not.
 
-    Raises InvalidUsage for a wrong file, and for a change that data at rest cannot follow (model/evolution.py).
+    Of a derived collection the columns are those of its definition, which is analysed over its inputs where it is new
+    (`derived_collection`). Raises InvalidUsage for a wrong file, and for a change that data at rest cannot follow
+    (model/evolution.py).
     """
-    return declare_collection(job, load(file))
+    parsed = parse(file)
+    if isinstance(parsed, DerivedFile):
+        return declare_collection(job, derived_collection(job, parsed))
+    return declare_collection(job, parsed.collection())
+
+
+def derived_collection(job: Job, file: DerivedFile) -> Collection:
+    """The collection that the file of a derived one declares. What its columns are was frozen when its definition was
+    analysed last; only where that is another one now, or there is none yet, it is analysed, on Spark.
+
+    Raises InvalidUsage at the file's line: for an input that was never created or is computed from this collection, for
+    a definition that does not fit its inputs, and for one whose key must be declared.
+    """
+    _check_acyclic(job, file)
+    held = job.log.load().arrangement
+    frozen = held.collection if held is not None and held.collection.is_derived else None
+    if frozen is not None and frozen.derived.fingerprint == file.origin.fingerprint:
+        return file.collection(frozen.columns, [column.name for column in frozen.key], frozen.hidden)
+    from tidemark.jobs.derived import shaped
+
+    try:
+        shape = shaped(job, file.name, file.origin)
+    except InvalidUsage as error:
+        raise file.refusal(("select",) if file.declaration.select else ("python",), str(error)) from None
+    return file.collection(shape.columns, shape.key, shape.hidden)
+
+
+def _check_acyclic(job: Job, file: DerivedFile) -> None:
+    """Raise InvalidUsage if an input is computed from the collection, by whatever ways, as the states have it now."""
+    ways: dict[str, tuple[str, ...]] = {name: (name,) for name in file.inputs}
+    reached = list(file.inputs)
+    for name in reached:  # grows
+        head = job.neighbour(name).log.load()
+        if head.arrangement is None or not head.state.collection.is_derived:
+            continue
+        for one in head.state.collection.derived.inputs:
+            if one == file.name:
+                way = ", that from ".join((*ways[name], file.name))
+                raise file.refusal(
+                    file.line_of_input(ways[name][0]),
+                    f"from: {file.name} is computed from {way}: no collection is computed from itself",
+                )
+            if one not in ways:
+                ways[one] = (*ways[name], one)
+                reached.append(one)
 
 
 def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:

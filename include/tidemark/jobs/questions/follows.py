@@ -1,0 +1,116 @@
+"""How a derived collection follows its inputs: how far each was consumed, what it has beyond, and who is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.change import Corrected
+from tidemark.model.frontier import EMPTY
+from tidemark.model.instant import format_instant
+from tidemark.plan.consume import Usable, usable
+from tidemark.plan.correct import InputState, Waits, plan_correct
+from tidemark.storage.log.log import Head, StateLog
+
+LOOKED_BACK = 200
+"""Versions looked through for the newest run: about twenty runs."""
+
+
+@dataclass(frozen=True)
+class FollowedInput:
+    """An input: up to where it was `consumed` (None: it was not), and `readable` and complete there (0: it cannot be
+    read yet). All of it was consumed, or it has more (`behind`), or it is waited for (`lags`)."""
+
+    name: str
+    consumed: int | None
+    readable: int
+    complete_below: int
+    stands: Literal["all", "behind", "lags"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON values; times also as ISO 8601 under `<name>_text`, None where there is none."""
+        times = {"consumed": self.consumed, "readable": self.readable, "complete_below": self.complete_below}
+        texts = {f"{name}_text": format_instant(time) if time else None for name, time in times.items()}
+        return {"name": self.name, **times, **texts, "stands": self.stands}
+
+
+@dataclass(frozen=True)
+class Follows:
+    """How a derived collection follows its inputs. `waits_for` is the input without which it goes no further, and `why`
+    says what of it is missing (None and "": none); `due` says that a run of `correct` has something to do; `last` is
+    the newest of its runs, in words ("": none of late)."""
+
+    inputs: tuple[FollowedInput, ...]
+    waits_for: str | None
+    why: str
+    due: bool
+    last: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        inputs = [one.as_dict() for one in self.inputs]
+        told = {"waits_for": self.waits_for, "why": self.why, "due": self.due, "last": self.last}
+        return {"inputs": inputs, **told}
+
+
+def follows_of(head: Head, log: StateLog, newest: Callable[[str], Head | None]) -> Follows | None:
+    """How the collection of `head` follows its inputs as they are now, of which `newest` gives the heads (None: there
+    is no such collection); None of a collection that lands."""
+    state = head.state
+    if not state.collection.is_derived:
+        return None
+    heads = [(name, newest(name)) for name in state.collection.derived.inputs]
+    inputs = [
+        InputState(name, found.arrangement, found.version) if found else InputState(name, None, 0)
+        for name, found in heads
+    ]
+    return follows(state, inputs, last=last_run(log, head.version))
+
+
+def follows(state: Arrangement, inputs: Sequence[InputState], *, last: str = "") -> Follows:
+    """As `follows_of`, of states at hand."""
+    plan = plan_correct(state, inputs)
+    waits = plan if isinstance(plan, Waits) else None
+    found = [usable(given) for given in inputs]
+    if plan is None:
+        waits = _laggard(state, [one for one in found if isinstance(one, Usable)])
+    laggard = waits.laggard if waits else None
+    told = tuple(_followed(state, given, one, laggard) for given, one in zip(inputs, found, strict=True))
+    due = plan is not None and not isinstance(plan, Waits)
+    return Follows(told, laggard, waits.reason if waits else "", due, last)
+
+
+def last_run(log: StateLog, version: int) -> str:
+    """The newest run of `correct` at or before a version, in words."""
+    records = islice(log.history(version), LOOKED_BACK)
+    return next((record.change.words for record in records if isinstance(record.change, Corrected)), "")
+
+
+def _followed(state: Arrangement, given: InputState, one: Usable | Waits, laggard: str | None) -> FollowedInput:
+    held = state.consumed.of(given.name) if state.consumed else None
+    consumed = held.upper if held else None
+    if isinstance(one, Waits):
+        return FollowedInput(given.name, consumed, 0, 0, "lags")
+    all_of_it = consumed is not None and consumed >= one.upper
+    stands: Literal["all", "behind", "lags"] = "all" if all_of_it else "behind"
+    return FollowedInput(
+        given.name, consumed, one.upper, one.known_complete, "lags" if given.name == laggard else stands
+    )
+
+
+def _laggard(state: Arrangement, inputs: Sequence[Usable]) -> Waits | None:
+    """Who keeps what other inputs have beyond from being consumed, where nothing is to do; None if nothing is left."""
+    consumed = state.consumed
+    more = [one for one in inputs if (held := consumed.of(one.name) if consumed else None) and held.upper < one.upper]
+    least = min(inputs, key=lambda one: one.complete, default=None)
+    if not more or least is None or least.complete == EMPTY or least in more:
+        return None
+    ahead = max(more, key=lambda one: one.upper)
+    return Waits(
+        least.name,
+        f"{least.name} is complete below {format_instant(least.known_complete)}, "
+        f"{ahead.name} below {format_instant(ahead.known_complete)}",
+    )

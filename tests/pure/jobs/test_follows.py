@@ -1,0 +1,118 @@
+"""How a derived collection follows its inputs, as people are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.graph import DAY, START, Graph
+from tidemark.api.opening import open as opened
+from tidemark.jobs.questions.followed import followed_between
+from tidemark.jobs.questions.status import status
+from tidemark.model.instant import format_instant
+
+pytestmark = pytest.mark.pure
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return Graph(tmp_path)
+
+
+def stands(graph: Graph, name: str) -> dict[str, tuple[str | None, str]]:
+    """Of each input how far it was consumed, and how it stands."""
+    follows = opened(str(graph.root), name).status().follows
+    assert follows is not None
+    days = {one.name: None if one.consumed is None else format_instant(one.consumed)[:10] for one in follows.inputs}
+    return {one.name: (days[one.name], one.stands) for one in follows.inputs}
+
+
+def test_one_that_has_followed_all_of_them_waits_for_nobody(graph: Graph) -> None:
+    graph.land("flights", 3)
+    graph.land("carriers", 3)
+    graph.derive("delays", "flights", "carriers")
+    assert graph.correct("delays") is None
+    seen = opened(str(graph.root), "delays").status()
+    assert seen.follows is not None
+    assert (seen.follows.waits_for, seen.follows.due) == (None, False)
+    assert stands(graph, "delays") == {"flights": ("2024-01-04", "all"), "carriers": ("2024-01-04", "all")}
+    assert seen.follows.last.startswith("corrected to 2024-01-04T00:00:00Z, by key: 3 rows read, nothing differs")
+    assert (seen.complete_below, seen.seal) == (START + 3 * DAY, START + 3 * DAY)
+    assert seen.next_step == "tidemark correct delays"
+
+
+def test_the_one_that_lags_is_named_and_so_is_how_far_the_others_are(graph: Graph) -> None:
+    graph.land("flights", 3)
+    graph.land("carriers", 1)
+    graph.derive("delays", "flights", "carriers")
+    graph.correct("delays")
+    assert stands(graph, "delays") == {"flights": ("2024-01-02", "behind"), "carriers": ("2024-01-02", "lags")}
+    follows = opened(str(graph.root), "delays").status().follows
+    assert follows is not None
+    assert follows.waits_for == "carriers"
+    assert follows.why == "carriers is complete below 2024-01-02T00:00:00Z, flights below 2024-01-04T00:00:00Z"
+
+
+def test_what_is_not_there_yet_is_waited_for(graph: Graph) -> None:
+    graph.land("flights", 1)
+    graph.derive("delays", "flights", "carriers")
+    assert stands(graph, "delays") == {"flights": (None, "behind"), "carriers": (None, "lags")}
+    graph.land("carriers", 0)
+    follows = opened(str(graph.root), "delays").status().follows
+    assert follows is not None
+    assert (follows.waits_for, follows.due, follows.last) == ("carriers", False, "")
+    assert "carriers cannot be read yet" in follows.why
+
+
+def test_one_that_has_more_to_follow_says_so(graph: Graph) -> None:
+    graph.land("flights", 1)
+    graph.derive("delays", "flights")
+    graph.correct("delays")
+    graph.land("flights", 2)
+    follows = opened(str(graph.root), "delays").status().follows
+    assert follows is not None
+    assert (follows.due, follows.waits_for, follows.inputs[0].stands) == (True, None, "behind")
+
+
+def test_the_next_step_goes_from_its_first_run_to_its_end(graph: Graph) -> None:
+    graph.land("flights", 1)
+    graph.derive("delays", "flights")
+    head = graph.job("delays").log.load()
+    assert status(head).next_step == "tidemark correct delays"
+    assert status(head).correctable_from is None
+    assert status(head).waiting_for is None
+
+
+def test_the_json_of_a_status_is_json(graph: Graph) -> None:
+    graph.land("flights", 1)
+    graph.derive("delays", "flights")
+    graph.correct("delays")
+    told = opened(str(graph.root), "delays").status().as_dict()["follows"]
+    assert told["inputs"] == [
+        {
+            "name": "flights",
+            "consumed": START + DAY,
+            "consumed_text": "2024-01-02T00:00:00Z",
+            "readable": START + DAY,
+            "readable_text": "2024-01-02T00:00:00Z",
+            "complete_below": START + DAY,
+            "complete_below_text": "2024-01-02T00:00:00Z",
+            "stands": "all",
+        }
+    ]
+    assert opened(str(graph.root), "flights").status().as_dict()["follows"] is None
+
+
+def test_runs_that_found_nothing_differing_are_told_as_such(graph: Graph) -> None:
+    graph.land("flights", 2)
+    graph.derive("delays", "flights")
+    graph.correct("delays")
+    told = followed_between(graph.job("delays").log, 0, START + 2 * DAY)
+    assert told.as_dict() == {
+        "runs": 0,
+        "retracted": 0,
+        "added": 0,
+        "event_times": None,
+        "changed": "nothing changed",
+    }
