@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidemark.cli import output
-from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, register
+from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, UsageError, register
 from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
@@ -31,25 +31,29 @@ def init(
     sample: Annotated[
         str | None, typer.Option("--sample", metavar="FILE", help="Infer undeclared types from this delta file.")
     ] = None,
+    spark: SparkOption = LOCAL_SPARK,
 ) -> None:
     """Create the collection a file declares, or bring a changed declaration in. Types the file leaves open are inferred
-    once, from the first delta file that has landed, and frozen."""
+    once and frozen: from the first delta file that has landed, or, of a derived collection, from its definition."""
     from tidemark.cli.declare import declared
     from tidemark.config.collection_file import parse
     from tidemark.jobs.questions.status import status as compute
     from tidemark.jobs.steps.init import declare_collection
 
     parsed = parse(file)
-    job = call.job(parsed.name, step="init", create=True)
+    job = call.job(parsed.name, spark=spark, step="init", create=True)
     collection, inferred = declared(call, job, parsed, sample)
     result = declare_collection(job, collection)
     seen = compute(job.log.load())
-    types = {column.name: str(column.type) for column in (*collection.columns, *collection.landed.inputs)}
+    read = () if collection.is_derived else collection.landed.inputs
+    types = {column.name: str(column.type) for column in (*collection.columns, *read)}
     about = {"root": job.store.url, "types": types, "inferred": inferred}
     document = {"step": "init", **result, **about, **_frontiers(seen)}
     said = [f"{result['outcome']}: collection {collection.name} in {job.store.url}"]
     if inferred:
         said.append("inferred " + ", ".join(f"{name} {of}" for name, of in inferred.items()))
+    if collection.is_derived:
+        said.append(f"key {', '.join(column.name for column in collection.key)}")
     call.emit(document, *said, output.facts(_frontier_lines(seen)), f"next: {seen.next_step}")
 
 
@@ -95,12 +99,24 @@ def verify(
     call: Call,
     collection: CollectionArgument,
     data: Annotated[bool, typer.Option("--data", help="Re-read every row of every part, too.")] = False,
+    definition: Annotated[
+        bool,
+        typer.Option(
+            "--definition", help="Of a derived collection: compute all of it anew, as of each frontier its inputs keep."
+        ),
+    ] = False,
     spark: SparkOption = LOCAL_SPARK,
 ) -> None:
     """Whether storage still holds what the state promises. Exit code 1 if anything was found."""
+    from tidemark.cli.derived import verify_definition
     from tidemark.jobs.questions.verify import verify as check
 
     job = call.job(collection, spark=spark, step="verify")
+    if definition and data:
+        raise UsageError("--definition and --data are two questions; ask one at a time")
+    if definition:
+        verify_definition(call, job, collection)
+        return
     with output.working(f"verifying {collection}") as advance:
         report = check(job, data=data, progress=advance)
     read = ""
@@ -119,6 +135,22 @@ def verify(
     raise typer.Exit(1)
 
 
+def _follows(seen: Status) -> list[tuple[str, str]]:
+    """How a derived collection follows its inputs; nothing of one that lands."""
+    if seen.follows is None:
+        return []
+    stands = {"all": "all of it", "behind": "it has more", "lags": "waited for"}
+    lines = [
+        (
+            "follows" if at == 0 else "",
+            f"{one.name} to {format_instant(one.consumed) if one.consumed else 'nothing yet'} ({stands[one.stands]})",
+        )
+        for at, one in enumerate(seen.follows.inputs)
+    ]
+    waits = f"{seen.follows.waits_for}: {seen.follows.why}" if seen.follows.waits_for else "nothing"
+    return [*lines, ("waits for", waits), ("last run", seen.follows.last or "none yet")]
+
+
 def _frontiers(seen: Status) -> dict[str, Any]:
     from tidemark.jobs.questions.status import FRONTIERS
 
@@ -126,10 +158,11 @@ def _frontiers(seen: Status) -> dict[str, Any]:
 
 
 def _frontier_lines(seen: Status) -> list[tuple[str, str]]:
-    from tidemark.jobs.questions.status import FRONTIERS
+    from tidemark.jobs.questions.status import frontiers_of
 
-    times = {name: format_instant(getattr(seen, name)) for name in FRONTIERS}
-    return [(name.replace("_", " "), f"{times[name]}  {promise}") for name, promise in FRONTIERS.items()]
+    promises = frontiers_of(derived=seen.derived)
+    times = {name: format_instant(getattr(seen, name)) for name in promises}
+    return [(name.replace("_", " "), f"{times[name]}  {promise}") for name, promise in promises.items()]
 
 
 def _lines(seen: Status) -> list[tuple[str, str]]:
@@ -142,20 +175,23 @@ def _lines(seen: Status) -> list[tuple[str, str]]:
     if seen.write_amplification is not None:
         written = f"{_size(seen.bytes_drained)} drained + {_size(seen.bytes_compacted)} compacted"
         ratio = f"{seen.write_amplification} = ({written}) / {_size(seen.bytes_ingested)} ingested"
+    landed = [("late", _late(seen))]
+    waiting = [("waiting for", str(seen.waiting_for) if seen.waiting_for else "nothing")]
     return [
         *_frontier_lines(seen),
+        *_follows(seen),
         ("unsealed", unsealed),
         *((f"trace level {level}", _shelf(shelf)) for level, shelf in seen.levels.items()),
         ("live batches", _bounded(seen.bounds.live_batches, seen.bounds.live_bound)),
         ("debt", debt),
-        ("ingested", f"{seen.rows_ingested:,} rows"),
-        ("late", _late(seen)),
+        ("written" if seen.derived else "ingested", f"{seen.rows_ingested:,} rows"),
+        *([] if seen.derived else landed),
         ("write amplification", ratio),
         ("rows written", _rows_written(seen.bounds)),
         ("readable", seen.readable),
         *_correctable(seen),
         ("holds", ", ".join(f"{hold.name} at {format_instant(hold.since)}" for hold in seen.holds) or "none"),
-        ("waiting for", str(seen.waiting_for) if seen.waiting_for else "nothing"),
+        *([] if seen.derived else waiting),
         ("not certified", ", ".join(batch[:12] for batch in seen.uncertified) or "nothing"),
         ("quarantined", ", ".join(batch[:12] for batch in seen.quarantined) or "nothing"),
         ("next", seen.next_step),

@@ -9,12 +9,19 @@ from tidemark.errors import InvalidUsage
 if TYPE_CHECKING:
     from tidemark.cli.command import Call
     from tidemark.config.collection_file import CollectionFile
+    from tidemark.config.derived_file import DerivedFile
     from tidemark.jobs.job import Job
     from tidemark.model.collection import Collection, ValueType
 
 
-def declared(call: Call, job: Job, file: CollectionFile, sample: str | None) -> tuple[Collection, dict[str, str]]:
+def declared(
+    call: Call, job: Job, file: CollectionFile | DerivedFile, sample: str | None
+) -> tuple[Collection, dict[str, str]]:
     """The collection, and the types that were inferred just now. Types frozen by an earlier `init` are kept."""
+    from tidemark.config.derived_file import DerivedFile
+
+    if isinstance(file, DerivedFile):
+        return _derived(call, job, file, sample)
     if not file.undeclared:
         return file.collection(), {}
     frozen = _frozen(job)
@@ -28,11 +35,39 @@ def declared(call: Call, job: Job, file: CollectionFile, sample: str | None) -> 
     return file.collection({**inferred, **types}), {name: str(of) for name, of in inferred.items() if name not in types}
 
 
+def _derived(call: Call, job: Job, file: DerivedFile, sample: str | None) -> tuple[Collection, dict[str, str]]:
+    """A derived collection, whose columns its definition says. Its inputs must be there."""
+    from tidemark.cli.command import UsageError
+    from tidemark.jobs.steps.init import derived_collection
+
+    if sample is not None:
+        raise UsageError(f"--sample is of collections that land; {file.name} is derived, its definition says its types")
+    check_inputs(call, file)
+    before = _frozen(job)
+    collection = derived_collection(job, file)
+    known = {*before, *file.declaration.types}
+    return collection, {column.name: str(column.type) for column in collection.columns if column.name not in known}
+
+
+def check_inputs(call: Call, file: DerivedFile) -> None:
+    """Raise InvalidUsage, with the nearest name, for an input that is not below the root."""
+    from tidemark.config.nearest import nearest
+    from tidemark.jobs.questions.locate import collections
+
+    there = collections(call.root)
+    for name in file.inputs:
+        if name not in there:
+            missing = f"from: there is no collection {name} below {call.root}; create it by `tidemark init`"
+            near = nearest(name, there) if there else ""
+            raise file.refusal(file.line_of_input(name), f"{missing}{near}")
+
+
 def _frozen(job: Job) -> dict[str, ValueType]:
     held = job.log.load().arrangement
     if held is None:
         return {}
-    return {column.name: column.type for column in (*held.collection.landed.inputs, *held.collection.columns)}
+    read = () if held.collection.is_derived else held.collection.landed.inputs
+    return {column.name: column.type for column in (*read, *held.collection.columns)}
 
 
 def first_landed(call: Call, file: CollectionFile) -> str:

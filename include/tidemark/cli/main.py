@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from tidemark import __version__
-from tidemark.cli import collect, collections, holds, late, output, read, steps
+from tidemark.cli import collect, collections, derived, holds, late, output, read, steps
 from tidemark.cli.command import USAGE, JsonOption, LandingOption, RootOption, Settings
 
 
@@ -82,6 +82,7 @@ def tidemark(
 
 
 collections.add_to(app)
+derived.add_to(app)
 late.add_to(app)
 read.add_to(app)
 steps.add_to(app)

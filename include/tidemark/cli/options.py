@@ -77,6 +77,8 @@ def within(
         return []
     if None in ways[given[0]]:
         raise UsageError(f"{given[0].replace('/', ' and ')} belong together; give both")
+    if collection.is_derived:
+        raise UsageError(f"{collection.name} is derived and has no intervals of files; leave {given[0]} out")
     if lower is not None and upper is not None:
         return [Interval(lower, upper)]
     if date is not None:

@@ -69,6 +69,8 @@ def command_of(step: Step) -> Callable[..., None]:
 
 def perform(call: Call, job: Job, step: Step, span: Span, values: Mapping[str, Any]) -> None:
     """Do a step for the intervals that the options name, and show what came of it."""
+    if step.origin is not None:
+        step.check_origin(job.log.load().state.collection)
     if step.intervals in (Intervals.EACH, Intervals.SEVERAL, Intervals.NAMES_RUN):
         state = job.log.load().state
         some = chosen(state.collection, *span) or _all(step, state)
@@ -104,6 +106,8 @@ def _complete(state: Arrangement) -> Interval:
     """From the collection's start to the first interval that was not ingested."""
     from tidemark.jobs.questions.status import next_ingest
 
+    if state.collection.is_derived:
+        return _everything(state)
     start = state.collection.landed.start
     complete = state.ingested.complete_from(start)
     if complete == start:
@@ -151,6 +155,8 @@ def show(call: Call, job: Job, document: dict[str, Any], results: Sequence[dict[
 
 def _line(result: dict[str, Any]) -> str:
     """A step's result in one line: its outcome, then what else there is to say."""
+    if "consumed" in result or "waits_for" in result:
+        return _corrected(result)
     silent = {"outcome", "interval", "step", "collection", "version", "seal", "complete_below", "docs", "changed"}
     if changed := result.get("changed"):  # which says these in words
         silent |= {"corrected", "added", "retracted", "event_times"}
@@ -161,6 +167,23 @@ def _line(result: dict[str, Any]) -> str:
         + [f"{name.removesuffix('_text').replace('_', ' ')} {_word(value)}" for name, value in said.items()]
         + [f"version {result['version']}"]
     )
+
+
+def _corrected(result: dict[str, Any]) -> str:
+    """What `correct` came to: how far, how, what it wrote, and who it waits for."""
+    told = []
+    if result.get("commits"):
+        how = str(result["mode"]).replace("_", " ") + (f" ({result['why']})" if result.get("why") else "")
+        wrote = f"{result['retracted']:,} retracted and {result['added']:,} added"
+        several = f" in {result['commits']:,} commits" if result["commits"] > 1 else ""
+        told.append(f"corrected to {result['upper_text']}{several}, {how}: {result['rows_read']:,} rows read, {wrote}")
+    elif "upper_text" in result:
+        told.append(f"its inputs tell nothing new beyond {result['upper_text']}")
+    if "repaired" in result:
+        told.append(f"{result['repaired']:,} rows repaired" if result["repaired"] else "nothing to repair")
+    if waits := result.get("waits_for"):
+        told.append(f"waits for {waits}: {result.get('waits', '')}")
+    return f"{result['outcome']}: " + ", ".join([*told, f"version {result['version']}"])
 
 
 def _word(value: Any) -> str:

@@ -1,0 +1,143 @@
+"""What is asked of derived collections alone: how they are computed and why, and whether they are what they should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidemark.cli import output
+from tidemark.cli.command import Call, register
+from tidemark.model.instant import format_instant
+
+if TYPE_CHECKING:
+    from tidemark.jobs.job import Job
+    from tidemark.jobs.questions.definition import DefinitionReport
+
+PANEL = "Collections"
+_MODES = {
+    "by_row": "by row: from the rows of its input that changed, and nothing else",
+    "by_key": "by key: from the groups or join keys that changed rows touch, and nothing else",
+    "whole": "whole: from all rows of all inputs",
+}
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make `explain` a command of `app`."""
+    register(app, "explain", panel=PANEL)(explain)
+
+
+def explain(
+    call: Call,
+    collection: Annotated[
+        str, typer.Argument(metavar="COLLECTION|FILE", help="A derived collection, or the file of one, created or not.")
+    ],
+    queries: Annotated[bool, typer.Option("--queries", help="Show the queries that are run, too.")] = False,
+) -> None:
+    """How a derived collection is computed, why in no cheaper mode, and what its next run does. Starts no Spark.
+
+    Example: tidemark explain delays_by_carrier
+    """
+    told = _of_file(call, collection) if _is_file(collection) else _of_collection(call, collection)
+    call.emit(told, *_explained(told, queries))
+
+
+def _is_file(given: str) -> bool:
+    return given.endswith((".yaml", ".yml")) or "/" in given or Path(given).is_file()
+
+
+def _of_collection(call: Call, name: str) -> dict[str, Any]:
+    from tidemark.jobs.questions.explain import explain as question
+
+    return question(call.job(name, step="explain"))
+
+
+def _of_file(call: Call, path: str) -> dict[str, Any]:
+    from tidemark.cli.declare import check_inputs
+    from tidemark.config.collection_file import parse
+    from tidemark.config.derived_file import DerivedFile
+    from tidemark.errors import InvalidUsage
+    from tidemark.jobs.questions.explain import explain as question
+    from tidemark.jobs.questions.explain import explain_declared
+
+    file = parse(path)
+    if not isinstance(file, DerivedFile):
+        raise InvalidUsage(f"{path}: {file.name} is not derived, its rows land as files; there is nothing to explain")
+    job = call.job(file.name, step="explain", create=True)
+    check_inputs(call, file)
+    held = job.log.load().arrangement
+    if held is not None and held.collection.is_derived and held.collection.derived == file.origin:
+        return question(job)
+    try:
+        return explain_declared(job, file.name, file.origin, file.key)
+    except InvalidUsage as error:
+        raise file.refusal(("select",) if file.declaration.select else ("python",), str(error)) from None
+
+
+def _explained(told: dict[str, Any], queries: bool) -> Iterable[Any]:
+    yield f"{told['collection']} is computed {_MODES[told['mode']]}"
+    lines = [("refresh", told["refresh"]), ("key", ", ".join(told["key"]) or "none shown: declare it")]
+    if told["mode"] == "by_key":
+        lines.append(("sums", "are subtracted" if told["subtracts"] else "are computed anew for what is touched"))
+    lines += [("why" if at == 0 else "", why) for at, why in enumerate(told["why"])]
+    for at, one in enumerate(told["inputs"]):
+        consumed = one["consumed_text"] or "nothing yet"
+        lines.append(("inputs" if at == 0 else "", f"{one['input']}: consumed to {consumed}, {_usable(one)}"))
+    yield output.facts([*lines, ("next run", _next(told["next"]))])
+    if queries:
+        yield from (f"-- {name}\n{query}" for name, query in _flat(told["queries"]))
+
+
+def _usable(one: dict[str, Any]) -> str:
+    return f"readable to {one['usable_text']}" if one["usable_text"] else "not readable yet"
+
+
+def _next(told: dict[str, Any] | None) -> str:
+    if told is None:
+        return "after `tidemark init`, the first build: whole"
+    if told["does"] == "nothing":
+        return f"nothing to do: {told['why']}"
+    if told["does"] == "waits":
+        return f"waits for {told['waits_for']}: {told['why']}"
+    why = f" ({told['why']})" if told["why"] else ""
+    return f"corrects to {told['upper_text']}, {told['mode'].replace('_', ' ')}{why}"
+
+
+def _flat(queries: dict[str, Any], within: str = "") -> Iterable[tuple[str, str]]:
+    for name, query in queries.items():
+        if isinstance(query, dict):
+            yield from _flat(query, f"{within}{name}.")
+        elif isinstance(query, str):
+            yield f"{within}{name}", query
+
+
+def verify_definition(call: Call, job: Job, name: str) -> None:
+    """Show whether a collection is what its definition says; exit code 1 if it is not."""
+    from tidemark.jobs.questions.definition import verify_definition as question
+
+    with output.working(f"computing {name} anew"):
+        report = question(job, every=True)
+    call.emit(report.as_dict(), *_compared(report))
+    if not report.sound:
+        rows = output.counted(sum(len(one.differing) for one in report.frontiers), "row")
+        output.note(f"error: {rows} shown that differ; `tidemark correct {name} --check` puts them right")
+        raise typer.Exit(1)
+
+
+def _compared(report: DefinitionReport) -> Iterable[Any]:
+    rows = [
+        (format_instant(one.upper - 1), one.untold or ("as defined" if one.sound else f"{len(one.differing)} differ"))
+        for one in report.frontiers
+    ]
+    yield output.table(("as known at", ""), rows)
+    wrong = [
+        (format_instant(one.upper - 1), ", ".join(f"{name}={value}" for name, value in row.row), row.desired, row.held)
+        for one in report.frontiers
+        for row in one.differing
+    ]
+    if wrong:
+        yield output.table(("as known at", "row", "should be there", "is there"), wrong)
+    looked = f"version {report.version}: {output.counted(report.checked, 'frontier')} computed anew"
+    yield f"{'as defined' if report.sound else 'not as defined'}; {looked}"

@@ -1,0 +1,123 @@
+"""Derived collections from a shell: how they stand, why they wait, and what is refused, without a JVM."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Shell
+from tests.support.graph import Graph
+
+DELAYS = """\
+name: delays
+from: [flights]
+select: SELECT id, sum(amount) AS amount FROM flights GROUP BY id
+"""
+
+
+@pytest.fixture
+def graph(shell: Shell) -> Graph:
+    """`flights`, complete for two days, `carriers` for one, and `delays` computed from both."""
+    graph = Graph(shell.root)
+    graph.land("flights", 2)
+    graph.land("carriers", 1)
+    graph.derive("delays", "flights", "carriers")
+    graph.correct("delays")
+    return graph
+
+
+def test_its_status_says_how_far_its_inputs_are_consumed_and_who_lags(shell: Shell, graph: Graph) -> None:
+    told = shell.ok("status", "delays").out
+    for part in (
+        "2024-01-02T00:00:00Z  complete below: no on-time row of an input is missing",
+        "flights to 2024-01-02T00:00:00Z (it has more)",
+        "carriers to 2024-01-02T00:00:00Z (waited for)",
+        "carriers: carriers is complete below 2024-01-02T00:00:00Z, flights below 2024-01-03T00:00:00Z",
+        "corrected to 2024-01-02T00:00:00Z, by key: 3 rows read, nothing differs",
+        "tidemark correct delays",
+    ):
+        assert part in told
+    assert "late" not in told
+    assert shell.json("status", "delays")["follows"]["waits_for"] == "carriers"
+    assert "corrected to 2024-01-02T00:00:00Z" in shell.ok("log", "delays").out
+    assert "delays" in shell.ok("status").out
+
+
+def test_a_run_that_finds_nothing_new_says_so_and_starts_nothing(shell: Shell, graph: Graph) -> None:
+    assert shell.ok("correct", "delays").out.startswith(
+        "nothing to do: its inputs tell nothing new beyond 2024-01-02T00:00:00Z, version "
+    )
+    graph.land("carriers", 2)
+    said = shell.ok("correct", "delays").out
+    assert said.startswith("applied: corrected to 2024-01-03T00:00:00Z, by row: 0 rows read, 0 retracted and 0 added")
+    assert said.rstrip().endswith("next: tidemark seal delays")
+    for words in (["seal"], ["gate", "frontier"], ["drain"], ["gate", "trace"], ["compact"]):
+        shell.ok(words[0], "delays", *words[1:])
+    assert shell.json("status", "delays")["trace_upper_text"] == "2024-01-03T00:00:00Z"
+
+
+def test_more_than_there_is_waits_and_names_who_lags(shell: Shell, graph: Graph) -> None:
+    said = shell.ok("correct", "delays", "--until", "2024-01-05").out
+    assert "waits for carriers: carriers is complete below 2024-01-02T00:00:00Z only" in said
+    assert shell.json("correct", "delays", "--until", "2024-01-05")["waits_for"] == "carriers"
+
+
+def test_steps_of_the_other_origin_are_refused_and_say_which_is_meant(shell: Shell, graph: Graph) -> None:
+    assert shell.refused("ingest", "delays", "--date", "2024-01-01") == (
+        "ingest: delays is derived, no file of its own lands: run `tidemark correct delays`"
+    )
+    assert shell.refused("correct", "flights") == (
+        "correct: flights is not derived, its rows land as files: run `tidemark ingest flights`"
+    )
+    assert "not derived" in shell.refused("explain", "flights")
+    assert "not derived" in shell.refused("verify", "flights", "--definition")
+    assert "leave --date out" in shell.refused("seal", "delays", "--date", "2024-01-01", code=2)
+
+
+def test_it_says_how_it_is_computed_and_what_its_next_run_does(shell: Shell, graph: Graph) -> None:
+    graph.derive("totals", "flights")
+    told = shell.json("explain", "totals")
+    assert (told["mode"], told["next"]["does"]) == ("by_row", "corrects")
+    said = shell.ok("explain", "totals", "--queries").out
+    assert said.startswith("totals is computed by row: from the rows of its input that changed")
+    assert "flights: consumed to nothing yet, readable to 2024-01-03T00:00:00Z" in said
+    assert "next run" in said
+    assert "-- whole" in said
+
+
+def test_a_file_is_explained_before_anything_is_created(shell: Shell, graph: Graph) -> None:
+    file = shell.declared(DELAYS.replace("delays", "sums"))
+    said = shell.ok("explain", file).out
+    assert said.startswith("sums is computed by key")
+    assert "after `tidemark init`, the first build: whole" in said
+    wrong = shell.declared(DELAYS.replace("delays", "sums").replace("amount)", "amuont)"))
+    assert "sums.yaml:3: " in shell.refused("explain", wrong)
+    landed = shell.declared(
+        "name: x\nkey: [id]\ncolumns: {id: int}\nstart: 2024-01-01\ntime: arrival\nsource: {path: /x, "
+        "format: csv, envelope: append}\n"
+    )
+    assert "is not derived" in shell.refused("explain", landed)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (DELAYS.replace("flights", "flihgts"), "delays.yaml:2: from: there is no collection flihgts below"),
+        (DELAYS + "schedule: '@daily'\n", "delays.yaml:4: schedule: the collection is derived"),
+        (DELAYS.replace("sum(amount)", "rand()"), "delays.yaml:3: the select "),
+    ],
+)
+def test_a_wrong_file_is_one_line(shell: Shell, graph: Graph, text: str, said: str) -> None:
+    assert said in shell.refused("init", shell.declared(text))
+
+
+def test_an_input_that_is_computed_from_it_is_refused(shell: Shell, graph: Graph) -> None:
+    graph.derive("report", "delays")
+    text = DELAYS.replace("flights", "report")
+    assert "delays.yaml:2: from: delays is computed from report, that from delays" in shell.refused(
+        "init", shell.declared(text)
+    )
+
+
+def test_types_are_not_sampled_of_it(shell: Shell, graph: Graph) -> None:
+    file = shell.declared(DELAYS.replace("delays", "sums"))
+    assert "--sample is of collections that land" in shell.refused("init", file, "--sample", "x.csv", code=2)
