@@ -67,13 +67,21 @@ def broken(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": "Internal error; the API server's log says which"}, 500)
 
 
-def readable(user: GetUserDep) -> list[Entry]:
-    """The collections whose DAG the user may read; a DAG is named as its collection."""
+def reader(user: GetUserDep) -> Callable[[str], bool]:
+    """Whether the user may read a collection: its DAG, which is named as it is."""
     manager = get_auth_manager()
 
     def may_read(name: str) -> bool:
         return bool(manager.is_authorized_dag(method="GET", details=DagDetails(id=name), user=user))
 
+    return may_read
+
+
+MayRead = Annotated[Callable[[str], bool], Depends(reader)]
+
+
+def readable(may_read: MayRead) -> list[Entry]:
+    """The collections that the user may read."""
     return overview(settings.root(), may_read)
 
 
@@ -85,8 +93,8 @@ def collections(entries: Annotated[list[Entry], Depends(readable)]) -> list[Entr
     return entries
 
 
-def collection(dag_id: str) -> HTMLResponse:
-    entry = describe(settings.root(), dag_id) if NAME.fullmatch(dag_id) else None
+def collection(dag_id: str, may_read: MayRead) -> HTMLResponse:
+    entry = describe(settings.root(), dag_id, may_read) if NAME.fullmatch(dag_id) else None
     return _html(collection_page(dag_id, entry))
 
 

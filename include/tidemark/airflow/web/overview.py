@@ -7,14 +7,16 @@ from itertools import islice
 from typing import Any
 
 from tidemark.api.opened import OpenCollection
-from tidemark.api.pinned import find
+from tidemark.api.pinned import Pinned, find
 from tidemark.errors import TidemarkError
 from tidemark.jobs.questions.history import Entry, history
+from tidemark.jobs.questions.whole_status import whole_status
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.collection import NAME
 from tidemark.model.instant import format_instant
 from tidemark.storage import open_store
+from tidemark.storage.log.log import Head
 
 CHANGES = 12
 """Newest versions shown of each collection: about one run."""
@@ -23,27 +25,66 @@ CHANGES = 12
 def overview(root: str, may_read: Callable[[str], bool]) -> list[dict[str, Any]]:
     """One entry for each collection that `may_read` admits, by name. A broken one is an entry with `error`."""
     names = [name for name in open_store(root).folders("") if NAME.fullmatch(name) and may_read(name)]
-    return [entry for name in names if (entry := describe(root, name)) is not None]
+    found = _Found(root)
+    return [entry for name in names if (entry := _entry_of(found, name, may_read)) is not None]
 
 
-def describe(root: str, name: str) -> dict[str, Any] | None:
-    """A collection's status, batches and newest changes; None where there is none."""
+def describe(root: str, name: str, may_read: Callable[[str], bool]) -> dict[str, Any] | None:
+    """A collection's status, batches and newest changes; None where there is none. Of the inputs of a derived one that
+    `may_read` does not admit it is told how far they were consumed, which is the collection's own, and no more."""
+    return _entry_of(_Found(root), name, may_read)
+
+
+class _Found:
+    """The collections below a root, each looked for once."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._found: dict[str, Pinned | None] = {}
+
+    def collection(self, name: str) -> Pinned | None:
+        """Raises what reading it raises."""
+        if name not in self._found:
+            self._found[name] = find(self._root, name)
+        return self._found[name]
+
+    def head(self, name: str) -> Head | None:
+        """Its newest head; None for one that is not there, or cannot be read: its own entry says why."""
+        try:
+            found = self.collection(name)
+        except TidemarkError:
+            return None
+        return None if found is None else found.head
+
+
+def _entry_of(found: _Found, name: str, may_read: Callable[[str], bool]) -> dict[str, Any] | None:
     try:
-        found = find(root, name)
-        return None if found is None else _described(OpenCollection(found))
+        pinned = found.collection(name)
+        return None if pinned is None else _described(OpenCollection(pinned), found, may_read)
     except TidemarkError as error:
         return {"collection": name, "error": f"{error.kind}: {error}"}
 
 
-def _described(opened: OpenCollection) -> dict[str, Any]:
+def _described(opened: OpenCollection, found: _Found, may_read: Callable[[str], bool]) -> dict[str, Any]:
     state = opened.state
+    told = whole_status(opened.store, opened.log, opened.head, found.head).as_dict()
+    if told["follows"]:
+        told["follows"] = _shown(told["follows"], may_read)
     return {
-        **opened.status().as_dict(),
-        "start": state.collection.landed.start,
-        "end": state.collection.landed.end,
+        **told,
+        "start": state.collection.start,
+        "end": None if state.collection.is_derived else state.collection.landed.end,
         "batches": _batches(state),
         "changes": [entry.as_dict() for entry in islice(_changes(opened), CHANGES)],
     }
+
+
+def _shown(follows: dict[str, Any], may_read: Callable[[str], bool]) -> dict[str, Any]:
+    """How a collection follows its inputs, without where those stand that are not to be read."""
+    nothing = {"readable": 0, "readable_text": None, "complete_below": 0, "complete_below_text": None}
+    hidden = {one["name"] for one in follows["inputs"] if not may_read(one["name"])}
+    inputs = [{**one, **nothing, "stands": "hidden"} if one["name"] in hidden else one for one in follows["inputs"]]
+    return {**follows, "inputs": inputs, "why": "" if hidden else follows["why"]}
 
 
 def _changes(opened: OpenCollection) -> Iterator[Entry]:

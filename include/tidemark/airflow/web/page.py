@@ -1,14 +1,17 @@
-"""HTML of the pages, from JSON values. Everything that comes from outside is escaped in one place, `tag`."""
+"""HTML of the pages, from JSON values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
-from tidemark.airflow.web import policy
-from tidemark.jobs.questions.status import FRONTIERS
+from tidemark.airflow.web import drawing, policy
+from tidemark.airflow.web.markup import Markup as Markup
+from tidemark.airflow.web.markup import joined as joined
+from tidemark.airflow.web.markup import tag as tag
+from tidemark.airflow.web.markup import with_commands as with_commands
+from tidemark.jobs.questions.status import frontiers_of
 from tidemark.model.instant import format_instant
 
 REFRESH_SECONDS = 10
@@ -45,27 +48,7 @@ p, li { overflow-wrap: anywhere } td { overflow-wrap: break-word; max-width: 40r
 } .bar.empty { opacity: .35 }
 .axis { display: flex; justify-content: space-between; margin-left: 6.5rem; font-size: 12px; color: var(--quiet) }
 """
-
-
-class Markup(str):
-    """Text that is HTML already."""
-
-
-def tag(name: str, *children: object, **attributes: object) -> Markup:
-    """An element; children and attributes are escaped unless they are Markup. `class_` is the class."""
-    inside = "".join(child if isinstance(child, Markup) else escape(str(child)) for child in children)
-    pairs = "".join(f' {key.rstrip("_")}="{escape(str(value))}"' for key, value in attributes.items())
-    return Markup(f"<{name}{pairs}>{inside}</{name}>")
-
-
-def joined(parts: Iterable[str]) -> Markup:
-    return Markup("".join(part if isinstance(part, Markup) else escape(part) for part in parts))
-
-
-def with_commands(text: str) -> Markup:
-    """Text in which commands stand between backticks."""
-    pieces = text.split("`")
-    return joined(tag("code", piece) if at % 2 else piece for at, piece in enumerate(pieces))
+STYLE += drawing.STYLE
 
 
 @dataclass(frozen=True)
@@ -89,7 +72,7 @@ def overview_page(root: str, entries: Sequence[Mapping[str, Any]]) -> Page:
     nothing = tag("p", "No collection here yet: backfill a DAG, or say ", tag("code", "tidemark init"), ".")
     cards = [_broken(entry) if "error" in entry else _card(entry, up="../") for entry in entries] or [nothing]
     title = tag("h1", "Tidemark ", tag("span", f"collections in {root}", class_="quiet"))
-    return document("Tidemark", title, *cards, refresh=True)
+    return document("Tidemark", title, *drawing.graph(entries, up="../"), *cards, refresh=True)
 
 
 def collection_page(name: str, entry: Mapping[str, Any] | None) -> Page:
@@ -140,6 +123,7 @@ def _card(entry: Mapping[str, Any], *, up: str) -> Markup:
             *_corrections(entry),
             class_="columns",
         ),
+        *_inputs(entry),
         tag("h3", "Last changes"),
         table(
             ("version", "when", "what"),
@@ -153,6 +137,8 @@ def _seconds(time: int) -> Markup:
 
 
 def _verdict(entry: Mapping[str, Any]) -> Markup:
+    if entry["follows"] and entry["follows"]["waits_for"]:
+        return tag("span", f"waits for {entry['follows']['waits_for']}", class_="bad")
     if entry["waiting_for"]:
         return tag("span", f"waits for {entry['waiting_for']}", class_="bad")
     if entry["quarantined"]:
@@ -167,14 +153,20 @@ def _verdict(entry: Mapping[str, Any]) -> Markup:
 
 
 def _frontiers(entry: Mapping[str, Any]) -> Markup:
-    return table(("", "", ""), [(name, tag("code", entry[f"{name}_text"]), says) for name, says in FRONTIERS.items()])
+    says = frontiers_of(derived=entry["follows"] is not None)
+    return table(("", "", ""), [(name, tag("code", entry[f"{name}_text"]), told) for name, told in says.items()])
 
 
 def _figures(entry: Mapping[str, Any]) -> list[tuple[str, int]]:
-    return [
-        ("ingested", entry["rows_ingested"]),
+    told = [
+        ("written" if entry["follows"] else "ingested", entry["rows_ingested"]),
         ("in the trace", sum(level["rows"] for level in entry["levels"])),
         ("unsealed", entry["unsealed"]["rows"]),
+    ]
+    if entry["follows"]:
+        return told
+    return [
+        *told,
         ("late, applied", entry["late_applied"]),
         ("late, discarded", entry["late_discarded"]),
     ]
@@ -207,6 +199,25 @@ def _corrections(entry: Mapping[str, Any]) -> list[Markup]:
         ("kept for that alone", f"{entry['reprocess_bytes']:,} bytes"),
     ]
     return [tag("div", tag("h3", "Corrections"), table(("", ""), lines))]
+
+
+def _inputs(entry: Mapping[str, Any]) -> list[Markup]:
+    """How far the inputs of a derived collection were consumed, and what they hold beyond; nothing of a landed one."""
+    follows = entry["follows"]
+    if follows is None:
+        return []
+    lines = [
+        (one["name"], tag("code", one["consumed_text"] or "–"), tag("code", one["readable_text"] or "–"), _stands(one))
+        for one in follows["inputs"]
+    ]
+    header = ("input", "consumed up to", "readable up to", "")
+    last = [tag("p", "last: ", follows["last"], class_="quiet")] if follows["last"] else []
+    return [tag("h3", "Inputs"), table(header, lines), *last]
+
+
+def _stands(one: Mapping[str, Any]) -> Markup:
+    says = {"all": "all of it", "behind": "has more", "lags": "waited for", "hidden": "not yours to see"}[one["stands"]]
+    return tag("span", says, class_={"lags": "bad", "all": "good"}.get(one["stands"], "quiet"))
 
 
 def _lanes(entry: Mapping[str, Any]) -> Markup:
