@@ -1,10 +1,10 @@
 """What Airflow shows of Tidemark beside the DAGs: a page in the navigation, a tab on DAGs, a button on gate tasks; and
-the timetable of its DAGs, which the scheduler takes from plugins only."""
+the timetables of its DAGs, which the scheduler takes from plugins only."""
 
 from airflow.plugins_manager import AirflowPlugin
 
 from tidemark.airflow.links import PREFIX, DataDocsLink
-from tidemark.airflow.timetable import CollectionTimetable
+from tidemark.airflow.timetable import CollectionTimetable, InputsTimetable
 from tidemark.airflow.web.lazy import LazyApp
 
 
@@ -23,4 +23,4 @@ class TidemarkPlugin(AirflowPlugin):
         },
     ]
     operator_extra_links = [DataDocsLink()]  # noqa: RUF012
-    timetables = [CollectionTimetable]  # noqa: RUF012
+    timetables = [CollectionTimetable, InputsTimetable]  # noqa: RUF012

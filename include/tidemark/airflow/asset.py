@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from airflow.sdk import Asset
 
-from tidemark.model.arrangement import Arrangement
-
 SCHEME = "tidemark://"
 
 
@@ -17,16 +15,7 @@ def asset_of(collection: str) -> Asset:
     below `complete_below` no on-time row is missing. An event that leaves that where it was tells of late rows alone,
     and of corrections: `corrected` says of files that were read again and learned there how many (`files`), the rows
     `retracted` and `added`, when these happened first and last (`event_times`, null if none were), and the same in
-    words (`changed`).
+    words (`changed`). Of a derived collection it says how many runs found that something differed (`runs`), and what
+    these retracted and added.
     """
     return Asset(name=collection, uri=f"{SCHEME}{collection}", group="tidemark")
-
-
-def certified_trace_upper(state: Arrangement) -> int:
-    """Below here the trace is complete and every batch of it passed its gate."""
-    upper = 0
-    for batch in state.trace:
-        if not state.is_certified(batch):
-            break
-        upper = batch.description.upper
-    return upper

@@ -49,26 +49,55 @@ def printable(path: str | Path) -> str:
 def _read(folder: str | Path | None) -> tuple[list[Location], list[str]]:
     """The collections of a folder's files, and one line for each file that is wrong, both in the files' order.
 
-    Whatever a file brings about is that file's line: one that is wrong in a way nobody thought of is no worse.
+    Whatever a file brings about is that file's line: one that is wrong in a way nobody thought of is no worse. Inputs
+    of derived collections are held against all files, wrong ones too, as far as these say a name.
     """
     locations: dict[str, Location] = {}
-    errors = []
+    errors: dict[Path, str] = {}
     try:
         files = files_of(Path(folder or settings.collections_folder()))
     except InvalidUsage as error:
         return [], [str(error)]
+    of: dict[str, Path] = {}
     for file in files:
         try:
             location = _location(file)
             if other := locations.get(location.name):
                 raise InvalidUsage(f"collection {location.name} is declared by {other.file} already; rename one")
         except InvalidUsage as error:
-            errors.append(_line(file, str(error)))
+            errors[file] = _line(file, str(error))
         except Exception as error:
-            errors.append(_line(file, f"cannot be read: {type(error).__name__}: {error}"))
+            errors[file] = _line(file, f"cannot be read: {type(error).__name__}: {error}")
         else:
-            locations[location.name] = location
-    return list(locations.values()), errors
+            locations[location.name], of[location.name] = location, file
+    for name, wrong in _wrong_inputs(list(locations.values()), list(errors)).items():
+        del locations[name]
+        errors[of[name]] = _line(of[name], str(wrong))
+    return list(locations.values()), [errors[file] for file in files if file in errors]
+
+
+def _wrong_inputs(locations: list[Location], wrong_files: list[Path]) -> dict[str, InvalidUsage]:
+    """What is wrong about inputs, by collection."""
+    from tidemark.config.derived_file import DerivedFile
+
+    derived = [location.declared for location in locations if isinstance(location.declared, DerivedFile)]
+    if not derived:
+        return {}
+    from tidemark.config.inputs import wrong_inputs
+
+    others = [location.name for location in locations]
+    return wrong_inputs(derived, [*others, *(_name_in(file) for file in wrong_files)])
+
+
+def _name_in(file: Path) -> str:
+    """The name a wrong file gives its collection; else its own."""
+    from tidemark.config.document import read
+
+    try:
+        content = read(file).content
+    except InvalidUsage:
+        content = None
+    return str(content["name"]) if isinstance(content, dict) and "name" in content else file.stem
 
 
 def _location(file: Path) -> Location:

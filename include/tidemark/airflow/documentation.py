@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from tidemark.jobs.steps.step import Step
 from tidemark.model.collection import Collection, Column, Gate, Landed
+from tidemark.model.derived import Derived
 from tidemark.model.instant import MAX_TIME, format_duration, format_instant
 from tidemark.quality.gates import GATES
 
+if TYPE_CHECKING:
+    from tidemark.config.derived_file import DerivedFile
+
 SAFE = "Safe to run again, any time: it is idempotent, and does only what is left to do."
 
+PUBLISHED_OF_DERIVED = (
+    "Emits one event of the collection's asset for what was newly corrected, sealed and drained, `[lower, upper)` in "
+    "its `extra`; skipped where that is nothing. What reads this collection runs then, too."
+)
 PUBLISHED = (
     "Emits one event of the collection's asset for what was newly sealed, `[lower, upper)` in its "
     "`extra`; skipped where that is nothing. Fails where the run's interval is not complete, as an earlier one is "
@@ -86,6 +95,49 @@ def collection_doc(collection: Collection) -> str:
             _WAYS_OUT.format(name=collection.name),
         )
     )
+
+
+_WAYS_OUT_OF_DERIVED = """\
+### When a gate fails
+
+Nothing was published, and nothing is lost. The task's log and its **Data docs** button show the failing rows.
+
+1. `tidemark quarantine {name} BATCH` takes the youngest batch out; the inputs are consumed again from before it
+   (`tidemark status {name}` lists batches).
+2. Mend the definition or the input that is wrong (or decide that the rows are right: change `quality` in the file).
+3. *Clear* the failed run here, from `correct` on.
+
+### Running it
+
+- It runs by itself whenever one of its inputs has more, and also when a corrected day of one changes what was known.
+- Any run can be cleared or run again, any time: every step is idempotent. Where nothing is new it is a no-op, and
+  `published` is skipped, saying so.
+- `correct` is skipped where the inputs are not equally far; its log names the one that lags. That one's next run
+  starts this DAG again.
+- Backfill a range of dates with *Trigger > Backfill*: each run corrects the collection until the end of its day. Of
+  days that it has passed there is nothing to do, and the run says so.
+- *Trigger > Single run* takes `until`; `whole` computes everything anew, `check` puts right what anything else wrote.
+"""
+
+
+def derived_doc(name: str, derived: Derived, declared: Collection | DerivedFile) -> str:
+    """The Markdown page of a derived collection's DAG: its inputs, its definition, what to do when something fails."""
+    definition = derived.definition
+    keyed = [column.name for column in declared.key] if isinstance(declared, Collection) else declared.key or ()
+    facts = [
+        ("computed from", ", ".join(f"`{input}`" for input in derived.inputs)),
+        ("runs", "when one of these has more"),
+        ("key", ", ".join(f"`{column}`" for column in keyed) or "inferred from the definition"),
+        ("refresh", f"`{derived.refresh}`; `tidemark explain {name}` says which mode that is, and why"),
+        ("first build", f"a frontier each {format_duration(derived.history)}" if derived.history else "one frontier"),
+        ("history held of inputs", format_duration(derived.max_lag) if derived.max_lag else "as long as it exists"),
+        ("asset", f"`tidemark://{name}`"),
+    ]
+    if definition.function:
+        facts.insert(1, ("definition", f"`{definition.function}`, version `{definition.version}`"))
+    query = ["", "```sql", definition.select, "```"] if definition.select else []
+    page = (f"# {name}", "", *_table(("", ""), facts), *query, "", _FRONTIERS, "")
+    return "\n".join((*page, _WAYS_OUT_OF_DERIVED.format(name=name)))
 
 
 def _rows(of: str, columns: Iterable[Column]) -> Iterable[tuple[str, str, str]]:

@@ -11,15 +11,17 @@ from typing import Any
 from airflow.sdk import DAG, Param, chain
 
 from tidemark.airflow.collection_files import right_collections
-from tidemark.airflow.documentation import collection_doc
+from tidemark.airflow.documentation import collection_doc, derived_doc
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.owners import refuse_second_maker
 from tidemark.airflow.publish import PublishOperator
 from tidemark.airflow.steps import step_and_gate
-from tidemark.airflow.timetable import CollectionTimetable
+from tidemark.airflow.timetable import CollectionTimetable, InputsTimetable
+from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.declared import steps_of
 from tidemark.jobs.steps.step import When
 from tidemark.model.collection import Collection
+from tidemark.model.derived import Derived
 from tidemark.model.instant import EPOCH
 
 OWNER = "tidemark"
@@ -40,6 +42,9 @@ def tidemark_dag(
 
     `ingest >> gate_unsealed >> seal >> gate_frontier >> drain >> gate_trace >> compact >> gate_compaction >> published`
 
+    Of a derived collection `correct` stands where `ingest` does, and a run begins whenever the asset of one of its
+    inputs has an event; a backfill of a range of dates corrects it until the end of each day, and no further.
+
     Unpaused, it starts no run outside the collection's start and end, and of the past at most the last interval:
     the others are a backfill. A `schedule` in words among the options is kept within start and end, too. `root` and
     `landing` stand in for the deployment's, `ready_within` for TIDEMARK_READY_WITHIN; `default_args` and `dag_options`
@@ -59,33 +64,53 @@ def _dag(
     tags: tuple[str, ...] = (),
     **dag_options: Any,
 ) -> DAG:
-    declared = location.collection
-    timetable = CollectionTimetable.of(declared)
     options: dict[str, Any] = {
-        "description": f"{declared.landed.source.envelope} of {', '.join(column.name for column in declared.key)}",
         # The timetable holds runs within start and end. Beyond dates of the DAG a manual run would have no tasks.
         "start_date": EPOCH,
         "catchup": False,
         # For a readable grid only: order is kept by the store, also across backfills, manual runs and clears.
         "max_active_runs": 1,
-        "doc_md": collection_doc(declared),
-        "params": _params(),
+        **(_derived(location) if location.derived else _landed(location.collection)),
         **dag_options,
     }
-    options["tags"] = sorted({OWNER, str(declared.landed.source.envelope), *tags})
-    # None is a schedule too: a DAG that is only ever triggered.
-    schedule = options.pop("schedule", timetable)
+    kind = "derived" if location.derived else str(location.collection.landed.source.envelope)
+    options["tags"] = sorted({OWNER, kind, *tags})
+    schedule = options.pop("schedule")  # None is a schedule too: a DAG that is only ever triggered
     if isinstance(schedule, str) and schedule not in ("@once", "@continuous"):
-        schedule = CollectionTimetable.of(declared, schedule)
+        if location.derived:
+            raise InvalidUsage(f"{location.name} is derived: it runs when its inputs have more, not by {schedule!r}")
+        schedule = CollectionTimetable.of(location.collection, schedule)
     dag_id = options.pop("dag_id", location.name)
     with DAG(dag_id, schedule=schedule, default_args={"owner": OWNER, **(default_args or {})}, **options) as dag:
         tasks = [
             task
-            for step in steps_of(When.EACH_RUN)
+            for step in steps_of(When.EACH_RUN, derived=location.derived is not None)
             for task in step_and_gate(location, step.name, ready_within=ready_within)
         ]
         chain(*tasks, PublishOperator(collection=location))
     return dag
+
+
+def _landed(declared: Collection) -> dict[str, Any]:
+    """What the DAG of a collection that lands has of its own."""
+    return {
+        "schedule": CollectionTimetable.of(declared),
+        "description": f"{declared.landed.source.envelope} of {', '.join(column.name for column in declared.key)}",
+        "doc_md": collection_doc(declared),
+        "params": _params(),
+    }
+
+
+def _derived(location: Location) -> dict[str, Any]:
+    """What the DAG of a derived collection has of its own."""
+    origin = location.origin
+    assert isinstance(origin, Derived)
+    return {
+        "schedule": InputsTimetable.of(origin.inputs),
+        "description": f"computed from {', '.join(origin.inputs)}",
+        "doc_md": derived_doc(location.name, origin, location.declared),
+        "params": _params_of_derived(),
+    }
 
 
 def collection_dags(folder: str | Path | None = None, *, exclude: Names[str] = ()) -> dict[str, DAG]:
@@ -124,5 +149,25 @@ def _params() -> dict[str, Param]:
             type=["null", "string"],
             title="landing",
             description_md="Where this run's files are: a folder within TIDEMARK_LANDING or one of TIDEMARK_LANDINGS.",
+        ),
+    }
+
+
+def _params_of_derived() -> dict[str, Param]:
+    return {
+        "until": Param(
+            None,
+            type=["null", "string"],
+            format="date-time",
+            title="until",
+            description_md="Correct it up to this time and no further; empty: as far as its inputs are. Each run of a "
+            "backfill has its own and refuses another.",
+        ),
+        "whole": Param(False, type="boolean", title="whole", description_md="Compute all of it, whatever changed."),
+        "check": Param(
+            False,
+            type="boolean",
+            title="check",
+            description_md="Compute all of it, and put right what anything but `correct` wrote or lost.",
         ),
     }

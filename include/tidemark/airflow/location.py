@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemark.airflow import settings
-from tidemark.model.collection import Collection
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import Collection, Origin
+from tidemark.model.derived import Derived
 
 if TYPE_CHECKING:
+    from tidemark.config.derived_file import DerivedFile
     from tidemark.jobs.job import Job
 
 
@@ -17,11 +20,12 @@ if TYPE_CHECKING:
 class Location:
     """Where the tasks find a collection: its declaration, the file it came from (None: declared in Python), its store.
 
-    `root` and `landing` default to TIDEMARK_ROOT and TIDEMARK_LANDING. `own_dag`: its file says that a DAG file of
-    the user's makes its DAG.
+    A derived collection is `declared` by its file alone: what its columns are is known once it was computed. `root` and
+    `landing` default to TIDEMARK_ROOT and TIDEMARK_LANDING. `own_dag`: its file says that a DAG file of the user's
+    makes its DAG.
     """
 
-    collection: Collection
+    declared: Collection | DerivedFile
     file: str | None = None
     root: str | None = None
     landing: str | None = None
@@ -29,7 +33,24 @@ class Location:
 
     @property
     def name(self) -> str:
-        return self.collection.name
+        return self.declared.name
+
+    @property
+    def origin(self) -> Origin:
+        """Where its rows come from."""
+        return self.declared.origin
+
+    @property
+    def derived(self) -> Derived | None:
+        """What it is of its inputs; None if it lands."""
+        return self.origin if isinstance(self.origin, Derived) else None
+
+    @property
+    def collection(self) -> Collection:
+        """The declaration with its columns. InvalidUsage for a derived collection that only its file declares."""
+        if isinstance(self.declared, Collection):
+            return self.declared
+        raise InvalidUsage(f"{self.name} is derived: what its columns are is known once it was computed")
 
     @property
     def store_root(self) -> str:
@@ -56,11 +77,11 @@ def location_of(
         return collection
     if isinstance(collection, Collection):
         return Location(collection, None, root, landing)
-    from tidemark.config.collection_file import parse
+    from tidemark.config.collection_file import CollectionFile, parse
 
     file = parse(collection)
-    own = file.declaration.dag == "own"
-    return Location(file.collection(), str(Path(collection).resolve()), root, landing, own)
+    declared = file.collection() if isinstance(file, CollectionFile) else file
+    return Location(declared, str(Path(collection).resolve()), root, landing, file.own_dag)
 
 
 def no_data() -> Any:

@@ -9,14 +9,15 @@ from typing import Any
 from airflow.sdk import BaseOperator, DagRunState
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from tidemark.airflow.asset import asset_of, certified_trace_upper
-from tidemark.airflow.documentation import PUBLISHED
+from tidemark.airflow.asset import asset_of
+from tidemark.airflow.documentation import PUBLISHED, PUBLISHED_OF_DERIVED
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_defaults
 from tidemark.airflow.timetable import moment
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage, TidemarkError
 from tidemark.jobs.questions.corrected import corrected_between
+from tidemark.jobs.questions.followed import followed_between
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
 from tidemark.model.instant import format_instant, parse_instant
@@ -32,7 +33,8 @@ class PublishOperator(BaseOperator):
     Skipped where that is nothing, as after a re-run of a finished interval. A run that died before its event is made
     good by the next: events follow each other without gap or overlap.
 
-    Fails, without a retry, where the run's own intervals are not complete at its end: some interval before them is
+    Fails, without a retry, where the run's own intervals (a derived collection's runs have none) are not complete at
+    its end: some interval before them is
     missing, and no run of this DAG that is queued or running is about to ingest it.
     """
 
@@ -43,7 +45,8 @@ class PublishOperator(BaseOperator):
     ) -> None:
         location = location_of(collection)
         asset = asset_of(location.name)
-        arguments = with_step_defaults({"doc_md": PUBLISHED, **kwargs})
+        doc = PUBLISHED_OF_DERIVED if location.derived else PUBLISHED
+        arguments = with_step_defaults({"doc_md": doc, **kwargs})
         super().__init__(task_id=task_id, inlets=[asset], outlets=[asset], **arguments)
         self.location = location
 
@@ -56,7 +59,7 @@ class PublishOperator(BaseOperator):
             waits = self._waits(context, state)
         except TidemarkError as error:
             raise task_failure(error) from None
-        upper = certified_trace_upper(state)
+        upper = state.certified_trace_upper
         if upper <= lower:
             told = f"published up to {format_instant(lower)}, the seal is at {format_instant(state.seal)}"
             raise AirflowSkipException(waits or f"nothing changed: {told}")
@@ -68,7 +71,8 @@ class PublishOperator(BaseOperator):
             "complete_below": min(state.complete_below, upper),
         }
         try:
-            corrected = corrected_between(self.location.job().log, lower, upper).as_dict()
+            between = followed_between if self.location.derived else corrected_between
+            corrected = between(self.location.job().log, lower, upper).as_dict()
         except TidemarkError as error:
             raise task_failure(error) from None
         extra = {**{name: format_instant(time) for name, time in frontiers.items()}, "corrected": corrected}
@@ -79,7 +83,11 @@ class PublishOperator(BaseOperator):
     def _waits(self, context: Any, state: Arrangement) -> str | None:
         """What the run's intervals still wait for, though other runs are about to bring it; None if they are complete.
 
-        Raises AirflowFailException if nobody is about to."""
+        Raises AirflowFailException if nobody is about to. A derived collection has none: what it holds is read once it
+        is drained, and no run leaves it otherwise."""
+        if self.location.derived is not None:
+            _check_drained(state)
+            return None
         some = intervals_of_run(context, self.location.collection)
         own, collection = Interval(some[0].lower, some[-1].upper), state.collection
         complete = min(state.complete_below, state.trace_upper)
@@ -119,6 +127,15 @@ class PublishOperator(BaseOperator):
             for at in range(0, len(dates), 100)
         )
         return bool(count == len(dates))
+
+
+def _check_drained(state: Arrangement) -> None:
+    """Raise AirflowFailException if a derived collection holds what is sealed and cannot be read."""
+    if state.seal > (upper := state.certified_trace_upper):
+        raise AirflowFailException(
+            f"{state.collection.name} is known up to {format_instant(state.seal)}, and readable below "
+            f"{format_instant(upper)} only; clear this run"
+        )
 
 
 def _published_upper(events: Any) -> int:

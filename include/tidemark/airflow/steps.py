@@ -16,7 +16,7 @@ from tidemark.airflow.landing import landing_of_run
 from tidemark.airflow.launch import InputNotReady
 from tidemark.airflow.links import DataDocsLink
 from tidemark.airflow.location import Location
-from tidemark.airflow.window import intervals_of
+from tidemark.airflow.window import intervals_of, span_of, until_of
 from tidemark.errors import REFUSED, InvalidUsage, TidemarkError
 from tidemark.jobs.steps.declared import LANDING, step_of
 from tidemark.jobs.steps.step import Argument, Intervals, Step
@@ -111,8 +111,8 @@ class StepOperator(AppOperator):
             self.location.declare()
         if not self.step.intervals.of_run:
             return []
-        some = intervals_of_run(context, self.location.collection)
-        return ["--lower", format_instant(some[0].lower), "--upper", format_instant(some[-1].upper)]
+        span = span_of_run(context, self.location)
+        return ["--lower", format_instant(span.lower), "--upper", format_instant(span.upper)]
 
     def declared_args(self) -> list[str]:
         """The arguments the step declares; of a template what it made, once it is rendered."""
@@ -193,6 +193,28 @@ def _gave_up(what: str, since: float) -> AirflowFailException:
     )
 
 
+class CorrectOperator(StepOperator):
+    """A step that makes a derived collection what its definition says of its inputs.
+
+    How far it goes is the run's (`until_of`), and so are `whole` and `check`, unless arguments say so. Skipped, saying
+    which input lags, where it has to wait for one; what waits is also the XCom `waits_for`.
+    """
+
+    def execute(self, context: Any) -> Any:
+        """Run the app; AirflowSkipException where it waits."""
+        result = super().execute(context)
+        if waits := result.get("waits_for"):
+            context["ti"].xcom_push(key="waits_for", value=waits)
+            raise AirflowSkipException(f"{self.location.name} waits for {waits}: {result.get('waits', '')}")
+        return result
+
+    def args_of_run(self, context: Any) -> list[str]:
+        params, until = context.get("params") or {}, until_of(context)
+        words = ["--until", format_instant(until)] if until is not None and not self.until else []  # type: ignore[attr-defined]
+        asked = [f"--{name}" for name in ("whole", "check") if params.get(name) and not getattr(self, name)]
+        return [*super().args_of_run(context), *words, *asked]
+
+
 class GateOperator(StepOperator):
     """One gate: certifies what no certificate of the current suite covers, or fails and shows why, row by row.
 
@@ -209,6 +231,15 @@ class GateOperator(StepOperator):
         from tidemark.airflow.gate_here import gate_here
 
         return gate_here(argv, resident=settings.launcher(self.launcher) == "resident")
+
+
+def span_of_run(context: Any, location: Location) -> Interval:
+    """The interval that a run is about, of one or several intervals of the schedule; of a derived collection one that
+    names the run. Raises as `intervals_of_run`."""
+    if location.derived is not None:
+        return span_of(context)
+    some = intervals_of_run(context, location.collection)
+    return Interval(some[0].lower, some[-1].upper)
 
 
 def intervals_of_run(context: Any, collection: Collection) -> list[Interval]:
@@ -254,9 +285,11 @@ def step_and_gate(
     declares are its own, the others those of both tasks.
     """
     declared = step_of(step)
+    if (found := location.origin.kind) != (declared.origin or found):
+        raise InvalidUsage(f"{step} is a step of {declared.origin} collections, and {location.name} is {found}")
     mine = {name: overrides.pop(name) for name in declared_by(declared) if name in overrides}
     waits = {"ready_within": ready_within} if LANDING in declared.arguments else {}
-    operator = IngestOperator if waits else StepOperator
+    operator = IngestOperator if waits else CorrectOperator if declared.origin == "derived" else StepOperator
     tasks: list[StepOperator] = [
         operator(task_id=step, location=location, step=step, doc_md=step_doc(declared), **waits, **mine, **overrides)
     ]

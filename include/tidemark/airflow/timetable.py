@@ -1,13 +1,17 @@
-"""When a collection's runs are: every interval of its schedule from start to end, none outside."""
+"""When a collection's runs are: every interval of its schedule from start to end, none outside; of a derived one,
+whenever one of its inputs has more."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pendulum
+from airflow.serialization.encoders import encode_asset_like
 from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
 from airflow.timetables.interval import CronDataIntervalTimetable
+from airflow.timetables.simple import AssetTriggeredTimetable
 
 from tidemark.config.schedule import Schedule, check_bounds
 from tidemark.errors import InvalidUsage
@@ -79,6 +83,53 @@ class CollectionTimetable(CronDataIntervalTimetable):
         if self._align_to_prev(run_after) == run_after and (end := self._get_next(run_after)) <= datetime.now(UTC):
             return DataInterval(run_after, end)
         return super().infer_manual_data_interval(run_after=run_after)
+
+
+class InputsTimetable(AssetTriggeredTimetable):
+    """Runs whenever an event of any of some assets says that there is more; and never of itself.
+
+    Airflow refuses a backfill of a DAG that only assets trigger, as it is not periodic. This one is: a backfill of a
+    range of dates has a run for each day of it, which says until when to correct.
+    """
+
+    description = "When an input has more; a backfill has a run for each day"
+    periodic = True
+
+    @classmethod
+    def of(cls, inputs: Sequence[str]) -> InputsTimetable:
+        """The timetable of a collection that is computed from others, by their names."""
+        from airflow.sdk import AssetAny
+
+        from tidemark.airflow.asset import asset_of
+
+        assets: Any = AssetAny(*(asset_of(name) for name in inputs))  # which Airflow takes in DAG files, too
+        return cls(assets)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InputsTimetable) and self.serialize() == other.serialize()
+
+    def __hash__(self) -> int:
+        return hash(str(encode_asset_like(self.asset_condition)))
+
+    @property
+    def summary(self) -> str:
+        return "Inputs"
+
+    def next_dagrun_info(
+        self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
+    ) -> DagRunInfo | None:
+        """A day of the range a backfill asks for; None for the scheduler, which asks without an end."""
+        if not restriction.catchup or restriction.latest is None or restriction.earliest is None:
+            return None
+        if last_automated_data_interval is None:
+            start = _DAYS._align_to_next(restriction.earliest)
+        else:
+            start = last_automated_data_interval.end
+        return None if start > restriction.latest else DagRunInfo.interval(start, _DAYS._get_next(start))
+
+
+_DAYS = CronDataIntervalTimetable("0 0 * * *", "UTC")
+"""The days of a backfill."""
 
 
 def moment(time: int) -> datetime:

@@ -61,6 +61,45 @@ def intervals_of(
     return Schedule(schedule).split(window_of(context, schedule=schedule))
 
 
+def until_of(context: Mapping[str, Any]) -> int | None:
+    """Up to when a run of a derived collection's DAG is to correct it; None: as far as its inputs are.
+
+    A backfill's run says so by its date range: up to the end of its data interval. Any other says so by the param
+    `until`. Raises InvalidUsage where both say something else, and for the params `lower` and `upper`, which name
+    intervals of files.
+    """
+    params = context.get("params") or {}
+    if given := [name for name in ("lower", "upper") if params.get(name) not in (None, "")]:
+        raise InvalidUsage(
+            f"the collection is derived: its runs read no intervals; leave {given[0]} out, and say until when to "
+            "correct by the param until"
+        )
+    asked = params.get("until")
+    until = None if asked in (None, "") else parse_instant(str(asked))
+    upper = context.get("data_interval_end")
+    if _run(context, "run_type") != "backfill" or upper is None:
+        return until
+    end = from_datetime(upper)
+    if until not in (None, end):
+        raise InvalidUsage(
+            f"this run is of a backfill, until {upper.isoformat()}, but its param until says {asked}: leave it empty"
+        )
+    return end
+
+
+def span_of(context: Mapping[str, Any]) -> Interval:
+    """The interval that names a run of a derived collection's DAG: from the beginning up to `until_of`, or what the
+    events that triggered it say was sealed, or when it was triggered."""
+    until = until_of(context)
+    if until is not None:
+        return Interval(0, max(1, until))
+    told = _from_events(context)
+    if told is not None:
+        return Interval(0, told.upper)
+    after = _run(context, "run_after")
+    return Interval(0, MAX_TIME if after is None else from_datetime(after))
+
+
 def _stated(context: Mapping[str, Any], schedule: str | None) -> Interval | None:
     """What a run says itself: the interval it is made for, its params, its data interval."""
     explicit = _from_params(context.get("params") or {})
