@@ -79,6 +79,10 @@ class AirflowApi:
     def unpause(self, dag: str) -> None:
         self.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
 
+    def trigger(self, dag: str) -> str:
+        """Trigger a run by hand; its id."""
+        return str(self.call("POST", f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None})["dag_run_id"])
+
     def backfill(self, dag: str, first: str, last: str) -> int:
         """Create a backfill of the days `first` to `last` (both included), run in order; days done are run again.
 

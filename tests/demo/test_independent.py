@@ -278,3 +278,24 @@ def test_it_imports_the_standard_library_only():
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
+
+
+def test_delays_by_carrier_and_flights_with_names_worked_out_by_hand() -> None:
+    hour = datetime(2013, 1, 1, 10, tzinfo=UTC)
+
+    def held(carrier: str, flight: int, status: str, delay: int | None) -> tuple[Key, Value]:
+        return (hour, carrier, flight), Value(status, "EWR", "IAH", hour, delay)
+
+    flights = Counter(
+        {held("UA", 1, "arrived", 10): 1, held("UA", 2, "arrived", 5): 1, held("UA", 3, "departed", 99): 1}
+        | {held("AA", 1, "arrived", None): 1, held("ZZ", 1, "arrived", 4): 1}
+    )
+    day = date(2013, 1, 1)
+    assert independent.delays_by_carrier(flights) == {
+        ("UA", day): (2, 15, 7.5),
+        ("AA", day): (1, None, None),
+        ("ZZ", day): (1, 4, 4.0),
+    }
+    named = independent.named_flights(flights)
+    assert named[hour, "UA", 1, "United Air Lines Inc.", "arrived", 10] == 1
+    assert {row[1] for row in named} == {"UA", "AA"}  # nobody knows what ZZ is called
