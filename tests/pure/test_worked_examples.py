@@ -13,11 +13,12 @@ from support.drawn import trace_batch, unsealed_batch
 from support.world import collection
 from tests.pure.plan.test_compaction_policy import Simulated
 from tidemark.arrow.kernels import merge
-from tidemark.model import fact, full_snapshot
+from tidemark.model import correction_buffer, fact, full_snapshot
 from tidemark.model.arrangement import Arrangement, Fence
 from tidemark.model.batch import TraceBatch
 from tidemark.model.change import Certified, Change, Compacted, CompactionAllowed, Drained, Ingested, Sealed
 from tidemark.model.collection import Gate
+from tidemark.model.correction_buffer import buckets, chain, chain_rule, forwarding, stack, totals
 from tidemark.model.interval import Interval
 from tidemark.model.transition import Applied, apply
 from tidemark.plan import compact
@@ -25,7 +26,10 @@ from tidemark.plan import compact
 pytestmark = pytest.mark.pure
 
 
-@pytest.mark.parametrize("module", [merge, fact, full_snapshot], ids=lambda module: module.__name__)
+BUFFER = [correction_buffer, buckets, chain, chain_rule, forwarding, stack, totals]
+
+
+@pytest.mark.parametrize("module", [merge, fact, full_snapshot, *BUFFER], ids=lambda module: module.__name__)
 def test_what_is_shown_as_python_is_what_it_prints(module: ModuleType) -> None:
     failed, tried = doctest.testmod(module)
     assert (failed, tried > 0) == (0, True)

@@ -1,0 +1,31 @@
+"""How large chunks are, and how chains grow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.correction_buffer.chain import CHUNK_ROWS
+from tidemark.model.correction_buffer.chain_rule import PROPORTIONALITY
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of one buffer. Chunks are counted in rows: where rows are wide, so are chunks.
+
+    Raises InvalidUsage for sizes under which nothing would be held, or nothing merged.
+    """
+
+    chunk_rows: int = CHUNK_ROWS
+    proportionality: float = PROPORTIONALITY
+
+    def __post_init__(self) -> None:
+        if self.chunk_rows < 1:
+            raise InvalidUsage(f"a chunk of {self.chunk_rows} rows holds nothing: chunk_rows must be 1 or more")
+        if not self.proportionality > 1:
+            raise InvalidUsage(
+                f"with a proportionality of {self.proportionality} chains would never be merged; it must be above 1"
+            )
+
+
+DEFAULT_SIZES = Sizes()
