@@ -8,17 +8,15 @@ loosest.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.conformance.codes import check_error
 from tests.conformance.plain import COLLECTION, frontier, frontier_of, multiset, plain_rows, read, update_of
 from tests.conformance.stand import Stand, fits
+from tests.conformance.steps import Step, perform, run_each
 from tests.support import rules
 from tidemark.arrow.kernels.merge import between
 from tidemark.arrow.rows.consolidate import forwarded
-from tidemark.errors import Corruption
 from tidemark.model import admission, invariants
 from tidemark.model.arrangement import Arrangement, evicted
 from tidemark.model.batch import Description, TraceBatch
@@ -26,8 +24,6 @@ from tidemark.model.change import Compacted
 from tidemark.model.frontier import EMPTY, CompactionFunction
 from tidemark.plan.compact import CompactionRequest, next_pair
 from tidemark.storage.sidecars import parts_table
-
-Step = dict[str, Any]
 
 
 class Subject:
@@ -182,28 +178,18 @@ class Subject:
 def run(case: dict[str, Any]) -> None:
     """Raise, naming the step, where one does not do what is expected of it."""
     subject = Subject(case["initial"])
-    for number, step in enumerate(case["steps"], start=1):
-        try:
-            _run_step(subject, step)
-        except Exception as error:
-            raise AssertionError(f"step {number} {step['op']}: {type(error).__name__}: {error}") from error
+    run_each(case["steps"], lambda step: _run_step(subject, step))
 
 
 def _run_step(subject: Subject, step: Step) -> None:
     name = step["op"].removesuffix("_in_order")
-    operation: Callable[[Step], Any] | None = getattr(subject, name, None)
-    assert operation is not None, "operation is not supported"
     expected = step.get("expect", {"ok": True})
-    try:
-        found = operation(step)
-    except Corruption as error:
-        if "error" not in expected:
-            raise
-        check_error(expected["error"], error)
-        return
-    assert "error" not in expected, f"expected error {expected['error']['code']}, it succeeded"
-    if "returns" in expected:
-        _check_returned(expected["returns"], found, ordered=name != step["op"])
+
+    def check(found: Any) -> None:
+        if "returns" in expected:
+            _check_returned(expected["returns"], found, ordered=name != step["op"])
+
+    perform(subject, name, step, expected, check)
 
 
 def _check_returned(expected: Any, found: Any, *, ordered: bool) -> None:

@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.conformance import arrangement, compaction, validators
+from tests.conformance import arrangement, buckets, compaction, correction, validators
 
 Adapter = Callable[[dict[str, Any]], None]
 """Runs one case against the real modules; raises, saying what differs, where they do not do what it says."""
 
-ADAPTERS: dict[str, Adapter] = {**arrangement.KINDS, **compaction.KINDS, **validators.KINDS}
+ADAPTERS: dict[str, Adapter] = {
+    **arrangement.KINDS,
+    **compaction.KINDS,
+    **validators.KINDS,
+    **correction.KINDS,
+    **buckets.KINDS,
+}
 
 
 @dataclass(frozen=True)

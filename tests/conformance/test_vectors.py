@@ -32,6 +32,7 @@ def test_every_case_of_every_file_is_counted():
         "arrangement_own.json": 5,
         "chunks.json": 45,
         "correction.json": 30,
+        "correction_own.json": 21,
         "windows.json": 54,
     }
 
