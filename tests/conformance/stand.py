@@ -76,7 +76,8 @@ class Stand:
             return None
         state, fence = self.fenced(state, "drain")
         batch = self.new_id()
-        parts = [part for answer in move(self.job, state, request, batch) for part in answer.parts]
+        _, tables = parts_table.opened(self.store, request.unsealed)
+        parts = [part for answer in move(self.job, state, request, tables, batch) for part in answer.parts]
         moved = trace_batch(self.job, batch, request.description, 0, parts)
         return applied(state, Drained(fence, moved)), moved
 

@@ -60,7 +60,7 @@ CHANGES: dict[str, Change] = {
     "ingest a, times 0 to 9": Ingested(fence("ingest"), unsealed_batch(["a", "0..9"], 0), None),
     "ingest b, times 5 to 25": Ingested(fence("ingest", 1), unsealed_batch(["b", "5..25"], 1), None),
     "seal to 20": Sealed(20, 20, 20),
-    "drain": Drained(fence("drain"), X),
+    "drain": Drained(fence("drain"), X, opened=("b",), ahead=(unsealed_batch(["b", "5..25"], 1),)),
     "allow compaction to 15": CompactionAllowed(15),
     "seal to 30": Sealed(30, 30, 30),
     "drain again": Drained(fence("drain"), Y),
@@ -83,7 +83,8 @@ def test_a_state_goes_through_its_changes_as_shown() -> None:
         state = applied(state, change)
         certified = Certified(Gate.UNSEALED, DECLARED.suite(Gate.UNSEALED), tuple(b.id for b in state.unsealed))
         state = applied(state, certified) if isinstance(change, Ingested) else state
-        columns = [" ".join(batch.id for batch in state.unsealed), " ".join(described(b) for b in state.trace)]
+        waiting = [*(batch.id for batch in state.unsealed), *(f"({batch.id})" for batch in state.ahead)]
+        columns = [" ".join(waiting), " ".join(described(b) for b in state.trace)]
         frontiers = [str(state.seal), str(state.trace_upper), str(state.since)]
         found.append([name.removesuffix(" again"), *frontiers, *filter(None, columns)])
     assert found == shown

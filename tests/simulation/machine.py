@@ -39,9 +39,7 @@ from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.replay import replay
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.change import (
-    Trimmed,
-)
+from tidemark.model.change import AheadMerged, Trimmed
 from tidemark.model.collection import Envelope, Gate
 from tidemark.model.transition import Overtaken
 from tidemark.plan.compact import due
@@ -51,7 +49,7 @@ MEANWHILE = ("quiet day", "same step", "newer attempt", "quarantine", "release")
 """What others do while a step's result waits."""
 runs = st.integers(0, 1)
 """Which run drains or compacts: work that waits belongs to run 0, so 0 fences it off, and 1 makes it stale."""
-STEPS = ("ingest", "drain", "compact", "replay", "trim")
+STEPS = ("ingest", "drain", "compact", "replay", "trim", "settle")
 
 
 class Machine(Redefining):
@@ -320,12 +318,18 @@ class Machine(Redefining):
 
     def start_work(self, step: str, day: int, landed: list[list[dict[str, Any]]], *, first: bool = True) -> Held | None:
         log = HoldingLog(self.world.store, self.world.new_id, monotonic=self.world.clock, pause=self.world.clock.pause)
-        self.land(day, reaching_ahead(landed) if step == "trim" else landed)
+        self.land(day, reaching_ahead(landed) if step in ("trim", "settle") else landed)
         if step != "ingest":
             self.run_ingest(day)
             self.seal(-1)
         if step == "trim":
+            # What was remembered of the day before goes with the day after.
+            self.run_ingest(self.day(0))
+            self.seal(-1)
             log.holds = (Trimmed,)
+        if step == "settle":
+            self.drain(0)
+            log.holds = (AheadMerged,)
         if step == "compact":
             self.drain(0)
             self.until_a_merge_is_due()
@@ -333,6 +337,7 @@ class Machine(Redefining):
             "ingest": lambda job: ingest(job, interval(day), landing_root=self.folder.name),
             "drain": lambda job: drain(job, interval(0)),
             "compact": lambda job: compact(job, interval(0)),
+            "settle": lambda job: compact(job, interval(0)),
             "trim": lambda job: drain(job, interval(0)),  # which ends with a trim
             "replay": lambda job: replay(job, as_now=True),
         }[step]
@@ -377,6 +382,7 @@ class Machine(Redefining):
         names = [name for name, owner in self.owner.items() if owner == batch]
         state = self.world.state
         trimmed = any(held.trimmed for held in state.unsealed if held.id == batch)
+        trimmed = trimmed or any(held.id == batch for held in state.ahead)
         out = {held.id for held in state.quarantined}
         held = {name for replayed, taken in self.revived.items() if replayed not in out for name in taken}
         try:

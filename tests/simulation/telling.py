@@ -11,6 +11,7 @@ from simulation.oracle import Row
 from simulation.waiting import is_replay
 from support.world import DAY
 from tidemark.model.change import (
+    AheadMerged,
     Change,
     Compacted,
     CompactionAllowed,
@@ -100,6 +101,9 @@ class Telling(Keeping):
             self.tell_compacted(change, before)
         elif isinstance(change, Trimmed):
             reached("trimmed")
+        elif isinstance(change, AheadMerged):
+            sorted_ = any(batch.level for batch in change.batches)
+            reached("what lies ahead was sorted by buckets" if sorted_ else "what lies ahead was merged")
         elif isinstance(change, Remembered):
             reached("remembered facts merged" if change.batch else "remembered facts merged to nothing")
         elif isinstance(change, Redefined):

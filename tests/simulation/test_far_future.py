@@ -76,7 +76,7 @@ def lived(world: World, day: int, far: dict[str, int] | None = None, *, straddli
 
 
 def waiting(world: World) -> list[Part]:
-    parts = parts_table.parts_of(world.truth, world.state.unsealed)
+    parts = parts_table.parts_of(world.truth, (*world.state.unsealed, *world.state.ahead))
     return [part for part in parts if part.last_time >= world.state.seal]
 
 

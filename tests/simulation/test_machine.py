@@ -13,9 +13,10 @@ from hypothesis.stateful import run_state_machine_as_test
 from simulation.depths import REACHED
 from simulation.machine import MEANWHILE, STEPS, Machine, as_cells
 from support.budget import budget
+from support.world import DAY
 from tidemark.model.collection import Envelope, Late
 from tidemark.model.retention import Retention
-from tidemark.plan import remember
+from tidemark.plan import remember, undue
 
 pytestmark = pytest.mark.simulation
 
@@ -63,6 +64,8 @@ DEPTHS = (
     "trimmed",
     "trimmed: stale",
     "remembered facts merged",
+    "what lies ahead was merged",
+    "what lies ahead was sorted by buckets",
     "columns changed beside rows at rest",
     "a tick",
     "a tick upon a tick",
@@ -71,9 +74,11 @@ DEPTHS = (
 
 
 @pytest.fixture(autouse=True)
-def remembered_facts_are_merged_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def remembered_facts_and_what_lies_ahead_are_merged_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A walk is short."""
     monkeypatch.setattr(remember, "FAN_IN", 2)
+    monkeypatch.setattr(undue, "STAGE_ROWS", 3)
+    monkeypatch.setattr(undue, "STAGE_BATCHES", 1)
 
 
 @pytest.mark.parametrize("number", SEEDS.get(PROFILE, (None,)))
@@ -104,7 +109,11 @@ def a_row(key: int, value: str = "a") -> dict[str, Any]:
     return {**as_cells(0), "k": key, "v": value}
 
 
-TO_WAIT = {"replay": {"late": Late("discard")}, "trim": {"envelope": Envelope.APPEND}}
+TO_WAIT = {
+    "replay": {"late": Late("discard")},
+    "trim": {"late": Late("reemit", DAY)},
+    "settle": {"envelope": Envelope.APPEND},
+}
 """What a step's collection must be, for there to be something to wait with."""
 
 

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from support.world import World, collection, interval
 from tidemark.arrow.read import as_of
-from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
-from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.jobs.steps.seal import seal
 from tidemark.jobs.steps.trim import trim
-from tidemark.model.change import Redefined
-from tidemark.model.collection import Column, ColumnType, Envelope, Late
-from tidemark.model.evolution import evolved
+from tidemark.model.collection import Envelope, Late
 
 
 def ahead(folder: Path, envelope: Envelope = Envelope.APPEND, **changes: object) -> World:
@@ -42,21 +35,6 @@ def answers(world: World) -> list[list[dict[str, object]]]:
 
 def sound(world: World) -> bool:
     return verify(world.job(), data=True).sound
-
-
-def test_a_batch_is_trimmed_once_half_of_it_can_go(tmp_path: Path) -> None:
-    world = ahead(tmp_path)
-    (before,) = world.state.unsealed
-    assert drained(world, 0) == 0
-    assert drained(world, 1) == 1
-    (after,) = world.state.unsealed
-    assert (after.id, after.sequence, after.rows) == (before.id, before.sequence, 20)
-    assert (after.first_time, after.last_time, after.trimmed) == (20, 39, True)
-    assert world.state.is_certified(after)
-    assert sound(world)
-    held = [len(rows) for rows in answers(world)]
-    assert held == [time + 1 for time in range(0, 20, 3)]
-    assert world.run(lambda job: trim(job, interval(1))) == 0
 
 
 def test_remembered_facts_go_once_none_can_be_placed_before_them(tmp_path: Path) -> None:
@@ -86,24 +64,3 @@ def test_facts_that_later_ones_are_placed_among_stay(tmp_path: Path) -> None:
     assert [drained(world, 0), drained(world, 1)] == [0, 0]
     assert world.run(lambda job: trim(job, interval(1), least_share=0.0)) == 0
     assert world.state.unsealed[0].rows == 40
-
-
-def test_a_batch_is_trimmed_after_its_columns_changed(tmp_path: Path) -> None:
-    world = ahead(tmp_path)
-    drained(world, 0)
-    held = world.state.collection
-    asked = replace(held, value=(*held.value, Column("w", ColumnType.STRING)))
-    log = world.log()
-    log.commit(log.load(), Redefined(evolved(held, asked)))
-    assert drained(world, 1) == 1
-    assert world.state.unsealed[0].rows == 20
-    assert sound(world)
-
-
-def test_what_was_trimmed_cannot_be_quarantined(tmp_path: Path) -> None:
-    """Its files would be free to be ingested again, and the rows that were drained would count twice."""
-    world = ahead(tmp_path)
-    drained(world, 0)
-    drained(world, 1)
-    with pytest.raises(InvalidUsage, match="was drained up to 20"):
-        quarantine(world.job(), world.state.unsealed[0].id)

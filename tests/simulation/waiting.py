@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.model.change import REPLAY, Change, Compacted, Drained, Ingested, Remembered, Trimmed
+from tidemark.model.change import REPLAY, AheadMerged, Change, Compacted, Drained, Ingested, Remembered, Trimmed
 from tidemark.model.transition import Stale
 from tidemark.storage.log.log import Committed, Head, StateLog
 
@@ -17,7 +17,7 @@ class Held(Exception):
 class HoldingLog(StateLog):
     """Stops where the result of an execution would be committed."""
 
-    holds: tuple[type[Change], ...] = (Ingested, Drained, Compacted, Trimmed, Remembered)
+    holds: tuple[type[Change], ...] = (Ingested, Drained, Compacted, Trimmed, Remembered, AheadMerged)
 
     def commit(self, base: Head, change: Change) -> Committed | Stale:
         if isinstance(change, self.holds):

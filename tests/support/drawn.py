@@ -11,6 +11,7 @@ from support.world import collection
 from tidemark.model.arrangement import Arrangement, Fence, Hold, LedgerRun
 from tidemark.model.batch import Description, ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.change import (
+    AheadMerged,
     Attempted,
     Certified,
     Change,
@@ -113,14 +114,20 @@ def fence_of(step: str, interval: str, token: str) -> Fence:
 
 
 def unsealed_batch(words: list[str], at: int) -> UnsealedBatch:
-    """`name 0..4 [events=0..4] [rows=5] [learned_at=0]`: closed bounds."""
+    """`name 0..4 [events=0..4] [rows=5] [learned_at=0] [level=1]`: closed bounds."""
     flags = dict(word.split("=", 1) for word in words if "=" in word)
     times = ints(words[1])
     events = ints(flags["events"]) if "events" in flags else times
     rows = int(flags.get("rows", 1))
     learned_at = int(flags["learned_at"]) if "learned_at" in flags else None
     bounds = (*times, *events, (at, at + 1))
-    return UnsealedBatch(words[0], Interval(0, 10), ref(words[0]), 1, rows, rows, 0, *bounds, learned_at=learned_at)
+    known = {"learned_at": learned_at, "level": int(flags.get("level", 0))}
+    return UnsealedBatch(words[0], Interval(0, 10), ref(words[0]), 1, rows, rows, 0, *bounds, **known)
+
+
+def several(text: str) -> tuple[UnsealedBatch, ...]:
+    """`a:20..29+b:30..39:level=1`."""
+    return tuple(unsealed_batch(words.split(":"), 0) for words in text.split("+") if words)
 
 
 def trace_batch(words: list[str], at: int = 0) -> TraceBatch:
@@ -165,7 +172,15 @@ CHANGES: dict[str, Callable[[Arrangement, list[str], Words], Change]] = {
         int(flags.get("complete_below", plain[0])),
         int(flags.get("requested_seal", flags.get("complete_below", plain[0]))),
     ),
-    "drained": lambda state, plain, flags: Drained(fence_of("drain", plain[0], plain[1]), trace_batch(plain[2:])),
+    "drained": lambda state, plain, flags: Drained(
+        fence_of("drain", plain[0], plain[1]),
+        trace_batch(plain[2:]),
+        opened=tuple(name for name in flags.get("opened", "").split("+") if name),
+        ahead=several(flags.get("ahead", "")),
+    ),
+    "ahead_merged": lambda state, plain, flags: AheadMerged(
+        fence_of("settle", plain[0], plain[1]), tuple(flags["of"].split("+")), several(flags["into"])
+    ),
     "compacted": lambda state, plain, flags: Compacted(
         fence_of("compact", plain[0], plain[1]),
         tuple(flags["of"].split("+")),

@@ -60,7 +60,7 @@ class Stage:
             complete_below=int(words.get("complete_below", words.get("seal", 0))),
             **numbers(words, "seal", "since", "requested_seal", "forgotten_below"),
         )
-        kinds = ("unsealed", "trace", "quarantined", "fences", "ledger", "holds")
+        kinds = ("unsealed", "ahead", "trace", "quarantined", "fences", "ledger", "holds")
         found: dict[str, list[Any]] = {name: [] for name in kinds}
         certificates: list[Certificate] = []
         ingested = IntervalSet()
@@ -132,6 +132,8 @@ class Stage:
         told = f"{plan.description} of {names(unsealed.batches)}"
         if self.state.collection.kind.facts:
             told += f", among {names(unsealed.remembered)} and {names(unsealed.trace)}, horizon {unsealed.horizon}"
+        if plan.still_to_come:
+            told += f"; {names(plan.still_to_come)} still to come"
         return told
 
     def do_plan_compaction(self, words: Words, lines: str) -> str:
@@ -216,7 +218,12 @@ def shown(state: Arrangement) -> list[str]:
     lines = [frontiers + (f" seals={','.join(map(str, state.seals))}" if state.seals else "")]
     lines += [f"hold {h.name} {h.since}" + (f" until {h.expires}" if h.expires else "") for h in state.holds]
     lines += [f"ingested {' '.join(f'[{i.lower},{i.upper})' for i in state.ingested)}"] if [*state.ingested] else []
-    shelves = {"unsealed": state.unsealed, "remembered": state.remembered, "quarantined": state.quarantined}
+    shelves = {
+        "unsealed": state.unsealed,
+        "ahead": state.ahead,
+        "remembered": state.remembered,
+        "quarantined": state.quarantined,
+    }
     for kind, batches in shelves.items():
         for batch in batches:
             events = f" events={batch.first_event_time}..{batch.last_event_time}"

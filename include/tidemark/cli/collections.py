@@ -167,6 +167,8 @@ def _frontier_lines(seen: Status) -> list[tuple[str, str]]:
 
 def _lines(seen: Status) -> list[tuple[str, str]]:
     unsealed = _shelf(seen.unsealed)
+    if seen.ahead.batches:
+        unsealed += f"; ahead: {_shelf(seen.ahead)}"
     if seen.remembered.batches:
         unsealed += f"; remembered: {_shelf(seen.remembered)}"
     due, reading = output.counted(seen.debt.compactions, "compaction"), output.counted(seen.debt.rows, "row")

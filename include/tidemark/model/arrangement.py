@@ -28,11 +28,13 @@ class Arrangement:
     """A collection's state: which batches hold its rows, and up to where it is complete, indexed and merged.
 
     **Shelves.** An ingest puts what it read on the *unsealed* shelf, as one batch, whatever times its rows have. These
-    batches are never merged with each other: one may have rows of today beside rows of next year, and a merge would
-    write the latter again every day. A drain copies the rows that are complete into one batch at the young end of the
+    batches are never merged with each other: each can be taken out again as long as none of it was drained. A drain
+    copies the rows that are complete into one batch at the young end of the
     *trace*: there each batch holds all updates of an interval of time, sorted by key and value and added up. The
     intervals touch, from 0 on, so each time is in one trace batch. A compaction replaces neighbours by one batch of
-    their intervals together (plan/compact.py). What was *quarantined* is kept and not read.
+    their intervals together (plan/compact.py). Where rows are updates already, the drain puts those *ahead* whose time
+    is still to come: there they are merged by how far ahead they lie (plan/undue.py). What was *quarantined* is kept
+    and not read.
 
     Facts that were drained and are *remembered*, as later ones are placed among them, stay with their batches, until
     some of these are merged into one of a shelf of their own (plan/remember.py).
@@ -51,26 +53,28 @@ class Arrangement:
         ingest a, times 0 to 9        0            0      0  a
         ingest b, times 5 to 25       0            0      0  a b
         seal to 20                   20            0      0  a b
-        drain                        20           20      0  b         [0][20][0]
-        allow compaction to 15       20           20     15  b         [0][20][0]
-        seal to 30                   30           20     15  b         [0][20][0]
+        drain                        20           20      0  (b)       [0][20][0]
+        allow compaction to 15       20           20     15  (b)       [0][20][0]
+        seal to 30                   30           20     15  (b)       [0][20][0]
         drain                        30           30     15            [0][20][0] [20][30][0]
         compact                      30           30     15            [0][30][15]
 
-    The first drain copies a, and the rows of b from 5 to 19. Then a is evicted; b stays for its rows from 20 to 25, and
-    what it has below 20 is no longer read. From the fifth line on a read as of 14 is refused, though its rows are still
-    apart until the compaction comes: an answer must not depend on whether it has. In the last batch what was learned
-    before 15 stands at 15, so reads as of 15 to 29 are what they were.
+    The first drain copies a, and the rows of b from 5 to 19. Then a is evicted; b is put ahead for its rows from 20 to
+    25, and what it has below 20 is no longer read. From the fifth line on a read as of 14 is refused, though its rows
+    are still apart until the compaction comes: an answer must not depend on whether it has. In the last batch what was
+    learned before 15 stands at 15, so reads as of 15 to 29 are what they were.
 
     **Invariants**, checked in this order on construction: every batch id is unique, as certificates go by it; unsealed
     sequence intervals ascend and do not overlap; `complete_below <= seal`; each trace batch has since <= the state's
     since and upper <= the seal; neighbours in the trace touch; levels do not rise from old to new; the trace starts at
     0; outside of quarantine a full snapshot is told once, and before it is corrected or withdrawn, and each that has
-    rows has its unsealed batch. It follows that `trace_upper <= seal`.
+    rows has its unsealed batch; what lies ahead has times from the trace upper on, in a collection whose rows count
+    wherever they lie. It follows that `trace_upper <= seal`.
 
     **Costs.** A state names batches, not rows: in the trace as many as the budget of compaction allows, O(log n) after
-    n drains, and of a keyed collection as few whose facts are remembered; of unsealed ones those that wait. Checking is
-    linear in that. A commit stores the change alone, and every sixteenth the state with it (storage/log/log.py).
+    n drains, of what lies ahead O(log n) for each doubling of the distance, and of a keyed collection as few whose
+    facts are remembered; of unsealed ones those that wait. Checking is linear in that. A commit stores the change
+    alone, and every sixteenth the state with it (storage/log/log.py).
     """
 
     collection: Collection
@@ -84,6 +88,7 @@ class Arrangement:
     forgotten_below: int = 0
     corrected_from: int = 0
     unsealed: tuple[UnsealedBatch, ...] = ()
+    ahead: tuple[UnsealedBatch, ...] = ()
     remembered: tuple[UnsealedBatch, ...] = ()
     trace: tuple[TraceBatch, ...] = ()
     quarantined: tuple[UnsealedBatch, ...] = ()
@@ -122,6 +127,7 @@ class Arrangement:
         yield from self._trace_violations()
         yield from self._snapshot_violations()
         yield from self._consumption_violations()
+        yield from self._ahead_violations()
 
     def _trace_violations(self) -> Iterator[Violation]:
         for batch in self.trace:
@@ -184,6 +190,17 @@ class Arrangement:
         """What has been moved into the trace below here, all of it has passed its gate."""
         first = next((batch for batch in self.trace if not self.is_certified(batch)), None)
         return self.trace_upper if first is None else first.description.lower
+
+    def _ahead_violations(self) -> Iterator[Violation]:
+        for batch in self.ahead:
+            if batch.last_time < self.trace_upper:
+                message = f"batch {batch.id} lies ahead until {batch.last_time}, below the trace upper"
+                params = {"last_time": batch.last_time, "trace_upper": self.trace_upper}
+                yield broken(Invariant.AHEAD_OF_THE_TRACE, f"{message} {self.trace_upper}", **params)
+        if self.ahead and not self.collection.kind.waits_ahead:
+            name = self.collection.kind.name
+            message = f"rows of kind {name} lie ahead, in batch {self.ahead[0].id}; they belong to their own batches"
+            yield broken(Invariant.AHEAD_OF_THE_TRACE, message, batch=self.ahead[0].id)
 
     @property
     def function(self) -> CompactionFunction:
@@ -308,7 +325,9 @@ class Arrangement:
         return self.ingested.first_hole(self.collection.start, upper)
 
     def is_certified(self, batch: UnsealedBatch | TraceBatch) -> bool:
-        """Whether a certificate under the current suite covers the batch."""
+        """Whether a certificate under the current suite covers the batch; what a drain put ahead had one by then."""
+        if batch in self.ahead:
+            return True
         suites = self._suites(Covers.UNSEALED if isinstance(batch, UnsealedBatch) else Covers.TRACE)
         return any(c.batch == batch.id and c.suite in suites for c in self.certificates)
 
@@ -331,13 +350,13 @@ class Arrangement:
 
     @property
     def live(self) -> tuple[UnsealedBatch | TraceBatch, ...]:
-        """The batches that answer reads: unsealed, then the trace from old to new."""
-        return self.unsealed + self.trace
+        """The batches that answer reads: unsealed, ahead, then the trace from old to new."""
+        return self.unsealed + self.ahead + self.trace
 
     @property
     def batches(self) -> tuple[UnsealedBatch | TraceBatch, ...]:
         """Every batch the state names, quarantined ones too."""
-        return self.unsealed + self.remembered + self.trace + self.quarantined
+        return self.unsealed + self.ahead + self.remembered + self.trace + self.quarantined
 
     def objects(self) -> Iterator[ObjectRef]:
         """The objects the state names itself: parts tables, which name data files in turn, and the files of those that

@@ -105,6 +105,8 @@ class UnsealedBatch:
 
     What is remembered of several batches (plan/remember.py) has the same fields: the hull of their intervals, 0 for
     the times its facts were learned, and the `level`, how often they were merged; of what an ingest committed it is 0.
+    So has what lies ahead (plan/undue.py): what a drain left of a batch keeps its id, and has level 0; what was sorted
+    by time buckets has level 1, and the interval of the youngest batch it came with.
     """
 
     id: str

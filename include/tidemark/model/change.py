@@ -205,11 +205,17 @@ class Sealed:
 
 @dataclass(frozen=True)
 class Drained:
-    """`[batch.lower, batch.upper)` moved into the trace. The parts of a batch `taken_over` were written by ingests."""
+    """`[batch.lower, batch.upper)` moved into the trace. The parts of a batch `taken_over` were written by ingests.
+
+    Of the batches `opened`, by id, unsealed ones or such that lay ahead, `ahead` is what is still to come, under the
+    same ids; of those without any nothing is.
+    """
 
     fence: Fence
     batch: TraceBatch
     taken_over: bool = False
+    opened: tuple[str, ...] = ()
+    ahead: tuple[UnsealedBatch, ...] = ()
     kind: Literal["drained"] = "drained"
 
     @property
@@ -351,6 +357,23 @@ class Remembered:
         return f"{merged}: {counted(self.batch.rows, 'row')} at level {self.batch.level} as {self.batch.id[:SHORT_ID]}"
 
 
+@dataclass(frozen=True)
+class AheadMerged:
+    """Batches of rows that lie ahead, replaced by others, which hold the same rows sorted by time buckets; without
+    those that were due by then, and without what cancelled out. `bytes_written` of their parts were written for it."""
+
+    fence: Fence
+    inputs: tuple[str, ...]
+    batches: tuple[UnsealedBatch, ...]
+    bytes_written: int = 0
+    kind: Literal["ahead_merged"] = "ahead_merged"
+
+    @property
+    def words(self) -> str:
+        rows = counted(sum(batch.rows for batch in self.batches), "row")
+        return f"merged {counted(len(self.inputs), 'batch', 'batches')} ahead into {len(self.batches)}: {rows}"
+
+
 Change = (
     Created
     | Redefined
@@ -370,6 +393,7 @@ Change = (
     | HoldDropped
     | Trimmed
     | Remembered
+    | AheadMerged
 )
 
 

@@ -38,8 +38,9 @@ class Kind:
     `facts`: unsealed rows are facts, in the columns and order of facts; else updates. `one_value`: a key holds one
     value at most, so that one value that replaces one other can be told. `tells_times`: rows may say when they
     happened, and so may be late. `whole_intervals`: the files of an interval count together or not at all.
-    `corrects_history`: a corrected file is placed among what happened then, so nothing of that may be merged; where it
-    is not, what it changes is added where the rest of its time was moved to.
+    `waits_ahead`: rows count wherever they lie, so that a drain may put those that are still to come ahead, among those
+    of other batches. `corrects_history`: a corrected file is placed among what happened then, so nothing of that may be
+    merged; where it is not, what it changes is added where the rest of its time was moved to.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Kind:
     one_value: bool = False
     tells_times: bool = True
     whole_intervals: bool = False
+    waits_ahead: bool = False
     corrects_history: bool = False
 
     def remembered_from(self, horizon: int) -> int:
@@ -76,6 +78,7 @@ class Additive(Kind):
     """Rows are updates already: envelopes `append` and `updates`."""
 
     name: str = "additive"
+    waits_ahead: bool = True
 
 
 @dataclass(frozen=True)

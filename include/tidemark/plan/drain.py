@@ -6,18 +6,24 @@ from dataclasses import dataclass
 
 from tidemark.errors import Uncertified
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import Description
+from tidemark.model.batch import Description, Part, UnsealedBatch
 from tidemark.model.collection import Gate
 from tidemark.plan.kinds import plan_of
-from tidemark.plan.unsealed import UnsealedRequest
+from tidemark.plan.unsealed import PartsOf, UnsealedRequest
 
 
 @dataclass(frozen=True)
 class DrainRequest:
-    """Move the rows of `unsealed` into one level-0 batch of `description`; none means a batch without data."""
+    """Move the rows of `unsealed` into one level-0 batch of `description`; none means a batch without data. What these
+    batches hold beside, and the batches that are `still_to_come`, lie ahead from then on."""
 
     description: Description
     unsealed: UnsealedRequest
+    still_to_come: tuple[UnsealedBatch, ...] = ()
+
+    def left_of(self, batch: UnsealedBatch, parts: PartsOf) -> tuple[Part, ...]:
+        """The parts of a batch that may hold rows that are still to come."""
+        return tuple(part for part in parts[batch.id] if part.last_time >= self.description.upper)
 
 
 def plan_drain(state: Arrangement) -> DrainRequest | None:
@@ -36,4 +42,13 @@ def plan_drain(state: Arrangement) -> DrainRequest | None:
     unsealed = plan_of(state.collection.kind).request(state, lower, upper)
     if uncertified := [batch.id for batch in unsealed.batches if not state.is_certified(batch)]:
         raise Uncertified(f"batch {uncertified[0]} is not certified; run the unsealed gate", Gate.UNSEALED)
-    return DrainRequest(Description(lower, upper), unsealed)
+    return DrainRequest(Description(lower, upper), unsealed, _still_to_come(state, upper))
+
+
+def _still_to_come(state: Arrangement, upper: int) -> tuple[UnsealedBatch, ...]:
+    """Batches of intervals that are sealed, of which nothing is due: they count as drained. One that no gate has seen
+    waits for it."""
+    if not state.collection.kind.waits_ahead:
+        return ()
+    undue = (batch for batch in state.pending if batch.first_time >= upper and batch.interval.upper <= upper)
+    return tuple(batch for batch in undue if state.is_certified(batch))

@@ -53,7 +53,7 @@ class KindPlan(ABC):
 
     def request(self, state: Arrangement, lower: int, upper: int) -> UnsealedRequest:
         """What the unsealed rows with times in `[lower, upper)` need; `lower` is the trace upper."""
-        batches = tuple(batch for batch in state.pending if batch.first_time < upper)
+        batches = tuple(batch for batch in (*state.ahead, *state.pending) if batch.first_time < upper)
         return UnsealedRequest(lower, upper, batches)
 
     def at_rest(self, request: UnsealedRequest, parts: PartsOf) -> list[Part]:

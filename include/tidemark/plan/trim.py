@@ -62,7 +62,8 @@ class Trimming:
 
 def plan_trim(state: Arrangement) -> Iterator[TrimRequest]:
     """The batches, in order of ingest, of which some rows were drained or can be forgotten, and others not; one of
-    which no row stays is evicted by the next drain. Whether a batch is rewritten, its parts decide (`trimming`)."""
+    which no row stays is evicted by the next drain. Whether a batch is rewritten, its parts decide (`trimming`). Where
+    rows may wait ahead, the drain puts them there, and leaves nothing to trim (undue.py)."""
     lower = state.trace_upper
     horizon = state.remembered_from
     for batch in state.unsealed:

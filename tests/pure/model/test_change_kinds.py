@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.drawn import declared, fence_of, hold_of, ref, run_of, trace_batch, unsealed_batch
 from tidemark.model.change import (
+    AheadMerged,
     Attempted,
     Certified,
     Change,
@@ -110,6 +111,9 @@ SAID: list[tuple[Any, str]] = [
         Remembered(FENCE, ("b0", "b9"), replace(BATCH, level=1)),
         "merged 2 batches of remembered facts: 1 row at level 1 as b1",
     ),
+    (Drained(FENCE, TRACE, opened=("b1",), ahead=(BATCH,)), f"drained {SPAN}: 1 row as t1"),
+    (AheadMerged(FENCE, ("b0", "b9"), (BATCH,), 7), "merged 2 batches ahead into 1: 1 row"),
+    (AheadMerged(FENCE, ("b0",), ()), "merged 1 batch ahead into 0: 0 rows"),
     (Remembered(FENCE, ("b0", "b9"), None), "merged 2 batches of remembered facts: nothing is left"),
 ]
 

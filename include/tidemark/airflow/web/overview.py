@@ -95,7 +95,10 @@ def _changes(opened: OpenCollection) -> Iterator[Entry]:
 def _batches(state: Arrangement) -> list[dict[str, Any]]:
     """Live batches with the interval each stands for; the unsealed ones have no level."""
     trace = [_entry(b, b.level, b.description.lower, b.description.upper, state) for b in state.trace]
-    return [*trace, *(_entry(b, None, b.interval.lower, b.interval.upper, state) for b in state.pending)]
+    return [
+        *trace,
+        *(_entry(b, None, b.interval.lower, b.interval.upper, state) for b in (*state.pending, *state.ahead)),
+    ]
 
 
 def _entry(

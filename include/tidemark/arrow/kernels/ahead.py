@@ -1,4 +1,4 @@
-"""Telling rows that lie ahead apart, by the rules of plan/ahead.py."""
+"""Telling rows that lie ahead apart, by the rules of plan/ahead.py; updates by those of plan/undue.py."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.arrow.rows.schema import EVENT_TIME, TIME
+from tidemark.plan import undue
 from tidemark.plan.ahead import Cut, bucket_starts, cuts
 
 
@@ -22,6 +23,15 @@ def cut_of(tables: Iterable[pa.Table | pa.RecordBatch], frontier: int, width: in
         if facts:
             event_times += np.bincount(_found(starts, integers(rows, EVENT_TIME)[buckets == 0]), minlength=len(times))
     return Cut(cuts(times.tolist(), starts), cuts(event_times.tolist(), starts))
+
+
+def cut_by_buckets(tables: Iterable[pa.Table | pa.RecordBatch], frontier: int, width: int) -> Cut:
+    """How to cut updates, as a drain at the frontier is to find them: what is due, and what lies ahead by buckets."""
+    starts = undue.starts_at(frontier, width)
+    counts = np.zeros(len(starts) + 1, np.int64)
+    for rows in tables:
+        counts += np.bincount(_found(starts, integers(rows, TIME)), minlength=len(counts))
+    return Cut(undue.cuts(counts.tolist(), starts))
 
 
 def apart(rows: pa.RecordBatch, cut: Cut) -> Iterator[tuple[int, pa.RecordBatch]]:

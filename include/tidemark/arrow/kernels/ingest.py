@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from tidemark.arrow.decode.content import BadFile, Content, fetch
 from tidemark.arrow.decode.source import decode
-from tidemark.arrow.kernels.ahead import apart, cut_of
+from tidemark.arrow.kernels.ahead import apart, cut_by_buckets, cut_of
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds, judge
 from tidemark.arrow.parts.writer import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
@@ -181,7 +181,8 @@ class SortedParts:
         width = interval.upper - interval.lower
         # What is learned at the seal is due with the next tick, be the interval's end where it is.
         due = max(interval.upper, task.complete_below + width, task.seal + 1)
-        return cut_of(held, due, width, facts=task.collection.kind.facts)
+        kind = task.collection.kind
+        return cut_by_buckets(held, due, width) if kind.waits_ahead else cut_of(held, due, width, facts=kind.facts)
 
 
 @dataclass

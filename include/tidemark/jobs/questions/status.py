@@ -58,8 +58,8 @@ class Debt:
 class Status:
     """Where a collection stands. Times in microseconds.
 
-    `unsealed` holds what no drain has moved yet; `remembered` what was moved and is kept because later facts are placed
-    among it (keyed collections). `uncertified` names batches no current certificate covers. `waiting_for` is the oldest
+    `unsealed` holds what no drain has moved yet; `ahead` what drains left, as its time is still to come; `remembered`
+    what was moved and is kept because later facts are placed among it (keyed collections). `uncertified` names batches no current certificate covers. `waiting_for` is the oldest
     interval that is missing below one that was ingested or asked for. `readable` says which times compaction leaves
     readable. `next_step` is a command. Intervals that begin at `correctable_from` or later can be run again and
     corrected, which keeps `reprocess_bytes` that nothing else needs; both None where no file may be corrected, the
@@ -74,6 +74,7 @@ class Status:
     trace_upper: int
     since: int
     unsealed: Shelf
+    ahead: Shelf
     remembered: Shelf
     quarantined: tuple[str, ...]
     uncertified: tuple[str, ...]
@@ -122,6 +123,7 @@ def status(head: Head) -> Status:
         trace_upper=state.trace_upper,
         since=state.since,
         unsealed=_shelf(state.pending),
+        ahead=_shelf(state.ahead),
         remembered=_shelf(remembered),
         quarantined=tuple(batch.id for batch in state.quarantined),
         uncertified=tuple(batch.id for batch in state.pending + state.trace if not state.is_certified(batch)),

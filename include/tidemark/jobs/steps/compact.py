@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidemark.jobs.job import Job, Outcome
+from tidemark.jobs.steps.ahead import settle
 from tidemark.jobs.steps.remember import remember
 from tidemark.jobs.steps.retain import retain
 from tidemark.jobs.steps.write import trace_batch
@@ -22,12 +23,13 @@ from tidemark.storage.sidecars import ledger, parts_table
 
 
 def compact(job: Job, interval: Interval) -> dict[str, Any]:
-    """Move `since` by the retention, then run every compaction that is due, each as one streaming merge; also merge
-    remembered facts and the ledger's runs. `interval` names the run. Raises Uncertified if the trace gate has not
-    certified an input.
+    """Move `since` by the retention, then run every compaction that is due, each as one streaming merge; also sort what
+    lies ahead, and merge remembered facts and the ledger's runs. `interval` names the run. Raises Uncertified if the
+    trace gate has not certified an input.
     """
     moved = retain(job)
     merges = rows = written = 0
+    settled = settle(job, interval)
     while (change := _compact_once(job, interval)) is not None:
         merges += 1
         rows += change.batch.rows
@@ -37,13 +39,14 @@ def compact(job: Job, interval: Interval) -> dict[str, Any]:
         pass
     head = job.log.load()
     return {
-        "outcome": str(Outcome.APPLIED if merges or moved or remembered else Outcome.NOTHING_TO_DO),
+        "outcome": str(Outcome.APPLIED if merges or moved or remembered or settled else Outcome.NOTHING_TO_DO),
         "version": head.version,
         "merges": merges,
         "rows": rows,
         "bytes_written": written,
         "live_batches": len(head.state.trace),
         **({"remembered": remembered} if remembered else {}),
+        **({"settled": settled} if settled else {}),
         **({"since": head.state.since, "since_text": format_instant(head.state.since)} if moved else {}),
     }
 

@@ -109,7 +109,7 @@ _STEPS = (
         intervals=Intervals.NAMES_RUN,
         help="Move `since` by the retention, then run every compaction that is due. The interval only names the run.",
         docs="Moves `since` by the retention as far as holds allow, and merges neighbouring trace batches where there "
-        "are more than the budget, and batches of facts that are remembered.",
+        "are more than the budget, and batches of facts that are remembered; sorts what lies ahead by when it is due.",
         gate=Gate.COMPACTION,
         when=When.EACH_RUN,
         kernels=("merge", "remember", "trim"),

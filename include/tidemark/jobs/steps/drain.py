@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tidemark.jobs.job import Job, Proposal
+from tidemark.jobs.steps.ahead import set_ahead
 from tidemark.jobs.steps.trim import trim
 from tidemark.jobs.steps.write import trace_batch
 from tidemark.model.arrangement import Arrangement
@@ -15,6 +17,7 @@ from tidemark.plan.drain import DrainRequest, plan_drain
 from tidemark.plan.kinds import plan_of, tasks_of
 from tidemark.plan.ranges import TASK_ROWS
 from tidemark.plan.tasks import WriteAnswer
+from tidemark.plan.unsealed import PartsOf
 from tidemark.storage.log.log import Head
 from tidemark.storage.sidecars import parts_table
 
@@ -32,10 +35,13 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
             return Proposal(None, [])
         head, fence = job.fenced(head, "drain", interval)
         batch = job.new_id()
-        read = execute(job, head.state, request, batch)
+        unsealed, tables = parts_table.opened(job.store, request.unsealed)
+        read = execute(job, head.state, replace(request, unsealed=unsealed), tables, batch)
         parts = [part for answer in read for part in answer.parts]
         taken_over = any(answer.taken_over for answer in read)
-        return Proposal(Drained(fence, trace_batch(job, batch, request.description, 0, parts), taken_over), read)
+        opened, ahead = set_ahead(job, head.state, request, tables)
+        drained = trace_batch(job, batch, request.description, 0, parts)
+        return Proposal(Drained(fence, drained, taken_over, opened, ahead), read)
 
     done = job.settle(propose)
     trimmed = trim(job, interval)
@@ -59,13 +65,12 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
     return result
 
 
-def execute(job: Job, state: Arrangement, request: DrainRequest, batch: str) -> list[WriteAnswer]:
-    """Write what a request asks for as parts of `batch`, not yet committed. Corruption where sums do not agree. Where
-    parts of ingests are what it would write, these are taken over."""
+def execute(job: Job, state: Arrangement, request: DrainRequest, parts: PartsOf, batch: str) -> list[WriteAnswer]:
+    """Write what a request, whose batches were opened, asks for as parts of `batch`, not yet committed. Corruption
+    where sums do not agree. Where parts of ingests are what it would write, these are taken over."""
     if request.unsealed.is_empty:
         return []
-    collection = state.collection
-    unsealed, parts = parts_table.opened(job.store, request.unsealed)
+    collection, unsealed = state.collection, request.unsealed
     plan = plan_of(collection.kind)
     if taken := plan.taken_over(collection, unsealed, parts):
         rows, digest = sum(part.rows for part in taken), sum(part.digest for part in taken) % DIGEST_MODULUS

@@ -135,7 +135,7 @@ def _files_of(job: Job, head: Head, replays: Sequence[LedgerEntry]) -> dict[str,
 
 def _held(state: Arrangement) -> list[str]:
     """What can be taken out and put back: batches, and full snapshots without rows, which have none."""
-    batches = [held.id for held in (*state.unsealed, *state.quarantined)]
+    batches = [held.id for held in (*state.unsealed, *state.ahead, *state.quarantined)]
     return [*batches, *(snapshot.batch for snapshot in state.snapshots if not snapshot.rows)]
 
 

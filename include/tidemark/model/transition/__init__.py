@@ -8,6 +8,7 @@ from __future__ import annotations
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import (
     REPLAY,
+    AheadMerged,
     Attempted,
     Certified,
     Change,
@@ -29,6 +30,7 @@ from tidemark.model.change import (
     Trimmed,
 )
 from tidemark.model.full_snapshot import Effect
+from tidemark.model.transition.ahead import ahead_merged
 from tidemark.model.transition.declarations import created, redefined
 from tidemark.model.transition.derived import corrected
 from tidemark.model.transition.fences import attempted
@@ -94,6 +96,8 @@ def apply(state: Arrangement | None, change: Change) -> Outcome:
             return trimmed(state, change)
         case Remembered():
             return remembered(state, change)
+        case AheadMerged():
+            return ahead_merged(state, change)
 
 
 def conflict(mine: Change, theirs: Change) -> Overtaken | None:
@@ -115,7 +119,7 @@ def conflict(mine: Change, theirs: Change) -> Overtaken | None:
             return Overtaken("another run took the interval's files, or put a batch back, meanwhile")
     if isinstance(mine, Drained) and isinstance(theirs, Quarantined):
         return Overtaken(f"batch {theirs.batch} was quarantined meanwhile")
-    if isinstance(mine, Ingested | Corrected | Drained | Compacted) and isinstance(theirs, Redefined):
+    if isinstance(mine, Ingested | Corrected | Drained | Compacted | AheadMerged) and isinstance(theirs, Redefined):
         return Overtaken(f"collection {theirs.collection.name} was redefined meanwhile")
     if isinstance(mine, Redefined) and isinstance(theirs, Redefined | Ingested | Corrected):
         # A column's number is not given twice; and what was ingested may not fit a column that gets wider.

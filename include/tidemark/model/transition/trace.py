@@ -12,6 +12,7 @@ from tidemark.model.change import (
     Compacted,
     Drained,
 )
+from tidemark.model.transition.ahead import left_ahead
 from tidemark.model.transition.derived import kept_consumptions
 from tidemark.model.transition.fences import fenced_off, unfenced
 from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
@@ -28,6 +29,9 @@ def drained(state: Arrangement, change: Drained) -> Outcome:
         return Stale(broken.message)
     if batch.description.upper > state.seal:
         return Stale(f"the drain reaches {batch.description.upper}, beyond the seal {state.seal}")
+    left = left_ahead(state, change)
+    if isinstance(left, Stale):
+        return left
     totals = replace(
         state.totals,
         drains=state.totals.drains + 1,
@@ -36,7 +40,7 @@ def drained(state: Arrangement, change: Drained) -> Outcome:
     )
     consumptions = kept_consumptions(state.consumptions, batch.description.upper)
     fences = unfenced(state, change.fence)
-    moved = replace(state, trace=(*state.trace, batch), consumptions=consumptions, fences=fences, totals=totals)
+    moved = replace(left, trace=(*state.trace, batch), consumptions=consumptions, fences=fences, totals=totals)
     return Applied(evicted(moved))
 
 

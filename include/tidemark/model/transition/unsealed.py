@@ -30,7 +30,7 @@ _NEXT_SAYS = "the next full snapshot will say what there is"
 def ingested(state: Arrangement, change: Ingested) -> Outcome:
     """An interval was read: its batch is the last of the unsealed ones, its files are counted."""
     batch, fence, snapshot = change.batch, change.fence, change.snapshot
-    if batch and any(batch.id == held.id for held in (*state.unsealed, *state.quarantined)):
+    if batch and any(batch.id == held.id for held in (*state.unsealed, *state.ahead, *state.quarantined)):
         return AlreadyApplied()
     if snapshot and _snapshot(state, snapshot.batch):
         return AlreadyApplied()
@@ -129,9 +129,10 @@ def quarantined(state: Arrangement, change: Quarantined) -> Outcome:
     if snapshot and not snapshot.rows:
         snapshots = _with_snapshot(state, replace(snapshot, quarantined=True))
         return Applied(replace(state, snapshots=snapshots, ledger=(*state.ledger, change.run)))
+    batch = batch or _named(state.ahead, change.batch)
     if batch is None:
         return Stale(f"no unsealed batch {change.batch}")
-    if batch.trimmed or batch.first_time < state.trace_upper:
+    if batch in state.ahead or batch.trimmed or batch.first_time < state.trace_upper:
         return Stale(f"batch {batch.id} was drained up to {state.trace_upper}; correct it with a mended file instead")
     kept = tuple(held for held in state.unsealed if held.id != change.batch)
     certificates = tuple(c for c in state.certificates if c.batch != change.batch)

@@ -1,0 +1,276 @@
+"""What lies ahead, with real jobs: each row counts from its time on, whatever was drained, merged or killed before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.faulty import Fault, FaultyStore
+from support.stores import Contents
+from support.world import DAY, World, certify, collection, interval
+from tidemark.arrow.read import as_of, changes
+from tidemark.errors import Corruption, InvalidUsage
+from tidemark.jobs.questions.status import status
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.ahead import settle
+from tidemark.jobs.steps.collect import collect
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine
+from tidemark.jobs.steps.seal import seal
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.change import AheadMerged, Redefined
+from tidemark.model.collection import Column, ColumnType, Envelope, Gate
+from tidemark.model.evolution import evolved
+from tidemark.model.instant import MAX_TIME
+from tidemark.plan import undue
+from tidemark.plan.collect import Graces
+from tidemark.storage.sidecars import parts_table
+
+pytestmark = pytest.mark.simulation
+YEAR_2100 = 4_102_444_800_000_000
+AT_ONCE = Graces(0, 0)
+
+
+@pytest.fixture(autouse=True)
+def little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a handful of rows is sorted by buckets."""
+    monkeypatch.setattr(undue, "STAGE_ROWS", 4)
+    monkeypatch.setattr(undue, "STAGE_BATCHES", 2)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path, collection(Envelope.UPDATES))
+
+
+def row(k: int, t: int, d: int = 1) -> dict[str, Any]:
+    return {"k": k, "v": "x", "t": t, "e": t, "d": d}
+
+
+def steps(world: World, day: int, *, compacts: bool = True) -> Iterator[Any]:
+    at = interval(day)
+    yield partial(ingest, interval=at, landing_root=str(world.landing))
+    yield lambda job: certify(job, Gate.UNSEALED)
+    yield partial(seal, interval=at)
+    yield partial(drain, interval=at)
+    if compacts:
+        yield partial(compact, interval=at)
+
+
+def lived(world: World, day: int, rows: list[dict[str, Any]], *, compacts: bool = True) -> None:
+    world.land(day, "a", rows)
+    for step in steps(world, day, compacts=compacts):
+        world.run(step)
+
+
+def held(world: World, time: int | None = None) -> Counter[int]:
+    return Counter({r["k"]: r["_multiplicity"] for r in as_of(world.truth, world.state, time=time).to_pylist()})
+
+
+def known(rows: list[dict[str, Any]], time: int) -> Counter[int]:
+    found: Counter[int] = Counter()
+    for one in rows:
+        found[one["k"]] += one["d"] if one["t"] <= time else 0
+    return Counter({k: n for k, n in found.items() if n})
+
+
+def sound(world: World) -> bool:
+    return verify(world.job(), data=True).sound
+
+
+@pytest.mark.parametrize("compacts", [True, False], ids=["sorted", "as it came"])
+def test_each_row_counts_from_its_time_on(world: World, compacts: bool) -> None:
+    """Bookings ahead, some cancelled before they are due, some retracted at their own time by another day's file."""
+    said: list[dict[str, Any]] = []
+    for day in range(24):
+        at = DAY * day
+        ahead = [row(day, at + n * n, 1 + n % 2) for n in range(8)]
+        ahead += [row(day - 1, at - DAY + 49, -2), row(day - 2, at - 2 * DAY + 36, -1)] if day > 1 else []
+        rows = [one for one in ahead if one["t"] >= at]
+        said += rows
+        lived(world, day, rows, compacts=compacts)
+        for time in (at, at + DAY - 1):
+            assert held(world, time) == known(said, time)
+    settled = [entry for entry in world.log().history() if isinstance(entry.change, AheadMerged)]
+    assert bool(settled) == compacts
+    assert world.state.pending == ()
+    lived(world, 40, [])
+    for day in range(24, 40):
+        for step in steps(world, day):
+            world.run(step)
+    assert held(world) == known(said, MAX_TIME)
+    assert world.state.ahead == ()
+    assert sound(world)
+
+
+def test_what_is_cancelled_before_it_is_due_is_never_seen(world: World) -> None:
+    lived(world, 0, [row(1, 95), row(2, 95), row(1, 96), row(3, 500)])
+    lived(world, 1, [row(1, 95, -1), row(1, 96, -1), row(2, 95)])
+    assert sum(batch.rows for batch in world.state.ahead) == 2
+    for day in range(2, 10):
+        lived(world, day, [])
+    told = changes(world.truth, world.state, after=-1).to_pylist()
+    assert [(one["k"], one["diff"], one["_commit_version"]) for one in told] == [(2, 2, 95)]
+    assert sound(world)
+
+
+def test_parts_lie_in_one_bucket_once_they_are_sorted(world: World) -> None:
+    for day in range(12):
+        lived(world, day, [row(day, DAY * day + n**3) for n in range(9)])
+        buckets = undue.buckets_at(world.state.trace_upper, DAY)
+        for batch in world.state.ahead:
+            for part in parts_table.load(world.truth, batch.parts) if batch.level else ():
+                assert (buckets.find(part.first_time) or buckets.buckets[0]) == (
+                    buckets.find(part.last_time) or buckets.buckets[0]
+                )
+        assert undue.stage(world.state) == ()
+
+
+@pytest.mark.parametrize("far", [YEAR_2100, MAX_TIME])
+def test_a_row_of_the_year_2100_waits_until_then(world: World, far: int) -> None:
+    for day in range(20):
+        lived(world, day, [row(day, DAY * day), row(1_000 + day, far)])
+    assert held(world) == Counter(range(20))
+    assert len(world.state.ahead) <= 2 + undue.STAGE_BATCHES
+    assert sum(batch.rows for batch in world.state.ahead) == 20
+    assert status(world.head).ahead.rows == 20
+    assert sound(world)
+
+
+def test_one_row_a_day_of_the_next_is_moved_and_never_rewritten(world: World) -> None:
+    for day in range(10):
+        lived(world, day, [row(day, DAY * day), row(100 + day, DAY * (day + 1))])
+        assert len(world.state.ahead) == 1
+    assert not [entry for entry in world.log().history() if isinstance(entry.change, AheadMerged)]
+    assert sum(held(world).values()) == 19
+
+
+def test_what_a_drain_left_cannot_be_quarantined(world: World) -> None:
+    """Its files would be free to be ingested again, and the rows that were drained would count twice."""
+    world.land(0, "a", [row(1, 3), row(2, 95)])
+    world.land(1, "a", [row(3, 95)])
+    world.land(2, "a", [row(4, 95)])
+    for day in range(3):
+        world.run(partial(ingest, interval=interval(day), landing_root=str(world.landing)))
+    first, second, third = (batch.id for batch in world.state.unsealed)
+    certify(world.job(), Gate.UNSEALED)
+    for step in (seal, drain):
+        world.run(partial(step, interval=interval(1)))
+    assert [batch.id for batch in world.state.ahead] == [second, first]
+    for batch in (first, second):
+        with pytest.raises(InvalidUsage, match="was drained up to 20"):
+            quarantine(world.job(), batch)
+    world.run(lambda job: quarantine(job, third))
+    assert held(world) == {1: 1}
+    assert sound(world)
+
+
+def test_a_batch_that_no_gate_has_seen_waits_for_it(world: World) -> None:
+    lived(world, 0, [row(1, 3)])
+    world.land(1, "a", [row(3, 95)])
+    job = world.job()
+    ingest(job, interval=interval(1), landing_root=str(world.landing))
+    seal(job, interval=interval(1))
+    certify(job, Gate.FRONTIER)
+    drain(job, interval=interval(1))
+    assert (len(world.state.unsealed), world.state.ahead, world.state.trace_upper) == (1, (), 20)
+    certify(job, Gate.UNSEALED)
+    lived(world, 2, [])
+    assert (world.state.unsealed, len(world.state.ahead)) == ((), 1)
+
+
+def test_columns_that_changed_while_rows_waited(world: World) -> None:
+    lived(world, 0, [row(n, 95 + n) for n in range(4)], compacts=False)
+    kept = world.state.collection
+    log = world.log()
+    log.commit(log.load(), Redefined(evolved(kept, replace(kept, value=(*kept.value, Column("w", ColumnType.STRING))))))
+    lived(world, 1, [row(9, 300) | {"w": "y"}])
+    for day in range(2, 10):
+        lived(world, day, [])
+    assert held(world) == Counter(range(4))
+    assert sound(world)
+
+
+def test_what_was_merged_is_collected_and_what_waits_is_not(world: World) -> None:
+    for day in range(8):
+        lived(world, day, [row(day, DAY * day + n * 7) for n in range(6)])
+    for _ in range(3):
+        world.clock.now += 48 * 3600
+        world.run(lambda job: collect(job, keep=0, graces=AT_ONCE))
+    named = {
+        part.file.key
+        for batch in world.state.batches
+        if batch.parts
+        for part in parts_table.load(world.truth, batch.parts)
+    }
+    assert {key for key in world.truth.objects if key.endswith(".parquet")} == named
+    for day in range(8, 14):
+        lived(world, day, [])
+    assert sum(held(world).values()) == 48
+    assert sound(world)
+
+
+def test_a_merge_that_lost_rows_is_refused(world: World) -> None:
+    lived(world, 0, [row(n, 95 + n) for n in range(9)], compacts=False)
+    (batch,) = world.state.ahead
+    parts = parts_table.load(world.truth, batch.parts)
+    wrong = tuple(replace(part, rows=part.rows + 1) for part in parts)
+    request = undue.plan_settle(world.state, [batch], {batch.id: parts})
+    with pytest.raises(Corruption, match="read"):
+        undue.check(request, wrong, [], 0)
+    rows = undue.Rows(0, MAX_TIME, parts=parts)
+    with pytest.raises(Corruption, match="sums"):
+        undue.check_output(rows, parts, [], world.state.collection.schema)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
+@pytest.mark.parametrize("dies", [True, False], ids=["killed", "refused or unanswered"])
+def test_any_single_fault_then_the_step_again_changes_nothing(world: World, after: bool, dies: bool) -> None:
+    for day in range(3):
+        lived(world, day, [row(10 * day + n, DAY * day + 5 * n) for n in range(7)], compacts=False)
+    world.land(3, "a", [row(90, 33), row(91, 60), row(92, 61), row(93, 300)])
+    contents, fired = Contents(world.truth), 0
+    for step in steps(world, 3):
+        before = contents.take()
+        world.store = faulty = FaultyStore(world.truth)
+        world.run(step)
+        then, expected = contents.take(), seen(world)
+        last = len(faulty.wrote) if after else faulty.calls
+        for nth in range(1, last + 1, 1 if after else 3):
+            contents.put_back(before)
+            world.forget()
+            world.store = faulty = FaultyStore(world.truth, Fault(nth, after, dies))
+            world.run(step)
+            fired += bool(faulty.fired)
+            assert seen(world) == expected, f"call {nth}: {faulty.fired}"
+        contents.put_back(then)
+        world.forget()
+        world.store = world.truth
+    assert fired > 10
+    assert any(batch.level for batch in world.state.ahead)
+    assert sound(world)
+
+
+def seen(world: World) -> Any:
+    """What is known, and what lies ahead, whatever the names are."""
+    world.forget()
+    state: Arrangement = world.state
+    ahead = sorted((b.first_time, b.last_time, b.rows, b.digest, b.level) for b in state.ahead)
+    told = changes(world.truth, state, after=-1).to_pylist() if state.seal else []
+    return told, ahead, state.trace_upper, len(state.unsealed), state.totals
+
+
+def test_two_that_sort_at_once_end_as_one(world: World) -> None:
+    lived(world, 0, [row(n, 95 + n) for n in range(9)], compacts=False)
+    job, other = world.job("one"), world.job("two")
+    assert settle(job, interval(0)) == 1
+    assert settle(other, interval(1)) == 0
+    assert sum(batch.rows for batch in world.state.ahead) == 9
