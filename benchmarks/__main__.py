@@ -25,7 +25,7 @@ from benchmarks.report import tables
 HERE = Path(__file__).resolve().parent
 NAMES = (
     *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
-    *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections"),
+    *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections", "undue"),
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -39,7 +39,7 @@ def main(
     launchers: Annotated[str, typer.Option(help="for fixed_cost: resident, submit or both")] = "resident,submit",
     only: Annotated[str, typer.Option(help=f"some of {','.join(NAMES)}; or profile, or tables")] = ",".join(NAMES),
     full: Annotated[
-        bool, typer.Option(help="commits, longevity, peers, contention and corrections at full size: hours")
+        bool, typer.Option(help="commits, longevity, peers, contention, corrections and undue at full size: hours")
     ] = False,
     beside: Annotated[str, typer.Option(help="what else the machine is doing, for the record")] = "",
     out: Annotated[Path | None, typer.Option(help="where the JSON goes; RESULTS.md then stays as it is")] = None,
@@ -97,6 +97,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "gates": _gates,
         "spark_reads": lambda: _spark_reads(cases),
         "corrections": lambda: _corrections(full),
+        "undue": lambda: _undue(full),
     }
     for name in chosen:
         report["results"][name] = work[name]()
@@ -147,6 +148,12 @@ def _corrections(full: bool) -> dict[str, Any]:
     from benchmarks.corrections import corrections
 
     return corrections(full, say)
+
+
+def _undue(full: bool) -> dict[str, Any]:
+    from benchmarks.undue import undue
+
+    return undue(full, say)
 
 
 def _contention(full: bool) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks import contention, report_age, report_corrections, report_spark
+from benchmarks import contention, report_age, report_corrections, report_spark, undue
 from benchmarks.figures import MIB, Figures, as_markdown, spread
 from benchmarks.targets import targets
 
@@ -81,6 +81,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield from report_spark.spark_peers(found)
     elif name == "corrections":
         yield from report_corrections.corrections(found)
+    elif name == "undue":
+        yield from undue.figures(found)
     elif name == "commits":
         yield report_age.commits(found)
     elif name == "contention":

@@ -97,7 +97,11 @@ def _fold(state: State, change: dict[str, Any]) -> None:
         state["seal"] = max(state["seal"], change["upper"])
         state["complete_below"] = max(state["complete_below"], change["complete_below"])
     elif kind == "drained":
+        _put_ahead(state, change.get("opened", []), change.get("ahead", []))
         state["trace"].append(change["batch"])
+        _evict(state)
+    elif kind == "ahead_merged":
+        _put_ahead(state, change["inputs"], change["batches"])
         _evict(state)
     elif kind == "compacted":
         _compact(state, change)
@@ -114,6 +118,11 @@ def _fold(state: State, change: dict[str, Any]) -> None:
         state |= {"since": change["since"], "rungs": change["rungs"]}
 
 
+def _put_ahead(state: State, gone: list[str], ahead: list[dict[str, Any]]) -> None:
+    state["unsealed"] = [batch for batch in state["unsealed"] if batch["id"] not in gone]
+    state["ahead"] = [*(batch for batch in state.get("ahead", []) if batch["id"] not in gone), *ahead]
+
+
 def _evict(state: State) -> None:
     upper, bound = trace_upper(state), horizon(state)
     keyed = is_keyed(state)
@@ -122,6 +131,7 @@ def _evict(state: State) -> None:
         for batch in state["unsealed"]
         if batch["last_time"] >= upper or (keyed and batch["last_event_time"] >= bound)
     ]
+    state["ahead"] = [batch for batch in state.get("ahead", []) if batch["last_time"] >= upper]
     state["remembered"] = [batch for batch in state.get("remembered", []) if batch["last_event_time"] >= bound]
     told = set(told_times(state))
     for snapshot in learned(state, upper - 1):
@@ -277,7 +287,8 @@ class SecondReader:
             return self._differences(time)
         if is_keyed(self.state):
             return self._resolved(time)
-        return [u for u in map(self._update, self._rows(self.state["unsealed"])) if self.upper <= u[1] <= time]
+        waiting = [*self.state["unsealed"], *self.state.get("ahead", [])]
+        return [u for u in map(self._update, self._rows(waiting)) if self.upper <= u[1] <= time]
 
     def _update(self, row: Row) -> tuple[Item, int, int, int]:
         return self._item(row, (*self.key, *self.value)), row["_time"], row["_event_time"], row["_diff"]

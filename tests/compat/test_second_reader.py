@@ -25,12 +25,13 @@ from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import CompactionAllowed
 from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, Late, ValueType
 from tidemark.model.frontier import Rung
-from tidemark.plan import remember
+from tidemark.plan import remember, undue
 from tidemark.storage.stores.local import LocalStore
 
 pytestmark = pytest.mark.simulation
 DAYS = 5
 ENVELOPES = [*Envelope]
+ADDITIVE = (Envelope.APPEND, Envelope.UPDATES)
 
 
 def test_it_imports_nothing_of_ours():
@@ -76,14 +77,15 @@ class Small:
         self.world = World(folder / "landing", declared, LocalStore(str(folder / "tides")))
         self.folder, self.envelope = folder / "tides", envelope
         self.rungs = (Rung(0, 5),) if seed % 2 else ()
-        self.compared = self.ticks = self.corrected = self.merged = 0
+        self.ahead = random.Random(seed)
+        self.compared = self.ticks = self.corrected = self.merged = self.settled = 0
 
     def row(self, day: int) -> dict[str, Any]:
         happened = self.dice.choice([day, day, self.dice.randint(0, day)]) * DAY + self.dice.randint(0, DAY - 1)
         return {
             "k": self.dice.randint(0, 4),
             **{column.name: self.cell(column) for column in self.world.state.collection.value},
-            "t": max(happened, day * DAY),
+            "t": max(happened, day * DAY) + DAY * (self.ahead.choice([0, 0, 1, 3]) if self.envelope in ADDITIVE else 0),
             "e": happened,
             "o": self.dice.choice([None, 0, 1]),
             "gone": self.dice.random() < 0.2,
@@ -169,6 +171,7 @@ class Small:
     def compare(self) -> None:
         state = self.world.state
         self.merged += len(state.remembered)
+        self.settled += sum(batch.level for batch in state.ahead)
         theirs = SecondReader(self.folder)
         frontiers = [theirs.state[name] for name in ("complete_below", "seal", "since")]
         assert frontiers == [state.complete_below, state.seal, state.since]
@@ -202,9 +205,11 @@ class Small:
 @pytest.mark.parametrize("envelope", ENVELOPES, ids=str)
 def test_a_second_reader_answers_alike(tmp_path: Path, envelope: Envelope, seed: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(remember, "FAN_IN", 2)
+    monkeypatch.setattr(undue, "STAGE_ROWS", 2)
     small = Small(tmp_path, envelope, seed)
     small.live()
     assert small.compared > 20
     assert (small.merged > 0) == (envelope in (Envelope.UPSERT, Envelope.DEBEZIUM))
     assert small.ticks == (0 if envelope is Envelope.SNAPSHOT else 2)
     assert (small.corrected > 0) == (small.corrects > 0)
+    assert (small.settled > 0) == (envelope in ADDITIVE)

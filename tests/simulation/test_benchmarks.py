@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import longevity
+from benchmarks import longevity, undue
 from benchmarks import workload as workloads
 from benchmarks.corrections import ENVELOPES, reprocess
 from benchmarks.corrections.history import History
@@ -27,6 +27,16 @@ pytestmark = pytest.mark.simulation
 
 def test_every_case_that_goes_wrong_elsewhere_is_right() -> None:
     assert cases(["tidemark"]) == [{"case": name, "tidemark": "right"} for name in [*(s.name for s in STORIES), FEED]]
+
+
+def test_days_beside_what_waits_are_answered_right_and_read_no_more() -> None:
+    none, some = (undue.days_beside(waiting, 300, 4, 1) for waiting in (0, 20_000))
+    assert some["drain_bytes"] <= undue.SAME * none["drain_bytes"]
+    assert some["read_bytes"] <= undue.SAME * none["read_bytes"]
+    year = undue.bookings(20, 5, 1)
+    tables = list(undue.figures({"beside": [none, some], "bookings": [year]}))
+    assert [len(table.rows) for table in tables] == [2, 1]
+    assert len(list(undue.targets({"beside": [none, some]}))) == 4
 
 
 @pytest.mark.parametrize(("envelope", "late_days"), [(Envelope.APPEND, None), (Envelope.UPSERT, 10)])

@@ -59,12 +59,13 @@ class Status:
     """Where a collection stands. Times in microseconds.
 
     `unsealed` holds what no drain has moved yet; `ahead` what drains left, as its time is still to come; `remembered`
-    what was moved and is kept because later facts are placed among it (keyed collections). `uncertified` names batches no current certificate covers. `waiting_for` is the oldest
-    interval that is missing below one that was ingested or asked for. `readable` says which times compaction leaves
-    readable. `next_step` is a command. Intervals that begin at `correctable_from` or later can be run again and
-    corrected, which keeps `reprocess_bytes` that nothing else needs; both None where no file may be corrected, the
-    bytes also where nobody counted them (questions/reprocessing.py). `derived` says that it is computed from others;
-    `follows` how it follows these, where somebody looked at them (questions/follows.py).
+    what was moved and is kept because later facts are placed among it (keyed collections). `uncertified` names batches
+    no current certificate covers. `waiting_for` is the oldest interval that is missing below one that was ingested or
+    asked for. `readable` says which times compaction leaves readable. `next_step` is a command. Intervals that begin at
+    `correctable_from` or later can be run again and corrected, which keeps `reprocess_bytes` that nothing else needs;
+    both None where no file may be corrected, the bytes also where nobody counted them (questions/reprocessing.py).
+    `derived` says that it is computed from others; `follows` how it follows these, where somebody looked at them
+    (questions/follows.py).
     """
 
     collection: str
