@@ -292,6 +292,14 @@ class Collection:
         return {column.name: column.type for column in (*inputs, *self.columns)}
 
     def suite(self, gate: Gate) -> str:
+        """The fingerprint of a gate's suite, found once: it is asked for with every change that is folded."""
+        return self._suites[gate]
+
+    @cached_property
+    def _suites(self) -> dict[Gate, str]:
+        return {gate: self._suite(gate) for gate in Gate}
+
+    def _suite(self, gate: Gate) -> str:
         """The fingerprint of the suite a gate runs: another one when the built-in or the owner's checks change."""
         share = self.corrected_share
         asked = (self.quality, *(() if share is None else (share,))) if gate.covers is Covers.UNSEALED else ((),)
