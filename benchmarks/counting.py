@@ -80,6 +80,12 @@ class CountingStore:
             self.traffic.listed += 1
             yield info
 
+    def keys(self, prefix: str) -> builtins.list[str]:
+        self.traffic.calls["keys"] += 1
+        names = self.inner.keys(prefix)
+        self.traffic.listed += len(names)
+        return names
+
     def folders(self, prefix: str) -> builtins.list[str]:
         self.traffic.calls["folders"] += 1
         names = self.inner.folders(prefix)

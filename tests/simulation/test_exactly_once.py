@@ -142,7 +142,7 @@ def test_an_ingest_killed_at_any_call_counts_each_file_once_when_run_again(tmp_p
     assert nth > 8
 
 
-@pytest.mark.parametrize("name", ["open_output", "create", "list"])
+@pytest.mark.parametrize("name", ["open_output", "create", "keys"])
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("other", [0, 1], ids=["the same interval", "an interval that lists the same files"])
 def test_of_two_ingests_at_once_each_file_counts_in_one(tmp_path: Path, name: str, after: bool, other: int) -> None:

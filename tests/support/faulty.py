@@ -39,6 +39,9 @@ class WrappedStore:
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         yield from self._call("list", prefix, lambda: [*self.inner.list(prefix)], writes=False)
 
+    def keys(self, prefix: str) -> builtins.list[str]:
+        return self._call("keys", prefix, lambda: self.inner.keys(prefix), writes=False)
+
     def folders(self, prefix: str) -> builtins.list[str]:
         return self._call("folders", prefix, lambda: self.inner.folders(prefix), writes=False)
 

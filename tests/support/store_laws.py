@@ -83,6 +83,8 @@ class StoreLaws:
         assert keys(store, "a/x/y") == ["a/x/y", "a/x/y.json"]
         assert keys(store, "b/1") == ["b/10"]
         assert keys(store, "c") == []
+        for prefix in ("", "a/", "a/x/y", "b/1", "c", "c/d/"):
+            assert store.keys(prefix) == keys(store, prefix)
 
     def test_folders_are_the_immediate_ones(self, store: ObjectStore):
         for key in ("versions/1/a", "versions/1/b/c", "versions/0/x", "versions/file", "other/x"):

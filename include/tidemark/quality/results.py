@@ -113,7 +113,7 @@ class Results:
     def names(self, collection: str, gate: str) -> Iterator[ResultName]:
         """What is kept of a gate, newest first."""
         folder = _folder(collection, gate)
-        keys = sorted((info.key for info in self.store.list(folder)), reverse=True)
+        keys = reversed(self.store.keys(folder))
         found = (result_name(key.removeprefix(folder).removesuffix(".json")) for key in keys)
         return (name for name in found if name is not None)
 

@@ -272,7 +272,7 @@ def test_frozen_at_any_call_of_a_load_and_a_commit(after: bool):
 
 def test_a_load_whose_version_is_collected_under_it_starts_over():
     store, clock = setup(20)
-    log = log_of(InterruptedStore(store, "list", meanwhile(store, clock), after=True), clock=clock)
+    log = log_of(InterruptedStore(store, "keys", meanwhile(store, clock), after=True), clock=clock)
     assert log.load().version == 60
 
 

@@ -159,7 +159,7 @@ class _Search:
         infos = job.log.versions.listed()
         if not infos:
             raise InvalidUsage("there is no collection here; create it with `tidemark init`")
-        versions = [(number_of(info), _stored(info)) for info in infos]
+        versions = [(number_of(info.key), _stored(info)) for info in infos]
         oldest, newest = job.log.oldest_version(), versions[-1][0]
         self.found = Inventory(newest, oldest, versions, objects, unfinished)
         self.named = References(job.store, job.log.load().state.correctable_from)

@@ -53,13 +53,20 @@ class Versions:
     def newest(self) -> int:
         """The number of the newest version; 0 if there is none. Lists two short folders."""
         for folder in reversed(retried(lambda: self.store.folders("versions/"), self.pause)):
-            if listed := self.listed(f"{folder}/"):
-                return number_of(listed[-1])
+            if keys := self._keys(f"{folder}/"):
+                return number_of(keys[-1])
         return 0
 
-    def listed(self, folder: str = "") -> list[ObjectInfo]:
-        """All version objects, or those of one folder, ascending, strays too."""
-        return retried(lambda: list(self.store.list(f"versions/{folder}")), self.pause)
+    def numbers(self) -> list[int]:
+        """The numbers of all version objects, ascending, of strays too."""
+        return [number_of(key) for key in self._keys()]
+
+    def _keys(self, folder: str = "") -> list[str]:
+        return retried(lambda: self.store.keys(f"versions/{folder}"), self.pause)
+
+    def listed(self) -> list[ObjectInfo]:
+        """All version objects, ascending by number, strays too."""
+        return retried(lambda: list(self.store.list("versions/")), self.pause)
 
     def read(self, version: int) -> Version | None:
         """One version, or None if it is not there. Corruption if it is not what its name says, UpgradeRequired if it is
@@ -91,7 +98,7 @@ class Versions:
 
         The first that starts a history (version 1, or one with a checkpoint) of the run that ends at the newest.
         """
-        numbers = [number_of(info) for info in self.listed()]
+        numbers = self.numbers()
         first = numbers[-1] if numbers else 0
         for number in reversed(numbers):
             first = number if number == first - 1 else first
@@ -104,7 +111,7 @@ class Versions:
 
     def highest_missing(self, down_to: int) -> int | None:
         """The greatest number from `down_to` up to the newest that has no version; None if there is no gap."""
-        numbers = {number_of(info) for info in self.listed()}
+        numbers = set(self.numbers())
         return next((n for n in range(max(numbers, default=0), down_to - 1, -1) if n not in numbers), None)
 
     def _is_followed(self, version: int) -> bool:
@@ -117,9 +124,9 @@ def key_of(version: int) -> str:
     return f"versions/{version // FOLDER_SIZE:08d}/{version:012d}.json"
 
 
-def number_of(info: ObjectInfo) -> int:
-    """The number of a listed version."""
-    return int(info.key.rpartition("/")[2].removesuffix(".json"))
+def number_of(key: str) -> int:
+    """The number of the version of that key."""
+    return int(key.rpartition("/")[2].removesuffix(".json"))
 
 
 def check_follows(version: Version, sha256: str, before: int) -> None:

@@ -111,8 +111,8 @@ class Written:
         show is asked for by name, as a mounted file system may show names late."""
         asked = keys - self._seen
         folders = sorted({key.rpartition("/")[0] + "/" for key in asked if key.startswith("data/")})
-        listed = (retried(lambda at=folder: [*self.store.list(at)], self.pause) for folder in folders)  # type: ignore[misc]
-        unseen = sorted(asked - {info.key for infos in listed for info in infos})
+        listed = (retried(lambda at=folder: self.store.keys(at), self.pause) for folder in folders)  # type: ignore[misc]
+        unseen = sorted(asked - {key for keys in listed for key in keys})
         infos = read_many(lambda key: retried(lambda: self.store.stat(key), self.pause), unseen)
         return next((key for key, info in zip(unseen, infos, strict=True) if info is None), None)
 

@@ -41,7 +41,7 @@ def note(store: ObjectStore, state: Arrangement, request: ReadRequest, *, newest
 def asked(store: ObjectStore, now: int) -> Iterator[ReadAsked]:
     """The newest COUNTED reads asked in the last REMEMBERED before wall-clock `now`, but for those that a newer
     Tidemark noted: what it reads is no reason to stop, as nothing that is stored depends on them."""
-    recent = deque((info.key for info in store.list(PREFIX) if asked_at(info.key) >= now - REMEMBERED), COUNTED)
+    recent = deque((key for key in store.keys(PREFIX) if asked_at(key) >= now - REMEMBERED), COUNTED)
     for key in recent:
         with suppress(Missing, UpgradeRequired):
             read: ReadAsked = document.read(store.read(key), Kind.READ, ReadAsked, name=key)

@@ -60,10 +60,13 @@ class MemoryStore:
         return ObjectInfo(key, len(data), hashlib.sha256(data).hexdigest(), self.modified.get(key, 0.0))
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        checked_key(prefix)
-        for key in sorted(key for key in [*self.objects] if key.startswith(prefix)):
+        for key in self.keys(prefix):
             if info := self.stat(key):
                 yield info
+
+    def keys(self, prefix: str) -> builtins.list[str]:
+        checked_key(prefix)
+        return sorted(key for key in [*self.objects] if key.startswith(prefix))
 
     def folders(self, prefix: str) -> builtins.list[str]:
         checked_key(prefix)

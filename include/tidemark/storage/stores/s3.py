@@ -101,6 +101,9 @@ class S3Store:
                     modified = item["LastModified"].timestamp()
                     yield ObjectInfo(item["Key"][lead:], item["Size"], item["ETag"].strip('"'), modified)
 
+    def keys(self, prefix: str) -> builtins.list[str]:
+        return [info.key for info in self.list(prefix)]
+
     def folders(self, prefix: str) -> builtins.list[str]:
         full = self._key(prefix)
         with _translated(prefix):

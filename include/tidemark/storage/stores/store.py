@@ -86,6 +86,10 @@ class ObjectStore(Protocol):
         """All objects whose key starts with `prefix`, ascending by key, at any depth."""
         ...
 
+    def keys(self, prefix: str) -> builtins.list[str]:
+        """The keys that `list` would give. A file system need not be asked about each object to name it."""
+        ...
+
     def folders(self, prefix: str) -> builtins.list[str]:
         """The names of the immediate sub-folders of the folder `prefix` (it ends in `/` or is empty), ascending."""
         ...
