@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import pytest
 
 from support.faulty import Clock, Fault, FaultyStore, InterruptedStore, LostAckStore, WrappedStore
@@ -22,6 +25,8 @@ from tidemark.storage.log.log import (
 )
 from tidemark.storage.stores.store import AlreadyExists, Indeterminate, ObjectStore, Unavailable, Unwritable
 from tidemark.storage.verify.collection import verify_history
+
+T = TypeVar("T")
 
 
 class Ids:
@@ -65,6 +70,74 @@ def test_every_commit_is_one_version_and_every_version_can_be_loaded(stores: Sto
     log = created(stores(), 40)
     assert [len(log.load(version).state.fences) for version in range(1, 41)] == list(range(40))
     assert [record.version for record in log.history()] == list(range(40, 0, -1))
+
+
+class Asked(WrappedStore):
+    """Notes what is asked of a store."""
+
+    def __init__(self, inner: ObjectStore) -> None:
+        super().__init__(inner)
+        self.asked: list[str] = []
+
+    def _call(self, name: str, key: str, action: Callable[[], T], *, writes: bool) -> T:
+        self.asked.append(f"{name} {key}")
+        return super()._call(name, key, action, writes=writes)
+
+
+@pytest.mark.parametrize("others", [0, 1, 3])
+def test_a_second_load_asks_for_what_came_since_and_nothing_else(stores: Stores, others: int):
+    store = stores()
+    another, asked = created(store, 20), Asked(store)
+    log = log_of(asked)
+    log.load()
+    for number in range(others):
+        another.commit(another.load(), attempted(40 + number))
+    asked.asked.clear()
+    assert log.load() == log_of(store).load()
+    assert asked.asked == [f"read versions/00000000/{version:012d}.json" for version in range(20, 22 + others)]
+
+
+def test_what_a_log_committed_it_need_not_read(stores: Stores):
+    asked = Asked(stores())
+    log = created(asked, 20)
+    asked.asked.clear()
+    assert len(log.load().state.fences) == 19
+    assert asked.asked == [f"read versions/00000000/{version:012d}.json" for version in (20, 21)]
+
+
+@pytest.mark.parametrize("versions", [0, 2, 5, 40])
+def test_a_collection_that_was_removed_and_made_anew_is_seen(stores: Stores, versions: int):
+    store = stores()
+    created(store, 5)
+    log = log_of(store)
+    log.load()
+    for key in store.keys("versions/"):
+        store.delete(key)
+    if versions:
+        created(store, versions, writer="another")
+    assert log.load() == log_of(store).load()
+
+
+def test_after_a_stall_the_newest_is_looked_up_however_much_was_collected(stores: Stores):
+    store, clock = stores(), Clock()
+    created(store, CHECKPOINT_EVERY - 10)
+    log = log_of(store, clock=clock)
+    log.load()
+    others(store, clock)
+    assert store.keys("versions/") == ["versions/00000000/000000000016.json"]
+    assert log.load() == log_of(store, clock=clock).load()
+
+
+def test_a_stall_within_a_second_load_is_noticed(stores: Stores):
+    """The next version was created and collected while it was being asked for."""
+    store, clock = stores(), Clock()
+    created(store, CHECKPOINT_EVERY - 10)
+    interrupted = InterruptedStore(store, "read", lambda: others(store, clock), after=False)
+    interrupted.interrupted = True
+    log = log_of(interrupted, clock=clock)
+    log.load()
+    interrupted.interrupted = False
+    assert log.load() == log_of(store, clock=clock).load()
 
 
 @pytest.mark.parametrize("version", [-1, 0, 4])
@@ -224,7 +297,7 @@ def test_stalled_while_loading(stores: Stores, after: bool):
     """Between the listing that found the newest version and the reading of it, or just after the reading."""
     store, clock = stores(), Clock()
     created(store, 3)
-    log = log_of(InterruptedStore(store, "list", lambda: others(store, clock), after=True), clock=clock)
+    log = log_of(InterruptedStore(store, "keys", lambda: others(store, clock), after=True), clock=clock)
     try:
         base = log.load()
     except Corruption:
@@ -357,10 +430,10 @@ def test_a_sound_history_verifies(stores: Stores):
 
 def test_a_gap_is_corruption(stores: Stores):
     store = stores()
-    log = created(store, 5)
+    created(store, 5)
     store.delete("versions/00000000/000000000003.json")
     with pytest.raises(Corruption, match="version 3 is missing below 5"):
-        log.load()
+        log_of(store).load()
 
 
 def test_stale_is_an_answer(stores: Stores):

@@ -41,6 +41,9 @@ class StateLog:
 
     `new_id` names changes, `writer` is recorded for people; `wall` and `monotonic` are seconds, the latter since what
     `boot` names; all come from outside, so that a test can choose them.
+
+    It remembers the newest head it came to, and goes on from there as long as that version is what it was: what was
+    folded is not folded again. So a job's second load reads one version and looks for one more.
     """
 
     store: ObjectStore
@@ -51,6 +54,7 @@ class StateLog:
     boot: Callable[[], str] = boot
     pause: Callable[[float], None] = time.sleep
     _dice: random.Random = field(default_factory=random.Random)
+    _known: Head | None = field(default=None, repr=False, compare=False)
 
     @property
     def versions(self) -> Versions:
@@ -60,10 +64,12 @@ class StateLog:
         """The newest state, or the one at `version`. InvalidUsage if that version is not there, or no longer."""
         if version is not None:
             return self._loaded(version)
+        if head := self._followed():
+            return self._remembered(head)
         for _ in range(LOOKS):
             looked, newest = self.monotonic(), self.newest_version()
             try:
-                return self._at(newest, looked)
+                return self._remembered(self._at(newest, looked))
             except Missing as missing:
                 if self.newest_version() == newest:
                     raise Corruption(f"{missing} is missing below {newest}") from None
@@ -122,7 +128,7 @@ class StateLog:
                 self._check_fresh(base, head)
                 if reason := written.lost():
                     return Lost(f"{reason}; write it again")
-                return Committed(self._create(head, change, identity, outcome), True)
+                return Committed(self._remembered(self._create(head, change, identity, outcome)), True)
             except _Collected as collected:
                 raise (CommitUnknown if unknown else Contention)(f"{collected}; run the step again") from None
             except Unwritable as full:
@@ -252,6 +258,24 @@ class StateLog:
             number, asked = number + 1, self.monotonic()
         if number <= newest:
             raise _Collected(f"version {number} was collected during a stall")
+
+    def _followed(self) -> Head | None:
+        """The newest state, by what came after the head that is known; None if that says nothing: none is known, it was
+        seen so long ago that what came next may have been collected since, or it is not there any more, as where a
+        collection was removed and made anew."""
+        looked, known = self.monotonic(), self._known
+        if known is None or looked - known.seen_at > STALL_LIMIT:
+            return None
+        if not self.versions.holds(known.version, known.sha256):
+            return None
+        head = replace(known, seen_at=looked)
+        for version, seen_at in self._after(head, head.version):
+            head = _folded(head, version, seen_at)
+        return head if self.monotonic() - looked <= STALL_LIMIT else None
+
+    def _remembered(self, head: Head) -> Head:
+        self._known = head
+        return head
 
     def _at(self, wanted: int, looked: float) -> Head:
         """The state at a version, from the checkpoint before it. Missing where an object is not there."""

@@ -72,10 +72,19 @@ class Versions:
         """One version, or None if it is not there. Corruption if it is not what its name says, UpgradeRequired if it is
         a newer Tidemark's."""
         try:
-            data = retried(lambda: self.store.read(key_of(version)), self.pause)
+            data = self._data(version)
         except Missing:
             return None
         return Version(_decoded(data, version), hashlib.sha256(data).hexdigest())
+
+    def holds(self, version: int, sha256: str) -> bool:
+        """Whether a version is there and is the one of that hash; before the first one there is nothing."""
+        if not version:
+            return True
+        try:
+            return hashlib.sha256(self._data(version)).hexdigest() == sha256
+        except Missing:
+            return False
 
     def present(self, version: int) -> Version:
         """One version that must be there; Missing if it is not."""
@@ -113,6 +122,9 @@ class Versions:
         """The greatest number from `down_to` up to the newest that has no version; None if there is no gap."""
         numbers = set(self.numbers())
         return next((n for n in range(max(numbers, default=0), down_to - 1, -1) if n not in numbers), None)
+
+    def _data(self, version: int) -> bytes:
+        return retried(lambda: self.store.read(key_of(version)), self.pause)
 
     def _is_followed(self, version: int) -> bool:
         one, following = self.read(version), self.read(version + 1)
