@@ -16,9 +16,10 @@ from tests.pure.arrow.samples import APPEND, KEYED, SMALL, laws, of_facts, of_up
 from tidemark.arrow.parts.reader import Fetched, OpenedPart, read_groups
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.digest import digest
-from tidemark.arrow.rows.schema import FIELD_ID, some_of, updates_schema
+from tidemark.arrow.rows.schema import FIELD_ID, facts_schema, some_of, updates_schema
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.batch import Part
+from tidemark.model.collection import Column, ColumnType, DecimalType
 from tidemark.model.fact import Fact
 from tidemark.model.update import Update
 from tidemark.storage.stores.memory import MemoryStore
@@ -118,6 +119,27 @@ def test_the_file_says_how_it_is_sorted_and_compressed() -> None:
     assert {group.column(at).compression for at in range(metadata.num_columns)} == {"ZSTD"}
     assert group.column(0).statistics.min == 0
     assert group.column(0).has_column_index
+
+
+@pytest.mark.parametrize("facts", [False, True])
+def test_columns_are_what_they_were_by_parquet_s_own_schema_alone(facts: bool) -> None:
+    """Arrow writes a copy of its own beside it, a third of a small part."""
+    types = (*ColumnType, DecimalType(38, 3), DecimalType(5, 0))
+    of = replace(
+        KEYED if facts else APPEND, value=tuple(Column(f"v{number}", kind) for number, kind in enumerate(types))
+    )
+    schema = facts_schema(of) if facts else updates_schema(of)
+    required = {pa.int64(): 1, pa.string(): "a", pa.bool_(): True}
+    row = {field.name: None if field.nullable else required[field.type] for field in schema}
+    written = pa.Table.from_pylist([row], schema)
+    store = MemoryStore()
+    with PartWriter(store, "data/b", schema, key_width=len(of.key), facts=facts) as writer:
+        writer.write(written)
+        (part,) = writer.close()
+    file = pq.ParquetFile(io.BytesIO(store.read(part.file.key)))
+    assert b"ARROW:schema" not in (file.metadata.metadata or {})
+    held = [(field.name, field.type, field.nullable, field.metadata) for field in file.schema_arrow]
+    assert held == [(field.name, field.type, field.nullable, field.metadata) for field in schema]
 
 
 def test_facts_are_written_alike() -> None:
