@@ -51,14 +51,17 @@ class UnsealedRequest:
         return [part for part in held if part.first_time < self.upper and part.last_time >= self.lower]
 
     def among(self, parts: PartsOf) -> UnsealedRequest:
-        """The request with the horizon that facts of the new parts need: none of them happened below it.
+        """The request with the batches that facts of the new parts are placed among, and the horizon that leaves it at
+        these: no new fact happened below it.
 
         The state's horizon is for all facts that are not drained. One that is learned in a hundred years holds it back;
         what is asked for today need not be placed among all facts since. The law is the same at any horizon that no new
         fact is below, and above which all facts are remembered (docs/decisions/0008). Facts that are taken back are to
-        be above it, as what they hid may have been moved up to it (0041).
+        be above it, as what they hid may have been moved up to it (0041). Of the horizons at which the same batches are
+        opened the lowest is the best: the less of the trace is below it.
         """
         earliest = (part.first_event_time - (part.retractions > 0) for part in self.new(parts))
-        horizon = max(self.horizon, min(earliest, default=self.horizon))
-        near = (batch for batch in self.remembered if batch in self.batches or batch.last_event_time >= horizon)
-        return replace(self, horizon=horizon, remembered=tuple(near))
+        needed = max(self.horizon, min(earliest, default=self.horizon))
+        near = [batch for batch in self.remembered if batch in self.batches or batch.last_event_time >= needed]
+        older = (batch.last_event_time + 1 for batch in self.remembered if batch not in near)
+        return replace(self, horizon=max((self.horizon, *older)), remembered=tuple(near))

@@ -56,13 +56,28 @@ def test_every_envelope_has_a_kind_and_every_kind_a_plan(envelope: Envelope) -> 
     assert task.prefix == "data/x"
 
 
-def test_facts_are_placed_among_those_since_the_earliest_and_taken_back_above_the_horizon() -> None:
+@pytest.mark.parametrize(
+    ("ends", "said", "taken_back"), [(27, (["u"], 28), (["u"], 28)), (28, (["u"], 29), (["old", "u"], 5))]
+)
+def test_facts_are_placed_among_those_since_the_earliest_and_taken_back_above_the_horizon(
+    ends: int, said: tuple[list[str], int], taken_back: tuple[list[str], int]
+) -> None:
+    """The horizon is the lowest that asks for no further batch: all the facts of those that are left out are below."""
     state = state_of(Envelope.UPSERT)
     request = plan_of(state.collection.kind).request(state, 20, 30)
-    said = {**PARTS, "u": (part("u1", 0, 25, first=29, last=29),)}
-    taken_back = {**PARTS, "u": (replace(said["u"][0], retractions=20),)}
-    earlier = replace(request, horizon=5)
-    assert [earlier.among(parts).horizon for parts in (said, taken_back)] == [29, 28]
+    (batch,) = request.batches
+    old = replace(batch, id="old", first_event_time=6, last_event_time=ends)
+    request = replace(request, horizon=5, remembered=(old, *request.remembered))
+    told = part("u1", 0, 25, first=29, last=29)
+    found = [request.among({**PARTS, "u": (some,)}) for some in (told, replace(told, retractions=20))]
+    assert [([held.id for held in one.remembered], one.horizon) for one in found] == [said, taken_back]
+
+
+def test_facts_that_are_placed_among_all_there_are_need_no_other_horizon_than_the_state_s() -> None:
+    state = state_of(Envelope.UPSERT)
+    for horizon in (-1, 5):
+        request = replace(plan_of(state.collection.kind).request(state, 20, 30), horizon=horizon)
+        assert request.among({**PARTS, "u": (part("u1", 0, 25, first=29, last=29),)}).horizon == horizon
 
 
 @pytest.mark.parametrize("envelope", Envelope)
