@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import array, laws
 from tidemark.arrow.parts import lookup as lookups
-from tidemark.arrow.parts.lookup import Lookup
+from tidemark.arrow.parts.lookup import Lookup, Wanted
 from tidemark.arrow.parts.reader import Fetched
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.order import sort
@@ -69,16 +69,39 @@ def written(store: MemoryStore, of: Collection, rows: pa.RecordBatch, group_rows
         return writer.close()
 
 
-def lookup(store: MemoryStore, of: Collection, parts: Sequence[Part], fetched: Fetched) -> Lookup:
+ALL = Wanted((), lambda rows: np.ones(rows.num_rows, bool), lambda part: True)
+
+
+def lookup(store: MemoryStore, of: Collection, parts: Sequence[Part], fetched: Fetched, wanted: Wanted = ALL) -> Lookup:
     schema = updates_schema(of)
     return Lookup(
         store,
         parts,
         keys=some_of(schema, [column.name for column in of.key]),
         others=some_of(schema, ["word", "_event_time", "_diff"]),
-        wanted=lambda rows: np.ones(rows.num_rows, bool),
+        wanted=wanted,
         fetched=fetched,
     )
+
+
+def test_where_none_of_the_keys_rows_is_wanted_the_rest_of_a_row_group_is_not_read() -> None:
+    of = collection([ColumnType.INT])
+    store = MemoryStore()
+    random = np.random.default_rng(1)
+    rows = table(of, [(at,) for at in range(40_000)])
+    words = pa.array([random.bytes(20).hex() for _ in range(40_000)])
+    parts = written(store, of, rows.set_column(1, rows.schema.field(1), words), 40_000)
+    bytes_read, found = [], []
+    for upto in (4, 5):
+        wanted = Wanted(
+            ("_event_time",), lambda rows, upto=upto: rows["_event_time"].to_numpy() <= upto, lambda _: False
+        )
+        fetched = Fetched()
+        with lookup(store, of, parts, fetched, wanted) as opened:
+            found.append(sum(some.num_rows for some in opened.rows_of(table(of, [(7,)]).select(["k0"]), 2**30)))
+        bytes_read.append(fetched.bytes)
+    assert found == [0, 1]
+    assert 3 * bytes_read[0] < bytes_read[1]
 
 
 @laws

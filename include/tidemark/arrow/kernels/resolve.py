@@ -38,7 +38,7 @@ import pyarrow as pa
 from tidemark.arrow.kernels.history import NOTHING, Changes, Facts, changes_of
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds, write_updates
 from tidemark.arrow.kernels.retracted import any_taken_back, signed, signed_schema, standing, takes_back
-from tidemark.arrow.parts.lookup import Lookup, TooWide
+from tidemark.arrow.parts.lookup import Lookup, TooWide, Wanted
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.cuts import PIECE_BYTES, gathered_pieces, ranks_of, sorted_pieces
@@ -167,7 +167,7 @@ class _Past:
                 some,
                 keys=some_of(facts, self._key_columns),
                 others=some_of(facts, set(facts.names) - set(self._key_columns)),
-                wanted=lambda rows: _is_remembered(rows, task),
+                wanted=Wanted((TIME, EVENT_TIME), lambda rows: _is_remembered(rows, task), self._all_remembered),
                 fetched=tally.fetched,
             )
             for sign in (+1, -1)
@@ -178,11 +178,19 @@ class _Past:
             trace,
             keys=some_of(updates, self._key_columns),
             others=some_of(updates, held),
-            wanted=lambda rows: np.asarray(integers(rows, EVENT_TIME) <= task.horizon),
+            wanted=Wanted(
+                (EVENT_TIME,),
+                lambda rows: np.asarray(integers(rows, EVENT_TIME) <= task.horizon),
+                lambda part: part.last_event_time <= task.horizon,
+            ),
             fetched=tally.fetched,
         )
         self._keys_at_once = MANY
         self._nothing = pa.RecordBatch.from_pylist([], some_of(updates, [*self._key_columns, *held]))
+
+    def _all_remembered(self, part: Part) -> bool:
+        """Whether that is true of every fact of a part, by its bounds."""
+        return part.last_time < self._task.lower and part.first_event_time >= self._task.horizon
 
     def __enter__(self) -> _Past:
         with ExitStack() as stack:

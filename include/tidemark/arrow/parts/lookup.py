@@ -2,14 +2,15 @@
 
 A thousand keys among a million touch every row group, and Parquet decodes a row group's column whole: what is left to
 spare is work on the rows that are not asked for. So the first key column alone says which rows can be meant; texts stay
-numbers in a dictionary until these rows are taken; and only they are compared by the whole key.
+numbers in a dictionary until these rows are taken; and only they are compared by the whole key. Where not all rows of a
+key are wanted, the columns that tell are read before the rest, which mostly is then not read at all.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from tidemark.arrow.parts.reader import Fetched, OpenedPart
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, values
 from tidemark.arrow.rows.cuts import NARROW, joined
 from tidemark.arrow.rows.order import ranks, rows_before, rows_up_to, sort_key_of
-from tidemark.arrow.rows.schema import keys_of
+from tidemark.arrow.rows.schema import keys_of, some_of
 from tidemark.model.batch import Part
 from tidemark.model.update import Row
 from tidemark.storage.stores.store import ObjectStore
@@ -33,12 +34,23 @@ class TooWide(Exception):
     """The rows of some keys take more memory than they may: ask for fewer keys."""
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """Which of the keys' rows are wanted: those for which `test` says so, by these columns. Of a part of which it would
+    say so of every row (`all_of`) nothing need be asked."""
+
+    columns: tuple[str, ...]
+    test: Callable[[pa.RecordBatch], Bools]
+    all_of: Callable[[Part], bool]
+
+
 class Lookup:
     """Parts to look keys up in, asked with ascending sets of keys.
 
-    Of a row group the first of the columns `keys` is read first, and the rest of them with `others` only if it holds
-    one of the keys' first columns. The file and the row group last read of each part stay at hand for the next set,
-    until it has passed them. A context manager: the files are closed on leaving.
+    Of a row group the first of the columns `keys` is read first, then those of `wanted`, and the rest of both with
+    `others` only if it holds a row that is wanted of one of the keys' first columns. The file and the row group last
+    read of each part stay at hand for the next set, until it has passed them. A context manager: the files are closed
+    on leaving.
     """
 
     def __init__(
@@ -48,13 +60,15 @@ class Lookup:
         *,
         keys: pa.Schema,
         others: pa.Schema,
-        wanted: Callable[[pa.RecordBatch], Bools],
+        wanted: Wanted,
         fetched: Fetched,
     ) -> None:
         self._store, self._fetched, self._wanted = store, fetched, wanted
-        self._keys, self._first = keys, pa.schema([keys.field(0)])
-        self._rest = pa.schema([*list(keys)[1:], *others])
-        self._schema = pa.schema([*self._first, *self._rest])
+        self._keys, self._schema = keys, pa.schema([*keys, *others])
+        self._first = pa.schema([keys.field(0)])
+        self._rest = pa.schema(list(self._schema)[1:])
+        self._telling = some_of(self._rest, wanted.columns)
+        self._others = some_of(self._rest, set(self._rest.names) - set(wanted.columns))
         self._nothing = pa.RecordBatch.from_pylist([], self._schema)
         self._parts = list(parts)
         self._open: dict[str, _Open] = {}
@@ -117,29 +131,30 @@ class Lookup:
 
     def _wanted_of(self, near: Sequence[_Near], touched: pa.RecordBatch) -> pa.RecordBatch:
         rows = joined([some.rows for some in near])
-        held = self._wanted(rows)
-        if self._keys.names[1:]:
-            start, end = near[0].start, near[-1].end
-            held = held & _among(rows.select(self._keys.names), touched.slice(start, end - start))
+        if not self._keys.names[1:]:
+            return rows
+        start, end = near[0].start, near[-1].end
+        held = _among(rows.select(self._keys.names), touched.slice(start, end - start))
         return rows if held.all() else rows.filter(pa.array(held))
 
     def _near_of_group(self, part: Part, group: int, touched: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a row group whose first key column is that of one of the keys."""
+        """The rows of a row group that are wanted and whose first key column is that of one of the keys."""
         if part.file.key not in self._open:
             self._open[part.file.key] = _Open(OpenedPart(self._store, part, self._fetched, dictionaries=True))
         file = self._open[part.file.key]
-        if file.group != group:
-            file.group, file.first, file.rest = group, file.part.encoded([group], self._first), None
-        near = _near(contiguous(file.first.column(0)), contiguous(touched.column(0)))
+        near = _near(contiguous(file.columns(group, self._first).column(0)), contiguous(touched.column(0)))
+        steps = [self._first, self._rest]
+        if len(near) and not self._wanted.all_of(part):
+            steps = [self._first, self._telling, self._others]
+            near = near[self._wanted.test(file.rows(group, self._telling, near))]
         if not len(near):
             return self._nothing
-        if file.rest is None:
-            file.rest = file.part.encoded([group], self._rest)
-        first, rest = (
-            file.part.decoded(rows.take(pa.array(near)), wanted)
-            for rows, wanted in ((file.first, self._first), (file.rest, self._rest))
-        )
-        return pa.RecordBatch.from_arrays([*first.columns, *rest.columns], schema=self._schema)
+        found = {
+            name: column
+            for step in steps
+            for name, column in zip(step.names, file.rows(group, step, near).columns, strict=True)
+        }
+        return pa.RecordBatch.from_arrays([found[name] for name in self._schema.names], schema=self._schema)
 
 
 @dataclass(frozen=True)
@@ -157,8 +172,21 @@ class _Open:
 
     part: OpenedPart
     group: int = -1
-    first: pa.RecordBatch = None
-    rest: pa.RecordBatch = None
+    read: list[tuple[pa.Schema, pa.RecordBatch]] = field(default_factory=list)
+
+    def columns(self, group: int, schema: pa.Schema) -> pa.RecordBatch:
+        """Columns of a row group, as they are in the file."""
+        if self.group != group:
+            self.group, self.read = group, []
+        for asked, held in self.read:
+            if asked is schema:
+                return held
+        self.read.append((schema, self.part.encoded([group], schema)))
+        return self.read[-1][1]
+
+    def rows(self, group: int, schema: pa.Schema, some: Ints) -> pa.RecordBatch:
+        """Some rows of a row group."""
+        return self.part.decoded(self.columns(group, schema).take(pa.array(some)), schema)
 
 
 def _near(held: pa.Array, wanted: pa.Array) -> Ints:

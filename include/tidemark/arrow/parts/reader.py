@@ -66,12 +66,16 @@ class OpenedPart:
             if native.size() != part.file.bytes:
                 raise Corruption(f"{part.file.key} has {native.size()} bytes, recorded were {part.file.bytes}")
             source = pa.PythonFile(WatchedInput(native, _store_failed, (fetched or Fetched()).add), mode="r")
-            self._file = pq.ParquetFile(source, pre_buffer=True)
+            # One request for neighbouring columns pays where each has to be asked for; a mapped file is there.
+            by_request = isinstance(native, pa.PythonFile)
+            self._file = pq.ParquetFile(source, pre_buffer=by_request)
             self.schema: pa.Schema = self._file.schema_arrow
             self.metadata: pq.FileMetaData = self._file.metadata
             self._check_footer()
             if dictionaries and (texts := _in_dictionaries(self.metadata)):
-                self._file = pq.ParquetFile(source, metadata=self.metadata, read_dictionary=texts, pre_buffer=True)
+                self._file = pq.ParquetFile(
+                    source, metadata=self.metadata, read_dictionary=texts, pre_buffer=by_request
+                )
             self._stack = stack.pop_all()
         self._asked: list[tuple[pa.Schema, FieldPairs]] = []
 
@@ -107,13 +111,13 @@ class OpenedPart:
             return as_wanted(rows, self._pairs(schema), rows.num_rows)
 
     def _pairs(self, schema: pa.Schema) -> FieldPairs:
-        """Where the columns of `schema` are in the file; known of the last two schemas asked for, as many row groups
+        """Where the columns of `schema` are in the file; known of the last three schemas asked for, as many row groups
         are mostly read in the same ones. Schemas that are equal may still have other ids."""
         for asked, pairs in self._asked:
             if asked is schema:
                 return pairs
         pairs = found(self.schema, schema)
-        self._asked = [(schema, pairs), *self._asked[:1]]
+        self._asked = [(schema, pairs), *self._asked[:2]]
         return pairs
 
     def _whole(self, groups: Sequence[int], names: list[str] | None) -> pa.RecordBatch:
