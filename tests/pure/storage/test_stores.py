@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 import time
 from itertools import count
 from pathlib import Path
@@ -75,16 +74,17 @@ class TestLocalStore(StoreLaws):
 
     def test_a_folder_that_goes_while_one_writes_into_it_is_made_again(self, store: LocalStore, monkeypatch):
         store.create("data/a/1", b"1")
-        real = tempfile.mkstemp
+        real, left = os.open, [0, 1, 2]
 
-        def late(**options):
-            monkeypatch.setattr(tempfile, "mkstemp", real)
-            store.delete("data/a/1")
-            return real(**options)
+        def late(path: object, *options: int) -> int:
+            if TEMPORARY in str(path) and left.pop() == 2:
+                store.delete("data/a/1")
+            return real(path, *options)
 
-        monkeypatch.setattr(tempfile, "mkstemp", late)
+        monkeypatch.setattr(os, "open", late)
         store.create("data/a/2", b"2")
         assert keys(store) == ["data/a/2"]
+        assert left == [0], "made again"
 
     def test_no_temporary_file_stays(self, store: LocalStore):
         store.create("a/b", b"1")

@@ -6,7 +6,6 @@ import builtins
 import errno
 import io
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 TEMPORARY = ".tmp-"
 """Prefix of files being written; never listed as objects."""
+_FRESH = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
@@ -171,19 +171,25 @@ class _Output(io.BufferedWriter):
 @contextmanager
 def _temporary(path: Path, key: str) -> Iterator[tuple[int, str]]:
     """An open file beside `path`, which is gone afterwards unless it was renamed."""
+    name = f"{path.parent}/{TEMPORARY}{os.urandom(12).hex()}"
     with translated(key):
-        try:
-            _make_folders(path.parent)
-            handle, name = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)
-        except FileNotFoundError:  # the folder went with its last object, in between
-            _make_folders(path.parent)
-            handle, name = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)
-        os.chmod(name, 0o644)
+        handle = _created(name, path.parent)
+        os.fchmod(handle, 0o644)  # whatever the umask
     try:
         yield handle, name
     finally:
         with suppress(OSError):
             os.unlink(name)
+
+
+def _created(name: str, folder: Path) -> int:
+    """A new file, open; in a new folder if there is none, or if it went with its last object, in between."""
+    for _ in range(2):
+        try:
+            return os.open(name, _FRESH, 0o644)
+        except FileNotFoundError:
+            _make_folders(folder)
+    return os.open(name, _FRESH, 0o644)
 
 
 def _make_folders(folder: Path) -> None:
