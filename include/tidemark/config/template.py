@@ -19,6 +19,7 @@ import glob
 import os
 import re
 from datetime import timedelta
+from functools import lru_cache
 
 from jinja2 import Environment, TemplateError, nodes
 
@@ -84,7 +85,8 @@ def check(path_template: str) -> None:
         raise InvalidUsage(f"path {path_template!r} holds .., which may leave the landing; write it without")
 
 
-def _pieces(path_template: str) -> list[nodes.Expr]:
+@lru_cache(maxsize=256)  # parsing takes as long as all else that an interval without new files asks for
+def _pieces(path_template: str) -> tuple[nodes.Expr, ...]:
     """The texts and expressions a template is made of. Refused for anything else, and where it does not parse."""
     try:
         parsed = _ENVIRONMENT.parse(path_template)
@@ -99,7 +101,7 @@ def _pieces(path_template: str) -> list[nodes.Expr]:
                 f"{{% {type(node).__name__.lower()} %}} is not allowed; a path holds {{{{ variables }}}} only"
             )
         pieces += node.nodes
-    return pieces
+    return tuple(pieces)
 
 
 def _absolute(path: str) -> str:

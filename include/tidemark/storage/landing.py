@@ -166,7 +166,7 @@ def _walk(folder: str, components: Sequence[str], root: str) -> Iterator[str]:
     head, tail = components[0], components[1:]
     try:
         with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries)
+            found = sorted((entry.name, entry.is_symlink()) for entry in entries)
     except NotADirectoryError as error:
         raise InvalidUsage(f"landing folder {folder} cannot be read: {error.strerror}") from None
     except FileNotFoundError:
@@ -175,7 +175,7 @@ def _walk(folder: str, components: Sequence[str], root: str) -> Iterator[str]:
         raise unreadable(folder, error) from error
     if head == "**" and tail:
         yield from _walk(folder, tail, root)
-    for name in names:
+    for name, is_link in found:
         path = os.path.join(folder, name)
         if not _fits(name, head):
             continue
@@ -184,12 +184,13 @@ def _walk(folder: str, components: Sequence[str], root: str) -> Iterator[str]:
                 if f"{real}/".startswith(os.path.realpath(path) + "/"):
                     raise InvalidUsage(f"{path} is a link to a folder above it; remove it from the landing")
                 yield from _walk(path, components if head == "**" else tail, root)
-            elif not tail:
-                _inside(path, root)
-                yield path
-        else:
+                continue
+            if tail:
+                continue
+        # What is no link is where its folder is.
+        if is_link:
             _inside(path, root)
-            yield path
+        yield path
 
 
 def _inside(path: str, root: str) -> str:

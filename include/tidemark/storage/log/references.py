@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 from tidemark.model.arrangement import LedgerRun
@@ -72,6 +73,11 @@ def roots(value: Any) -> Iterator[Root]:
             yield from roots(item)
     elif isinstance(value, dict):
         yield from roots(tuple(value.values()))
-    elif is_dataclass(value):
-        for one in fields(value):
-            yield from roots(getattr(value, one.name))
+    elif is_dataclass(value) and not isinstance(value, type):
+        for name in _names(type(value)):
+            yield from roots(getattr(value, name))
+
+
+@lru_cache(maxsize=256)
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(kind))
