@@ -6,7 +6,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +48,15 @@ class InProcess:
 
 @dataclass
 class Bench:
-    """One collection below `root`, fed from `landing`; `costs` and `results` by step."""
+    """One collection below `root`, fed from `landing`; `costs` and `results` by step. All steps are of one process,
+    which knows the state from the step before, unless `each_anew`: then each loads it, as a task of a DAG does."""
 
     collection: Collection
     root: Path
     landing: Path
     runner_for: Callable[[ObjectStore], Runner] = InProcess
     measure: Callable[[], AbstractContextManager[Cost]] = measured
+    each_anew: bool = False
     note: Callable[[str], None] = field(default=lambda text: print(text, file=sys.stderr, flush=True))
     costs: dict[str, Cost] = field(default_factory=lambda: defaultdict(Cost))
     results: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
@@ -134,6 +136,8 @@ class Bench:
 
     def _measured(self, step: str, work: Callable[[], dict[str, Any]]) -> None:
         with self.measure() as cost:
+            if self.each_anew:
+                self.job.log = replace(self.job.log)
             result = work()
         self.costs[step] += cost
         self.results[step].append(result)

@@ -54,7 +54,7 @@ class StateLog:
     boot: Callable[[], str] = boot
     pause: Callable[[float], None] = time.sleep
     _dice: random.Random = field(default_factory=random.Random)
-    _known: Head | None = field(default=None, repr=False, compare=False)
+    _known: Head | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def versions(self) -> Versions:
