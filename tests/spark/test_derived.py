@@ -138,8 +138,10 @@ DERIVED: dict[str, tuple[str, Callable[[list[Row]], Counter[tuple[Any, ...]]]]] 
         lambda rows: Counter((kind, len(some), sum(r["id"] for r in some)) for kind, some in by_kind(rows).items()),
     ),
     "floats": (
-        "SELECT id, sum(amount) AS amount FROM events WHERE amount IN (CAST(0.5 AS double), CAST(-1 AS double)) "
-        "GROUP BY id",
+        (
+            "SELECT id, sum(amount) AS amount FROM events WHERE amount IN (CAST(0.5 AS double), CAST(-1 AS double)) "
+            "GROUP BY id"
+        ),
         lambda rows: _summed([row for row in rows if row["amount"] in (0.5, -1.0)]),
     ),
     "whole": (
