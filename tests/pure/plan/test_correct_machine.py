@@ -69,11 +69,30 @@ STEPS = {"a": 10, "b": 20}
 """How long an interval of each root is."""
 NAMES = st.integers(0, 63)
 """Some of the collections, a bit each."""
-UPSETS = ("quarantine", "quarantine", "lose_a_hold", "check", "define_otherwise", "ask_for_all", "make_anew")
+UPSETS = (
+    "quarantine",
+    "quarantine",
+    "lose_a_hold",
+    "lose_a_hold",
+    "check",
+    "define_otherwise",
+    "ask_for_all",
+    "make_anew",
+)
 STOPS = range(0, 2000, 20)
 
 
-REACHED = {"changes", "by_row", "late", "made anew", "started", "quarantined", "several frontiers", "by several ways"}
+REACHED = {
+    "changes",
+    "by_row",
+    "late",
+    "made anew",
+    "started",
+    "quarantined",
+    "holds lost",
+    "several frontiers",
+    "by several ways",
+}
 """What a run that says anything has met."""
 Executed = tuple[str, CorrectRequest, Corrected, Counter[Item]]
 """Of whom, what was asked for and made, and by our own count what that is to come to."""
@@ -97,6 +116,7 @@ class Diamonds(RuleBasedStateMachine):
         self.said: dict[str, dict[int, Counter[Item]]] = defaultdict(dict)
         """What each recorded, by its frontier: what the definition made of the inputs then."""
         self.looked_at: dict[str, int] = {}
+        self.skipped: dict[str, set[int]] = defaultdict(set)
         self.started: list[Executed] = []
         self.defined = 0
 
@@ -202,10 +222,13 @@ class Diamonds(RuleBasedStateMachine):
             return
         self.depths[str(change.mode)] += 1
         self.depths["all" if request.whole else "changes"] += 1
+        self.depths["holds lost"] += "merged" in request.whole
         self.depths["several frontiers"] += len({h.upper for h in change.consumption.inputs}) > 1
         self.check_frontiers(name, before, request)
         self.check_not_torn(name, said)
         self.said[name][request.upper] = said
+        if request.whole or (request.previous and request.previous.upper != request.interval.lower):
+            self.skipped[name].add(request.upper)
         if request.inputs[0].name in self.w.tanks:
             self.w.hold(name, request, after=True) if self.is_current(request) else None
 
@@ -247,10 +270,15 @@ class Diamonds(RuleBasedStateMachine):
         getattr(self, what)(which)
 
     def lose_a_hold(self, which: int) -> None:
-        name = self.some(which, self.order)
-        for hold in self.w.state(name).holds[:1]:
+        merged = [name for name in self.order if self.w.state(name).collection.retention == MERGED]
+        name = self.some(which, merged or self.order)
+        for hold in self.w.state(name).holds:
             self.w.do(name, HoldDropped(hold.name))
-            self.w.retain(name)
+        if name in self.roots:
+            self.bring_up(name, stops=False)
+        self.w.retain(name)
+        for above in self.derived:
+            self.commit(above, self.w.plan(above))
 
     def make_anew(self, which: int) -> None:
         name = self.some(which, self.roots)
@@ -362,7 +390,9 @@ class Diamonds(RuleBasedStateMachine):
         for older, newer in pairwise(state.consumptions[-4:]):
             (held,), (was,) = newer.inputs, older.inputs
             same = held.incarnation == was.incarnation == self.w.state(held.input).incarnation
-            if not same or older.definition != newer.definition or was.upper > older.upper:
+            # What had to be computed whole, or anew after a quarantine, is told at the end.
+            skipped = newer.upper in self.skipped[name]
+            if skipped or not same or older.definition != newer.definition or was.upper > older.upper:
                 continue
             for time in range(older.upper, newer.upper - 1):
                 expected = self.w.tanks[held.input].as_of(min(time, held.upper - 1))
