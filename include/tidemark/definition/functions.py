@@ -3,6 +3,7 @@ case, of which sqlglot's own classes tell little."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from sqlglot import exp
@@ -66,28 +67,20 @@ REFUSED: Mapping[str, str] = {
         ("histogram_numeric", "approx_top_k", "approx_top_k_accumulate", "approx_top_k_combine"),
         f"{_SKETCH}; count the rows of each value instead",
     ),
-    **dict.fromkeys(
-        (
-            "kll_sketch_agg_bigint",
-            "kll_sketch_agg_double",
-            "kll_sketch_agg_float",
-            "kll_merge_agg_bigint",
-            "kll_merge_agg_double",
-            "kll_merge_agg_float",
-            "tuple_sketch_agg_double",
-            "tuple_sketch_agg_integer",
-            "theta_sketch_agg",
-            "theta_union_agg",
-            "theta_intersection_agg",
-            "hll_sketch_agg",
-            "hll_union_agg",
-        ),
-        f"{_SKETCH}; approx_count_distinct and percentile do not",
-    ),
+    "measure": "is of metric views; write the sum",
     **dict.fromkeys(("vector_avg", "vector_sum"), f"{_SKETCH}, as all sums of floats; sum each element by itself"),
     **dict.fromkeys(("try_sum", "try_avg"), f"hides an overflow, and {_SKETCH} then; use sum or avg"),
 }
 """Functions that no definition may call, and why; each reason is followed by what to write instead."""
+_SKETCHES = re.compile(r"(hll|kll|theta|tuple)_.*agg.*")
+
+
+def why_refused(name: str) -> str:
+    """Why no definition may call a function, followed by what to write instead; empty if it may."""
+    if _SKETCHES.fullmatch(name):
+        return f"{_SKETCH}; approx_count_distinct and percentile do not"
+    return REFUSED.get(name, "")
+
 
 FIRST_OF = ("first", "first_value", "last", "last_value", "any_value")
 LISTS = ("collect_list", "array_agg", "collect_set")

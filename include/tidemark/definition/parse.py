@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tidemark.definition.dialect import DefinitionSql, place, shown
-from tidemark.definition.functions import GENERATORS, REFUSED, UNIT_FIRST, name_of
+from tidemark.definition.functions import GENERATORS, UNIT_FIRST, name_of, why_refused
 from tidemark.definition.recipe import TOUCHED
 from tidemark.definition.refusal import refused
 from tidemark.errors import plain_line
@@ -138,7 +138,7 @@ def _check(node: exp.Expr) -> None:
         if isinstance(node, kind):
             raise refused(f"{why}{place(node)}")
     name = _CLOCK_NODES.get(type(node)) or name_of(node)
-    if why := REFUSED.get(name, ""):
+    if why := why_refused(name):
         raise refused(f"calls {name}, which {why}{place(node)}")
     if name in ("unix_timestamp", "to_unix_timestamp") and not node.expressions:
         raise refused(f"calls {name}(), which is the time at which it runs; give it a column{place(node)}")
