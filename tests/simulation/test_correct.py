@@ -329,7 +329,7 @@ def test_what_was_trimmed_is_kept_for_corrections(world: World) -> None:
     rows = [row(k, "a", 3) for k in range(50)] + [row(99, "far", 5000)]
     day(world, 0, rows)
     world.run(lambda job: compact(job, interval(0)))
-    assert [batch.rows for batch in world.state.unsealed] == [1]
+    assert [batch.rows for batch in world.state.ahead] == [1]
     collect(world.job(), keep=0, graces=AT_ONCE)
     world.land(0, "a", rows[1:-1])
     assert told(run(world, 0)) == (1, 2, 0, [3, 5000])

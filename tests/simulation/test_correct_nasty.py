@@ -137,7 +137,7 @@ def test_a_row_far_in_the_future_waits_and_its_correction_with_it(world: World) 
     for number in (1, 2):
         day(world, number, [row(number, "d", 10 * number + 1)])
         world.run(lambda job, number=number: compact(job, interval(number)))
-    assert [(batch.rows, batch.first_time) for batch in world.state.unsealed] == [(1, 9000)]
+    assert [(batch.rows, batch.first_time) for batch in world.state.ahead] == [(1, 9000)]
     world.land(0, "a", [row(1, "y", 3)])
     assert told(day(world, 0)) == (1, 2, 1, [3, 9000])
     day(world, 3, [])
