@@ -18,7 +18,7 @@ from tests.e2e.orders import HEADER, held, orders, seal_of, sound
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
-KILLED = (("scheduler", "triggerer"), ("postgres", "dag-processor"), ("api-server",))
+KILLED = (("scheduler", "triggerer"), ("postgres", "dag-processor", "api-server"))
 """What dies on each day of the backfill."""
 FIRST = date(2024, 3, 1)
 
