@@ -53,7 +53,7 @@ def recipe_of(derived: Derived, inputs: Sequence[InputState]) -> Recipe | None:
         return None
     from tidemark.definition.analysed import analysed
 
-    return analysed(derived.definition.select, shapes, derived.refresh)
+    return analysed(derived.definition.select, shapes, derived.refresh, derived.validity)
 
 
 def shaped(job: Job, name: str, derived: Derived) -> Shape:
