@@ -14,7 +14,7 @@ from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.change import CompactionAllowed
-from tidemark.model.derived import Mode
+from tidemark.model.derived import Mode, Refresh
 
 FIRST = [row(1, "a", 3), row(2, "b", 4), row(3, "b", 5), row(4, None, 6)]
 SECOND = [row(5, "b", 12), row(2, "c", 13, 4), row(1, "a", 14)]
@@ -45,6 +45,15 @@ def test_it_is_what_its_definition_says_day_by_day(sea: Sea, select: str, mode: 
     assert told["mode"] == mode
     assert sea.law("d") == 2
     assert [computed.mode for computed in sea.asked] == [Mode.WHOLE, mode]
+
+
+@pytest.mark.parametrize("select", [BIG, COUNTS, SUMS, RANKED], ids=["rows", "groups", "sums", "ranks"])
+def test_it_is_so_where_its_owner_wants_all_of_it_computed_each_day(sea: Sea, select: str) -> None:
+    sea.add(derived("d", select, refresh=Refresh.WHOLE))
+    for day, rows in enumerate([FIRST, SECOND]):
+        sea.ingest("tides", day, ("a", rows))
+        assert sea.correct("d")["mode"] == Mode.WHOLE
+    assert sea.law("d") == 2
 
 
 def test_nothing_new_commits_nothing_and_computes_nothing(sea: Sea) -> None:

@@ -127,11 +127,11 @@ def tells_changes(job: Job, given: Input) -> bool:
 def computation(
     state: Arrangement, url: str, recipe: Recipe | None, mode: Mode, inputs: Sequence[Input], *, upper: int
 ) -> Computation:
-    """What is to be computed of a state, but for where it is written."""
+    """What is to be computed of a state, but for where it is written. What is computed whole is computed of all that
+    the inputs hold, whatever of it was consumed before."""
     derived = state.collection.derived
-    return Computation(
-        url, state, derived.definition, recipe, mode, tuple(inputs), state.complete, upper, "", derived.validity
-    )
+    read = tuple(replace(given, previous=None) if mode is Mode.WHOLE else given for given in inputs)
+    return Computation(url, state, derived.definition, recipe, mode, read, state.complete, upper, "", derived.validity)
 
 
 def stops(state: Arrangement, inputs: Sequence[InputState]) -> tuple[int, ...]:
