@@ -43,8 +43,11 @@ def zipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "tidemark.zip"
 
 
-def submit(zipped: Path, app: Path, *words: str, conf: tuple[str, ...] = ("spark.master=local[2]",)) -> dict[str, Any]:
-    """The app's last line of standard output; nothing but the zip can give it the package."""
+def submit(
+    zipped: Path, app: Path, *words: str, conf: tuple[str, ...] = ("spark.master=local[2]",), spark: bool = True
+) -> dict[str, Any]:
+    """The app's last line of standard output; nothing but the zip can give it the package. Apps that need no `spark`
+    are run by Python: they are the same, and no JVM starts."""
     hidden = {"PYTHONPATH", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "TIDEMARK_HOME"}
     env = {name: value for name, value in os.environ.items() if name not in hidden}
     env |= {
@@ -54,8 +57,11 @@ def submit(zipped: Path, app: Path, *words: str, conf: tuple[str, ...] = ("spark
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     flags = [flag for pair in (*conf, "spark.ui.enabled=false") for flag in ("--conf", pair)]
+    command = ["spark-submit", *flags, "--py-files", str(zipped)] if spark else [sys.executable]
+    if not spark:
+        env["PYTHONPATH"] = str(zipped)
     done = subprocess.run(
-        ["spark-submit", *flags, "--py-files", str(zipped), str(app), *words],
+        [*command, str(app), *words],
         env=env,
         cwd=zipped.parent,
         stdin=subprocess.DEVNULL,
@@ -93,12 +99,14 @@ def test_every_app_runs_from_the_zip(zipped: Path, tmp_path: Path) -> None:
     words += ["--lower", str(interval.lower), "--upper", str(interval.upper)]
     more = {"ingest": ["--landing", str(there.landing)], "gate": ["--gate", "compaction"]}
     for step in ("ingest", "seal", "drain", "compact", "gate"):
-        result = submit(zipped, PROJECT / "spark_apps" / f"{step}.py", *words, *more.get(step, []))
+        app = PROJECT / "spark_apps" / f"{step}.py"
+        result = submit(zipped, app, *words, *more.get(step, []), spark=step != "seal")
         assert (result["step"], result["collection"], result["outcome"]) == (step, there.name, "applied")
     assert totals(there) == totals(here)
     audit = submit(zipped, PROJECT / "spark_apps" / "audit.py", *words[:4])
     assert (audit["outcome"], audit["parts_read"]) == ("sound", audit["parts"])
-    collected = submit(zipped, PROJECT / "spark_apps" / "collect.py", *words[:4], "--keep-versions", "2h")
+    app = PROJECT / "spark_apps" / "collect.py"
+    collected = submit(zipped, app, *words[:4], "--keep-versions", "2h", spark=False)
     assert (collected["step"], collected["failed"], collected["oldest_version"]) == ("collect", 0, 1)
     assert verify(there.job(), data=True).findings == ()
 
