@@ -231,6 +231,15 @@ def test_a_run_that_must_wait_is_skipped_and_names_who_lags(corrected: Any) -> N
     assert corrected.pushed == {"waits_for": "refunds"}
 
 
+def test_a_run_that_must_wait_goes_on_with_what_it_could_have(corrected: Any) -> None:
+    """Skipped, the tasks behind it would be too, and what was committed would lie there until the next run."""
+    waits = {"outcome": "applied", "waits_for": "refunds", "waits": "it is complete below 2024-01-02"}
+    corrected({**waits, "unfinished": True})
+    assert corrected.pushed == {"waits_for": "refunds"}
+    with pytest.raises(AirflowSkipException):
+        corrected({**waits, "unfinished": False})
+
+
 def test_a_run_whose_question_is_wrong_fails_without_a_retry(corrected: Any) -> None:
     with pytest.raises(AirflowFailException, match="leave lower out"):
         corrected({}, run_type="manual", params={"lower": "2024-01-01"})

@@ -223,7 +223,10 @@ class TestSeveralInputs:
         told = sea.worlds["d"].run(lambda job: correct(sea.joined(job), until=20))
         assert (told["complete_below"], sea.law("d")) == (20, 1)
         told = sea.worlds["d"].run(lambda job: correct(sea.joined(job), until=50))
-        assert (told["complete_below"], told["waits_for"]) == (30, "tides")
+        assert (told["complete_below"], told["waits_for"], told["unfinished"]) == (30, "tides", True)
+        sea.correct("d")
+        told = sea.worlds["d"].run(lambda job: correct(sea.joined(job), until=50))
+        assert (told["waits_for"], told["unfinished"]) == ("tides", False)
 
 
 class TestDiamonds:

@@ -197,15 +197,19 @@ class CorrectOperator(StepOperator):
     """A step that makes a derived collection what its definition says of its inputs.
 
     How far it goes is the run's (`until_of`), and so are `whole` and `check`, unless arguments say so. Skipped, saying
-    which input lags, where it has to wait for one; what waits is also the XCom `waits_for`.
+    which input lags, where it has to wait for one and the run has nothing else to do; who is waited for is also the
+    XCom `waits_for`.
     """
 
     def execute(self, context: Any) -> Any:
-        """Run the app; AirflowSkipException where it waits."""
+        """Run the app; AirflowSkipException where it waits, and nothing is left for the tasks behind it."""
         result = super().execute(context)
         if waits := result.get("waits_for"):
             context["ti"].xcom_push(key="waits_for", value=waits)
-            raise AirflowSkipException(f"{self.location.name} waits for {waits}: {result.get('waits', '')}")
+            told = f"{self.location.name} waits for {waits}: {result.get('waits', '')}"
+            if not result.get("unfinished"):
+                raise AirflowSkipException(told)
+            self.log.info("%s", told)
         return result
 
     def args_of_run(self, context: Any) -> list[str]:

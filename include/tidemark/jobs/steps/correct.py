@@ -44,7 +44,8 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
     With `whole` all is computed, with `check` all is compared once it is up to date, and what anything else wrote or
     lost is put right. The result says how it was computed and `why` all of it was, rows read, added and retracted, the
     frontier and how far each input is consumed; where an input is to be waited for, which (`waits_for`) and why
-    (`waits`), also after it committed what could be had. A run that finds nothing new starts no JVM.
+    (`waits`), also after it committed what could be had: `unfinished` says that what it was corrected to, by this run
+    or by one that was killed, is not readable yet. A run that finds nothing new starts no JVM.
 
     Raises InvalidUsage for a definition that is refused or raises, GateFailed where its columns are others by now.
     """
@@ -189,7 +190,8 @@ def _result(head: Head, done: Sequence[Settled[Corrected, _Found]], waits: Waits
     outcome = Outcome.APPLIED if changes else Outcome.WAITS if waits else Outcome.NOTHING_TO_DO
     told: dict[str, Any] = {"outcome": str(outcome), "version": head.version, "commits": len(changes)}
     if waits:
-        told |= {"waits_for": waits.laggard, "waits": waits.reason}
+        left = head.state.consumed is not None and head.state.certified_trace_upper < head.state.consumed.upper
+        told |= {"waits_for": waits.laggard, "waits": waits.reason, "unfinished": left}
     if changes:
         modes = Counter(str(change.mode) for change in changes)
         told |= {
