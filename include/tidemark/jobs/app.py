@@ -11,12 +11,13 @@ from typing import Any
 
 from tidemark import __version__
 from tidemark.errors import MAX_LINE, RETRY_SAFE, InvalidUsage, TidemarkError, shortened
-from tidemark.jobs.job import Job, Runner, collection_store, fresh_id, writer_name
+from tidemark.jobs.job import Job, Outcome, Runner, collection_store, fresh_id, writer_name
 from tidemark.jobs.steps.declared import step_of
 from tidemark.jobs.steps.step import Argument, Intervals, Step
 from tidemark.model.collection import Gate
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
+from tidemark.plan.consume import Waits
 from tidemark.quality.results import ran
 from tidemark.storage import ObjectStore
 from tidemark.storage.log.log import StateLog
@@ -134,13 +135,21 @@ def run(step: str, args: argparse.Namespace, runner: Callable[[], Runner]) -> di
     job = open_job(args.root, args.collection, runner, attempt=args.attempt)
     values, interval = declared.values(vars(args)), _interval(declared, args)
     if declared.declares and args.file:
-        from tidemark.jobs.steps.init import declare
+        from tidemark.jobs.steps.init import declare, waits_for_input
 
+        if waits := waits_for_input(job, args.file):
+            return {"step": step, "collection": args.collection, **waiting(waits)}
         declare(job, args.file)
     if declared.origin is not None and (state := job.log.load().arrangement) is not None:
         declared.check_origin(state.collection)
     result = gated(job, lambda: _called(declared, job, interval, values))
     return {"step": step, "collection": args.collection, **result}
+
+
+def waiting(waits: Waits) -> dict[str, Any]:
+    """What a step answers where there is no collection yet, as it cannot be told what columns it has."""
+    told = {"waits_for": waits.laggard, "waits": waits.reason, "unfinished": False}
+    return {"outcome": str(Outcome.WAITS), "version": 0, "commits": 0, **told}
 
 
 def _interval(step: Step, args: argparse.Namespace) -> Interval | None:

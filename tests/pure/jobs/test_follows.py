@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.graph import DAY, START, Graph
 from tidemark.api.opening import open as opened
+from tidemark.jobs.app import without_spark
 from tidemark.jobs.questions.followed import followed_between
 from tidemark.jobs.questions.status import status
 from tidemark.model.instant import format_instant
@@ -116,3 +117,22 @@ def test_runs_that_found_nothing_differing_are_told_as_such(graph: Graph) -> Non
         "event_times": None,
         "changed": "nothing changed",
     }
+
+
+def test_where_an_input_was_never_created_its_first_run_waits_and_is_no_failure(tmp_path: Path) -> None:
+    """What columns it has cannot be told before, so there is no collection either."""
+    graph = Graph(tmp_path / "root")
+    graph.land("flights", 1)
+    file = tmp_path / "delays.yaml"
+    file.write_text(
+        "name: delays\nfrom: [flights, carriers]\nkey: [id]\n"
+        "select: SELECT flights.id, carriers.amount FROM flights JOIN carriers ON flights.id = carriers.id\n"
+    )
+    bounds = ["--lower", format_instant(0), "--upper", format_instant(START + DAY)]
+    asked = ["--root", str(graph.root), "--collection", "delays", *bounds, "--file", str(file)]
+    told = without_spark("correct", asked)
+    assert told is not None
+    assert (told["outcome"], told["waits_for"], told["unfinished"]) == ("waits", "carriers", False)
+    assert told["waits"] == "carriers was never created; `tidemark init` creates it from its file"
+    graph.land("carriers", 0)
+    assert without_spark("correct", asked) is None, "now its columns can be told, by Spark"

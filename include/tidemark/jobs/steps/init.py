@@ -15,6 +15,7 @@ from tidemark.model.batch import Part
 from tidemark.model.change import Created, Redefined
 from tidemark.model.collection import Collection, Column
 from tidemark.model.evolution import bounds_of, differences, evolved, started, widened
+from tidemark.plan.consume import Waits, usable
 from tidemark.storage.log.log import Head
 from tidemark.storage.sidecars import parts_table
 
@@ -46,9 +47,7 @@ def derived_collection(job: Job, file: DerivedFile) -> Collection:
     a definition that does not fit its inputs, and for one whose key must be declared.
     """
     _check_acyclic(job, file)
-    held = job.log.load().arrangement
-    frozen = held.collection if held is not None and held.collection.is_derived else None
-    if frozen is not None and frozen.derived.fingerprint == file.origin.fingerprint:
+    if (frozen := _frozen(job, file)) is not None:
         return file.collection(frozen.columns, [column.name for column in frozen.key], frozen.hidden)
     from tidemark.jobs.derived import shaped
 
@@ -57,6 +56,26 @@ def derived_collection(job: Job, file: DerivedFile) -> Collection:
     except InvalidUsage as error:
         raise file.refusal(("select",) if file.declaration.select else ("python",), str(error)) from None
     return file.collection(shape.columns, shape.key, shape.hidden)
+
+
+def _frozen(job: Job, file: DerivedFile) -> Collection | None:
+    """The collection with the columns of this very definition, if that was analysed already."""
+    held = job.log.load().arrangement
+    if held is None or not held.collection.is_derived:
+        return None
+    return held.collection if held.collection.derived.fingerprint == file.origin.fingerprint else None
+
+
+def waits_for_input(job: Job, file: str) -> Waits | None:
+    """The input without which the definition that a file declares cannot be analysed yet, as it was never created; None
+    if all are there, or it was analysed before."""
+    parsed = parse(file)
+    if not isinstance(parsed, DerivedFile) or _frozen(job, parsed) is not None:
+        return None
+    from tidemark.jobs.derived import opened
+
+    missing = (usable(given) for given in opened(job, parsed.origin) if given.state is None)
+    return next((one for one in missing if isinstance(one, Waits)), None)
 
 
 def _check_acyclic(job: Job, file: DerivedFile) -> None:
