@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from tidemark.definition.clock import check_clock
 from tidemark.definition.delta import NoDelta, delta_of
 from tidemark.definition.dialect import text_of
 from tidemark.definition.inferred_key import inferred_key
@@ -54,6 +55,7 @@ def analysed(
 def _analysed(select: str, shapes: Mapping[str, InputShape]) -> Recipe:
     found = resolved(parsed(select), shapes)
     check_order(found.query, shapes)
+    check_clock(found.query, shapes)
     query = _called(found)
     whole = exact(query, shapes)
     recipe = Recipe(Mode.WHOLE, (), found.columns, inferred_key(query, found.columns, shapes), text_of(whole))

@@ -59,6 +59,7 @@ REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("java_method", "reflect", "try_reflect"), _CODE),
     **dict.fromkeys(("identifier",), "names a table or column at run time; write the name itself"),
     **dict.fromkeys(("read_files", "read_kafka", "table_changes", "cloud_files"), _FILE),
+    **dict.fromkeys(("from_protobuf", "to_protobuf"), "reads what a message is from a file; write a python definition"),
     **dict.fromkeys(("raise_error", "assert_true"), "stops the whole collection for one row; use an expectation of it"),
     **dict.fromkeys(
         ("percentile_approx", "approx_percentile"), f"{_SKETCH}; percentile(x, 0.5) does not, and is exact"

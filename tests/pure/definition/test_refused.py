@@ -37,6 +37,7 @@ CALLS = [
     "aes_encrypt(carrier, 'k')",
     "raise_error('no')",
     "version()",
+    "from_protobuf(carrier, 'm', '/etc/x')",
 ]
 TEXTS = [
     ("", "holds 0 statements"),
@@ -103,6 +104,44 @@ NAMES = [
 ]
 
 
+CLOCKS = [
+    "at < timestamp'now'",
+    "at < 'today'",
+    "at BETWEEN ' Yesterday ' AND '2020-01-01'",
+    "at IN ('tomorrow UTC')",
+    "CAST(at AS date) = date 'today'",
+    "at > CAST('now' AS timestamp)",
+    "at > 'now'::timestamp",
+    "at > to_timestamp('now')",
+    "datediff('today', at) > 1",
+    "at > coalesce(NULL, 'now')",
+    "year('now') = 2020",
+    "CASE at WHEN 'today' THEN true END",
+]
+WORDS = [
+    "carrier = 'today'",
+    "'now' = carrier",
+    "carrier IN ('now', 'then')",
+    "carrier LIKE 'today'",
+    "coalesce(carrier, 'now') = 'x'",
+    "carrier || 'now' = 'x'",
+    "CASE carrier WHEN 'today' THEN true END",
+    "at < '2020-01-01'",
+    "carrier = 'nowhere'",
+]
+
+
+@pytest.mark.parametrize("where", CLOCKS)
+def test_texts_that_are_the_time_it_is_are_refused(where: str) -> None:
+    with pytest.raises(InvalidUsage, match="which Spark takes for the time at which it runs"):
+        recipe(f"SELECT id FROM flights WHERE {where}")
+
+
+@pytest.mark.parametrize("where", WORDS)
+def test_texts_that_stay_texts_are_taken(where: str) -> None:
+    recipe(f"SELECT id, 'now' AS said FROM flights WHERE {where}")
+
+
 @pytest.mark.parametrize(("select", "told"), [*TEXTS, *NAMES], ids=lambda text: text[:60])
 def test_is_refused_in_one_line(select: str, told: str) -> None:
     with pytest.raises(InvalidUsage) as refusal:
@@ -137,7 +176,7 @@ def test_inputs_are_the_tables_that_the_text_does_not_define(select: str, inputs
 
 
 def test_validity_is_of_rows() -> None:
-    valid = Validity(valid_for=30)
+    valid = Validity("at", valid_for=30)
     recipe("SELECT id, at FROM flights", validity=valid)
     with pytest.raises(InvalidUsage, match="leave valid_from, valid_to and valid_for out"):
         recipe("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier", validity=valid)
