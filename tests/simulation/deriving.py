@@ -34,7 +34,8 @@ from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Arrangement, Fence
 from tidemark.model.change import Corrected
 from tidemark.model.collection import Collection, Column, ColumnType, Gate
-from tidemark.model.derived import Definition, Derived, Mode
+from tidemark.model.derived import Definition, Derived, Mode, Validity
+from tidemark.model.instant import MAX_TIME
 from tidemark.model.interval import Interval
 from tidemark.plan.read import ReadRequest, plan_changes, plan_updates, read_tasks
 from tidemark.storage.log.log import Committed, StateLog
@@ -64,6 +65,7 @@ COUNTS = "SELECT v, count(*) AS n, sum(k) AS total, max(k) AS most FROM tides WH
 SUMS = "SELECT v, count(*) AS n, sum(k) AS total FROM tides WHERE v IS NOT NULL GROUP BY v"
 JOINED = "SELECT tides.k, tides.v AS v, moons.v AS w FROM tides JOIN moons ON tides.k = moons.k"
 RANKED = "SELECT k, v, rank() OVER (ORDER BY k) AS place FROM tides WHERE v IS NOT NULL"
+OFFERED = "SELECT k, v, 7 * k AS since FROM tides WHERE v IS NOT NULL"
 MET = "SELECT big.k, big.v AS v, counts.n AS n FROM big JOIN counts ON big.v = counts.v"
 
 
@@ -100,6 +102,10 @@ def _big(row: Row) -> list[Row]:
     return [{"k": row["k"], "v": row["v"]}] if row["v"] not in (None, "a") else []
 
 
+def _offered(row: Row) -> list[Row]:
+    return [{"k": row["k"], "v": row["v"], "since": 7 * row["k"]}] if row["v"] is not None else []
+
+
 PLAIN: dict[str, Plain] = {
     BIG: Plain(lambda given: [made for row in given["tides"] for made in _big(row)], _big),
     BIGGER: Plain(
@@ -118,6 +124,7 @@ PLAIN: dict[str, Plain] = {
         held=("k",),
     ),
     RANKED: Plain(_ranked),
+    OFFERED: Plain(lambda given: [made for row in given["tides"] for made in _offered(row)], _offered),
     MET: Plain(
         _joined("big", "counts", ("v", "v"), lambda one, other: {"k": one["k"], "v": one["v"], "n": other["n"]}),
         by={"big": ("v",), "counts": ("v",)},
@@ -133,6 +140,7 @@ SHAPES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[Column, ...]]] =
     SUMS: (("tides",), ("v",), (Column("n", _INT), Column("total", _INT))),
     JOINED: (("tides", "moons"), ("k",), (Column("v", _STRING), Column("w", _STRING))),
     RANKED: (("tides",), ("k",), (Column("v", _STRING), Column("place", _INT))),
+    OFFERED: (("tides",), ("k",), (Column("v", _STRING), Column("since", _INT))),
     MET: (("big", "counts"), ("k",), (Column("v", _STRING), Column("n", _INT))),
 }
 """Inputs, key and value of each."""
@@ -141,7 +149,7 @@ SHAPES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[Column, ...]]] =
 def derived(name: str, select: str, **changes: Any) -> Collection:
     """The declaration of a derived collection."""
     inputs, key, value = SHAPES[select]
-    own = {of: changes.pop(of) for of in ("history", "max_lag", "refresh") if of in changes}
+    own = {of: changes.pop(of) for of in ("history", "max_lag", "refresh", "validity") if of in changes}
     keys = tuple(Column(one, _INT if one == "k" else _STRING) for one in key)
     return Collection(name, keys, value, Derived(inputs, Definition(select), **own), **changes)
 
@@ -171,6 +179,17 @@ def held_rows(store: ObjectStore, state: Arrangement, time: int) -> list[Row]:
     ]
 
 
+def valid(validity: Validity | None, row: Row) -> tuple[int, int | None]:
+    """From when to when a row is there."""
+    if validity is None:
+        return 0, None
+    begins = row[validity.valid_from] if validity.valid_from else 0
+    if validity.valid_for is not None:
+        return begins, begins + validity.valid_for
+    ends = row[validity.valid_to] if validity.valid_to else None
+    return begins, None if ends is None else max(begins, ends)
+
+
 @dataclass
 class PlainComputer:
     """As spark/derive, over the stores of a sea. `asked` are the computations there were."""
@@ -195,7 +214,9 @@ class PlainComputer:
 
     def compare(self, computation: Computation, *, keys: Any, most: int) -> tuple[Differing, ...]:
         names = [column.name for column in computation.collection.columns]
-        desired = Counter(tuple(row[name] for name in names) for row in self._whole(computation))
+        times = ((row, *valid(computation.validity, row)) for row in self._whole(computation))
+        there = [row for row, begins, ends in times if begins < computation.upper <= (ends or MAX_TIME)]
+        desired = Counter(tuple(row[name] for name in names) for row in there)
         held: Counter[tuple[Any, ...]] = Counter()
         for (row, time, _), diff in read_updates(self.store, plan_updates(computation.state)).items():
             held[row] += diff if time < computation.upper else 0
@@ -263,7 +284,11 @@ class PlainComputer:
         found: Counter[Update] = Counter()
         for (row, time, event_time), diff in self._changes(given).items():
             for made in plain.each(dict(zip(columns, row, strict=True))):
-                found[tuple(made[name] for name in names), max(time, not_before), event_time] += diff
+                begins, ends = valid(computation.validity, made)
+                value = tuple(made[name] for name in names)
+                found[value, max(time, not_before, begins), max(event_time, begins)] += diff
+                if ends is not None:
+                    found[value, max(time, not_before, ends), max(event_time, ends)] -= diff
         return Counter({update: diff for update, diff in found.items() if diff})
 
     def written(self, computation: Computation, difference: Counter[Update]) -> tuple[Any, ...]:
@@ -406,7 +431,9 @@ class Sea:
             else:
                 names = [column.name for column in state.collection.columns]
                 wanted = PLAIN[origin.definition.select].whole(given)
-                desired = Counter(tuple(row[name] for name in names) for row in wanted)
+                times = ((row, *valid(origin.validity, row)) for row in wanted)
+                there = [row for row, begins, ends in times if begins < consumption.upper <= (ends or MAX_TIME)]
+                desired = Counter(tuple(row[name] for name in names) for row in there)
                 assert self.held(name, consumption.upper - 1) == desired, (name, consumption)
                 checked += 1
         return checked

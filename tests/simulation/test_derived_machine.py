@@ -6,8 +6,10 @@ derived collection holds what its definition says of its inputs as it had consum
     joined         of tides and moons: a join that both change
     met            of big and counts, which share a root
     sums           of tides: by key, sums that are subtracted
+    offered        of tides: by row, each row there for a while, most of them in days to come
 
-Runs are killed at any call, frontiers are left unsealed, batches quarantined, definitions changed, holds lost. The
+Runs are killed at any call, frontiers are left unsealed, batches quarantined, definitions changed, holds lost. Some
+rows of tides and moons lie days ahead. The
 oracle is `Sea.law`: the plain definition over the inputs' rows as of the frontiers consumed; and what was recorded of a
 frontier once is looked at again at the end, so that nothing later changes it.
 """
@@ -22,7 +24,7 @@ from typing import Any
 
 import pytest
 
-from simulation.deriving import BIG, BIGGER, COUNTS, JOINED, MET, SUMS, Sea, derived
+from simulation.deriving import BIG, BIGGER, COUNTS, JOINED, MET, OFFERED, SUMS, Sea, derived
 from simulation.script import row
 from support.budget import budget
 from support.faulty import Fault, FaultyStore, WrappedStore
@@ -32,9 +34,11 @@ from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.change import CompactionAllowed, HoldDropped
+from tidemark.model.derived import Validity
 
 SEEDS, STEPS = budget(ci=(3, 60), deep=(60, 150))
-DERIVED = {"big": BIG, "counts": COUNTS, "sums": SUMS, "joined": JOINED, "met": MET}
+DERIVED = {"big": BIG, "counts": COUNTS, "sums": SUMS, "joined": JOINED, "met": MET, "offered": OFFERED}
+WHILE = {"offered": Validity(valid_from="since", valid_for=2 * DAY)}
 OTHERS = {"big": [BIG, BIGGER]}
 
 
@@ -59,7 +63,8 @@ class Machine:
         for name in self.days:
             self.sea.landed(name, reprocess_for=1_000 * DAY)
         for name, select in DERIVED.items():
-            self.sea.add(derived(name, select))
+            more = {"validity": WHILE[name]} if name in WHILE else {}
+            self.sea.add(derived(name, select, **more))
 
     def step(self) -> None:
         what = self.chance.choices(
@@ -71,8 +76,13 @@ class Machine:
 
     def rows(self, day: int, many: int) -> list[dict[str, Any]]:
         chance = self.chance
+        ahead = [0, 0, 0, DAY, 3 * DAY, 20 * DAY]
         return [
-            row(chance.randrange(6), chance.choice(["a", "b", "c", None]), day * DAY + chance.randrange(DAY))
+            row(
+                chance.randrange(6),
+                chance.choice(["a", "b", "c", None]),
+                day * DAY + chance.randrange(DAY) + chance.choice(ahead),
+            )
             for _ in range(many)
         ]
 
@@ -156,6 +166,7 @@ class Machine:
         """The law now; and what was recorded stays so."""
         self.sea.law(name)
         world = self.sea.worlds[name]
+        self.happened["lies ahead"] += len(world.state.ahead)
         for held in world.state.consumptions:
             if world.state.function.keeps(held.upper - 1):
                 now = self.sea.held(name, held.upper - 1)
@@ -172,5 +183,6 @@ def test_whatever_happens_the_law_holds_at_every_frontier(tmp_path: Path, seed: 
         machine.ran(name)
     assert machine.happened["repaired"] == 0
     assert machine.happened["applied"] > 5
+    assert machine.happened["lies ahead"] > 0
     if os.environ.get("SHOW"):
         print(machine.happened)
