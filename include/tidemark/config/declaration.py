@@ -245,7 +245,7 @@ class DerivedDeclaration(Common):
     valid_to: ColumnName | None = None
     """The column that says until when a row is there; null is for ever."""
     valid_for: Duration | None = None
-    """For how long a row is there, instead of `valid_to`."""
+    """For how long from `valid_from` on a row is there, instead of `valid_to`."""
 
     @property
     def definition(self) -> Definition:

@@ -6,7 +6,7 @@ file.collection(columns, key)                      # once the definition was ana
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,9 +15,12 @@ from tidemark.config.declaration import DerivedDeclaration
 from tidemark.config.document import Document, Loc
 from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection, Column
+from tidemark.model.collection import Collection, Column, ColumnType, ValueType
 from tidemark.model.derived import Derived
 from tidemark.quality.expectations import WrongExpectation, check_owner_expectations
+
+_TIMES = (ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.INT)
+"""Types of a column that says from when or until when a row is there; whole numbers are microseconds."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ class DerivedFile:
                 ("select",),
                 f"no key: the definition does not show which columns say which row is meant; write key: [{names[0]}]",
             )
+        self._check_validity({column.name: column.type for column in columns})
         typed = {column.name: self.declaration.types.get(column.name, column.type) for column in columns}
         value = tuple(Column(name, typed[name]) for name in names if name not in chosen)
         try:
@@ -104,12 +108,22 @@ class DerivedFile:
             raise self.refusal(error.loc, str(error)) from None
         return built
 
+    def _check_validity(self, types: Mapping[str, ValueType]) -> None:
+        """The columns that say how long a row is there hold times: dates, timestamps, or microseconds."""
+        validity = self.origin.validity
+        for field in ("valid_from", "valid_to") if validity is not None else ():
+            name = getattr(validity, field)
+            if name is not None and types[name] not in _TIMES:
+                raise self.refusal((field,), f"{field} is the column {name}, a {types[name]}; it must be a time")
+
     def _check_names(self, names: Sequence[str]) -> None:
         """Every column the file names is one of the definition's."""
         declared = self.declaration
         named: list[tuple[Loc, str]] = [(("key", at), name) for at, name in enumerate(declared.key or ())]
         named += [(("timelines", at), name) for at, name in enumerate(declared.timelines)]
         named += [(("columns", name), name) for name in declared.columns]
+        bounds = {field: getattr(declared, field) for field in ("valid_from", "valid_to")}
+        named += [((field,), name) for field, name in bounds.items() if name is not None]
         for loc, name in named:
             if name not in names:
                 raise self.refusal(loc, f"the definition has no column {name}{nearest(name, list(names))}")
@@ -121,6 +135,8 @@ def problem(declared: DerivedDeclaration) -> tuple[Loc, str] | None:
         return ("from", declared.inputs.index(declared.name)), f"{declared.name} is computed from itself; remove it"
     if declared.valid_for is not None and declared.valid_to is not None:
         return ("valid_for",), "valid_for and valid_to both say until when a row is there; remove one"
+    if declared.valid_for is not None and declared.valid_from is None:
+        return ("valid_for",), "valid_for counts from valid_from: name the column that says from when a row is there"
     for field in ("valid_for", "max_lag"):
         if getattr(declared, field) == 0:
             return (field,), f"{field} is 0; write how long, or remove it"

@@ -67,7 +67,12 @@ class Definition:
 @dataclass(frozen=True)
 class Validity:
     """Between which times a row is there: from `valid_from` (a column; None: as it is learned) until `valid_to` (a
-    column; None: for ever), or for so many microseconds (`valid_for`). A null `valid_to` never ends."""
+    column; None: for ever), or for so many microseconds from `valid_from` on (`valid_for`). Where the column that says
+    when it ends is null, it never does.
+
+    Both bounds are values of the row, so that whoever takes it back later ends it where it was to end. Event times are
+    no such bound: below `since` they were moved.
+    """
 
     valid_from: str | None = None
     valid_to: str | None = None
@@ -78,6 +83,8 @@ class Validity:
             raise InvalidUsage("a validity names valid_from, valid_to or valid_for")
         if self.valid_to is not None and self.valid_for is not None:
             raise InvalidUsage(f"valid_to {self.valid_to} and valid_for both say when a row ends; keep one of them")
+        if self.valid_for is not None and self.valid_from is None:
+            raise InvalidUsage("valid_for counts from valid_from; name the column that says from when a row is there")
         if self.valid_for is not None and self.valid_for < 1:
             raise InvalidUsage(f"valid_for is {self.valid_for} µs; it must be 1 or more")
 

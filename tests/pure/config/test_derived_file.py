@@ -119,7 +119,8 @@ def test_a_python_definition_has_a_version_and_may_be_computed_by_columns(tmp_pa
 def test_rows_may_be_there_for_a_while(tmp_path: Path) -> None:
     text = "name: offers\nfrom: prices\nselect: SELECT * FROM prices\n"
     assert derived(tmp_path, text + "valid_from: a\nvalid_to: b\n").origin.validity == Validity("a", "b")
-    assert derived(tmp_path, text + "valid_for: 30d\n").origin.validity == Validity(valid_for=parse_duration("30d"))
+    month = Validity("a", valid_for=parse_duration("30d"))
+    assert derived(tmp_path, text + "valid_from: a\nvalid_for: 30d\n").origin.validity == month
     assert derived(tmp_path, text).origin.validity is None
 
 
@@ -147,7 +148,8 @@ def test_rows_may_be_there_for_a_while(tmp_path: Path) -> None:
         ("key: [a, b, a]", "5: column a is named twice in key"),
         ("history: soon", "5: history: "),
         ("max_lag: 0", "5: max_lag is 0"),
-        ("valid_for: 0", "5: valid_for is 0"),
+        ("valid_from: a\nvalid_for: 0", "6: valid_for is 0"),
+        ("valid_for: 30d", "5: valid_for counts from valid_from: name the column"),
         ("valid_for: 1d\nvalid_to: a", "5: valid_for and valid_to both say until when"),
         ("windows: {}", "5: windows: windows are not supported"),
     ],
@@ -198,6 +200,19 @@ def test_columns_the_definition_does_not_give_are_refused_with_the_nearest(tmp_p
     ):
         with pytest.raises(InvalidUsage, match=message):
             derived(tmp_path, f"{DELAYS}{said}\n").collection(SHAPE, ("carrier", "day"))
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("valid_from: dya", "5: the definition has no column dya; did you mean 'day'?"),
+        ("valid_to: carrier", "5: valid_to is the column carrier, a string; it must be a time"),
+    ],
+)
+def test_times_of_validity_are_columns_of_times(tmp_path: Path, said: str, told: str) -> None:
+    text = f"name: offers\nfrom: prices\nselect: SELECT * FROM prices\nkey: [carrier]\n{said}\n"
+    with pytest.raises(InvalidUsage, match=re.escape(told)):
+        derived(tmp_path, text).collection(SHAPE)
 
 
 def test_a_key_is_never_a_float(tmp_path: Path) -> None:

@@ -64,14 +64,15 @@ class TestDeclaration:
             (lambda: derived("d", "d"), "derived from itself"),
             (lambda: Validity(), "names valid_from, valid_to or valid_for"),
             (lambda: Validity(valid_to="t", valid_for=1), "both say when a row ends"),
-            (lambda: Validity(valid_for=0), "valid_for is 0"),
+            (lambda: Validity("t", valid_for=0), "valid_for is 0"),
+            (lambda: Validity(valid_for=1), "valid_for counts from valid_from"),
             (lambda: derived("d", "a", validity=Validity(valid_to="gone")), "goes by gone, which is no column"),
             (
                 lambda: derived("d", "a", value=(Column("s", ColumnType.STRING),), validity=Validity(valid_from="s")),
                 "goes by s, which is string",
             ),
             (
-                lambda: Derived(("a",), Definition(function="m:f", version="1"), validity=Validity(valid_for=1)),
+                lambda: Derived(("a",), Definition(function="m:f", version="1"), validity=Validity("t", valid_for=1)),
                 "takes no python",
             ),
         ],
@@ -87,7 +88,7 @@ class TestDeclaration:
             replace(one, definition=Definition("other")),
             replace(one, definition=Definition(function="m:f", version="1")),
             replace(one, definition=Definition(function="m:f", version="2")),
-            replace(one, validity=Validity(valid_for=1)),
+            replace(one, validity=Validity("t", valid_for=1)),
             replace(one, validity=Validity(valid_from="n")),
         ]
         assert len({one.fingerprint, *(other.fingerprint for other in others)}) == 7

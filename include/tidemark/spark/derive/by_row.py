@@ -74,8 +74,7 @@ def _while_valid(rows: DataFrame, validity: Validity) -> DataFrame:
     names = [name for name in rows.columns if name not in _TIMES]
     begins = _micros(rows, validity.valid_from) if validity.valid_from else F.lit(0).cast("long")
     if validity.valid_for is not None:
-        of = begins if validity.valid_from else F.col(EVENT_TIME)
-        ends: SparkColumn = of + F.lit(validity.valid_for)
+        ends: SparkColumn = begins + F.lit(validity.valid_for)
     elif validity.valid_to:
         ends = _micros(rows, validity.valid_to)
     else:
