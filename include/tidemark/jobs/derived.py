@@ -143,7 +143,7 @@ def stops(state: Arrangement, inputs: Sequence[InputState]) -> tuple[int, ...]:
         return tuple(sorted(derived))
     below = state.complete_below or max(one.collection.start for one in states)
     schedules = {one.collection.origin.schedule for one in states if isinstance(one.collection.origin, Landed)}
-    upto = min(one.complete_below for one in states)
+    upto = max(one.complete_below for one in states)  # one that has ended is waited for by nobody
     ahead = [[*islice(_boundaries(Schedule(text), below), STOPS)] for text in sorted(schedules)]
     coarsest = max(ahead, key=lambda times: times[0] if len(times) == 1 else times[1] - times[0], default=[])
     return tuple(time for time in coarsest if time < upto)

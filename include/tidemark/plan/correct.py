@@ -72,13 +72,6 @@ def hold_name(collection: str) -> str:
     return f"{HOLD}{collection}"
 
 
-def as_held(state: Arrangement) -> Arrangement:
-    """A derived collection as if all it holds were sealed: with what is unsealed, and what is not due yet. Of the
-    answer any time up to its `seal` - 1 can be read."""
-    ends = [batch.last_time + 1 for batch in (*state.pending, *state.ahead)]
-    return replace(state, seal=max([state.seal, state.complete, *ends]))
-
-
 def plan_correct(
     state: Arrangement,
     inputs: Sequence[InputState],

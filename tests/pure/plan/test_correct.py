@@ -16,7 +16,7 @@ from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.retention import Retention
 from tidemark.model.transition import AlreadyApplied, Stale
-from tidemark.plan.correct import CorrectRequest, InputState, Waits, as_held, plan_correct
+from tidemark.plan.correct import CorrectRequest, InputState, Waits, plan_correct
 from tidemark.plan.read import plan_as_of
 from tidemark.plan.seal import plan_seal
 
@@ -354,17 +354,6 @@ class TestKills:
         assert sum(w.tanks["d"].as_of(29).values()) == 6
         assert [batch.first_time for batch in w.state("d").unsealed] == []
         assert w.state("d").seal == 30
-
-    def test_as_held_is_read_up_to_all_it_holds_due_or_not(self) -> None:
-        w = world(landed("a"), derived("d", "a"))
-        w.day("a", 0, 20, 1)
-        w.correct("d")
-        state = w.state("d")
-        ahead = replace(state.unsealed[0], id="ahead", last_time=99, sequence=(1, 2))
-        held = as_held(replace(state, unsealed=(*state.unsealed, ahead)))
-        assert held.seal == 100
-        assert plan_as_of(held, 99).upto == 99
-        assert as_held(replace(state, unsealed=())).seal == 20
 
     def test_of_two_runs_side_by_side_one_commits_and_the_other_plans_again(self) -> None:
         w = world(landed("a"), derived("d", "a"))

@@ -57,14 +57,18 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
         done.append(one)
         _told(job, one.change)
         _hold_consumed(job, one.head.state)
-    waits = one.found.waits
+    waits, checked = one.found.waits, False
     if check and waits is None:
         one = job.settle(lambda head: _proposed(job, head, until=None, whole=False, check=True))
+        checked = one.found.request is not None
         if one.change is not None:
             done.append(one)
             _told(job, one.change)
     _hold_consumed(job, one.head.state)
-    return _result(one.head, done, waits, check)
+    told = _result(one.head, done, waits)
+    return told | (
+        {"checked": checked, "repaired": sum(one.change.repaired for one in done if one.change)} if check else {}
+    )
 
 
 @dataclass(frozen=True)
@@ -184,7 +188,7 @@ def _drop(job: Job, state: Arrangement, name: str) -> None:
     job.neighbour(name).commit_until_fit(change_for)
 
 
-def _result(head: Head, done: Sequence[Settled[Corrected, _Found]], waits: Waits | None, check: bool) -> dict[str, Any]:
+def _result(head: Head, done: Sequence[Settled[Corrected, _Found]], waits: Waits | None) -> dict[str, Any]:
     changes = [one.change for one in done if one.change is not None]
     newest = head.state.consumed
     outcome = Outcome.APPLIED if changes else Outcome.WAITS if waits else Outcome.NOTHING_TO_DO
@@ -206,8 +210,6 @@ def _result(head: Head, done: Sequence[Settled[Corrected, _Found]], waits: Waits
             "bytes_read": sum(one.found.computed.bytes_read for one in done),
             "batches": [change.batch.id for change in changes if change.batch],
         }
-    if check:
-        told |= {"checked": waits is None, "repaired": sum(change.repaired for change in changes)}
     return told | (_frontier(newest) if newest else {})
 
 
