@@ -15,7 +15,8 @@ import pytest
 from tests.spark.support import APPEND, Made, day_of
 from tests.support.inprocess import InProcessRunner
 from tidemark.arrow.read import as_of
-from tidemark.errors import InvalidUsage
+from tidemark.definition.recipe import DIFF, EVENT_TIME, TIME
+from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.app import gated
 from tidemark.jobs.derived import shaped
 from tidemark.jobs.job import Job, collection_store, fresh_id
@@ -27,8 +28,11 @@ from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.gate import gate
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.collection import Collection, Column, Gate
-from tidemark.model.derived import Definition, Derived
+from tidemark.model.collection import Collection, Column, ColumnType, Gate
+from tidemark.model.derived import Definition, Derived, Validity
+from tidemark.spark.derive.by_row import while_valid
+from tidemark.spark.derive.columns import check_fits
+from tidemark.spark.derive.views import repeated
 from tidemark.storage.log.log import StateLog
 
 pytestmark = pytest.mark.spark
@@ -226,3 +230,39 @@ def test_what_a_definition_raises_names_the_row(spark: Any, events: Made) -> Non
     made.declared()
     with pytest.raises(InvalidUsage, match="gives a row without kind, which is of the key: kind None, id "):
         made.corrected()
+
+
+VALID = [
+    (Validity(valid_from="a", valid_to="b"), {(1, 20, 20): 1, (1, 30, 30): -1, (2, 7, 5): 1, (3, 50, 50): 0}),
+    (Validity(valid_to="b"), {(1, 7, 5): 1, (1, 30, 30): -1, (2, 7, 5): 1, (3, 7, 5): 1, (3, 40, 40): -1}),
+    (Validity(valid_from="a", valid_for=4), {(1, 20, 20): 1, (1, 24, 24): -1, (3, 50, 50): 1, (3, 54, 54): -1}),
+]
+
+
+def test_a_row_is_there_from_when_it_begins_until_it_ends(spark: Any) -> None:
+    """Learned at 7, happened at 5; bounds before that are no bounds, one that ends before it begins never was."""
+    rows = [(1, 20, 30), (2, None, None), (3, 50, 40)]
+    told = [(*row, 7, 5, sign) for row in rows for sign in (1, 1, -1)]
+    frame = spark.createDataFrame(told, f"k long, a long, b long, {TIME} long, {EVENT_TIME} long, {DIFF} long")
+    for validity, expected in VALID:
+        found: Counter[tuple[int, ...]] = Counter()
+        for row in while_valid(frame, validity).collect():
+            found[row["k"], row[TIME], row[EVENT_TIME]] += row[DIFF]
+        wanted = {at: diff for at, diff in {(2, 7, 5): 1, **expected}.items() if diff}
+        assert {at: diff for at, diff in found.items() if diff} == wanted
+
+
+def test_a_row_that_is_there_fewer_times_than_never_is_named(spark: Any) -> None:
+    frame = spark.createDataFrame([(1, 2), (7, -1)], "id long, many long")
+    declared = Collection("d", (Column("id", ColumnType.INT),), (), select("SELECT id FROM events"))
+    with pytest.raises(Exception, match=r'collection d holds a row of key \{"id":7\} -1 times; a definition sees'):
+        repeated(frame, declared, "many").collect()
+
+
+def test_columns_that_are_others_by_now_are_told_with_those_there_were() -> None:
+    declared = Collection("d", (Column("id", ColumnType.INT),), (), select("SELECT id FROM events"))
+    check_fits(declared, declared.columns)
+    with pytest.raises(GateFailed, match="gives the columns id string now, and d has id int: change the definition"):
+        check_fits(declared, (Column("id", ColumnType.STRING),))
+    with pytest.raises(GateFailed, match="gives the columns id int, more int now, and d has id int"):
+        check_fits(declared, (*declared.columns, Column("more", ColumnType.INT)))

@@ -63,12 +63,12 @@ def _queried(views: Views, rule: ByRow, changes: DataFrame) -> DataFrame:
 
 def _as_updates(views: Views, rows: DataFrame, *, not_before: int) -> DataFrame:
     computation = views.computation
-    rows = _while_valid(rows, computation.validity) if computation.validity else rows
+    rows = while_valid(rows, computation.validity) if computation.validity else rows
     time = F.greatest(F.col(TIME), F.lit(not_before))
     return signed(rows, computation.collection, (time, F.col(EVENT_TIME), F.col(DIFF)), +1)
 
 
-def _while_valid(rows: DataFrame, validity: Validity) -> DataFrame:
+def while_valid(rows: DataFrame, validity: Validity) -> DataFrame:
     """A row with diff d at t as +d from when it is valid and -d when it is not any more: at max(t, from) and at
     max(t, to), both coordinates. One that is never valid cancels."""
     names = [name for name in rows.columns if name not in _TIMES]
