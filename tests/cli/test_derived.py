@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.conftest import Shell
-from tests.support.graph import Graph
+from tests.support.graph import KEY, VALUE, Graph
+from tidemark.jobs.steps.init import declare_collection
+from tidemark.model.collection import Collection
+from tidemark.model.derived import Definition, Derived
 
 DELAYS = """\
 name: delays
@@ -121,3 +124,12 @@ def test_an_input_that_is_computed_from_it_is_refused(shell: Shell, graph: Graph
 def test_types_are_not_sampled_of_it(shell: Shell, graph: Graph) -> None:
     file = shell.declared(DELAYS.replace("delays", "sums"))
     assert "--sample is of collections that land" in shell.refused("init", file, "--sample", "x.csv", code=2)
+
+
+def test_what_can_be_compared_at_no_frontier_is_not_called_right(shell: Shell, graph: Graph) -> None:
+    origin = Derived(("flights", "carriers"), Definition("SELECT id, amount FROM flights WHERE id > 1"))
+    declare_collection(graph.job("delays"), Collection("delays", KEY, VALUE, origin))
+    said = shell("verify", "delays", "--definition")
+    assert said.code == 1
+    assert "cannot be told" in said.out
+    assert "another definition was in force; `tidemark correct delays`" in said.err

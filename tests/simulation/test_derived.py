@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from simulation.deriving import BIG, BIGGER, COUNTS, JOINED, MET, RANKED, SUMS, Sea, derived, write_by_hand
+from simulation.deriving import BIG, BIGGER, COUNTS, JOINED, MET, OFFERED, RANKED, SUMS, Sea, derived, write_by_hand
 from simulation.script import row
 from support.faulty import Fault, FaultyStore, InterruptedStore, WrappedStore
+from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.change import CompactionAllowed
-from tidemark.model.derived import Mode, Refresh
+from tidemark.model.derived import Mode, Refresh, Validity
 
 FIRST = [row(1, "a", 3), row(2, "b", 4), row(3, "b", 5), row(4, None, 6)]
 SECOND = [row(5, "b", 12), row(2, "c", 13, 4), row(1, "a", 14)]
@@ -328,6 +329,31 @@ class TestChecks:
         write_by_hand(sea, "d", {("z", 1, 1, 1): +1}, time=500)
         sea.correct("d", check=True)
         assert sea.held("d", 1_000) == was
+
+
+class TestValidity:
+    """Of key k rows are there from 7 k on, for 20."""
+
+    def test_what_is_not_due_waits_ahead_and_counts_from_when_it_begins_until_it_ends(self, sea: Sea) -> None:
+        sea.add(derived("d", OFFERED, validity=Validity("since", valid_for=20)))
+        sea.ingest("tides", 0, ("a", [row(0, "a", 3), row(1, "b", 4), row(5, "c", 5)]))
+        told = sea.correct("d")
+        assert [batch.id for batch in sea.worlds["d"].state.ahead] == told["batches"]
+        assert [sorted(k for k, *_ in sea.held("d", at)) for at in (9, 20, 27, 35, 55)] == [[0, 1], [1], [], [5], []]
+        for day in (1, 2, 3):
+            sea.ingest("tides", day)
+            sea.correct("d")
+        told = sea.correct("d", check=True)
+        assert (told["checked"], told["repaired"]) == (True, 0)
+        assert [sorted(k for k, *_ in sea.held("d", at)) for at in (9, 20, 27, 35)] == [[0, 1], [1], [], [5]]
+        assert sea.law("d") == 4
+
+    def test_what_lies_ahead_was_drained_and_is_not_taken_out(self, sea: Sea) -> None:
+        sea.add(derived("d", OFFERED, validity=Validity("since", valid_for=20)))
+        sea.ingest("tides", 0, ("a", [row(1, "b", 4), row(5, "c", 5)]))
+        (batch,) = sea.correct("d")["batches"]
+        with pytest.raises(InvalidUsage, match="was drained up to 10; mend the inputs or the definition"):
+            sea.run("d", lambda job: quarantine(job, batch))
 
 
 class TestOtherDefinitions:

@@ -114,7 +114,7 @@ def _flat(queries: dict[str, Any], within: str = "") -> Iterable[tuple[str, str]
 
 
 def verify_definition(call: Call, job: Job, name: str) -> None:
-    """Show whether a collection is what its definition says; exit code 1 if it is not."""
+    """Show whether a collection is what its definition says; exit code 1 if it is not, or if that cannot be told."""
     from tidemark.jobs.questions.definition import verify_definition as question
 
     with output.working(f"computing {name} anew"):
@@ -123,6 +123,9 @@ def verify_definition(call: Call, job: Job, name: str) -> None:
     if not report.sound:
         rows = output.counted(sum(len(one.differing) for one in report.frontiers), "row")
         output.note(f"error: {rows} shown that differ; `tidemark correct {name} --check` puts them right")
+        raise typer.Exit(1)
+    if not report.checked:
+        output.note(f"error: {report.frontiers[0].untold}; `tidemark correct {name}` records a frontier that can be")
         raise typer.Exit(1)
 
 
@@ -140,4 +143,5 @@ def _compared(report: DefinitionReport) -> Iterable[Any]:
     if wrong:
         yield output.table(("as known at", "row", "should be there", "is there"), wrong)
     looked = f"version {report.version}: {output.counted(report.checked, 'frontier')} computed anew"
-    yield f"{'as defined' if report.sound else 'not as defined'}; {looked}"
+    found = "cannot be told" if not report.checked else "as defined" if report.sound else "not as defined"
+    yield f"{found}; {looked}"

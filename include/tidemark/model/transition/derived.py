@@ -73,7 +73,7 @@ def taken_out(state: Arrangement, change: Quarantined) -> Outcome:
     The frontier stays: the next consumption is above. What was drained may have been consumed in turn, and stays."""
     if any(held.id == change.batch for held in state.quarantined):
         return AlreadyApplied()
-    batch = next((held for held in state.unsealed if held.id == change.batch), None)
+    batch = next((held for held in (*state.unsealed, *state.ahead) if held.id == change.batch), None)
     at = next((at for at, held in enumerate(state.consumptions) if held.batch == change.batch), None)
     if batch is None:
         return Stale(f"no unsealed batch {change.batch}")
