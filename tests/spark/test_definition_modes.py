@@ -259,6 +259,38 @@ def test_modes_agree_bit_by_bit(engine: Any, select: str) -> None:
             assert less(desired, restricted(before, places, keys)) == expected
 
 
+def test_a_row_without_a_value_and_giants_are_taken_back(engine: Any) -> None:
+    """10, null and 20, of which null goes: two rows of mean 15. 1e16, 1 and -1e16 sum to 1, and so they do without the
+    giants."""
+    delays = "SELECT carrier, count(*) AS n, avg(Delay) AS mean FROM flights GROUP BY carrier"
+    miles = "SELECT carrier, sum(miles) AS s FROM flights GROUP BY carrier"
+    flights = [_of("A", number, delay, of) for number, (delay, of) in enumerate(zip(DELAYS, MILES, strict=True))]
+    inputs = {"flights": Counter(dict.fromkeys(flights, 1)), "carriers": Counter[Row]()}
+
+    grows = analysed(delays, INPUTS)
+    assert grows.by_key is not None
+    assert grows.by_key.delta is not None
+    held = queried(engine, inputs, grows.whole)
+    assert [row[:3] for row in answer(held)] == [("A", 3, as_row([15.0])[0])]
+    changes = {"flights": Counter({flights[1]: -1}), "carriers": Counter[Row]()}
+    _, desired = grown(engine, grows.by_key, held, changes)
+    assert [row[:3] for row in desired] == [("A", 2, as_row([15.0])[0])]
+
+    exact = analysed(miles, INPUTS)
+    assert exact.by_key is not None
+    assert list(answer(queried(engine, inputs, exact.whole))) == [("A", as_row([1.0])[0])]
+    changes["flights"] = Counter({flights[0]: -1, flights[2]: -1})
+    left = {**inputs, "flights": summed(inputs["flights"], changes["flights"])}
+    assert list(touched(engine, exact.by_key, left, changes)[1]) == [("A", as_row([1.0])[0])]
+
+
+DELAYS, MILES = (10, None, 20), (1e16, 1.0, -1e16)
+
+
+def _of(carrier: str, number: int, delay: int | None, miles: float) -> Row:
+    return carrier, number, delay, miles, datetime(2026, 1, 1, tzinfo=UTC), None, None, None
+
+
 def test_what_spark_knows_of_its_functions_is_known_here(engine: Any) -> None:
     package = "org.apache.spark.sql.catalyst.expressions."
     functions = ((held.name, str(held.className)) for held in engine.catalog.listFunctions())
