@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.dags.test_web import HOSTILE, anonymous, client, manager, token  # noqa: F401 - fixtures
-from tests.support.graph import Graph
+from tests.support.graph import START, Graph
 from tidemark.airflow.web.drawing import graph as drawing
 from tidemark.airflow.web.drawing import short
 from tidemark.airflow.web.layout import GAP_X, WIDTH, Edge, drawn
@@ -94,6 +94,25 @@ def test_a_box_says_how_far_it_is_and_how_far_its_inputs_were_consumed(graph: Gr
     assert picture.count('class="lags"') == picture.count('class="behind"') == 1
     assert 'href="../dags/delays"' in picture
     assert "waits: carriers is complete below 2024-01-02T00:00:00Z, flights below 2024-01-03T00:00:00Z" in picture
+
+
+def test_what_is_derived_is_shown_from_where_its_inputs_begin(graph: Graph) -> None:
+    """From 1970 on, what it holds would be a line at the right end of the page."""
+    shown = {entry["collection"]: entry["start"] for entry in overview(str(graph.root), everyone)}
+    assert set(shown.values()) == {START}
+    hidden = describe(str(graph.root), "report", lambda name: name == "report")
+    assert hidden is not None
+    assert hidden["start"] == graph.state("report").since
+
+
+def test_a_box_says_that_what_it_holds_has_ended(graph: Graph) -> None:
+    """One that is behind the others for ever is not waited for."""
+    entries = overview(str(graph.root), everyone)
+    ended = [{**one, "end": one["complete_below"]} if one["collection"] == "carriers" else one for one in entries]
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawing(ended, up="../")[0])
+    at = texts.index("carriers")
+    assert texts[at : at + 3] == ["carriers", "ended, complete below", "2024-01-02"]
+    assert texts.count("ended, complete below") == 1
 
 
 def test_the_page_of_the_graph_keeps_to_its_policy(graph: Graph, client: Any) -> None:  # noqa: F811

@@ -84,7 +84,9 @@ def _facts(entry: Entry) -> list[tuple[str, str, str]]:
     """What a box says beside its name and its inputs: words, a time or nothing, and a class."""
     if "error" in entry:
         return [("cannot be read", "", "bad")]
-    facts = [("complete below", short(entry["complete_below_text"]), "")]
+    end = entry.get("end")
+    ended = end is not None and entry["complete_below"] >= end
+    facts = [("ended, complete below" if ended else "complete below", short(entry["complete_below_text"]), "")]
     if not entry["seal"]:
         facts = [("nothing is sealed yet", "", "quiet")]
     elif entry["seal"] != entry["complete_below"]:

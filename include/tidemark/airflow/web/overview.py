@@ -13,7 +13,7 @@ from tidemark.jobs.questions.history import Entry, history
 from tidemark.jobs.questions.whole_status import whole_status
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import TraceBatch, UnsealedBatch
-from tidemark.model.collection import NAME
+from tidemark.model.collection import NAME, Collection
 from tidemark.model.instant import format_instant
 from tidemark.storage import open_store
 from tidemark.storage.log.log import Head
@@ -72,11 +72,22 @@ def _described(opened: OpenCollection, found: _Found, may_read: Callable[[str], 
         told["follows"] = _shown(told["follows"], may_read)
     return {
         **told,
-        "start": state.collection.start,
+        "start": _begins(state.collection, found, may_read, set()) or state.since,
         "end": None if state.collection.is_derived else state.collection.landed.end,
         "batches": _batches(state),
         "changes": [entry.as_dict() for entry in islice(_changes(opened), CHANGES)],
     }
+
+
+def _begins(collection: Collection, found: _Found, may_read: Callable[[str], bool], seen: set[str]) -> int | None:
+    """Where what it holds begins: of a derived collection where the first of its inputs does; None if none is there."""
+    if not collection.is_derived:
+        return collection.start
+    seen.add(collection.name)
+    heads = [found.head(name) for name in collection.derived.inputs if name not in seen and may_read(name)]
+    inputs = [head.state.collection for head in heads if head is not None and head.arrangement is not None]
+    begins = [_begins(each, found, may_read, seen) for each in inputs]
+    return min((time for time in begins if time is not None), default=None)
 
 
 def _shown(follows: dict[str, Any], may_read: Callable[[str], bool]) -> dict[str, Any]:
