@@ -183,7 +183,7 @@ def report() -> int:
 def told(wrong: int, total: int, what: str) -> int:
     """Say how many agree; return how many do not."""
     style = "red" if wrong else "green"
-    console.print(f"[{style}]{total - wrong} of {total} {what} agree with the independent calculation.[/]")
+    console.print(f"[{style}]{total - wrong:,} of {total:,} {what} agree with the independent calculation.[/]")
     return wrong
 
 
@@ -224,12 +224,16 @@ def compute(api: AirflowApi) -> int:
     many differ."""
     derived.bring_up(api)
     wrong = total = 0
-    table = Table(box=None, pad_edge=False)
-    for heading in ("collection", "known", "rows"):
-        table.add_column(heading, justify="right" if heading == "rows" else "left")
-    for name, when, rows, differing in derived.compared(known_by_csv(), FIRST, (LAST - FIRST).days + 1):
-        table.add_row(name, when, f"{rows:,}" + (f" [red]({differing:,} differ)[/]" if differing else ""))
+    cells: dict[str, list[str]] = {}
+    for _, when, rows, differing in derived.compared(known_by_csv(), FIRST, (LAST - FIRST).days + 1):
+        cells.setdefault(when, []).append(f"{rows:,}" + (f" [red]({differing:,} differ)[/]" if differing else ""))
         wrong, total = wrong + differing, total + rows
+    table = Table(box=None, pad_edge=False)
+    table.add_column("rows known")
+    for name in derived.DERIVED:
+        table.add_column(name, justify="right")
+    for when, of_each in cells.items():
+        table.add_row(when, *of_each)
     console.print(table)
     return told(wrong, total, "rows of derived collections")
 
