@@ -10,7 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from tests.spark.support import APPEND, Made, day_of
 from tests.support.inprocess import InProcessRunner
@@ -32,6 +34,8 @@ from tidemark.model.collection import Collection, Column, ColumnType, Gate
 from tidemark.model.derived import Definition, Derived, Validity
 from tidemark.spark.derive.by_row import while_valid
 from tidemark.spark.derive.columns import check_fits
+from tidemark.spark.derive.parts import at_rest
+from tidemark.spark.derive.raised import Raised, naming
 from tidemark.spark.derive.views import repeated
 from tidemark.storage.log.log import StateLog
 
@@ -219,6 +223,26 @@ def test_a_function_of_frames_is_a_definition(spark: Any, events: Made, monkeypa
     }.items():
         with pytest.raises(InvalidUsage, match=said):
             made(function).declared()
+
+
+def test_what_says_itself_what_to_do_gets_no_other_advice() -> None:
+    said = 'collection moves holds a row of key {"id":2} -2 times; correct the input'
+    with pytest.raises(Raised) as raised, naming("d", str):
+        raise PySparkException(f"[USER_RAISED_EXCEPTION] {said} SQLSTATE: P0001")
+    assert str(raised.value) == f"the definition of d raises: {said}"
+
+
+def test_a_row_without_its_key_is_named_by_what_users_see() -> None:
+    held = Collection(
+        "d",
+        (Column("kind", ColumnType.STRING),),
+        (Column("n", ColumnType.INT),),
+        select("SELECT kind, count(*) AS n FROM events GROUP BY kind"),
+        hidden=(Column("_rows", ColumnType.INT),),
+    )
+    batch = pa.RecordBatch.from_pylist([{"kind": None, "n": 3, "_rows": 3}])
+    with pytest.raises(InvalidUsage, match="which is of the key: kind None, n 3; filter"):
+        at_rest(batch, held, batch.schema)
 
 
 def test_what_a_definition_raises_names_the_row(spark: Any, events: Made) -> None:

@@ -83,7 +83,7 @@ def asked_keys(views: Views, keys: Sequence[Row]) -> Touched:
     columns = views.computation.collection.key
     arrays = [_values([key[at] for key in keys], arrow_type(column.type)) for at, column in enumerate(columns)]
     table = pa.table(arrays, [f"k{at}" for at in range(len(columns))])
-    return Touched(F.broadcast(views.spark.createDataFrame(table)), None)
+    return Touched(views.spark.createDataFrame(table), table)
 
 
 def _values(scalars: Sequence[Any], of: pa.DataType) -> pa.Array:

@@ -98,7 +98,7 @@ def at_rest(batch: pa.RecordBatch, collection: Collection, schema: pa.Schema) ->
     for column in collection.key:
         nulls = np.asarray(pc.is_null(batch.column(column.name)))
         if nulls.any():
-            row = named(batch, int(nulls.argmax()), stored(collection))
+            row = named(batch, int(nulls.argmax()), collection.columns)  # what is hidden is no user's
             raise InvalidUsage(
                 f"the definition of {collection.name} gives a row without {column.name}, which is of the key: {row}; "
                 f"filter such rows out, or give them a {column.name} (coalesce)"

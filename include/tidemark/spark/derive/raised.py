@@ -54,8 +54,10 @@ def naming(name: str, where: Callable[[], str]) -> Iterator[None]:
     except PySparkException as error:
         if isinstance(error, PythonException) or not is_about_rows(error):
             raise
-        at = where()
-        raise Raised(f"the definition of {name} raises {told(error)}{at}; filter such rows out, or use try_…") from None
+        match, said, at = _CONDITION.search(str(error)), told(error), where()
+        if match and match[1] in _SAID:  # by raise_error: whoever raises so says what to do
+            raise Raised(f"the definition of {name} raises: {said}{at}") from None
+        raise Raised(f"the definition of {name} raises {said}{at}; filter such rows out, or use try_…") from None
 
 
 def row_that_raises(rows: DataFrame, key: list[str], query: Callable[[DataFrame], DataFrame]) -> str:

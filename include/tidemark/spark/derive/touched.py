@@ -55,7 +55,8 @@ class Touched:
     def among(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
         """The rows with touched values in their `columns`; null is a value."""
         same = [frame[f"`{name}`"].eqNullSafe(self.frame[f"k{at}"]) for at, name in enumerate(columns)]
-        return frame.join(self.frame, reduce(lambda one, other: one & other, same), "left_semi")
+        values = self.frame if self.few is None else F.broadcast(self.frame)
+        return frame.join(values, reduce(lambda one, other: one & other, same), "left_semi")
 
 
 def touched_of(values: DataFrame) -> Touched:
@@ -66,7 +67,7 @@ def touched_of(values: DataFrame) -> Touched:
         return Touched(values, None)
     local = values.sparkSession.createDataFrame(few, values.schema)
     values.unpersist()
-    return Touched(F.broadcast(local), few)
+    return Touched(local, few)
 
 
 def _is_of(given: pa.DataType, wanted: pa.DataType) -> bool:
