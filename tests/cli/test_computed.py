@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,10 @@ from tidemark.api.conditions import Conditions, Equal, conditions_of
 from tidemark.api.keys import keys_within
 from tidemark.arrow.rows.plain import plain_rows
 from tidemark.cli import output
+from tidemark.cli.command import Call, Settings
+from tidemark.cli.steps import told_of
 from tidemark.errors import InvalidUsage
+from tidemark.jobs.nearby import InProcess
 from tidemark.jobs.questions.rows import Rows
 from tidemark.jobs.questions.status import debt
 from tidemark.jobs.questions.verify import findings_of
@@ -26,6 +30,7 @@ from tidemark.model.batch import Description, ObjectRef, Part, TraceBatch, Unsea
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
 from tidemark.model.interval import Interval
 from tidemark.plan.tasks import InspectAnswer, KeyRange
+from tidemark.storage import ObjectStore
 
 pytestmark = pytest.mark.pure
 
@@ -217,3 +222,29 @@ def test_a_condition_that_is_no_value_of_its_column_is_refused() -> None:
 )
 def test_durations(micros: int, text: str) -> None:
     assert output.duration(micros) == text
+
+
+def test_a_run_of_several_modes_says_of_which_commits_it_tells_why() -> None:
+    told = {"outcome": "applied", "version": 5, "commits": 3, "mode": "by_key", "why": "first build", "consumed": {}}
+    told |= {"upper_text": "2024-01-04", "rows_read": 7, "added": 2, "retracted": 1}
+    assert told_of(told | {"modes": {"whole": 1, "by_key": 2}}) == (
+        "applied: corrected to 2024-01-04 in 3 commits, 1 whole (first build) and 2 by key: "
+        "7 rows read, 1 retracted and 2 added, version 5"
+    )
+    assert ", whole (first build): 7" in told_of(told | {"modes": {"whole": 3}})
+    assert told_of({"outcome": "applied", "version": 8, "trace_upper": 5, "trace_upper_text": "2024-01-04"}) == (
+        "applied: trace upper 2024-01-04, version 8"
+    )
+
+
+def test_what_a_step_runs_on_is_started_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
+    made: list[ObjectStore] = []
+
+    def runner(store: ObjectStore) -> InProcess:
+        made.append(store)
+        return InProcess(store)
+
+    call = Call(Settings(root=str(tmp_path / "root"), runner=runner), StringIO())
+    job = call.job("things", step="correct", create=True)
+    assert job.runner() is job.runner()
+    assert len(made) == 1

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
@@ -95,7 +96,7 @@ class Call:
 
         check_root(self.root)
         self.collection = collection
-        job = open_job(self.root, collection, lambda: self._runner(job, spark, step))
+        job = open_job(self.root, collection, cache(lambda: self._runner(job, spark, step)))
         job.note = output.note
         if not create and not job.log.newest_version():
             raise InvalidUsage(self._absent(collection))
@@ -127,6 +128,7 @@ class Call:
         from tidemark.jobs.app import runner_of, spark_runner
         from tidemark.jobs.steps.declared import STEPS
 
+        @cache  # it is asked for as often as a step computes, and says so
         def on_spark() -> Runner:
             os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--master {master} pyspark-shell")
             output.note(f"starting Spark on {master}")

@@ -134,30 +134,32 @@ def _run(
     step: Callable[[Job, Interval], dict[str, Any]],
 ) -> None:
     """The step for each interval in turn. What was done before one fails is shown, too."""
-    failed = True
+    failed, derived = True, job.log.load().state.collection.is_derived
     try:
         with output.working(name, len(intervals)) as advance:
             for at, interval in enumerate(intervals):
-                advance(f"{name} {interval}", at, len(intervals))
-                call.done.append({"interval": str(interval), **step(job, interval)})
+                advance(name if derived else f"{name} {interval}", at, len(intervals))
+                about = {} if derived else {"interval": str(interval)}  # of a derived one it names nothing
+                call.done.append({**about, **step(job, interval)})
         failed = False
     finally:
         if failed and call.done and not call.settings.as_json:
-            call.emit({}, *(_line(result) for result in call.done))
+            call.emit({}, *(told_of(result) for result in call.done))
     show(call, job, {"step": name, "collection": call.collection, "results": call.done}, call.done)
 
 
 def show(call: Call, job: Job, document: dict[str, Any], results: Sequence[dict[str, Any]]) -> None:
     """A step's results, one line each, and the step that is due next."""
     following = _next(job.log.load().state)
-    call.emit({**document, "next_step": following}, *(_line(result) for result in results), f"next: {following}")
+    call.emit({**document, "next_step": following}, *(told_of(result) for result in results), f"next: {following}")
 
 
-def _line(result: dict[str, Any]) -> str:
+def told_of(result: dict[str, Any]) -> str:
     """A step's result in one line: its outcome, then what else there is to say."""
     if "consumed" in result or "waits_for" in result:
         return _corrected(result)
-    silent = {"outcome", "interval", "step", "collection", "version", "seal", "complete_below", "docs", "changed"}
+    silent = {"outcome", "interval", "step", "collection", "version", "docs", "changed"}
+    silent |= {name.removesuffix("_text") for name in result if name.endswith("_text")}
     if changed := result.get("changed"):  # which says these in words
         silent |= {"corrected", "added", "retracted", "event_times"}
     said = {name: value for name, value in result.items() if name not in silent and (value or name in _COUNTS)}
@@ -173,7 +175,7 @@ def _corrected(result: dict[str, Any]) -> str:
     """What `correct` came to: how far, how, what it wrote, and who it waits for."""
     told = []
     if result.get("commits"):
-        how = str(result["mode"]).replace("_", " ") + (f" ({result['why']})" if result.get("why") else "")
+        how = _modes(result["modes"], result.get("why", ""))
         wrote = f"{result['retracted']:,} retracted and {result['added']:,} added"
         several = f" in {result['commits']:,} commits" if result["commits"] > 1 else ""
         told.append(f"corrected to {result['upper_text']}{several}, {how}: {result['rows_read']:,} rows read, {wrote}")
@@ -184,6 +186,16 @@ def _corrected(result: dict[str, Any]) -> str:
     if waits := result.get("waits_for"):
         told.append(f"waits for {waits}: {result.get('waits', '')}")
     return f"{result['outcome']}: " + ", ".join([*told, f"version {result['version']}"])
+
+
+def _modes(modes: Mapping[str, int], why: str) -> str:
+    """How commits were computed, with how many where it was not all in one way; `why` is of those that were whole."""
+    told = []
+    for mode, commits in modes.items():
+        count = f"{commits:,} " if len(modes) > 1 else ""
+        because = f" ({why})" if why and mode == "whole" else ""
+        told.append(f"{count}{mode.replace('_', ' ')}{because}")
+    return " and ".join(told)
 
 
 def _word(value: Any) -> str:

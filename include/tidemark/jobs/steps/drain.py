@@ -12,6 +12,7 @@ from tidemark.jobs.steps.write import trace_batch
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import DIGEST_MODULUS
 from tidemark.model.change import Drained
+from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.plan.drain import DrainRequest, plan_drain
 from tidemark.plan.kinds import plan_of, tasks_of
@@ -50,6 +51,7 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
         "outcome": str(done.outcome),
         "version": head.version,
         "trace_upper": head.state.trace_upper,
+        "trace_upper_text": format_instant(head.state.trace_upper),
     }
     if change is not None:
         result |= {
