@@ -46,7 +46,9 @@ def test_its_status_says_how_far_its_inputs_are_consumed_and_who_lags(shell: She
 
 
 def test_a_run_that_finds_nothing_new_says_so_and_starts_nothing(shell: Shell, graph: Graph) -> None:
-    assert shell.ok("correct", "delays").out.startswith(
+    said = shell.ok("correct", "delays").out
+    assert "waits for carriers: carriers is complete below 2024-01-02T00:00:00Z, flights below 2024-01-03" in said
+    assert shell.ok("correct", "delays", "--until", "2024-01-02").out.startswith(
         "nothing to do: its inputs tell nothing new beyond 2024-01-02T00:00:00Z, version "
     )
     graph.land("carriers", 2)

@@ -143,6 +143,28 @@ def _has_ended(state: Arrangement, upper: int) -> bool:
     return consumed is not None and consumed.ended and consumed.upper <= upper
 
 
+def laggard(state: Arrangement, inputs: Sequence[Usable]) -> Waits | None:
+    """Who keeps what other inputs of a derived collection have beyond from being consumed, where nothing is to do: the
+    one that is complete less far, or has consumed another one less far; None if nothing is left."""
+    consumed = state.consumed
+    more = [one for one in inputs if (held := consumed.of(one.name) if consumed else None) and held.upper < one.upper]
+    for ahead in more:
+        for other in inputs:
+            root = next((held for held in other.roots(other.upper) if held.collection == ahead.name), None)
+            if other.is_derived and root is not None and root.upper < ahead.upper:
+                reached, known = format_instant(root.upper), format_instant(ahead.upper)
+                return Waits(other.name, f"{other.name} has consumed {ahead.name} to {reached}, known is {known}")
+    least = min(inputs, key=lambda one: one.complete, default=None)
+    if not more or least is None or least.complete == EMPTY or least in more:
+        return None
+    ahead = max(more, key=lambda one: one.upper)
+    return Waits(
+        least.name,
+        f"{least.name} is complete below {format_instant(least.known_complete)}, "
+        f"{ahead.name} below {format_instant(ahead.known_complete)}",
+    )
+
+
 def meeting(inputs: Sequence[Usable], complete: int, floors: dict[str, int]) -> Meeting | Waits:
     """The inputs where they are complete below `complete` together, none below its floor; else why not."""
     names = Counter(name for given in inputs for name in given.root_names)

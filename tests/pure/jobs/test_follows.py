@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tidemark.jobs.app import without_spark
 from tidemark.jobs.questions.followed import followed_between
 from tidemark.jobs.questions.status import status
 from tidemark.model.instant import format_instant
+from tidemark.plan.consume import Usable, laggard, usable
 
 pytestmark = pytest.mark.pure
 
@@ -136,3 +138,21 @@ def test_where_an_input_was_never_created_its_first_run_waits_and_is_no_failure(
     assert told["waits"] == "carriers was never created; `tidemark init` creates it from its file"
     graph.land("carriers", 0)
     assert without_spark("correct", asked) is None, "now its columns can be told, by Spark"
+
+
+def test_an_input_that_has_consumed_another_one_less_far_is_named(tmp_path: Path) -> None:
+    """They are used together where both have consumed it equally far: nothing is to do, and it is not all of it."""
+    graph = Graph(tmp_path)
+    graph.land("flights", 1)
+    graph.derive("delays", "flights")
+    graph.correct("delays")
+    graph.derive("beside", "flights", "delays")
+    graph.correct("beside")
+    flights, delays = (usable(given) for given in graph.inputs("beside"))
+    assert isinstance(flights, Usable)
+    assert isinstance(delays, Usable)
+    assert laggard(graph.state("beside"), [flights, delays]) is None
+    found = laggard(graph.state("beside"), [replace(flights, upper=flights.upper + 1), delays])
+    assert found is not None
+    assert found.laggard == "delays"
+    assert found.reason == "delays has consumed flights to 2024-01-02T00:00:00Z, known is 2024-01-02T00:00:00.000001Z"

@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Corrected
-from tidemark.model.frontier import EMPTY
 from tidemark.model.instant import format_instant
-from tidemark.plan.consume import Usable, usable
+from tidemark.plan.consume import Usable, laggard, usable
 from tidemark.plan.correct import InputState, Waits, plan_correct
 from tidemark.storage.log.log import Head, StateLog
 
@@ -76,11 +75,11 @@ def follows(state: Arrangement, inputs: Sequence[InputState], *, last: str = "")
     waits = plan if isinstance(plan, Waits) else None
     found = [usable(given) for given in inputs]
     if plan is None:
-        waits = _laggard(state, [one for one in found if isinstance(one, Usable)])
-    laggard = waits.laggard if waits else None
-    told = tuple(_followed(state, given, one, laggard) for given, one in zip(inputs, found, strict=True))
+        waits = laggard(state, [one for one in found if isinstance(one, Usable)])
+    lags = waits.laggard if waits else None
+    told = tuple(_followed(state, given, one, lags) for given, one in zip(inputs, found, strict=True))
     due = plan is not None and not isinstance(plan, Waits)
-    return Follows(told, laggard, waits.reason if waits else "", due, last)
+    return Follows(told, lags, waits.reason if waits else "", due, last)
 
 
 def last_run(log: StateLog, version: int) -> str:
@@ -98,19 +97,4 @@ def _followed(state: Arrangement, given: InputState, one: Usable | Waits, laggar
     stands: Literal["all", "behind", "lags"] = "all" if all_of_it else "behind"
     return FollowedInput(
         given.name, consumed, one.upper, one.known_complete, "lags" if given.name == laggard else stands
-    )
-
-
-def _laggard(state: Arrangement, inputs: Sequence[Usable]) -> Waits | None:
-    """Who keeps what other inputs have beyond from being consumed, where nothing is to do; None if nothing is left."""
-    consumed = state.consumed
-    more = [one for one in inputs if (held := consumed.of(one.name) if consumed else None) and held.upper < one.upper]
-    least = min(inputs, key=lambda one: one.complete, default=None)
-    if not more or least is None or least.complete == EMPTY or least in more:
-        return None
-    ahead = max(more, key=lambda one: one.upper)
-    return Waits(
-        least.name,
-        f"{least.name} is complete below {format_instant(least.known_complete)}, "
-        f"{ahead.name} below {format_instant(ahead.known_complete)}",
     )

@@ -31,6 +31,7 @@ from tidemark.model.corrected import CORRECT
 from tidemark.model.derived import Consumption, Mode
 from tidemark.model.frontier import EMPTY
 from tidemark.model.instant import format_instant
+from tidemark.plan.consume import Usable, laggard, usable
 from tidemark.plan.correct import CorrectRequest, InputState, Waits, hold_name, plan_correct
 from tidemark.plan.retain import check_hold
 from tidemark.storage.log.log import Head
@@ -58,6 +59,7 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
         _told(job, one.change)
         _hold_consumed(job, one.head.state)
     waits, checked = one.found.waits, False
+    lags = waits or one.found.lags
     if check and waits is None:
         one = job.settle(lambda head: _proposed(job, head, until=None, whole=False, check=True))
         checked = one.found.request is not None
@@ -65,18 +67,20 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
             done.append(one)
             _told(job, one.change)
     _hold_consumed(job, one.head.state)
-    told = _result(one.head, done, waits)
-    return told | (
-        {"checked": checked, "repaired": sum(one.change.repaired for one in done if one.change)} if check else {}
-    )
+    told = _result(one.head, done, lags)
+    if check:
+        told |= {"checked": checked, "repaired": sum(each.change.repaired for each in done if each.change)}
+    return told
 
 
 @dataclass(frozen=True)
 class _Found:
-    """What was planned, or why nothing was; and the bytes that were read."""
+    """What was planned, or why nothing was: an input is waited for, or nothing is new but what another one `lags`
+    behind; and the bytes that were read."""
 
     request: CorrectRequest | None = None
     waits: Waits | None = None
+    lags: Waits | None = None
     computed: Computed = field(default=NOTHING)
 
 
@@ -91,7 +95,10 @@ def _proposed(job: Job, head: Head, *, until: int | None, whole: bool, check: bo
             _place(job, state, name, since)
         return Proposal(None, _Found(waits=request))
     if request is None or (check and not request.checks):
-        return Proposal(None, _Found())
+        # What was asked for is there, where an end was: nobody is waited for then.
+        known = [usable(given) for given in inputs] if until is None else []
+        lags = laggard(state, [given for given in known if isinstance(given, Usable)])
+        return Proposal(None, _Found(lags=lags))
     recipe = recipe_of(derived, inputs)
     head, fence = job.fenced(head, CORRECT, request.interval)
     for one in request.inputs:
