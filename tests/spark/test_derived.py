@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 
 from tests.spark.support import APPEND, Made, day_of
 from tests.support.inprocess import InProcessRunner
@@ -181,6 +181,17 @@ def test_each_mode_gives_what_its_definition_says(spark: Any, events: Made) -> N
         assert correct(one.job(), check=True)["repaired"] == 0
 
 
+def test_for_how_long_a_row_is_valid_is_told_by_when_it_happened_also_when_all_is_compared(
+    spark: Any, events: Made
+) -> None:
+    one = Deriving(events, spark, "valid", select("SELECT id, kind FROM events", validity=Validity(valid_for=1)))
+    one.declared()
+    one.corrected()  # and its gate, which computes some keys anew
+    assert not one.held()
+    assert verify_definition(one.job(), every=True).sound
+    assert correct(one.job(), check=True)["repaired"] == 0
+
+
 def test_a_function_of_frames_is_a_definition(spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     """By some columns, and whole where it does not say by which; what is not the same every time is refused."""
     from pyspark.sql import functions as F
@@ -232,7 +243,17 @@ def test_what_says_itself_what_to_do_gets_no_other_advice() -> None:
     assert str(raised.value) == f"the definition of d raises: {said}"
 
 
-def test_a_row_without_its_key_is_named_by_what_users_see() -> None:
+def test_what_a_function_of_a_definition_raises_on_an_executor_is_one_line() -> None:
+    at = 'Traceback (most recent call last):\n  File "{}/mine.py", line 7, in f\n    return 1 // x\n           ~~^^~~'
+    text = f"An exception was thrown from the Python worker: {at}\nZeroDivisionError: by zero\n SQLSTATE: 38000"
+    with pytest.raises(Raised) as raised, naming("d", str):
+        raise PythonException(text.format("/x/definitions"))
+    assert str(raised.value) == "the definition of d raises ZeroDivisionError: by zero for a row; filter such rows out"
+    with pytest.raises(PythonException), naming("d", str):
+        raise PythonException(text.format("/x/tidemark"))
+
+
+def test_a_row_without_its_key_and_columns_that_do_not_fit_are_told_without_what_is_hidden() -> None:
     held = Collection(
         "d",
         (Column("kind", ColumnType.STRING),),
@@ -240,6 +261,9 @@ def test_a_row_without_its_key_is_named_by_what_users_see() -> None:
         select("SELECT kind, count(*) AS n FROM events GROUP BY kind"),
         hidden=(Column("_rows", ColumnType.INT),),
     )
+    other = [Column("kind", ColumnType.STRING), Column("n", ColumnType.FLOAT)]
+    with pytest.raises(GateFailed, match="gives the columns kind string, n float now, and d has kind string, n int:"):
+        check_fits(held, other)
     batch = pa.RecordBatch.from_pylist([{"kind": None, "n": 3, "_rows": 3}])
     with pytest.raises(InvalidUsage, match="which is of the key: kind None, n 3; filter"):
         at_rest(batch, held, batch.schema)

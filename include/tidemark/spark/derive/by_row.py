@@ -32,10 +32,9 @@ def learned(views: Views) -> DataFrame:
 def all_of(views: Views) -> DataFrame:
     """What all updates of the input come to, those of the past as of u - 1."""
     rule = _rule(views)
-    changes = views.changes(rule.input).withColumn(
-        EVENT_TIME, F.greatest(EVENT_TIME, F.lit(kept_from(views.computation)))
-    )
-    return _as_updates(views, _queried(views, rule, changes), not_before=views.computation.upper - 1)
+    rows = _queried(views, rule, views.changes(rule.input))
+    at = views.computation.upper - 1
+    return _as_updates(views, rows, not_before=at, happened_from=kept_from(views.computation))
 
 
 def row(views: Views) -> str:
@@ -61,11 +60,12 @@ def _queried(views: Views, rule: ByRow, changes: DataFrame) -> DataFrame:
     return frame
 
 
-def _as_updates(views: Views, rows: DataFrame, *, not_before: int) -> DataFrame:
+def _as_updates(views: Views, rows: DataFrame, *, not_before: int, happened_from: int = 0) -> DataFrame:
     computation = views.computation
     rows = while_valid(rows, computation.validity) if computation.validity else rows
     time = F.greatest(F.col(TIME), F.lit(not_before))
-    return signed(rows, computation.collection, (time, F.col(EVENT_TIME), F.col(DIFF)), +1)
+    event_time = F.greatest(F.col(EVENT_TIME), F.lit(happened_from))
+    return signed(rows, computation.collection, (time, event_time, F.col(DIFF)), +1)
 
 
 def while_valid(rows: DataFrame, validity: Validity) -> DataFrame:

@@ -78,6 +78,10 @@ def check_fits(collection: Collection, given: Sequence[Column]) -> None:
     had = {column.name: column.type for column in (*collection.columns, *collection.hidden)}
     if types.keys() == had.keys() and all(_holds(types[name], of) for name, of in had.items()):
         return
+    seen = {column.name: column.type for column in collection.columns}
+    shown = {name: of for name, of in types.items() if not HIDDEN_NAME.fullmatch(name)}
+    if shown != seen:  # what is hidden is no user's, unless nothing else differs
+        types, had = shown, seen
     raise GateFailed(
         f"the definition of {collection.name} gives the columns {_told(types)} now, and {collection.name} has "
         f"{_told(had)}: change the definition, cast what changed, or declare the columns anew in the collection file"

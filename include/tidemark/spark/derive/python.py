@@ -21,12 +21,9 @@ from tidemark.errors import InvalidUsage, TidemarkError, plain_line
 from tidemark.model.derived import Definition
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.difference import desired_at, differing, held_at
-from tidemark.spark.derive.raised import told
+from tidemark.spark.derive.raised import FOLDER, told
 from tidemark.spark.derive.touched import Touched, held_of, named, touched_of
 from tidemark.spark.derive.views import Views
-
-FOLDER = "definitions"
-"""The package in which definitions lie."""
 
 
 def function_of(name: str, definition: Definition) -> Callable[[Mapping[str, DataFrame]], Any]:

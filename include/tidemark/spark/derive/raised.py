@@ -13,6 +13,8 @@ from pyspark.sql import functions as F
 
 from tidemark.errors import InvalidUsage, TidemarkError, plain_line
 
+FOLDER = "definitions"
+"""The package in which definitions in Python lie."""
 PROBES = 48
 """Times a definition is computed again over fewer rows to find the one it raises for: 2^48 rows are more than any."""
 _CONDITION = re.compile(r"\[([A-Z_][A-Z0-9_.]+)\] (.*)")
@@ -52,12 +54,26 @@ def naming(name: str, where: Callable[[], str]) -> Iterator[None]:
     except TidemarkError:
         raise
     except PySparkException as error:
-        if isinstance(error, PythonException) or not is_about_rows(error):
+        if isinstance(error, PythonException):
+            if (said := _said_by_a_definition(error)) is None:
+                raise
+            raise Raised(f"the definition of {name} raises {said} for a row; filter such rows out") from None
+        if not is_about_rows(error):
             raise
         match, said, at = _CONDITION.search(str(error)), told(error), where()
         if match and match[1] in _SAID:  # by raise_error: whoever raises so says what to do
             raise Raised(f"the definition of {name} raises: {said}{at}") from None
         raise Raised(f"the definition of {name} raises {said}{at}; filter such rows out, or use try_…") from None
+
+
+def _said_by_a_definition(error: PythonException) -> str | None:
+    """What a function of a definition in Python raised on an executor; None if it was another's."""
+    text = str(error)
+    if f"/{FOLDER}/" not in text:
+        return None
+    lines = [line.split(" SQLSTATE:")[0] for line in text.splitlines()]
+    raised = [line for line in lines if re.match(r"[A-Za-z_][\w.]*(: |$)", line)]
+    return plain_line(raised[-1] if raised else lines[-1], 300)
 
 
 def row_that_raises(rows: DataFrame, key: list[str], query: Callable[[DataFrame], DataFrame]) -> str:
