@@ -181,10 +181,9 @@ def test_each_mode_gives_what_its_definition_says(spark: Any, events: Made) -> N
         assert correct(one.job(), check=True)["repaired"] == 0
 
 
-def test_for_how_long_a_row_is_valid_is_told_by_when_it_happened_also_when_all_is_compared(
-    spark: Any, events: Made
-) -> None:
-    one = Deriving(events, spark, "valid", select("SELECT id, kind FROM events", validity=Validity(valid_for=1)))
+def test_rows_that_were_over_before_they_came_are_none_also_when_all_is_compared(spark: Any, events: Made) -> None:
+    over = Validity(valid_from="began", valid_for=1)
+    one = Deriving(events, spark, "valid", select("SELECT id, kind, 0L AS began FROM events", validity=over))
     one.declared()
     one.corrected()  # and its gate, which computes some keys anew
     assert not one.held()
