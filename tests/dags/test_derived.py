@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -255,12 +256,16 @@ def test_the_dag_of_a_derived_collection_survives_json(dag: Any) -> None:
 
 
 @pytest.fixture
-def synced(derived: Path, database: None) -> Any:
-    """The DAGs, as the scheduler has them; unpaused."""
+def synced(derived: Path, database: None) -> Iterator[Any]:
+    """The DAGs, as the scheduler has them; unpaused. What they were told of is forgotten: other tests have collections
+    of the same names."""
     from airflow.dag_processing.dagbag import sync_bag_to_db
     from airflow.models import DagModel
+    from airflow.models.asset import AssetEvent
     from airflow.models.dagbundle import DagBundleModel
+    from airflow.models.dagrun import DagRun
     from airflow.utils.session import create_session
+    from sqlalchemy import delete
 
     with create_session() as session:
         session.merge(DagBundleModel(name="dags-folder"))
@@ -270,7 +275,10 @@ def synced(derived: Path, database: None) -> Any:
         for name in ("orders", "refunds", "totals"):
             session.get(DagModel, name).is_paused = False  # type: ignore[union-attr]
     end_runs()
-    return bag
+    yield bag
+    with create_session() as session:
+        session.execute(delete(DagRun).where(DagRun.dag_id == "totals"))
+        session.execute(delete(AssetEvent))
 
 
 def end_runs() -> None:

@@ -277,7 +277,7 @@ def test_any_single_fault_then_the_replay_again_changes_nothing(tmp_path, envelo
         world.truth.objects = then
         world.forget()
     assert {"create versions", "create ledger", "create data", "close_output data"} <= fired
-    assert after or {"open_input data", "open_output data", "list versions"} <= fired
+    assert after or {"open_input data", "open_output data", "keys versions"} <= fired
     assert world.state.totals.rows_replayed == 2
 
 
