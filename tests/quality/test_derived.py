@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from simulation.deriving import BIG, COUNTS, Sea, derived, write_by_hand
+from simulation.deriving import BIG, COUNTS, PlainComputer, Sea, derived, write_by_hand
 from simulation.script import row
-from tidemark.errors import GateFailed
+from tidemark.definition.computation import Differing
+from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.questions.definition import verify_definition
 from tidemark.jobs.steps.gate import gate
 from tidemark.model.collection import Gate
@@ -48,3 +49,24 @@ def test_a_batch_that_holds_other_rows_than_its_commit_says_is_stopped(tmp_path:
     write_by_hand(sea, "d", {max(sea.held("d", 100)): -1}, told=2)
     with pytest.raises(GateFailed, match=r"rows taken back as recorded.*takes back 1 rows, 2 were recorded"):
         sea.run("d", lambda job: gate(job, Gate.UNSEALED))
+
+
+def test_a_definition_that_raises_for_a_key_computed_anew_passes_no_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That it cannot be told is one thing: a definition that raises is told, and the batch is not certified."""
+    sea = Sea(tmp_path)
+    sea.landed("tides")
+    sea.add(derived("d", COUNTS))
+    sea.ingest("tides", 0, ("a", ROWS))
+    sea.correct("d", until="correct")
+
+    def raises(*_: object, **__: object) -> tuple[Differing, ...]:
+        raise InvalidUsage("the definition of d raises DIVIDE_BY_ZERO for the row id 1")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PlainComputer, "compare", raises)
+        with pytest.raises(InvalidUsage, match="DIVIDE_BY_ZERO for the row id 1"):
+            sea.run("d", lambda job: gate(job, Gate.UNSEALED))
+    assert not sea.worlds["d"].state.certificates
+    assert len(sea.run("d", lambda job: gate(job, Gate.UNSEALED))["batches"]) == 1

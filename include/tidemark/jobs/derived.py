@@ -22,6 +22,10 @@ STOPS = 64
 """Boundaries of a schedule that are looked ahead to: a run plans again after each commit."""
 
 
+class Untold(InvalidUsage):
+    """What was held at a recorded frontier cannot be compared with its definition: what that needs is merged by now."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """What a definition says over its inputs as they are: its columns, the key it shows (None: it must be declared),
@@ -101,12 +105,12 @@ def inputs_of(job: Job, request: CorrectRequest, inputs: Sequence[InputState]) -
 
 
 def consumed_inputs(job: Job, consumption: Consumption, inputs: Sequence[InputState]) -> tuple[Input, ...]:
-    """The inputs as a consumption has them. InvalidUsage, naming it, if one does not keep that time any more."""
+    """The inputs as a consumption has them. Untold, naming it, if one does not keep that time any more."""
     found = []
     for given in inputs:
         held, state = consumption.of(given.name), _created(given)
         if held is None or held.incarnation != state.incarnation or not state.function.keeps(held.upper - 1):
-            raise InvalidUsage(
+            raise Untold(
                 f"{given.name} does not keep what was consumed of it; run correct, which computes all anew"
             )
         found.append(Input(given.name, job.neighbour(given.name).store.url, state, held.upper))
@@ -145,7 +149,7 @@ def stops(state: Arrangement, inputs: Sequence[InputState]) -> tuple[int, ...]:
     schedules = {one.collection.origin.schedule for one in states if isinstance(one.collection.origin, Landed)}
     upto = max(one.complete_below for one in states)  # one that has ended is waited for by nobody
     ahead = [[*islice(_boundaries(Schedule(text), below), STOPS)] for text in sorted(schedules)]
-    coarsest = max(ahead, key=lambda times: times[0] if len(times) == 1 else times[1] - times[0], default=[])
+    coarsest = max(ahead, key=lambda times: times[1] - times[0], default=[])
     return tuple(time for time in coarsest if time < upto)
 
 

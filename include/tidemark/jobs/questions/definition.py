@@ -8,7 +8,7 @@ from typing import Any
 
 from tidemark.definition.computation import Differing
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.derived import computation, consumed_inputs, opened, recipe_of
+from tidemark.jobs.derived import Untold, computation, consumed_inputs, opened, recipe_of
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.derived import Consumption, Mode
@@ -91,7 +91,7 @@ def verify_definition(job: Job, *, every: bool = False, most: int = MOST) -> Def
             continue
         try:
             read = consumed_inputs(job, consumption, inputs)
-        except InvalidUsage as error:
+        except Untold as error:
             found.append(Frontier(**{**vars(frontier), "untold": str(error)}))
             continue
         asked = computation(state, job.store.url, recipe, Mode.WHOLE, read, upper=consumption.upper)
@@ -102,13 +102,13 @@ def verify_definition(job: Job, *, every: bool = False, most: int = MOST) -> Def
 
 
 def differing_keys(job: Job, state: Arrangement, keys: Sequence[Row], most: int) -> tuple[Differing, ...]:
-    """Of some keys of a state the rows that differ at its newest recorded frontier. Raises InvalidUsage where that
-    cannot be told any more."""
+    """Of some keys of a state the rows that differ at its newest recorded frontier. Raises Untold where that cannot be
+    told any more, InvalidUsage for a definition that is refused or raises."""
     consumption, derived = state.consumed, state.collection.derived
     if consumption is None:
         return ()
     if untold := _untold(state, consumption):
-        raise InvalidUsage(untold)
+        raise Untold(untold)
     inputs = opened(job, derived)
     read = consumed_inputs(job, consumption, inputs)
     recipe = recipe_of(derived, inputs)

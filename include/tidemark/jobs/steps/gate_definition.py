@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from tidemark.errors import InvalidUsage
-from tidemark.jobs.derived import opened, recipe_of
+from tidemark.jobs.derived import Untold, opened, recipe_of
 from tidemark.jobs.job import Job
 from tidemark.jobs.questions.definition import differing_keys
 from tidemark.model.arrangement import Arrangement
@@ -62,7 +61,7 @@ def _compared(job: Job, state: Arrangement, parts: Sequence[Part], defined: Defi
     keys = _some_keys(parts)
     try:
         rows = differing_keys(job, state, keys, KEYS)
-    except InvalidUsage as error:
+    except Untold as error:
         job.note(f"no key is computed anew: {error}")
         return defined
     first = ", ".join(f"{name} {cell}" for name, cell in rows[0].row) if rows else ""
