@@ -179,6 +179,7 @@ def test_each_mode_gives_what_its_definition_says(spark: Any, events: Made) -> N
         report = verify_definition(one.job(), every=True)
         assert (report.sound, report.checked) == (True, 2)
         assert correct(one.job(), check=True)["repaired"] == 0
+    assert spark._jsparkSession.sharedState().cacheManager().isEmpty(), "nothing is kept of what was computed"
 
 
 def test_rows_that_were_over_before_they_came_are_none_also_when_all_is_compared(spark: Any, events: Made) -> None:

@@ -27,7 +27,7 @@ def _touched(views: Views, rule: ByKey) -> DataFrame | None:
     """Groups and join keys computed anew."""
     changed = [held.name for held in views.computation.inputs if held.previous != held.upper]
     values = [queried(views, {changes_of(name): views.changes(name)}, rule.touched[name]) for name in changed]
-    touched = touched_of(reduce(DataFrame.unionAll, values).distinct())
+    touched = touched_of(views, reduce(DataFrame.unionAll, values).distinct())
     if touched.is_empty:
         return None
     return _differing(views, definition_of(views, touched), held_of(views, touched, rule.held))
@@ -36,8 +36,8 @@ def _touched(views: Views, rule: ByKey) -> DataFrame | None:
 def _grown(views: Views, rule: ByKey) -> DataFrame | None:
     """Sums of groups by how much they grew."""
     (name,) = (held.name for held in views.computation.inputs)
-    delta = queried(views, {changes_of(name): views.changes(name)}, rule.delta or "").persist()
-    touched = touched_of(delta.select(*(f"k{at}" for at in range(len(rule.held)))).distinct())
+    delta = views.kept(queried(views, {changes_of(name): views.changes(name)}, rule.delta or ""))
+    touched = touched_of(views, delta.select(*(f"k{at}" for at in range(len(rule.held)))).distinct())
     if touched.is_empty:
         return None
     own = held_of(views, touched, rule.held)

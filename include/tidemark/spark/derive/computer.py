@@ -42,8 +42,10 @@ class SparkComputer:
 
     def compute(self, computation: Computation) -> Computed:
         """Write what differs."""
-        views = Views(computation, apart(self.spark))
-        with naming(computation.name, lambda: by_row.row(views) if computation.rows_keep_times else ""):
+        with (
+            Views(computation, apart(self.spark)) as views,
+            naming(computation.name, lambda: by_row.row(views) if computation.rows_keep_times else ""),
+        ):
             updates = _updates(views)
             answers = [] if updates is None else written(updates, computation)
         return Computed(
@@ -56,10 +58,9 @@ class SparkComputer:
 
     def compare(self, computation: Computation, *, keys: Sequence[Row] | None, most: int) -> tuple[Differing, ...]:
         """Rows by which D as of u - 1 differs from its definition, `most` at most."""
-        views = Views(computation, apart(self.spark))
         by_row = computation.recipe is not None and computation.recipe.by_row is not None
-        restricted = by_row or (keys is not None and can_be_restricted(views))
-        with naming(computation.name, lambda: ""):
+        with Views(computation, apart(self.spark)) as views, naming(computation.name, lambda: ""):
+            restricted = by_row or (keys is not None and can_be_restricted(views))
             return differing_rows(views, None if restricted else whole(views), keys, most)
 
 

@@ -69,7 +69,7 @@ def learned(views: Views) -> DataFrame | None:
     by = computation.definition.by
     changed = [held.name for held in computation.inputs if held.previous != held.upper]
     values = [views.changes(name).select(*_as_keys(by)) for name in changed]
-    touched = touched_of(reduce(DataFrame.unionAll, values).distinct())
+    touched = touched_of(views, reduce(DataFrame.unionAll, values).distinct())
     if touched.is_empty:
         return None
     frames = {held.name: _among(views, held.name, touched, by) for held in computation.inputs}

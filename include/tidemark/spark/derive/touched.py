@@ -59,15 +59,13 @@ class Touched:
         return frame.join(values, reduce(lambda one, other: one & other, same), "left_semi")
 
 
-def touched_of(values: DataFrame) -> Touched:
+def touched_of(views: Views, values: DataFrame) -> Touched:
     """Values, which are looked at."""
-    values = values.persist()
+    values = views.kept(values)
     few = values.limit(FEW + 1).toArrow()
     if few.num_rows > FEW:
         return Touched(values, None)
-    local = values.sparkSession.createDataFrame(few, values.schema)
-    values.unpersist()
-    return Touched(local, few)
+    return Touched(values.sparkSession.createDataFrame(few, values.schema), few)
 
 
 def _is_of(given: pa.DataType, wanted: pa.DataType) -> bool:

@@ -36,13 +36,27 @@ _KEPT = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 class Views:
     """Reads the inputs of one computation, and the collection itself, and counts what is at rest of what was asked for.
 
-    It works in a session of its own, in which the inputs' names are free."""
+    It works in a session of its own, in which the inputs' names are free. At the end of its block what it had Spark
+    keep is let go: a run that catches up computes many times."""
 
     computation: Computation
     spark: SparkSession
     rows_read: int = 0
     bytes_read: int = 0
     _seen: set[tuple[str, int]] = field(default_factory=set)
+    _kept: list[DataFrame] = field(default_factory=list)
+
+    def __enter__(self) -> Views:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for frame in self._kept:
+            frame.unpersist()
+
+    def kept(self, frame: DataFrame) -> DataFrame:
+        """A frame that is computed once."""
+        self._kept.append(frame.persist())
+        return self._kept[-1]
 
     def held(self, name: str, ranges: Sequence[KeyRange] = ()) -> DataFrame:
         """What an input holds, a row as often as its multiplicity says; with `ranges` of these keys only."""
