@@ -63,7 +63,9 @@ BIG = "SELECT k, v FROM tides WHERE v <> 'a'"
 BIGGER = "SELECT k, v FROM tides WHERE v <> 'a' AND k > 2"
 COUNTS = "SELECT v, count(*) AS n, sum(k) AS total, max(k) AS most FROM tides WHERE v IS NOT NULL GROUP BY v"
 SUMS = "SELECT v, count(*) AS n, sum(k) AS total FROM tides WHERE v IS NOT NULL GROUP BY v"
+TALLIES = "SELECT v, count(*) AS n FROM tides WHERE v IS NOT NULL GROUP BY v"
 JOINED = "SELECT tides.k, tides.v AS v, moons.v AS w FROM tides JOIN moons ON tides.k = moons.k"
+MEANS = "SELECT v, avg(w) AS mean FROM tides WHERE v IS NOT NULL GROUP BY v"
 RANKED = "SELECT k, v, rank() OVER (ORDER BY k) AS place FROM tides WHERE v IS NOT NULL"
 OFFERED = "SELECT k, v, 7 * k AS since FROM tides WHERE v IS NOT NULL"
 MET = "SELECT big.k, big.v AS v, counts.n AS n FROM big JOIN counts ON big.v = counts.v"
@@ -118,6 +120,18 @@ PLAIN: dict[str, Plain] = {
         by={"tides": ("v",)},
         held=("v",),
     ),
+    TALLIES: Plain(
+        lambda given: [{name: row[name] for name in ("v", "n")} for row in _counts(given)],
+        by={"tides": ("v",)},
+        held=("v",),
+    ),
+    MEANS: Plain(
+        lambda given: [
+            {"v": v, "mean": sum(row["w"] for row in some) / len(some)} for v, some in _groups(given["tides"], "v")
+        ],
+        by={"tides": ("v",)},
+        held=("v",),
+    ),
     JOINED: Plain(
         _joined("tides", "moons", ("k", "k"), lambda one, other: {"k": one["k"], "v": one["v"], "w": other["v"]}),
         by={"tides": ("k",), "moons": ("k",)},
@@ -138,6 +152,8 @@ SHAPES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[Column, ...]]] =
     BIGGER: (("tides",), ("k",), (Column("v", _STRING),)),
     COUNTS: (("tides",), ("v",), (Column("n", _INT), Column("total", _INT), Column("most", _INT))),
     SUMS: (("tides",), ("v",), (Column("n", _INT), Column("total", _INT))),
+    TALLIES: (("tides",), ("v",), (Column("n", _INT),)),
+    MEANS: (("tides",), ("v",), (Column("mean", ColumnType.FLOAT),)),
     JOINED: (("tides", "moons"), ("k",), (Column("v", _STRING), Column("w", _STRING))),
     RANKED: (("tides",), ("k",), (Column("v", _STRING), Column("place", _INT))),
     OFFERED: (("tides",), ("k",), (Column("v", _STRING), Column("since", _INT))),
@@ -370,15 +386,17 @@ class Sea:
         """A step of a collection as a DAG runs it, gated and tried again."""
         return self.worlds[name].run(lambda job: step(self.joined(job)), **more)
 
-    def ingest(self, name: str, day: int, *files: tuple[str, Sequence[Row]], until: str = "compact") -> None:
-        """A day of a landed collection, through all steps (or until one of them)."""
+    def ingest(
+        self, name: str, day: int, *files: tuple[str, Sequence[Row]], until: str = "compact", days: int = 1
+    ) -> None:
+        """A day of a landed collection (or several, as one interval), through all steps (or until one of them)."""
         world = self.worlds[name]
         (world.landing / str(day * DAY)).mkdir(parents=True, exist_ok=True)
         for file, rows in files:
             world.land(day, file, rows)
         steps: dict[str, Callable[[Job], Any]] = {
-            "ingest": lambda job: ingest(job, interval(day), landing_root=str(world.landing)),
-            **self._moving(day),
+            "ingest": lambda job: ingest(job, Interval(day * DAY, (day + days) * DAY), landing_root=str(world.landing)),
+            **self._moving(day + days - 1),
         }
         self._through(name, steps, until)
 
@@ -420,7 +438,9 @@ class Sea:
         state, checked = self.worlds[name].state, 0
         origin = state.collection.derived
         for consumption in state.consumptions:
-            if consumption.definition != origin.fingerprint or not state.function.keeps(consumption.upper - 1):
+            if consumption.definition != state.collection.computed_as or not state.function.keeps(
+                consumption.upper - 1
+            ):
                 continue
             given = {}
             for one in consumption.inputs:

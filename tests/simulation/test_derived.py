@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from simulation.deriving import BIG, BIGGER, COUNTS, JOINED, MET, OFFERED, RANKED, SUMS, Sea, derived, write_by_hand
+from simulation.deriving import (
+    BIG,
+    BIGGER,
+    COUNTS,
+    JOINED,
+    MEANS,
+    MET,
+    OFFERED,
+    RANKED,
+    SUMS,
+    TALLIES,
+    Sea,
+    derived,
+    write_by_hand,
+)
 from simulation.script import row
 from support.faulty import Fault, FaultyStore, InterruptedStore, WrappedStore
 from tidemark.errors import InvalidUsage
+from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.questions.explain import explain
 from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.change import CompactionAllowed
+from tidemark.model.collection import Column, ColumnType
 from tidemark.model.derived import Mode, Refresh, Validity
 
 FIRST = [row(1, "a", 3), row(2, "b", 4), row(3, "b", 5), row(4, None, 6)]
@@ -368,6 +386,70 @@ class TestOtherDefinitions:
         assert sea.held("d", 9) == was
         assert sea.held("d", 10) == {(3, "b"): 1}
         assert sea.law("d") == 1
+
+    def test_a_column_that_went_and_came_back_is_computed_anew(self, sea: Sea) -> None:
+        """The definition is the one that was computed last, and of the column nothing is left."""
+        sea.add(derived("d", SUMS))
+        sea.ingest("tides", 0, ("a", FIRST))
+        sea.correct("d")
+        was = sea.held("d", 9)
+        for select in (TALLIES, SUMS):
+            sea.run("d", lambda job, select=select: declare_collection(job, derived("d", select)))
+        told = sea.correct("d")
+        assert (told["mode"], told["why"]) == ("whole", "it is kept in other columns")
+        assert sea.held("d", 10) == was
+        assert sea.law("d") == 1
+
+
+class TestInputsThatGetWider:
+    """Averages of whole numbers are kept in sums and grown by what changed; those of floats are computed anew. The
+    definition gives the same columns either way."""
+
+    @pytest.fixture
+    def wide(self, tmp_path: Path) -> Sea:
+        made = Sea(tmp_path)
+        made.landed("tides", value=(Column("v", ColumnType.STRING), Column("w", ColumnType.INT)))
+        made.add(derived("d", MEANS))
+        made.ingest("tides", 0, ("a", [one | {"w": at} for at, one in enumerate(FIRST)]))
+        made.correct("d")
+        held = made.worlds["tides"].state.collection
+        wider = replace(held, value=(held.value[0], replace(held.value[1], type=ColumnType.FLOAT)))
+        made.run("tides", lambda job: declare_collection(job, wider))
+        made.ingest("tides", 1, ("a", [one | {"w": 0.5} for one in SECOND]))
+        return made
+
+    def test_all_is_computed_once_and_kept_in_other_columns(self, wide: Sea) -> None:
+        before = wide.worlds["d"].state.collection
+        assert [(column.name, str(column.type)) for column in before.hidden] == [
+            ("_rows", "int"),
+            ("_part1", "int"),
+            ("_part2", "decimal(30, 0)"),
+        ]
+        job = wide.joined(wide.worlds["d"].job())
+        assert explain(job)["next"] | {"mode": "whole", "why": "it is kept in other columns"} == explain(job)["next"]
+        (frontier,) = verify_definition(wide.joined(wide.worlds["d"].job())).frontiers
+        assert frontier.untold.startswith("columns of its inputs changed")
+        told = wide.correct("d")
+        assert (told["mode"], told["why"]) == ("whole", "it is kept in other columns")
+        after = wide.worlds["d"].state.collection
+        assert (after.hidden, after.columns) == ((), before.columns)
+        wide.ingest("tides", 2, ("a", [row(1, "a", 22) | {"w": 7.25}]))
+        assert wide.correct("d")["mode"] == "by_key"
+        assert wide.law("d") == 2
+
+    def test_a_kill_before_all_is_computed_leaves_that_to_the_next_run(self, wide: Sea) -> None:
+        world = wide.worlds["d"]
+
+        def stopped() -> None:
+            raise KeyboardInterrupt
+
+        world.store = InterruptedStore(world.truth, "close_output", stopped, after=False)
+        with pytest.raises(KeyboardInterrupt):
+            wide.run("d", correct)
+        world.store = world.truth
+        assert world.state.collection.hidden == ()
+        assert wide.correct("d")["mode"] == "whole"
+        assert wide.law("d") == 1
 
 
 class TestQuarantine:

@@ -12,8 +12,9 @@ from tidemark.definition.recipe import Recipe
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.collection import Column, Landed
+from tidemark.model.collection import Collection, Column, Landed
 from tidemark.model.derived import Consumption, Derived, Mode, Refresh
+from tidemark.model.evolution import evolved
 from tidemark.plan.correct import CorrectRequest, InputState
 from tidemark.plan.read import at_rest, plan_changes
 from tidemark.storage.sidecars import parts_table
@@ -71,6 +72,12 @@ def shaped(job: Job, name: str, derived: Derived) -> Shape:
     hidden = {column.name for column in recipe.hidden}
     shown = tuple(column for column in columns if column.name not in hidden)
     return Shape(shown, recipe.key, recipe.hidden, recipe)
+
+
+def as_computed(collection: Collection, recipe: Recipe | None) -> Collection:
+    """The collection with the columns that are kept behind its sums today, as its inputs' columns may have got wider
+    since it was declared; itself where it has these."""
+    return evolved(collection, replace(collection, hidden=recipe.hidden if recipe else (), renames=()))
 
 
 def mode_of(derived: Derived, recipe: Recipe | None, inputs: Sequence[Input]) -> tuple[Mode, str]:

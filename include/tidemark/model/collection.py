@@ -212,6 +212,15 @@ class Collection:
         return (*self.hidden, *self.dropped)
 
     @property
+    def computed_as(self) -> str:
+        """What rows of a derived collection follow from and are kept in: its definition, and the numbers of its value
+        columns. Another one, and what it holds says nothing of what it is to hold: of a column that went and came back
+        no value is left."""
+        numbers = [[column.id for column in columns] for columns in (self.value, self.hidden)]
+        kept = hashlib.sha256(json.dumps(numbers, separators=(",", ":")).encode()).hexdigest()[:8]
+        return f"{self.derived.fingerprint}.{kept}"
+
+    @property
     def is_derived(self) -> bool:
         """Whether its rows are computed from other collections; else they land as files."""
         return isinstance(self.origin, Derived)

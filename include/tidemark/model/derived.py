@@ -153,7 +153,7 @@ class Consumed:
 @dataclass(frozen=True)
 class Consumption:
     """What one commit of `correct` records: D is `upper` (u), and complete below `complete_below`, having consumed the
-    inputs so far, under the definition of that fingerprint (`Derived.fingerprint`). `batch` is what it wrote (None:
+    inputs so far, under that definition (`Collection.computed_as`). `batch` is what it wrote (None:
     nothing differed). `ended`: no input will tell anything new that is on time. `building`: a first build, which has
     more of the inputs' history ahead."""
 

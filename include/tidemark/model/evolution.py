@@ -116,18 +116,12 @@ def evolved(held: Collection, asked: Collection) -> Collection:
 
 
 def _evolved_hidden(held: Collection, asked: Collection, last: int) -> tuple[Column, ...]:
-    """The hidden columns asked for: those held where they fit, else anew, numbered above `last`. They are nobody's but
-    ours: what another definition needs takes the place of what it does not."""
-    known = {column.name: column for column in held.hidden}
-    hidden = []
-    for column in asked.hidden:
-        old = known.get(column.name)
-        if old is not None and (old.type == column.type or widens(old.type, column.type)):
-            hidden.append(replace(column, id=old.id))
-        else:
-            last += 1
-            hidden.append(replace(column, id=last))
-    return tuple(sorted(hidden, key=lambda column: column.id))
+    """The hidden columns asked for: those held, if they are the same, else all of them anew, numbered above `last`.
+    They are nobody's but ours, and what one is of is told by all of them together: under one name and type may be
+    another sum."""
+    if _described(held.hidden) == _described(asked.hidden):
+        return held.hidden
+    return tuple(replace(column, id=last + 1 + at) for at, column in enumerate(asked.hidden))
 
 
 def started(asked: Collection) -> Collection:

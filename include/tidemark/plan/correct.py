@@ -178,8 +178,10 @@ class _Plan:
         previous = self.previous
         if previous is None:
             return FIRST
-        if previous.definition != self.state.collection.derived.fingerprint:
-            return "another definition"
+        collection = self.state.collection
+        if previous.definition != collection.computed_as:
+            same = previous.definition.partition(".")[0] == collection.derived.fingerprint
+            return "it is kept in other columns" if same else "another definition"
         for given in self.inputs:
             held = previous.of(given.name)
             if held is None or held.incarnation != given.state.incarnation:
@@ -231,7 +233,7 @@ class _Plan:
             upper,
             upper if ended else met.complete,
             tuple(given.consumed(to) for given, to in met.uppers),
-            self.state.collection.derived.fingerprint,
+            self.state.collection.computed_as,
             ended=ended,
             building=self._builds(met.complete),
         )

@@ -105,11 +105,24 @@ class TestEvolution:
         assert (new.schema, new.derived.inputs) == (1, ("a", "b"))
         assert differences(D, new) == ["added total int", "dropped n int"]
 
-    def test_hidden_columns_keep_their_numbers_and_get_wider(self) -> None:
-        wide = Column("_rows", DecimalType(38, 0))
-        new = evolved(D, replace(derived("d", "a", hidden=(wide,))))
-        assert [(c.id, c.type) for c in new.hidden] == [(3, wide.type)]
+    def test_hidden_columns_keep_their_numbers_only_all_together(self) -> None:
+        """Where one of them is of another type now, the names of the others may stand for other sums."""
         assert evolved(D, derived("d", "a", hidden=(COUNT,))) == D
+        wide = Column("_part1", DecimalType(38, 0))
+        more = evolved(D, derived("d", "a", hidden=(COUNT, replace(wide, type=ColumnType.INT))))
+        assert [c.id for c in more.hidden] == [4, 5]
+        new = evolved(more, derived("d", "a", hidden=(COUNT, wide)))
+        assert [(c.id, c.type) for c in new.hidden] == [(6, ColumnType.INT), (7, wide.type)]
+        assert [c.id for c in new.dropped] == [3, 4, 5]
+        assert len({one.computed_as for one in (D, more, new)}) == 3
+
+    def test_of_a_column_that_went_and_came_back_nothing_is_left(self) -> None:
+        """The same definition again, and what the collection holds is not what it says."""
+        other = evolved(D, derived("d", "a", hidden=(COUNT,), value=(Column("total", ColumnType.INT),)))
+        again = evolved(other, D)
+        assert again.derived == D.derived
+        assert again.computed_as not in (D.computed_as, other.computed_as)
+        assert D.computed_as.startswith(D.derived.fingerprint)
 
     def test_a_hidden_column_that_fits_no_more_is_another_one(self) -> None:
         new = evolved(D, derived("d", "a", hidden=(Column("_rows", ColumnType.STRING),)))

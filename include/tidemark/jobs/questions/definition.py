@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tidemark.definition.computation import Differing
+from tidemark.definition.recipe import Recipe
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.derived import Untold, computation, consumed_inputs, opened, recipe_of
+from tidemark.jobs.derived import Untold, as_computed, computation, consumed_inputs, opened, recipe_of
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.derived import Consumption, Mode
@@ -86,7 +87,7 @@ def verify_definition(job: Job, *, every: bool = False, most: int = MOST) -> Def
     for consumption in newest_first if every else newest_first[:1]:
         told = {held.input: held.upper for held in consumption.inputs}
         frontier = Frontier(consumption.upper, consumption.complete_below, told)
-        if untold := _untold(state, consumption):
+        if untold := _untold(state, consumption, recipe):
             found.append(Frontier(**{**vars(frontier), "untold": untold}))
             continue
         try:
@@ -107,19 +108,21 @@ def differing_keys(job: Job, state: Arrangement, keys: Sequence[Row], most: int)
     consumption, derived = state.consumed, state.collection.derived
     if consumption is None:
         return ()
-    if untold := _untold(state, consumption):
-        raise Untold(untold)
     inputs = opened(job, derived)
-    read = consumed_inputs(job, consumption, inputs)
     recipe = recipe_of(derived, inputs)
+    if untold := _untold(state, consumption, recipe):
+        raise Untold(untold)
+    read = consumed_inputs(job, consumption, inputs)
     asked = computation(state, job.store.url, recipe, Mode.WHOLE, read, upper=consumption.upper)
     return job.computer.compare(asked, keys=keys, most=most)
 
 
-def _untold(state: Arrangement, consumption: Consumption) -> str:
+def _untold(state: Arrangement, consumption: Consumption, recipe: Recipe | None) -> str:
     """Why what was held at a frontier cannot be compared with the definition; "" if it can."""
-    if consumption.definition != state.collection.derived.fingerprint:
+    if consumption.definition != state.collection.computed_as:
         return "another definition was in force"
+    if as_computed(state.collection, recipe) != state.collection:
+        return "columns of its inputs changed, and with that what is kept behind its sums"
     if not state.function.keeps(consumption.upper - 1):
         return f"the history of {state.collection.name} is merged there"
     return ""

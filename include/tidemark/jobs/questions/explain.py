@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from tidemark.definition.recipe import Recipe
-from tidemark.jobs.derived import inputs_of, mode_of, opened, recipe_of, stops
+from tidemark.jobs.derived import as_computed, inputs_of, mode_of, opened, recipe_of, stops
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.derived import Derived, Mode
@@ -28,6 +28,7 @@ def explain(job: Job) -> dict[str, Any]:
     recipe = recipe_of(collection.derived, inputs)
     key = [column.name for column in collection.key]
     told = _computed(collection.derived, recipe, inputs, state)
+    state = replace(state, collection=as_computed(collection, recipe))
     next_run = _next(job, state, inputs, recipe)
     return {"collection": collection.name, "version": head.version, "key": key, **told, "next": next_run}
 

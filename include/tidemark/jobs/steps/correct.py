@@ -14,6 +14,7 @@ from typing import Any
 from tidemark.definition.computation import Computed
 from tidemark.definition.recipe import Recipe
 from tidemark.jobs.derived import (
+    as_computed,
     as_written,
     computation,
     inputs_of,
@@ -26,7 +27,7 @@ from tidemark.jobs.derived import (
 from tidemark.jobs.job import Job, Outcome, Proposal, Settled
 from tidemark.jobs.steps.ingest import unsealed_batch
 from tidemark.model.arrangement import Arrangement, Fence, Hold
-from tidemark.model.change import Corrected, HoldDropped, HoldPlaced
+from tidemark.model.change import Corrected, HoldDropped, HoldPlaced, Redefined
 from tidemark.model.corrected import CORRECT
 from tidemark.model.derived import Consumption, Mode
 from tidemark.model.frontier import EMPTY
@@ -50,22 +51,20 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
 
     Raises InvalidUsage for a definition that is refused or raises, GateFailed where its columns are others by now.
     """
-    done: list[Settled[Corrected, _Found]] = []
+    done: list[_Settled] = []
     while True:
-        one = job.settle(lambda head: _proposed(job, head, until=until, whole=whole and not done, check=False))
+        one = _settled(job, until=until, whole=whole and not done, check=False)
         if one.change is None:
             break
         done.append(one)
-        _told(job, one.change)
         _hold_consumed(job, one.head.state)
     waits, checked = one.found.waits, False
     lags = waits or one.found.lags
     if check and waits is None:
-        one = job.settle(lambda head: _proposed(job, head, until=None, whole=False, check=True))
+        one = _settled(job, until=None, whole=False, check=True)
         checked = one.found.request is not None
         if one.change is not None:
             done.append(one)
-            _told(job, one.change)
     _hold_consumed(job, one.head.state)
     told = _result(one.head, done, lags)
     if check:
@@ -84,7 +83,27 @@ class _Found:
     computed: Computed = field(default=NOTHING)
 
 
-def _proposed(job: Job, head: Head, *, until: int | None, whole: bool, check: bool) -> Proposal[Corrected, _Found]:
+_Settled = Settled[Corrected, _Found]
+
+
+def _settled(job: Job, *, until: int | None, whole: bool, check: bool) -> _Settled:
+    """One commit of a correction, if one is to be made; before it, where that has to be, one of the columns that are
+    kept behind its sums. After that all is computed, also by the run after one that was killed between the two."""
+    while True:
+        one = job.settle(lambda head: _proposed(job, head, until=until, whole=whole, check=check))
+        match one.change:
+            case None:
+                return Settled(one.head, None, one.found, one.fresh)
+            case Corrected():
+                job.note(one.change.words)
+                return Settled(one.head, one.change, one.found, one.fresh)
+            case Redefined():
+                job.note(f"{one.head.state.collection.name}: columns of its inputs changed, so it is kept in others")
+
+
+def _proposed(
+    job: Job, head: Head, *, until: int | None, whole: bool, check: bool
+) -> Proposal[Corrected | Redefined, _Found]:
     state = head.state
     derived = state.collection.derived
     inputs = opened(job, derived)
@@ -100,6 +119,8 @@ def _proposed(job: Job, head: Head, *, until: int | None, whole: bool, check: bo
         lags = laggard(state, [given for given in known if isinstance(given, Usable)])
         return Proposal(None, _Found(lags=lags))
     recipe = recipe_of(derived, inputs)
+    if (collection := as_computed(state.collection, recipe)) != state.collection:
+        return Proposal(Redefined(collection), _Found())
     head, fence = job.fenced(head, CORRECT, request.interval)
     for one in request.inputs:
         _place(job, state, one.name, one.hold_before)
@@ -113,7 +134,7 @@ def _computed(
     recipe: Recipe | None,
     inputs: Sequence[InputState],
     fence: Fence,
-) -> Proposal[Corrected, _Found]:
+) -> Proposal[Corrected | Redefined, _Found]:
     derived, read = state.collection.derived, inputs_of(job, request, inputs)
     mode, why = (Mode.WHOLE, request.whole) if request.whole else mode_of(derived, recipe, read)
     batch = job.new_id()
@@ -145,10 +166,6 @@ def _computed(
         why,
     )
     return Proposal(change, found)
-
-
-def _told(job: Job, change: Corrected) -> None:
-    job.note(change.words)
 
 
 def _hold_consumed(job: Job, state: Arrangement) -> None:
@@ -195,7 +212,7 @@ def _drop(job: Job, state: Arrangement, name: str) -> None:
     job.neighbour(name).commit_until_fit(change_for)
 
 
-def _result(head: Head, done: Sequence[Settled[Corrected, _Found]], waits: Waits | None) -> dict[str, Any]:
+def _result(head: Head, done: Sequence[_Settled], waits: Waits | None) -> dict[str, Any]:
     changes = [one.change for one in done if one.change is not None]
     newest = head.state.consumed
     outcome = Outcome.APPLIED if changes else Outcome.WAITS if waits else Outcome.NOTHING_TO_DO

@@ -31,7 +31,7 @@ def corrected(state: Arrangement, change: Corrected) -> Outcome:
         return AlreadyApplied()
     if off := fenced_off(state, change.fence):
         return off
-    if consumption.definition != state.collection.derived.fingerprint:
+    if consumption.definition.partition(".")[0] != state.collection.derived.fingerprint:
         return Stale(f"collection {state.collection.name} was defined otherwise meanwhile")
     if change.previous != state.consumed or change.fence.interval.lower != lower:
         return Stale(f"collection {state.collection.name} was corrected to {format_instant(lower)} by another run")
