@@ -84,6 +84,22 @@ def test_nothing_new_commits_nothing_and_computes_nothing(sea: Sea) -> None:
     assert (sea.worlds["d"].head.version, len(sea.asked)) == (version, asked)
 
 
+def test_a_run_that_finds_nothing_new_looks_at_each_input_once(sea: Sea) -> None:
+    sea.landed("moons")
+    sea.add(derived("d", JOINED))
+    for name in ("tides", "moons"):
+        sea.ingest(name, 0, ("a", FIRST))
+    sea.correct("d")
+    for name in ("tides", "moons"):
+        world = sea.worlds[name]
+        once, idle = FaultyStore(world.truth, None), FaultyStore(world.truth, None)
+        world.log(once).load()
+        world.store = idle
+        assert sea.run("d", correct)["outcome"] == "nothing to do"
+        assert idle.calls == once.calls
+        world.store = world.truth
+
+
 def test_a_quiet_day_moves_the_frontier_and_computes_nothing(sea: Sea) -> None:
     sea.add(derived("d", RANKED))
     sea.ingest("tides", 0, ("a", FIRST))

@@ -107,6 +107,7 @@ class Job:
     computer_on: Callable[[Runner], Computer] = on_spark
     beside: Callable[[str], StateLog] | None = None
     _held: set[Fence] = field(default_factory=set)
+    _near: dict[str, StateLog] = field(default_factory=dict)
 
     @property
     def computer(self) -> Computer:
@@ -114,8 +115,12 @@ class Job:
         return self.computer_on(self.runner())
 
     def neighbour(self, name: str) -> Job:
-        """A job on another collection below the same root: to read it, and to place holds on it."""
-        log = self.beside(name) if self.beside else replace(self.log, store=_neighbour_store(self.store.url, name))
+        """A job on another collection below the same root: to read it, and to place holds on it. Its log is opened
+        once: what was loaded of it is gone on from."""
+        log = self._near.get(name)
+        if log is None:
+            log = self.beside(name) if self.beside else replace(self.log, store=_neighbour_store(self.store.url, name))
+            self._near[name] = log
         return replace(self, store=log.store, log=log, first=False, _held=set())
 
     def fenced(self, head: Head, step: str, interval: Interval) -> tuple[Head, Fence]:

@@ -57,7 +57,7 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
         if one.change is None:
             break
         done.append(one)
-        _hold_consumed(job, one.head.state)
+        _hold_consumed(job, one.head.state, one.found.inputs)
     waits, checked = one.found.waits, False
     lags = waits or one.found.lags
     if check and waits is None:
@@ -65,7 +65,7 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
         checked = one.found.request is not None
         if one.change is not None:
             done.append(one)
-    _hold_consumed(job, one.head.state)
+    _hold_consumed(job, one.head.state, one.found.inputs)
     told = _result(one.head, done, lags)
     if check:
         told |= {"checked": checked, "repaired": sum(each.change.repaired for each in done if each.change)}
@@ -75,8 +75,9 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
 @dataclass(frozen=True)
 class _Found:
     """What was planned, or why nothing was: an input is waited for, or nothing is new but what another one `lags`
-    behind; and the bytes that were read."""
+    behind; the inputs as they were found, and the bytes that were read."""
 
+    inputs: tuple[InputState, ...] = ()
     request: CorrectRequest | None = None
     waits: Waits | None = None
     lags: Waits | None = None
@@ -112,15 +113,15 @@ def _proposed(
     if isinstance(request, Waits):
         for name, since in request.holds:
             _place(job, state, name, since)
-        return Proposal(None, _Found(waits=request))
+        return Proposal(None, _Found(inputs, waits=request))
     if request is None or (check and not request.checks):
         # What was asked for is there, where an end was: nobody is waited for then.
         known = [usable(given) for given in inputs] if until is None else []
         lags = laggard(state, [given for given in known if isinstance(given, Usable)])
-        return Proposal(None, _Found(lags=lags))
+        return Proposal(None, _Found(inputs, lags=lags))
     recipe = recipe_of(derived, inputs)
     if (collection := as_computed(state.collection, recipe)) != state.collection:
-        return Proposal(Redefined(collection), _Found())
+        return Proposal(Redefined(collection), _Found(inputs))
     head, fence = job.fenced(head, CORRECT, request.interval)
     for one in request.inputs:
         _place(job, state, one.name, one.hold_before)
@@ -132,7 +133,7 @@ def _computed(
     state: Arrangement,
     request: CorrectRequest,
     recipe: Recipe | None,
-    inputs: Sequence[InputState],
+    inputs: tuple[InputState, ...],
     fence: Fence,
 ) -> Proposal[Corrected | Redefined, _Found]:
     derived, read = state.collection.derived, inputs_of(job, request, inputs)
@@ -145,7 +146,7 @@ def _computed(
         computed = job.computer.compute(as_written(asked, batch, state.complete))
     else:
         computed = NOTHING
-    found = _Found(request, computed=computed)
+    found = _Found(inputs, request, computed=computed)
     if not computed.parts and not request.moves:
         return Proposal(None, found)
     made = None
@@ -168,14 +169,18 @@ def _computed(
     return Proposal(change, found)
 
 
-def _hold_consumed(job: Job, state: Arrangement) -> None:
+def _hold_consumed(job: Job, state: Arrangement, inputs: Sequence[InputState]) -> None:
     """Hold the inputs where they are consumed, as an attempt that was killed may not have; and let go of what is no
-    input any more."""
+    input any more. Where `inputs`, as they were found, show that it is so, none is looked at again."""
     newest = state.consumed
     if newest is None:
         return
+    known = {given.name: given.state for given in inputs}
     for held in newest.inputs:
-        if held.input in state.collection.derived.inputs:
+        if held.input not in state.collection.derived.inputs:
+            continue
+        found = known.get(held.input)
+        if found is None or _wanted(job, state, found, held.upper - 1) is not None:
             _place(job, state, held.input, held.upper - 1, missing_ok=True)
     for name in {one.input for held in state.consumptions for one in held.inputs} - {*state.collection.derived.inputs}:
         _drop(job, state, name)
@@ -183,23 +188,28 @@ def _hold_consumed(job: Job, state: Arrangement) -> None:
 
 def _place(job: Job, state: Arrangement, name: str, since: int, *, missing_ok: bool = False) -> None:
     """Hold an input from `since` on, or as far as it can be read still, if it is not held so already."""
-    near, called = job.neighbour(name), hold_name(state.collection.name)
-    lag = state.collection.derived.max_lag
 
     def change_for(head: Head) -> HoldPlaced | None:
         if head.arrangement is None and missing_ok:
             return None
-        now = int(near.log.wall() * 1_000_000)
-        at = max(since, head.state.since)
-        held = next((one for one in head.state.holds if one.name == called), None)
-        if held and held.since == at and (lag is None) == (held.expires is None):
-            fresh = held.expires is None or (lag is not None and held.expires > now + lag - lag // 4)
-            if fresh:
-                return None
-        check_hold(head.state, at)
-        return HoldPlaced(Hold(called, at, None if lag is None else now + lag))
+        wanted = _wanted(job, state, head.state, since)
+        if wanted is not None:
+            check_hold(head.state, wanted.since)
+        return None if wanted is None else HoldPlaced(wanted)
 
-    near.commit_until_fit(change_for)
+    job.neighbour(name).commit_until_fit(change_for)
+
+
+def _wanted(job: Job, state: Arrangement, given: Arrangement, since: int) -> Hold | None:
+    """The hold that an input is to get; None if it is held so already, and long enough."""
+    lag, called, at = state.collection.derived.max_lag, hold_name(state.collection.name), max(since, given.since)
+    now = int(job.log.wall() * 1_000_000)
+    held = next((one for one in given.holds if one.name == called), None)
+    if held and held.since == at and (lag is None) == (held.expires is None):
+        fresh = held.expires is None or (lag is not None and held.expires > now + lag - lag // 4)
+        if fresh:
+            return None
+    return Hold(called, at, None if lag is None else now + lag)
 
 
 def _drop(job: Job, state: Arrangement, name: str) -> None:
