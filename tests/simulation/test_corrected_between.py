@@ -91,6 +91,20 @@ def test_a_correction_that_was_taken_out_is_not_told_and_one_put_back_is(world: 
     assert told(world, (10, 11)) == CorrectedRows(1, 1, 1, (3, 3))
 
 
+def test_a_seal_that_asked_for_more_and_moved_nothing_hides_no_correction(world: World) -> None:
+    """A later day's run seals while the correction is taken out: an earlier day is missing, so nothing moves."""
+    run(world, 0, [row(1, 3)])
+    published(world, 0)
+    run(world, 0, [row(1, 3, "b")])
+    batch = world.state.pending[-1].id
+    quarantine(world.job(), batch)
+    run(world, 2, [row(4, 23)])
+    world.run(lambda job: seal(job, interval(2)))
+    assert (world.state.seal, world.state.requested_seal) == (10, 30)
+    release(world.job(), batch)
+    assert told(world, published(world, 0)) == CorrectedRows(1, 1, 1, (3, 3))
+
+
 def test_other_bytes_that_say_the_same_are_nothing_to_tell(world: World) -> None:
     rows = [row(1, 3), row(2, 4)]
     run(world, 0, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Fence
+from tidemark.model.batch import UnsealedBatch
 from tidemark.model.change import Certified, Corrected, Created
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Landed, Source
 from tidemark.model.derived import Definition, Derived, Mode
@@ -52,17 +54,21 @@ class Graph:
         log = self.job(name).log
         log.commit(log.load(), Created(Collection(name, KEY, VALUE, origin), name))
 
-    def correct(self, name: str, *, drained: bool = True) -> Waits | None:
-        """Follow the inputs as far as they are, of which no row differs; what waits, if it does."""
+    def correct(
+        self, name: str, *, drained: bool = True, sealed: bool = True, batch: UnsealedBatch | None = None
+    ) -> Waits | None:
+        """Follow the inputs as far as they are, of which no row differs, unless the batch is given that says which do;
+        what waits, if it does."""
         while True:
             head = self.job(name).log.load()
             asked = plan_correct(head.state, self.inputs(name))
             if not isinstance(asked, CorrectRequest):
                 return asked
             fence = Fence("correct", asked.interval, "t", unannounced=True)
-            change = Corrected(fence, asked.consumption, None, asked.previous, Mode.BY_KEY, EMPTY, rows_read=3)
-            self.job(name).log.commit(head, change)
-            self._finish(name, asked.upper, drained=drained)
+            change = Corrected(fence, asked.consumption, batch, asked.previous, Mode.BY_KEY, EMPTY, rows_read=3)
+            self.job(name).log.commit(head, replace(change, rows_added=batch.rows if batch else 0))
+            if sealed:
+                self._finish(name, asked.upper, drained=drained)
 
     def inputs(self, name: str) -> tuple[InputState, ...]:
         states = []

@@ -12,8 +12,12 @@ from tidemark.api.opening import open as opened
 from tidemark.jobs.app import without_spark
 from tidemark.jobs.questions.followed import followed_between
 from tidemark.jobs.questions.status import status
+from tidemark.model.batch import ObjectRef, UnsealedBatch
 from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval
 from tidemark.plan.consume import Usable, laggard, usable
+from tidemark.plan.seal import plan_seal
+from tidemark.storage.log.log import Committed
 
 pytestmark = pytest.mark.pure
 
@@ -119,6 +123,26 @@ def test_runs_that_found_nothing_differing_are_told_as_such(graph: Graph) -> Non
         "event_times": None,
         "changed": "nothing changed",
     }
+
+
+def test_what_was_corrected_before_an_older_seal_came_is_told_all_the_same(graph: Graph) -> None:
+    """Others commit between the plan of a seal and its commit: that of the 2nd may stand behind a run to the 3rd."""
+    graph.land("flights", 1)
+    graph.derive("delays", "flights")
+    graph.correct("delays", sealed=False)
+    log = graph.job("delays").log
+    planned_at = log.load()
+    older = plan_seal(planned_at.state, 0)
+    assert older is not None
+    graph.land("flights", 2)
+    first, last, table = START + DAY, START + 2 * DAY, ObjectRef("data/b/parts.json", 1, "ab" * 32)
+    log.store.create(table.key, b"x")
+    batch = UnsealedBatch("b", Interval(first, last), table, 1, 5, 1, 0, first, first, first, first)
+    graph.correct("delays", sealed=False, batch=batch)
+    assert isinstance(log.commit(planned_at, older), Committed)
+    told = followed_between(log, first, last)
+    assert (told.runs, told.added) == (1, 5)
+    assert followed_between(log, last, last + DAY).runs == 0
 
 
 def test_where_an_input_was_never_created_its_first_run_waits_and_is_no_failure(tmp_path: Path) -> None:

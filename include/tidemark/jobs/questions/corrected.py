@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tidemark.errors import InvalidUsage
 from tidemark.model.change import NOTHING_CHANGED, Ingested, Quarantined, Released, Sealed
 from tidemark.model.instant import format_instant
 from tidemark.storage.log.log import StateLog
@@ -51,13 +52,14 @@ class CorrectedRows:
 def corrected_between(log: StateLog, lower: int, upper: int) -> CorrectedRows:
     """What was corrected and learned in `[lower, upper)`, without batches that were quarantined since.
 
-    Reads versions down to the one that moved the seal to `lower`: what was committed before was learned before. Of a
+    Reads versions down to the one that moved the seal to `lower`: what was committed before was learned before. A seal
+    may also be recorded that asked for more than it got, and moved nothing: that is told by the state before it. Of a
     span from the beginning nothing is told; nobody had been told what was corrected there.
     """
     found, taken_out, back = CorrectedRows(), set[str](), set[str]()
     for record in log.history() if lower else ():
         change = record.change
-        if isinstance(change, Sealed) and change.upper <= lower:
+        if isinstance(change, Sealed) and change.upper <= lower and _sealed_before(log, record.version) < lower:
             break
         if isinstance(change, Released) and change.batch not in taken_out:
             back.add(change.batch)
@@ -66,6 +68,14 @@ def corrected_between(log: StateLog, lower: int, upper: int) -> CorrectedRows:
         elif isinstance(change, Ingested) and change.corrected and _learned(change, lower, upper, taken_out):
             found = found.with_more(change)
     return found
+
+
+def _sealed_before(log: StateLog, version: int) -> int:
+    """The seal before a version; 0 if that was collected, as all before it."""
+    try:
+        return log.load(version - 1).state.seal
+    except InvalidUsage:
+        return 0
 
 
 def _learned(change: Ingested, lower: int, upper: int, taken_out: set[str]) -> bool:

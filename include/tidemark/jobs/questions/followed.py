@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tidemark.model.change import NOTHING_CHANGED, Corrected, Quarantined, Sealed
-from tidemark.model.derived import Mode
+from tidemark.model.change import NOTHING_CHANGED, Corrected, Quarantined
+from tidemark.model.frontier import EMPTY
 from tidemark.model.instant import format_instant
 from tidemark.model.wording import counted
 from tidemark.storage.log.log import StateLog
@@ -25,7 +25,7 @@ class FollowedRows:
     def with_more(self, change: Corrected) -> FollowedRows:
         """With what one more run wrote."""
         bounds = self.event_times or ()
-        if change.batch is not None and change.mode is Mode.BY_ROW:
+        if change.batch is not None and change.event_times_from < EMPTY:
             bounds = (*bounds, change.batch.first_event_time, change.batch.last_event_time)
         return FollowedRows(
             self.runs + 1,
@@ -54,16 +54,17 @@ class FollowedRows:
 def followed_between(log: StateLog, lower: int, upper: int) -> FollowedRows:
     """What runs of `correct` wrote with frontiers in `(lower, upper]`, without batches that were quarantined since.
 
-    Reads versions down to the one that moved the seal to `lower`: what was committed before ended at or below it.
+    Reads versions down to the newest run with a frontier at or below `lower`: those before it had lower ones. Seals say
+    nothing of that: one that was planned before a run may be committed after it.
     """
     found, taken_out = FollowedRows(), set[str]()
     for record in log.history():
         change = record.change
-        if isinstance(change, Sealed) and change.upper <= lower:
-            break
         if isinstance(change, Quarantined):
             taken_out.add(change.batch)
-        elif isinstance(change, Corrected) and change.batch is not None:
-            wrote = lower < change.consumption.upper <= upper and change.batch.id not in taken_out
-            found = found.with_more(change) if wrote else found
+        elif isinstance(change, Corrected):
+            if change.consumption.upper <= lower:
+                break
+            wrote = change.batch is not None and change.batch.id not in taken_out
+            found = found.with_more(change) if wrote and change.consumption.upper <= upper else found
     return found
