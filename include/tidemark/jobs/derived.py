@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 from tidemark.config.schedule import Schedule
 from tidemark.definition.computation import Computation, Input, shape_of
@@ -15,7 +16,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection, Column, Landed
 from tidemark.model.derived import Consumption, Derived, Mode, Refresh
 from tidemark.model.evolution import evolved
-from tidemark.plan.correct import CorrectRequest, InputState
+from tidemark.plan.correct import CorrectRequest, InputState, Waits, plan_correct
 from tidemark.plan.read import at_rest, plan_changes
 from tidemark.storage.sidecars import parts_table
 
@@ -143,10 +144,17 @@ def computation(
     return Computation(url, state, derived.definition, recipe, mode, read, state.complete, upper, "", derived.validity)
 
 
-def stops(state: Arrangement, inputs: Sequence[InputState]) -> tuple[int, ...]:
+def planned(state: Arrangement, inputs: Sequence[InputState], **asked: Any) -> CorrectRequest | Waits | None:
+    """What a run of `correct` does next, `asked` for what `plan_correct` may be: it knows where catching up stops."""
+    return plan_correct(state, inputs, stops=_stops(state, inputs), **asked)
+
+
+def _stops(state: Arrangement, inputs: Sequence[InputState]) -> tuple[int, ...]:
     """Where catching up stops, so that collections over the same inputs meet: where inputs that are derived have been
     complete; if none is, at the ends of the intervals of the coarsest schedule."""
     states = [given.state for given in inputs if given.state is not None]
+    if len(states) < len(inputs):
+        return ()
     derived = {held.complete_below for one in states for held in one.consumptions}
     if derived:
         return tuple(sorted(derived))

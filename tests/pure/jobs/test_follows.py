@@ -12,7 +12,9 @@ from tidemark.api.opening import open as opened
 from tidemark.jobs.app import without_spark
 from tidemark.jobs.questions.followed import followed_between
 from tidemark.jobs.questions.status import status
+from tidemark.jobs.steps.correct import correct
 from tidemark.model.batch import ObjectRef, UnsealedBatch
+from tidemark.model.change import CompactionAllowed
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.plan.consume import Usable, laggard, usable
@@ -59,6 +61,23 @@ def test_the_one_that_lags_is_named_and_so_is_how_far_the_others_are(graph: Grap
     assert follows is not None
     assert follows.waits_for == "carriers"
     assert follows.why == "carriers is complete below 2024-01-02T00:00:00Z, flights below 2024-01-04T00:00:00Z"
+
+
+def test_its_status_says_what_the_next_run_says(graph: Graph) -> None:
+    """A run catches up a day at a time, so it is at the first of these days that it finds what is missing."""
+    for days in (1, 3):
+        for name in ("flights", "carriers"):
+            graph.land(name, 5 if (name, days) == ("flights", 3) else days)
+        if days == 1:
+            graph.derive("delays", "flights", "carriers")
+            graph.correct("delays")
+    log = graph.job("flights").log
+    log.commit(log.load(), CompactionAllowed(START + 5 * DAY - 1, (), 0))
+    follows = opened(str(graph.root), "delays").status().follows
+    told = correct(graph.job("delays"))
+    assert follows is not None
+    assert (follows.waits_for, follows.why) == (told["waits_for"], told["waits"])
+    assert "would be read as of 2024-01-02T23:59:59.999999Z" in follows.why
 
 
 def test_what_is_not_there_yet_is_waited_for(graph: Graph) -> None:

@@ -7,12 +7,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tidemark.definition.recipe import Recipe
-from tidemark.jobs.derived import as_computed, inputs_of, mode_of, opened, recipe_of, stops
+from tidemark.jobs.derived import as_computed, inputs_of, mode_of, opened, planned, recipe_of
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.derived import Derived, Mode
 from tidemark.model.instant import format_instant
-from tidemark.plan.correct import CorrectRequest, InputState, Waits, plan_correct
+from tidemark.plan.correct import CorrectRequest, InputState, Waits
 
 
 def explain(job: Job) -> dict[str, Any]:
@@ -72,8 +72,7 @@ def _told(state: Arrangement | None, given: InputState) -> dict[str, Any]:
 
 def _next(job: Job, state: Arrangement, inputs: tuple[InputState, ...], recipe: Recipe | None) -> dict[str, Any]:
     """What the next run begins with."""
-    ahead = stops(state, inputs) if all(given.state for given in inputs) else ()
-    request = plan_correct(state, inputs, stops=ahead)
+    request = planned(state, inputs)
     match request:
         case None:
             return {"does": "nothing", "why": "its inputs tell nothing new"}

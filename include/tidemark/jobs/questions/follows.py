@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
+from tidemark.jobs.derived import planned
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Corrected
 from tidemark.model.instant import format_instant
 from tidemark.plan.consume import Usable, laggard, usable
-from tidemark.plan.correct import InputState, Waits, plan_correct
+from tidemark.plan.correct import InputState, Waits
 from tidemark.storage.log.log import Head, StateLog
 
 LOOKED_BACK = 200
@@ -71,7 +72,7 @@ def follows_of(head: Head, log: StateLog, newest: Callable[[str], Head | None]) 
 
 def follows(state: Arrangement, inputs: Sequence[InputState], *, last: str = "") -> Follows:
     """As `follows_of`, of states at hand."""
-    plan = plan_correct(state, inputs)
+    plan = planned(state, inputs)
     waits = plan if isinstance(plan, Waits) else None
     found = [usable(given) for given in inputs]
     if plan is None:

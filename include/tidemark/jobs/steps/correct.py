@@ -20,8 +20,8 @@ from tidemark.jobs.derived import (
     inputs_of,
     mode_of,
     opened,
+    planned,
     recipe_of,
-    stops,
     tells_changes,
 )
 from tidemark.jobs.job import Job, Outcome, Proposal, Settled
@@ -33,7 +33,7 @@ from tidemark.model.derived import Consumption, Mode
 from tidemark.model.frontier import EMPTY
 from tidemark.model.instant import format_instant
 from tidemark.plan.consume import Usable, laggard, usable
-from tidemark.plan.correct import CorrectRequest, InputState, Waits, hold_name, plan_correct
+from tidemark.plan.correct import CorrectRequest, InputState, Waits, hold_name
 from tidemark.plan.retain import check_hold
 from tidemark.storage.log.log import Head
 
@@ -108,8 +108,7 @@ def _proposed(
     state = head.state
     derived = state.collection.derived
     inputs = opened(job, derived)
-    ahead = stops(state, inputs) if all(given.state for given in inputs) else ()
-    request = plan_correct(state, inputs, stops=ahead, until=until, check=check, whole=whole)
+    request = planned(state, inputs, until=until, check=check, whole=whole)
     if isinstance(request, Waits):
         for name, since in request.holds:
             _place(job, state, name, since)
