@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.conftest import Shell
@@ -96,6 +98,13 @@ def test_a_file_is_explained_before_anything_is_created(shell: Shell, graph: Gra
     said = shell.ok("explain", file).out
     assert said.startswith("sums is computed by key")
     assert "after `tidemark init`, the first build: whole" in said
+    for change, said in {
+        "key: [nope]": "sums.yaml:4: the definition has no column nope",
+        "valid_from: sicne": "sums.yaml:4: the definition has no column sicne; did you mean 'since'?",
+    }.items():
+        text = DELAYS.replace("delays", "sums").replace("sum(amount) AS amount", "amount AS since")
+        wrong = text.replace(" GROUP BY id", "") + change + "\n"
+        assert said in shell.refused("explain", shell.declared(wrong))
     wrong = shell.declared(DELAYS.replace("delays", "sums").replace("amount)", "amuont)"))
     assert "sums.yaml:3: " in shell.refused("explain", wrong)
     landed = shell.declared(
@@ -103,6 +112,18 @@ def test_a_file_is_explained_before_anything_is_created(shell: Shell, graph: Gra
         "format: csv, envelope: append}\n"
     )
     assert "is not derived" in shell.refused("explain", landed)
+
+
+def test_a_definition_in_python_is_explained_with_the_file_it_is_in(
+    shell: Shell, graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_DEFINITIONS", str(tmp_path / "mine"))
+    file = shell.declared("name: sums\nfrom: [flights]\npython: kinds:counts\nversion: '1'\nkey: [id]\n")
+    said = shell.refused("explain", file)
+    assert f"sums.yaml:3: the definition of sums is kinds:counts, and there is no {tmp_path}/mine/kinds.py" in said
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "kinds.py").write_text("raise AssertionError('explain only looks')")
+    assert f"{tmp_path}/mine/kinds.py" in shell.ok("explain", file).out
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -192,24 +190,43 @@ def test_rows_that_were_over_before_they_came_are_none_also_when_all_is_compared
     assert correct(one.job(), check=True)["repaired"] == 0
 
 
-def test_a_function_of_frames_is_a_definition(spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By some columns, and whole where it does not say by which; what is not the same every time is refused."""
-    from pyspark.sql import functions as F
+KINDS = """
+from pyspark.sql import functions as F
 
-    folder, module = ModuleType("definitions"), ModuleType("definitions.kinds")
-    module.counts = lambda frames: (
-        frames["events"]
-        .where("kind IS NOT NULL")
-        .groupBy("kind")
-        .agg(  # type: ignore[attr-defined]
-            F.count("*").alias("n")
-        )
-    )
-    module.chance = lambda frames: frames["events"].select("id", F.rand().alias("r"))  # type: ignore[attr-defined]
-    module.first = lambda frames: frames["events"].limit(3).select("id")  # type: ignore[attr-defined]
-    module.breaks = lambda frames: frames["nothing"]  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "definitions", folder)
-    monkeypatch.setitem(sys.modules, "definitions.kinds", module)
+
+def counts(frames):
+    lower = F.udf(lambda kind: kind.lower(), "string")  # runs on executors, which know no such file
+    return frames["events"].where("kind IS NOT NULL").groupBy(lower("kind").alias("kind")).agg(F.count("*").alias("n"))
+
+
+def chance(frames):
+    return frames["events"].select("id", F.rand().alias("r"))
+
+
+def first(frames):
+    return frames["events"].limit(3).select("id")
+
+
+def clock(frames):
+    return frames["events"].select("id", F.lit("now").cast("timestamp").alias("at"))
+
+
+def written(frames):
+    return frames["events"].where(F.lit("2024-01-01").cast("date") > F.to_date(F.concat(F.lit("to"), F.lit("day"))))
+
+
+def breaks(frames):
+    return frames["nothing"]
+"""
+
+
+def test_a_function_of_frames_is_a_definition(
+    spark: Any, events: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By some columns, and whole where it does not say by which; what is not the same every time is refused."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "kinds.py").write_text(KINDS)
+    monkeypatch.setenv("TIDEMARK_DEFINITIONS", str(tmp_path / "mine"))
 
     def made(function: str, *by: str) -> Deriving:
         origin = Derived(("events",), Definition(function=f"kinds:{function}", version="1", by=by))
@@ -229,6 +246,8 @@ def test_a_function_of_frames_is_a_definition(spark: Any, events: Made, monkeypa
     for function, said in {
         "chance": "not the same every time",
         "first": "the first rows of no order",
+        "clock": "the definition of clock0 depends on the time it is",
+        "written": "the definition of written0 depends on the time it is",
         "breaks": "raises KeyError: 'nothing'",
         "nothing": "has no function 'nothing'",
     }.items():
@@ -243,7 +262,8 @@ def test_what_says_itself_what_to_do_gets_no_other_advice() -> None:
     assert str(raised.value) == f"the definition of d raises: {said}"
 
 
-def test_what_a_function_of_a_definition_raises_on_an_executor_is_one_line() -> None:
+def test_what_a_function_of_a_definition_raises_on_an_executor_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_DEFINITIONS", "/x/definitions")
     at = 'Traceback (most recent call last):\n  File "{}/mine.py", line 7, in f\n    return 1 // x\n           ~~^^~~'
     text = f"An exception was thrown from the Python worker: {at}\nZeroDivisionError: by zero\n SQLSTATE: 38000"
     with pytest.raises(Raised) as raised, naming("d", str):

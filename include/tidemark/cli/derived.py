@@ -70,16 +70,15 @@ def _of_file(call: Call, path: str) -> dict[str, Any]:
     held = job.log.load().arrangement
     if held is not None and held.collection.is_derived and held.collection.derived == file.origin:
         return question(job)
-    try:
-        return explain_declared(job, file.name, file.origin, file.key)
-    except InvalidUsage as error:
-        raise file.refusal(("select",) if file.declaration.select else ("python",), str(error)) from None
+    return explain_declared(job, file)
 
 
 def _explained(told: dict[str, Any], queries: bool) -> Iterable[Any]:
     yield f"{told['collection']} is computed {_MODES[told['mode']]}"
     lines = [("refresh", told["refresh"]), ("key", ", ".join(told["key"]) or "none shown: declare it")]
-    if told["mode"] == "by_key":
+    if told["file"]:
+        lines.append(("python", told["file"]))
+    if told["mode"] == "by_key" and not told["file"]:
         lines.append(("sums", "are subtracted" if told["subtracts"] else "are computed anew for what is touched"))
     lines += [("why" if at == 0 else "", why) for at, why in enumerate(told["why"])]
     for at, one in enumerate(told["inputs"]):

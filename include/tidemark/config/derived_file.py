@@ -54,6 +54,11 @@ class DerivedFile:
         """The key it declares; None if that is to be inferred."""
         return None if self.declaration.key is None else tuple(self.declaration.key)
 
+    @property
+    def definition_loc(self) -> Loc:
+        """Where the definition is."""
+        return ("select",) if self.declaration.select else ("python",)
+
     def line_of_input(self, name: str) -> Loc:
         """Where an input is named."""
         return "from", self.declaration.inputs.index(name)
@@ -72,7 +77,7 @@ class DerivedFile:
         nor the definition shows a key, and where the file names columns that the definition does not give.
         """
         names = [column.name for column in columns]
-        self._check_names(names)
+        self.check_names(names)
         chosen = self.key or (None if key is None else tuple(key))
         if chosen is None:
             raise self.refusal(
@@ -116,8 +121,8 @@ class DerivedFile:
             if name is not None and types[name] not in _TIMES:
                 raise self.refusal((field,), f"{field} is the column {name}, a {types[name]}; it must be a time")
 
-    def _check_names(self, names: Sequence[str]) -> None:
-        """Every column the file names is one of the definition's."""
+    def check_names(self, names: Sequence[str]) -> None:
+        """Raise InvalidUsage, at its line, for a column that the file names and the definition, of these, has not."""
         declared = self.declaration
         named: list[tuple[Loc, str]] = [(("key", at), name) for at, name in enumerate(declared.key or ())]
         named += [(("timelines", at), name) for at, name in enumerate(declared.timelines)]

@@ -6,20 +6,24 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from tidemark.config.derived_file import DerivedFile
 from tidemark.definition.recipe import Recipe
+from tidemark.errors import InvalidUsage
 from tidemark.jobs.derived import as_computed, inputs_of, mode_of, opened, planned, recipe_of
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.derived import Derived, Mode
 from tidemark.model.instant import format_instant
 from tidemark.plan.correct import CorrectRequest, InputState, Waits
+from tidemark.spark.derive.user_code import file_of
 
 
 def explain(job: Job) -> dict[str, Any]:
     """The mode in which changes are computed and, a line each, why in no cheaper one; what the next run does; how far
     each input is consumed and can be; the queries that are run.
 
-    Raises InvalidUsage if the collection is not derived, and for a definition that is refused.
+    Raises InvalidUsage if the collection is not derived, and for a definition that is refused, or is not where those in
+    Python are looked for.
     """
     head = job.log.load()
     state = head.state
@@ -27,29 +31,37 @@ def explain(job: Job) -> dict[str, Any]:
     inputs = opened(job, collection.derived)
     recipe = recipe_of(collection.derived, inputs)
     key = [column.name for column in collection.key]
-    told = _computed(collection.derived, recipe, inputs, state)
+    told = _computed(collection.name, collection.derived, recipe, inputs, state)
     state = replace(state, collection=as_computed(collection, recipe))
     next_run = _next(job, state, inputs, recipe)
     return {"collection": collection.name, "version": head.version, "key": key, **told, "next": next_run}
 
 
-def explain_declared(job: Job, name: str, derived: Derived, key: Sequence[str] | None) -> dict[str, Any]:
-    """As `explain`, of a collection as its file declares it, with the `key` that says (None: the one the definition
-    shows), whatever its state is: nothing is told of its next run. Its inputs must be there."""
-    inputs = opened(job, derived)
-    recipe = recipe_of(derived, inputs)
-    shown = key or (recipe.key if recipe else None) or ()
-    return {"collection": name, "version": 0, "key": list(shown), **_computed(derived, recipe, inputs), "next": None}
+def explain_declared(job: Job, file: DerivedFile) -> dict[str, Any]:
+    """As `explain`, of a collection as its file declares it, whatever its state is: nothing is told of its next run.
+    Its inputs must be there. Raises InvalidUsage at the file's line, also for columns it names that the definition has
+    not; those of a definition in Python are told by Spark alone."""
+    inputs = opened(job, file.origin)
+    try:
+        recipe = recipe_of(file.origin, inputs)
+        told = _computed(file.name, file.origin, recipe, inputs)
+    except InvalidUsage as error:
+        raise file.refusal(file.definition_loc, str(error)) from None
+    if recipe is not None:
+        file.check_names(recipe.columns)
+    shown = file.key or (recipe.key if recipe else None) or ()
+    return {"collection": file.name, "version": 0, "key": list(shown), **told, "next": None}
 
 
 def _computed(
-    derived: Derived, recipe: Recipe | None, inputs: Sequence[InputState], state: Arrangement | None = None
+    name: str, derived: Derived, recipe: Recipe | None, inputs: Sequence[InputState], state: Arrangement | None = None
 ) -> dict[str, Any]:
-    """How a definition is computed over its inputs."""
+    """How a definition is computed over its inputs; of one in Python, from which file."""
     mode, why = mode_of(derived, recipe, ())
     lines = list(recipe.why) if recipe else [why] if why else []
     return {
         "refresh": str(derived.refresh),
+        "file": file_of(name, derived.definition) if derived.definition.function else None,
         "mode": str(mode),
         "why": lines,
         "subtracts": bool(recipe and recipe.by_key and recipe.by_key.delta),

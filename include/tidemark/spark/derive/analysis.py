@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -50,11 +51,21 @@ def check_same_every_time(name: str, frame: DataFrame) -> None:
 def check_function(name: str, frame: DataFrame) -> None:
     """Raise InvalidUsage for a definition in Python that depends on when it is asked, or on the order rows come in: of
     a select, that is known from its text."""
-    nodes = json.loads(frame._jdf.queryExecution().analyzed().toJSON())
-    found = sorted({UNSTABLE[one] for one in _classes(nodes) if one in UNSTABLE})
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    nodes = json.loads(plan.toJSON())
+    found = sorted({UNSTABLE[one] for one in _classes(nodes) if one in UNSTABLE} | _clock_words(plan))
     if found:
         raise InvalidUsage(f"the definition of {name} depends on {listed(found)}; leave that out, or order by a key")
     _check_limits(name, nodes)
+
+
+def _clock_words(plan: Any) -> set[str]:
+    """The time it is, where a constant text is taken for it: 'now', 'today' and the like, which Spark replaces."""
+    jvm: Any = SparkContext._jvm
+    rules = jvm.org.apache.spark.sql.catalyst.optimizer
+    plain = rules.ReplaceExpressions.apply(plan)  # to_date and the like as the casts that they are
+    replaced = rules.SpecialDatetimeValues.apply(plain)
+    return set() if replaced.fastEquals(plain) else {UNSTABLE[_EXPRESSIONS + "Now"]}
 
 
 def _check_limits(name: str, nodes: Sequence[Mapping[str, Any]]) -> None:

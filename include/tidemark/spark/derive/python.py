@@ -1,7 +1,8 @@
 """Definitions in Python: a function of DataFrames, by the names of the inputs, that answers with one.
 
-`python: delays:by_carrier` is the function `by_carrier` of the module `delays` in the folder of definitions, which lies
-beside that of the collections and is shipped with the package. It is told apart from its earlier self by its
+`python: delays:by_carrier` is the function `by_carrier` of the module `delays` in the folder of definitions
+(user_code.py), which is shipped with the package. What of it runs on executors travels with the query, so that no other
+file of its name is run there. It is told apart from its earlier self by its
 `version` alone. Where it declares `by:`, its answer for some values of these columns must depend on the rows of the
 inputs with these values only; so it is called with these rows only.
 """
@@ -10,37 +11,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
-from importlib import import_module
 from typing import Any
 
+from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.errors import InvalidUsage, TidemarkError, plain_line
 from tidemark.model.derived import Definition
+from tidemark.spark.derive import user_code
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.difference import desired_at, differing, held_at
-from tidemark.spark.derive.raised import FOLDER, told
+from tidemark.spark.derive.raised import told
 from tidemark.spark.derive.touched import Touched, held_of, named, touched_of
 from tidemark.spark.derive.views import Views
 
 
 def function_of(name: str, definition: Definition) -> Callable[[Mapping[str, DataFrame]], Any]:
     """The function of a definition. InvalidUsage, with what is wrong, where there is none."""
-    module, _, called = definition.function.partition(":")
+    file, called = user_code.file_of(name, definition), definition.function.partition(":")[2]
     try:
-        found = import_module(f"{FOLDER}.{module}")
+        found = user_code.module_of(name, definition)
+    except TidemarkError:
+        raise
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{FOLDER}.{module}".startswith(error.name):
-            raise InvalidUsage(f"the definition of {name}, {definition.function}, needs {error.name}") from None
+        raise InvalidUsage(f"the definition of {name}, {definition.function} in {file}, needs {error.name}") from None
+    except Exception as error:
+        what = plain_line(f"{type(error).__name__}: {error}", 300)
         raise InvalidUsage(
-            f"the definition of {name} is {definition.function}, and there is no {FOLDER}/{module}.py where Python "
-            "looks for packages"
-        ) from None
+            f"the definition of {name}, {definition.function}: importing {file} raises {what}"
+        ) from error
+    register_pickle_by_value(user_code.package())  # type: ignore[no-untyped-call]
     function = getattr(found, called, None)
     if not callable(function):
-        raise InvalidUsage(f"the definition of {name} is {definition.function}: {module} has no function {called!r}")
+        raise InvalidUsage(f"the definition of {name} is {definition.function}: {file} has no function {called!r}")
     return function  # type: ignore[no-any-return]
 
 

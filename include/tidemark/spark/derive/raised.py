@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,9 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.errors import InvalidUsage, TidemarkError, plain_line
+from tidemark.spark.derive.user_code import place
 
-FOLDER = "definitions"
-"""The package in which definitions in Python lie."""
 PROBES = 48
 """Times a definition is computed again over fewer rows to find the one it raises for: 2^48 rows are more than any."""
 _CONDITION = re.compile(r"\[([A-Z_][A-Z0-9_.]+)\] (.*)")
@@ -69,7 +69,7 @@ def naming(name: str, where: Callable[[], str]) -> Iterator[None]:
 def _said_by_a_definition(error: PythonException) -> str | None:
     """What a function of a definition in Python raised on an executor; None if it was another's."""
     text = str(error)
-    if f"/{FOLDER}/" not in text:
+    if f"{place()}{os.sep}" not in text:
         return None
     lines = [line.split(" SQLSTATE:")[0] for line in text.splitlines()]
     raised = [line for line in lines if re.match(r"[A-Za-z_][\w.]*(: |$)", line)]
