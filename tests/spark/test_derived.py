@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.errors import PySparkException, PythonException
 
@@ -33,7 +37,7 @@ from tidemark.model.derived import Definition, Derived, Validity
 from tidemark.spark.derive.by_row import while_valid
 from tidemark.spark.derive.columns import check_fits
 from tidemark.spark.derive.parts import at_rest
-from tidemark.spark.derive.raised import Raised, naming
+from tidemark.spark.derive.raised import DATA, Raised, is_about_rows, naming
 from tidemark.spark.derive.views import repeated
 from tidemark.storage.log.log import StateLog
 
@@ -260,6 +264,37 @@ def test_what_says_itself_what_to_do_gets_no_other_advice() -> None:
     with pytest.raises(Raised) as raised, naming("d", str):
         raise PySparkException(f"[USER_RAISED_EXCEPTION] {said} SQLSTATE: P0001")
     assert str(raised.value) == f"the definition of d raises: {said}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[INVALID_DRIVER_MEMORY] System memory 1 must be at least 2. SQLSTATE: F0000",
+        "[INVALID_BUCKET_FILE] Invalid bucket file: x.parquet. SQLSTATE: 58030",
+        "[KRYO_BUFFER_OVERFLOW] Kryo serialization failed: Buffer overflow. SQLSTATE: 54006",
+        "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file x. SQLSTATE: KD001",
+        "[INTERNAL_ERROR] The Spark SQL phase optimization failed with an internal error. SQLSTATE: XX000",
+        "[UNEXPECTED_V2_EXPRESSION] Expression x is not supported as a V2 expression. SQLSTATE: XX000",
+        "Job aborted due to stage failure: Lost task 0.0: java.io.IOException: disk 3 [DIVIDE_BY_ZERO] failed",
+    ],
+)
+def test_what_is_no_rows_doing_is_not_told_as_a_verdict_on_rows(text: str) -> None:
+    with pytest.raises(PySparkException, match="^" + re.escape(text[:20])), naming("d", str):
+        raise PySparkException(text)
+
+
+def test_conditions_that_rows_bring_about_are_those_of_this_spark() -> None:
+    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-common-utils_*.jar")
+    with ZipFile(jar) as archive:
+        known = json.loads(archive.read("error/error-conditions.json"))
+    assert known.keys() >= DATA
+    assert {known[name]["sqlState"][:2] for name in DATA} == {"21", "22", "23", "54", "P0"}
+    for text in (
+        "[CAST_INVALID_INPUT] The value 'x' of the type STRING cannot be cast. SQLSTATE: 22018",
+        "[INVALID_PARAMETER_VALUE.PATTERN] The value of parameter(s) `regexp` is invalid. SQLSTATE: 22023",
+        "Job aborted: Lost task 0.0 (x): org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.",
+    ):
+        assert is_about_rows(PySparkException(text))
 
 
 def test_what_a_function_of_a_definition_raises_on_an_executor_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,11 +19,31 @@ PROBES = 48
 """Times a definition is computed again over fewer rows to find the one it raises for: 2^48 rows are more than any."""
 _CONDITION = re.compile(r"\[([A-Z_][A-Z0-9_.]+)\] (.*)")
 _SAID = {"USER_RAISED_EXCEPTION"}
-DATA = re.compile(
-    r"ARITHMETIC|(?<!BROAD)CAST|CONVERSION|DIVIDE|REMAINDER|INVALID|MALFORMED|NUMERIC|OVERFLOW|OUT_OF_RANGE|USER_RAISED|"
-    r"DATETIME|PARSE|UNEXPECTED|SCALAR_SUBQUERY|ELEMENT|EXCEED|NULL_MAP|ASSERT|SQLSTATE"
-)
-"""What an error's condition has in it if it is about rows, not about the machines that read them."""
+_THROWN = re.compile(r"(?:^|org\.apache\.spark\.[\w.$]+: )\[([A-Z_][A-Z0-9_]+)[\].]")
+"""The condition of an error that Spark itself threw; what others say in brackets is none."""
+DATA = frozenset(
+    {
+        "ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW", "CANNOT_DECODE_URL", "CANNOT_PARSE_DECIMAL",
+        "CANNOT_PARSE_INTERVAL", "CANNOT_PARSE_JSON_FIELD", "CANNOT_PARSE_TIME", "CANNOT_PARSE_TIMESTAMP",
+        "CAST_INVALID_INPUT", "CAST_OVERFLOW", "COLLECTION_SIZE_LIMIT_EXCEEDED", "COMPARATOR_RETURNS_NULL",
+        "CONVERSION_INVALID_INPUT", "DATETIME_FIELD_OUT_OF_BOUNDS", "DATETIME_OVERFLOW",
+        "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION", "DIVIDE_BY_ZERO", "DUPLICATED_MAP_KEY", "EXCEED_LIMIT_LENGTH",
+        "FAILED_ROW_TO_JSON", "HLL_INVALID_INPUT_SKETCH_BUFFER", "HLL_UNION_DIFFERENT_LG_K", "ILLEGAL_DAY_OF_WEEK",
+        "INTERVAL_ARITHMETIC_OVERFLOW", "INTERVAL_DIVIDED_BY_ZERO", "INVALID_ARRAY_INDEX",
+        "INVALID_ARRAY_INDEX_IN_ELEMENT_AT", "INVALID_BITMAP_POSITION", "INVALID_BYTE_STRING",
+        "INVALID_DATETIME_PATTERN", "INVALID_FRACTION_OF_SECOND", "INVALID_INDEX_OF_ZERO", "INVALID_INTERVAL_FORMAT",
+        "INVALID_INTERVAL_WITH_MICROSECONDS_ADDITION", "INVALID_JSON_ROOT_FIELD", "INVALID_PARAMETER_VALUE",
+        "INVALID_REGEXP_REPLACE", "INVALID_TIMEZONE", "INVALID_URL", "INVALID_UTF8_STRING", "INVALID_VARIANT_CAST",
+        "INVALID_VARIANT_GET_PATH", "KLL_INVALID_INPUT_SKETCH_BUFFER", "MALFORMED_CHARACTER_CODING",
+        "MALFORMED_RECORD_IN_PARSING", "MALFORMED_VARIANT", "NEGATIVE_VALUES_IN_FREQUENCY_EXPRESSION", "NULL_MAP_KEY",
+        "NUMERIC_OUT_OF_SUPPORTED_RANGE", "NUMERIC_VALUE_OUT_OF_RANGE", "REMAINDER_BY_ZERO",
+        "ROW_SUBQUERY_TOO_MANY_ROWS", "SCALAR_SUBQUERY_TOO_MANY_ROWS", "STRUCT_ARRAY_LENGTH_MISMATCH",
+        "THETA_INVALID_INPUT_SKETCH_BUFFER", "TUPLE_INVALID_INPUT_SKETCH_BUFFER", "USER_RAISED_EXCEPTION",
+        "VARIANT_CONSTRUCTOR_SIZE_LIMIT", "VARIANT_DUPLICATE_KEY", "VARIANT_SIZE_LIMIT", "VECTOR_DIMENSION_MISMATCH",
+        "WKB_PARSE_ERROR",
+    }
+)  # fmt: skip
+"""Conditions of Spark that the values of rows bring about. Others are of machines, settings or Spark itself."""
 
 
 class Raised(InvalidUsage):
@@ -42,8 +62,8 @@ def told(error: BaseException) -> str:
 
 def is_about_rows(error: BaseException) -> bool:
     """Whether it is what a definition says of a row; else something failed that may be tried again."""
-    match = _CONDITION.search(str(error))
-    return match is not None and DATA.search(match[1]) is not None
+    match = _THROWN.search(str(error))
+    return match is not None and match[1] in DATA
 
 
 @contextmanager
