@@ -21,8 +21,9 @@ from pydantic import ValidationError
 from tidemark.config import columns, debezium, derived_file, document, full_snapshots
 from tidemark.config.build import Builder
 from tidemark.config.declaration import Declaration, DerivedDeclaration
+from tidemark.config.declared_file import DeclaredFile
 from tidemark.config.derived_file import DerivedFile
-from tidemark.config.document import Document, Loc
+from tidemark.config.document import Document
 from tidemark.config.origin import is_derived, misplaced
 from tidemark.config.refusal import refused
 from tidemark.errors import InvalidUsage, shortened
@@ -40,22 +41,9 @@ MAX_MESSAGE = 1000
 
 
 @dataclass(frozen=True)
-class CollectionFile:
+class CollectionFile(DeclaredFile[Declaration]):
     """The file of a landed collection, valid in itself. What it lacks to be a Collection are the types of
     `undeclared` columns."""
-
-    path: str
-    declaration: Declaration
-    document: Document
-
-    @property
-    def name(self) -> str:
-        return self.declaration.name
-
-    @property
-    def own_dag(self) -> bool:
-        """Whether a DAG file of the owner's makes its DAG."""
-        return self.declaration.dag == "own"
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -99,10 +87,6 @@ class CollectionFile:
                 "or give `init` a file to infer types from",
             )
         return Builder(declared, self.columns, known, self.refusal).build()
-
-    def refusal(self, loc: Loc, message: str) -> InvalidUsage:
-        """The error for what stands at `loc`."""
-        return InvalidUsage(f"{self.path}:{self.document.line(loc)}: {message}")
 
 
 def parse(path: str | Path) -> CollectionFile | DerivedFile:

@@ -12,7 +12,8 @@ from functools import cached_property
 
 from tidemark.config.build import expectations_of
 from tidemark.config.declaration import DerivedDeclaration
-from tidemark.config.document import Document, Loc
+from tidemark.config.declared_file import DeclaredFile
+from tidemark.config.document import Loc
 from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, Column, ColumnType, ValueType
@@ -24,21 +25,8 @@ _TIMES = (ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.INT)
 
 
 @dataclass(frozen=True)
-class DerivedFile:
+class DerivedFile(DeclaredFile[DerivedDeclaration]):
     """A file of a derived collection, valid in itself. `collection` makes the Collection it declares."""
-
-    path: str
-    declaration: DerivedDeclaration
-    document: Document
-
-    @property
-    def name(self) -> str:
-        return self.declaration.name
-
-    @property
-    def own_dag(self) -> bool:
-        """Whether a DAG file of the owner's makes its DAG."""
-        return self.declaration.dag == "own"
 
     @cached_property
     def origin(self) -> Derived:
@@ -62,10 +50,6 @@ class DerivedFile:
     def line_of_input(self, name: str) -> Loc:
         """Where an input is named."""
         return "from", self.declaration.inputs.index(name)
-
-    def refusal(self, loc: Loc, message: str) -> InvalidUsage:
-        """The error for what stands at `loc`."""
-        return InvalidUsage(f"{self.path}:{self.document.line(loc)}: {message}")
 
     def collection(
         self, columns: Sequence[Column], key: Sequence[str] | None = None, hidden: Sequence[Column] = ()
