@@ -1,12 +1,16 @@
 """A random machine of landed and derived collections: whatever happens to them, at every frontier that was recorded a
 derived collection holds what its definition says of its inputs as it had consumed them.
 
-    tides, moons   landed: on-time and late rows, files corrected, days out of order, several days at once
+    tides, moons   landed: on-time and late rows, files corrected, several days at once; an interval of moons may be
+                   two days long, and moons may end
     big, counts    derived of tides: by row, by key
     joined         of tides and moons: a join that both change
     met            of big and counts, which share a root
     sums           of tides: by key, sums that are subtracted
     offered        of tides: by row, each row there for a while, most of them in days to come
+    ranked         of tides: whole, each row compared with all others
+
+Of each is drawn whether its first build has a history.
 
 Runs are killed at any call, frontiers are left unsealed, batches quarantined, definitions changed, holds lost. Some
 rows of tides and moons lie days ahead. The
@@ -24,7 +28,19 @@ from typing import Any
 
 import pytest
 
-from simulation.deriving import BIG, BIGGER, COUNTS, JOINED, MET, OFFERED, SUMS, Sea, derived
+from simulation.deriving import (
+    BIG,
+    BIGGER,
+    COUNTS,
+    JOINED,
+    MET,
+    OFFERED,
+    RANKED,
+    SUMS,
+    TALLIES,
+    Sea,
+    derived,
+)
 from simulation.script import row
 from support.budget import budget
 from support.faulty import Fault, FaultyStore, WrappedStore
@@ -38,8 +54,12 @@ from tidemark.model.derived import Validity
 
 SEEDS, STEPS = budget(ci=(3, 60), deep=(60, 150))
 DERIVED = {"big": BIG, "counts": COUNTS, "sums": SUMS, "joined": JOINED, "met": MET, "offered": OFFERED}
+DERIVED |= {"ranked": RANKED}
 WHILE = {"offered": Validity(valid_from="since", valid_for=2 * DAY)}
-OTHERS = {"big": [BIG, BIGGER]}
+OTHERS = {"big": [BIG, BIGGER], "sums": [SUMS, TALLIES]}
+"""What they may be defined as; of a column that went and came back nothing is left."""
+HISTORIES = [0, 0, 0, DAY, 25]
+ENDS = [None, None, 6 * DAY]
 
 
 class Together(WrappedStore):
@@ -57,14 +77,18 @@ class Machine:
     def __init__(self, folder: Path, seed: int) -> None:
         self.sea, self.chance = Sea(folder), random.Random(seed)
         self.days = {"tides": 0, "moons": 0}
+        self.long = {"tides": 1, "moons": self.chance.choice([1, 2])}
+        self.end = self.chance.choice(ENDS)
         self.files: dict[tuple[str, int], list[dict[str, Any]]] = {}
         self.recorded: dict[tuple[str, int], Counter[tuple[Any, ...]]] = {}
         self.happened: Counter[str] = Counter()
-        for name in self.days:
-            self.sea.landed(name, reprocess_for=1_000 * DAY)
+        self.sea.landed("tides", reprocess_for=1_000 * DAY)
+        self.sea.landed("moons", reprocess_for=1_000 * DAY, end=self.end)
+        self.more: dict[str, dict[str, Any]] = {}
         for name, select in DERIVED.items():
-            more = {"validity": WHILE[name]} if name in WHILE else {}
-            self.sea.add(derived(name, select, **more))
+            self.more[name] = {"history": self.chance.choice(HISTORIES)}
+            self.more[name] |= {"validity": WHILE[name]} if name in WHILE else {}
+            self.sea.add(derived(name, select, **self.more[name]))
 
     def step(self) -> None:
         what = self.chance.choices(
@@ -88,24 +112,28 @@ class Machine:
 
     def day(self) -> None:
         name = self.chance.choice(sorted(self.days))
-        day, self.days[name] = self.days[name], self.days[name] + 1
+        day = self.days[name]
+        if name == "moons" and self.end is not None and day * DAY >= self.end:
+            self.happened["ended"] += 1
+            return
+        self.days[name] += self.long[name]
         rows = self.rows(day, self.chance.choice([0, 2, 4]))
         self.files[name, day] = rows
-        self.sea.ingest(name, day, ("a", rows))
+        self.sea.ingest(name, day, ("a", rows), days=self.long[name])
 
     def late(self) -> None:
         name = self.chance.choice(sorted(self.days))
         if days := self.days[name]:
-            day = self.chance.randrange(days)
+            day = self.chance.randrange(0, days, self.long[name])
             late = [one | {"t": day * DAY, "e": day * DAY} for one in self.rows(day, 2)]
-            self.sea.ingest(name, day, (f"late{self.sea.new_id()}", late))
+            self.sea.ingest(name, day, (f"late{self.sea.new_id()}", late), days=self.long[name])
 
     def again(self) -> None:
         """A file that was counted says something else."""
         if self.files:
             name, day = self.chance.choice(sorted(self.files))
             self.files[name, day] = rows = self.rows(day, 3)
-            self.sea.ingest(name, day, ("a", rows))
+            self.sea.ingest(name, day, ("a", rows), days=self.long[name])
 
     def corrects(self) -> None:
         name = self.chance.choice(sorted(DERIVED))
@@ -148,8 +176,12 @@ class Machine:
 
     def redefined(self) -> None:
         for name, texts in OTHERS.items():
-            other = derived(name, self.chance.choice(texts))
-            self.sea.run(name, lambda job, other=other: declare_collection(job, other))
+            other = derived(name, self.chance.choice(texts), **self.more[name])
+            told = self.sea.run(name, lambda job, other=other: declare_collection(job, other))
+            if told["columns"]:
+                # What was recorded has a column less from now on, or one of which nothing is left.
+                self.recorded = {at: was for at, was in self.recorded.items() if at[0] != name}
+                self.happened["columns changed"] += 1
 
     def lost(self) -> None:
         """An input's history is merged whatever holds it."""
