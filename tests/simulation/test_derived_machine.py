@@ -76,6 +76,7 @@ class Together(WrappedStore):
 class Machine:
     def __init__(self, folder: Path, seed: int) -> None:
         self.sea, self.chance = Sea(folder), random.Random(seed)
+        self.before = random.Random(seed + 1)
         self.days = {"tides": 0, "moons": 0}
         self.long = {"tides": 1, "moons": self.chance.choice([1, 2])}
         self.end = self.chance.choice(ENDS)
@@ -175,8 +176,10 @@ class Machine:
         self.happened["really taken out"] += 1
 
     def redefined(self) -> None:
-        for name, texts in OTHERS.items():
-            other = derived(name, self.chance.choice(texts), **self.more[name])
+        """Twice before any run looks: there and back, too."""
+        asked = [(name, dice.choice(texts)) for name, texts in OTHERS.items() for dice in (self.before, self.chance)]
+        for name, select in asked:
+            other = derived(name, select, **self.more[name])
             told = self.sea.run(name, lambda job, other=other: declare_collection(job, other))
             if told["columns"]:
                 # What was recorded has a column less from now on, or one of which nothing is left.
