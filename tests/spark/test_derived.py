@@ -36,6 +36,7 @@ from tidemark.model.collection import Collection, Column, ColumnType, Gate
 from tidemark.model.derived import Definition, Derived, Validity
 from tidemark.spark.derive.by_row import while_valid
 from tidemark.spark.derive.columns import check_fits
+from tidemark.spark.derive.hushed import hushed
 from tidemark.spark.derive.parts import at_rest
 from tidemark.spark.derive.raised import DATA, Raised, is_about_rows, naming
 from tidemark.spark.derive.views import repeated
@@ -333,6 +334,20 @@ def test_what_a_definition_raises_names_the_row(spark: Any, events: Made) -> Non
     made.declared()
     with pytest.raises(InvalidUsage, match="gives a row without kind, which is of the key: kind None, id "):
         made.corrected()
+
+
+def test_what_spark_logs_of_a_row_that_raises_is_not_shown_and_of_all_else_is(
+    spark: Any, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level("DEBUG", "tidemark")
+    raising = spark.range(1).selectExpr("1 DIV id AS share")
+    with pytest.raises(Raised, match="DIVIDE_BY_ZERO"), hushed(), naming("d", str):
+        raising.collect()
+    assert "Exception in task" in caplog.text
+    assert not capsys.readouterr().err
+    with pytest.raises(PySparkException), hushed():
+        raising.collect()
+    assert "Exception in task" in capsys.readouterr().err
 
 
 VALID = [

@@ -16,6 +16,7 @@ from tidemark.spark.derive.analysis import analysed, check_function, check_same_
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.compared import can_be_restricted, differing_rows
 from tidemark.spark.derive.difference import desired_at, differing, held_at
+from tidemark.spark.derive.hushed import hushed
 from tidemark.spark.derive.parts import written
 from tidemark.spark.derive.raised import naming
 from tidemark.spark.derive.views import Views, apart, called, empty
@@ -43,6 +44,7 @@ class SparkComputer:
     def compute(self, computation: Computation) -> Computed:
         """Write what differs."""
         with (
+            hushed(),
             Views(computation, apart(self.spark)) as views,
             naming(computation.name, lambda: by_row.row(views) if computation.rows_keep_times else ""),
         ):
@@ -59,7 +61,7 @@ class SparkComputer:
     def compare(self, computation: Computation, *, keys: Sequence[Row] | None, most: int) -> tuple[Differing, ...]:
         """Rows by which D as of u - 1 differs from its definition, `most` at most."""
         by_row = computation.recipe is not None and computation.recipe.by_row is not None
-        with Views(computation, apart(self.spark)) as views, naming(computation.name, lambda: ""):
+        with hushed(), Views(computation, apart(self.spark)) as views, naming(computation.name, lambda: ""):
             restricted = by_row or (keys is not None and can_be_restricted(views))
             return differing_rows(views, None if restricted else whole(views), keys, most)
 
