@@ -25,7 +25,7 @@ from benchmarks.report import tables
 HERE = Path(__file__).resolve().parent
 NAMES = (
     *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
-    *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections", "undue"),
+    *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections", "derived", "undue"),
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -39,7 +39,8 @@ def main(
     launchers: Annotated[str, typer.Option(help="for fixed_cost: resident, submit or both")] = "resident,submit",
     only: Annotated[str, typer.Option(help=f"some of {','.join(NAMES)}; or profile, or tables")] = ",".join(NAMES),
     full: Annotated[
-        bool, typer.Option(help="commits, longevity, peers, contention, corrections and undue at full size: hours")
+        bool,
+        typer.Option(help="commits, longevity, peers, contention, corrections, derived and undue at full size: hours"),
     ] = False,
     beside: Annotated[str, typer.Option(help="what else the machine is doing, for the record")] = "",
     out: Annotated[Path | None, typer.Option(help="where the JSON goes; RESULTS.md then stays as it is")] = None,
@@ -97,6 +98,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "gates": _gates,
         "spark_reads": lambda: _spark_reads(cases),
         "corrections": lambda: _corrections(full),
+        "derived": lambda: _derived(full),
         "undue": lambda: _undue(full),
     }
     for name in chosen:
@@ -142,6 +144,12 @@ def _spark_peers(full: bool) -> dict[str, Any]:
     from benchmarks.spark_peers.run import beside_spark
 
     return beside_spark(*workloads.beside_spark(full), say)
+
+
+def _derived(full: bool) -> dict[str, Any]:
+    from benchmarks.derived import derived
+
+    return derived(full, say)
 
 
 def _corrections(full: bool) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from benchmarks import report_corrections, undue
+from benchmarks import report_corrections, report_derived, undue
 from benchmarks.figures import Figures
 from benchmarks.report_age import name_of
 
@@ -21,6 +21,7 @@ def targets(results: dict[str, Any]) -> Figures | None:
         *_peers(results.get("peers")),
         *_gates(results.get("gates")),
         *report_corrections.targets(results.get("corrections")),
+        *report_derived.targets(results.get("derived")),
         *undue.targets(results.get("undue")),
     ]
     if not lines:
