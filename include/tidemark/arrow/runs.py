@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of
+from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, among, chained, pieces_of
 from tidemark.arrow.kernels.updates import updates_of
 from tidemark.arrow.rows.columns import Bools, integers
 from tidemark.arrow.rows.consolidate import forwarded
@@ -46,7 +46,8 @@ class _Asked:
         task, schema = self.task, updates_schema(self.task.collection)
         bounds = {TIME: (after, task.upto), EVENT_TIME: (-1, task.event_upto)}
         key_columns = [column.name for column in task.collection.key]
-        names = [*self.names, *(() if task.keys == ALL_KEYS else key_columns)]
+        everything = task.keys == ALL_KEYS and not task.ranges
+        names = [*self.names, *(() if everything else key_columns)]
 
         def tested(part: Part) -> list[str]:
             by_time = part.first_time <= after or part.last_time > task.upto
@@ -60,6 +61,7 @@ class _Asked:
             schema=lambda part: some_of(schema, [*names, *tested(part)]),
             prepare=lambda part, rows: self._answered(rows, {name: bounds[name] for name in tested(part)}),
             key_columns=key_columns,
+            ranges=task.ranges,
         )
 
     def of_unsealed(self) -> Iterator[Piece]:
@@ -67,7 +69,9 @@ class _Asked:
         task = self.task
         assert task.unsealed is not None
         bounds = {TIME: (task.after, task.upto), EVENT_TIME: (-1, task.event_upto)}
+        key_columns = [column.name for column in task.collection.key]
         for rows in updates_of(self.store, task.unsealed):
+            rows = among(rows, task.ranges, key_columns) if task.ranges else rows
             yield self._answered(rows, bounds), True
 
     def _answered(self, rows: pa.RecordBatch, bounds: dict[str, tuple[int, int]]) -> pa.RecordBatch:

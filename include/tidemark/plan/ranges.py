@@ -55,11 +55,39 @@ def overlaps(part: Part, keys: KeyRange) -> bool:
 
 def groups_within(part: Part, keys: KeyRange) -> range:
     """The row groups of a part that can hold keys of the range."""
+    found = groups_among(part, [keys])
+    return range(found[0], found[-1] + 1) if found else range(0)
+
+
+def groups_among(part: Part, ranges: Iterable[KeyRange]) -> list[int]:
+    """The row groups of a part that can hold keys of some ranges, which are ascending and apart."""
     firsts = [first_key for first_key, _ in part.groups]
-    # A key equal to a group's first key may already end the group before it, hence "strictly before lower".
-    low = 0 if keys.lower is None else max(0, sum(first < keys.lower for first in firsts) - 1)
-    high = len(firsts) if keys.upper is None else sum(first < keys.upper for first in firsts)
-    return range(low, max(low, high))
+    found: list[int] = []
+    for keys in ranges:
+        # A key equal to a group's first key may already end the group before it, hence that one too.
+        low = 0 if keys.lower is None else max(0, bisect_left(firsts, keys.lower) - 1)
+        high = len(firsts) if keys.upper is None else bisect_left(firsts, keys.upper)
+        found.extend(range(max(low, found[-1] + 1 if found else 0), high))
+    return found
+
+
+def bundled(ranges: Sequence[KeyRange], parts: Sequence[Part], *, target_rows: int) -> list[tuple[KeyRange, ...]]:
+    """The ranges, which are ascending and apart, in bundles of about `target_rows` rows in the row groups that can hold
+    their keys; one that has more by itself is cut."""
+    bundles: list[tuple[KeyRange, ...]] = []
+    held, rows = list[KeyRange](), 0
+    for keys in ranges:
+        near = within(parts, keys)
+        count = sum(part.groups[at][1] for part in near for at in groups_within(part, keys))
+        if held and rows + count > target_rows:
+            bundles.append(tuple(held))
+            held, rows = [], 0
+        if count > target_rows:
+            bundles += [(some,) for some in split_within(keys, near, target_rows=target_rows)]
+            continue
+        held.append(keys)
+        rows += count
+    return [*bundles, tuple(held)] if held else bundles
 
 
 def behind(prefix: Row) -> Row | None:

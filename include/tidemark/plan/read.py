@@ -20,7 +20,7 @@ read once, the time columns only where the part's bounds say that they matter.
 from __future__ import annotations
 
 from collections.abc import Collection as Names
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tidemark.errors import InvalidUsage
@@ -30,7 +30,7 @@ from tidemark.model.collection import Collection
 from tidemark.model.frontier import EMPTY, CompactionFunction
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.plan.kinds import plan_of
-from tidemark.plan.ranges import split_within, within
+from tidemark.plan.ranges import bundled, groups_among, split_within, within
 from tidemark.plan.tasks import ALL_KEYS, AtRest, KeyRange, ReadTask
 from tidemark.plan.unsealed import PartsOf, UnsealedRequest
 
@@ -84,6 +84,25 @@ def read_tasks(
         )
         for keys in ranges
     ]
+
+
+def read_tasks_within(
+    request: ReadRequest, parts: PartsOf, ranges: Sequence[KeyRange], *, target_rows: int, but: Names[str] = ()
+) -> list[ReadTask]:
+    """The tasks of a read of some ranges of keys, which are ascending and apart: each of as many as hold about
+    `target_rows` rows."""
+    opened = [part for some in at_rest(request, parts) for part in some.parts if part.file.key not in but]
+    tasks = []
+    for bundle in bundled(ranges, opened, target_rows=target_rows):
+        keys = KeyRange(bundle[0].lower, bundle[-1].upper)
+        (task,) = read_tasks(replace(request, keys=keys), parts, but=but)
+        rest = tuple(replace(some, parts=_among(some.parts, bundle)) for some in task.at_rest)
+        tasks.append(replace(task, at_rest=rest, ranges=bundle if len(bundle) > 1 else ()))
+    return tasks
+
+
+def _among(parts: Iterable[Part], ranges: Sequence[KeyRange]) -> tuple[Part, ...]:
+    return tuple(part for part in parts if groups_among(part, ranges))
 
 
 def at_rest(request: ReadRequest, parts: PartsOf) -> tuple[AtRest, AtRest]:

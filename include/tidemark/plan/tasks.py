@@ -302,7 +302,8 @@ class ReadTask:
     as `function` forwards them.
 
     They are what is `at_rest`, and what unsealed rows come to that are no updates yet (None: there are none). No two
-    tasks of a read share a key, so each can be answered alone, where its parts are near.
+    tasks of a read share a key, so each can be answered alone, where its parts are near. With `ranges`, ascending and
+    apart, only their keys are asked for.
     """
 
     collection: Collection
@@ -313,6 +314,7 @@ class ReadTask:
     function: CompactionFunction
     at_rest: tuple[AtRest, ...]
     unsealed: UnsealedTask | None = None
+    ranges: tuple[KeyRange, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ have changed. The first two parts are answered with as they are, the third is me
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidemark.model.batch import Part
@@ -27,11 +28,14 @@ from tidemark.plan.tasks import AtRest, KeyRange
 from tidemark.plan.unsealed import PartsOf
 
 
-def unmerged(request: ReadRequest, parts: PartsOf, *, times: bool) -> tuple[AtRest, AtRest]:
+def unmerged(
+    request: ReadRequest, parts: PartsOf, *, times: bool, ranges: Sequence[KeyRange] = ()
+) -> tuple[AtRest, AtRest]:
     """The parts of the trace, and of unsealed batches, whose rows within the request's bounds of times are rows of the
     answer as they are: no row elsewhere has one of their keys, or none that would be added to them.
 
-    `times`: the answer tells the times of updates, as `changes` does; else it sums over them.
+    `times`: the answer tells the times of updates, as `changes` does; else it sums over them. With `ranges` of keys
+    only what is wholly in one of them.
     """
     rest = at_rest(request, parts)
     # Only of the trace are whole batches consolidated; of the rest what each task of an ingest wrote is.
@@ -40,6 +44,7 @@ def unmerged(request: ReadRequest, parts: PartsOf, *, times: bool) -> tuple[AtRe
     for some, in_trace in zip(rest, (True, False), strict=True):
         for part in some.parts:
             is_answer = _is_answer(request, part, times, in_trace or part.consolidated)
+            is_answer &= any(_inside(part, keys) for keys in ranges or [request.keys])
             met.append(_Met(part, together.get(part.file.key, part.file.key) if is_answer else None, times))
     plan = plan_of(request.collection.kind)
     if plan.resolves and not request.unsealed.is_empty:
@@ -85,7 +90,7 @@ def _crossed(met: list[_Met]) -> set[str]:
 def _is_answer(request: ReadRequest, part: Part, times: bool, consolidated: bool) -> bool:
     """Whether a part's rows are rows of the answer, were there no other parts."""
     collection = request.collection
-    if collection.unseen or part.schema != collection.schema or not _inside(part, request.keys):
+    if collection.unseen or part.schema != collection.schema:
         return False
     one_value = collection.kind.one_value
     if one_value and part.retractions:

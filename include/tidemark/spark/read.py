@@ -30,8 +30,8 @@ from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
 from tidemark.arrow.view import Keep
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
-from tidemark.plan.ranges import TASK_ROWS
-from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes, read_tasks
+from tidemark.plan.ranges import TASK_ROWS, groups_among
+from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes, read_tasks, read_tasks_within
 from tidemark.plan.tasks import ALL_KEYS, AtRest, KeyRange, ReadTask
 from tidemark.plan.unmerged import unmerged
 from tidemark.plan.unsealed import PartsOf
@@ -166,14 +166,13 @@ def _answered(
     ranges: Sequence[KeyRange] = (),
 ) -> DataFrame:
     """The answer to a request in the columns of `schema`: of rows that need no merging they are `told`, of all others
-    what `merged` makes of tasks, and `keep` leaves of that. With `ranges`, which share no key, of these keys only."""
+    what `merged` makes of tasks, and `keep` leaves of that. With `ranges`, ascending and apart, of these keys only."""
     request, parts = parts_table.opened_read(store, request)
-    frames: list[DataFrame] = []
-    tasks: list[ReadTask] = []
-    for some in [replace(request, keys=keys) for keys in ranges] or [request]:
-        plain = unmerged(some, parts, times=times) if keep is None and "://" not in store.url else ()
-        frames += [rows.select(*told) for rows in _plain(spark, store, some, plain)]
-        tasks += _tasks(spark, some, parts, {part.file.key for one in plain for part in one.parts})
+    if ranges:
+        request = replace(request, keys=KeyRange(ranges[0].lower, ranges[-1].upper))
+    plain = unmerged(request, parts, times=times, ranges=ranges) if keep is None and "://" not in store.url else ()
+    frames = [rows.select(*told) for rows in _plain(spark, store, request, plain)]
+    tasks = _tasks(spark, request, parts, ranges, {part.file.key for one in plain for part in one.parts})
     if tasks:
         frames.append(_mapped(spark, store.url, schema, tasks, merged, keep))
     if not frames:
@@ -215,14 +214,20 @@ def _literally(path: str) -> str:
     return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
-def _tasks(spark: SparkSession, request: ReadRequest, parts: PartsOf, but: set[str]) -> list[ReadTask]:
+def _tasks(
+    spark: SparkSession, request: ReadRequest, parts: PartsOf, ranges: Sequence[KeyRange], but: set[str]
+) -> list[ReadTask]:
     """The tasks of all that must be merged, none where there is nothing: so many that all cores have work, so large
     that they are worth it, and none larger than a task should be."""
     (whole,) = read_tasks(request, parts, but=but)
-    rows = sum(part.rows for some in whole.at_rest for part in some.parts)
+    opened = [part for some in whole.at_rest for part in some.parts]
+    rows = sum(part.groups[at][1] for part in opened for at in groups_among(part, ranges or [request.keys]))
     rows += sum(batch.rows for batch in request.unsealed.batches) if whole.unsealed else 0
-    share = -(-rows // (ROUNDS * _cores(spark)))
-    tasks = read_tasks(request, parts, but=but, target_rows=min(TASK_ROWS, max(LEAST_TASK_ROWS, share)))
+    target = min(TASK_ROWS, max(LEAST_TASK_ROWS, -(-rows // (ROUNDS * _cores(spark)))))
+    if ranges:
+        tasks = read_tasks_within(request, parts, ranges, target_rows=target, but=but)
+    else:
+        tasks = read_tasks(request, parts, but=but, target_rows=target)
     return [task for task in tasks if task.unsealed or any(some.parts for some in task.at_rest)]
 
 

@@ -6,7 +6,7 @@ What Spark's reader makes of such a part is done here by Arrow: the rows within 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ from tidemark.model.evolution import evolved
 from tidemark.model.fact import Fact
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.update import Row, Update
-from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes, read_tasks
+from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes, read_tasks, read_tasks_within
 from tidemark.plan.tasks import KeyRange
 from tidemark.plan.unmerged import unmerged
 from tidemark.storage.sidecars.parts_table import opened_read
@@ -41,12 +41,17 @@ pytestmark = pytest.mark.pure
 
 
 def split_answer(
-    store: MemoryStore, request: ReadRequest, *, net: bool | None, columns: list[str] | None = None
+    store: MemoryStore,
+    request: ReadRequest,
+    *,
+    net: bool | None,
+    columns: list[str] | None = None,
+    ranges: Sequence[KeyRange] = (),
 ) -> tuple[list[Row], int]:
     """The rows of as_of (`net` None) or changes, sorted, and how many of them came from parts as they are."""
     request, parts = opened_read(store, request)
     of, times = request.collection, net is False
-    plain = unmerged(request, parts, times=times)
+    plain = unmerged(request, parts, times=times, ranges=ranges)
     found: list[Row] = []
     for some in plain:
         for part in some.parts:
@@ -54,7 +59,11 @@ def split_answer(
                 found += _as_it_is(batch, request, some.after, net, columns)
     count = len(found)
     but = {part.file.key for some in plain for part in some.parts}
-    for task in read_tasks(request, parts, target_rows=8, but=but):
+    if ranges:
+        tasks = read_tasks_within(request, parts, ranges, target_rows=8, but=but)
+    else:
+        tasks = read_tasks(request, parts, target_rows=8, but=but)
+    for task in tasks:
         held = held_by(store, task, columns) if net is None else told_of(store, task, net=net, columns=columns)
         found += [row for batch in held for row in rows(batch)]
     return sorted(found, key=repr), count
@@ -76,12 +85,23 @@ def _as_it_is(
     return rows(told.filter(pa.array(inside)))
 
 
+RANGES = (KeyRange((1,), (2,)), KeyRange((3,), (5,)), KeyRange((8,), None))
+
+
+def within(row: Row, keys: KeyRange) -> bool:
+    assert keys.lower is not None
+    return row[:1] >= keys.lower and (keys.upper is None or row[:1] < keys.upper)
+
+
 def checked(store: MemoryStore, state: Arrangement, time: int, event_time: int, after: int) -> int:
     """Each read answers alike in both ways; how many rows came from parts as they are."""
     plain = 0
     for at, happened in ((time, event_time), (state.seal - 1, MAX_TIME)):
         found, count = split_answer(store, plan_as_of(state, at, happened), net=None)
-        assert found == sorted(rows(as_of(store, state, time=at, event_time=happened)), key=repr)
+        whole = sorted(rows(as_of(store, state, time=at, event_time=happened)), key=repr)
+        assert found == whole
+        some, _ = split_answer(store, plan_as_of(state, at, happened), net=None, ranges=RANGES)
+        assert some == [row for row in whole if any(within(row, keys) for keys in RANGES)]
         plain += count
     for start, upto in (sorted((after, time)), (after, state.seal - 1)):
         for net in (False, True):

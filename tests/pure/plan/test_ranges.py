@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.row_groups import groups_holding
 from tidemark.model.batch import ObjectRef, Part
-from tidemark.plan.ranges import groups_within, overlaps, ranges_of, split_keys
+from tidemark.plan.ranges import bundled, groups_among, groups_within, overlaps, ranges_of, split_keys
 from tidemark.plan.tasks import KeyRange
 
 keys = st.tuples(st.integers(0, 6), st.sampled_from(["a", "b"]))
@@ -62,6 +62,35 @@ def test_no_row_group_of_a_range_is_skipped_and_few_others_are_read(rows, group_
     assert len(read) <= len(needed) + 1
     if needed:
         assert overlaps(part, wanted)
+
+
+bounds = st.sets(keys, max_size=8).map(sorted)
+
+
+@given(files, st.integers(1, 5), bounds)
+def test_the_row_groups_of_several_ranges_are_those_of_each(rows, group_rows, cuts):
+    part, ranges = part_of(rows, group_rows), apart(cuts)
+    assert groups_among(part, ranges) == sorted({at for keys in ranges for at in groups_within(part, keys)})
+
+
+@given(st.lists(files, max_size=3), st.integers(1, 5), bounds, st.integers(1, 12))
+def test_bundles_hold_what_their_ranges_do_in_their_order(several, group_rows, cuts, target):
+    parts, ranges = [part_of(rows, group_rows) for rows in several], apart(cuts)
+    bundles = bundled(ranges, parts, target_rows=target)
+    flat = [keys for bundle in bundles for keys in bundle]
+    assert all(left.upper <= right.lower for left, right in pairwise(flat))
+    for key in (key for rows in several for key in rows):
+        assert sum(inside(key, keys) for keys in flat) == sum(inside(key, keys) for keys in ranges)
+    assert all(len(bundle) == 1 or count_in(parts, bundle) <= target for bundle in bundles)
+
+
+def apart(cuts: list[tuple]) -> list[KeyRange]:
+    """Every second of the ranges between some keys."""
+    return [KeyRange(lower, upper) for lower, upper in zip(cuts[::2], cuts[1::2], strict=False)]
+
+
+def count_in(parts: list[Part], ranges: tuple[KeyRange, ...]) -> int:
+    return sum(part.groups[at][1] for part in parts for at in groups_among(part, ranges))
 
 
 @given(files, st.integers(1, 5), st.sets(keys).map(sorted))

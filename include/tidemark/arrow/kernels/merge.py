@@ -49,7 +49,7 @@ from tidemark.arrow.rows.order import SortKey, rows_before, rows_up_to, sort_key
 from tidemark.arrow.rows.schema import TIME, sort_columns, updates_schema
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.update import Row
-from tidemark.plan.ranges import groups_within, overlaps
+from tidemark.plan.ranges import groups_among, overlaps
 from tidemark.plan.tasks import KeyRange, MergeTask, UnsealedTask, WriteAnswer
 from tidemark.storage.stores.store import ObjectStore
 
@@ -211,6 +211,19 @@ def within(batch: pa.RecordBatch, keys: KeyRange, key_columns: Sequence[str]) ->
     return batch.slice(first, max(0, end - first))
 
 
+def among(batch: pa.RecordBatch, ranges: Sequence[KeyRange], key_columns: Sequence[str]) -> pa.RecordBatch:
+    """The rows of a sorted batch whose key is in one of some ranges, which are ascending and apart."""
+    if len(ranges) == 1:
+        return within(batch, ranges[0], key_columns)
+    found = []
+    for keys in ranges:
+        if keys.lower is not None and rows_before(batch, sort_key_of(keys.lower), key_columns) == batch.num_rows:
+            break  # and so are all that follow
+        if (rows := within(batch, keys, key_columns)).num_rows:
+            found.append(rows)
+    return joined(found) if found else batch.slice(0, 0)
+
+
 def between(batch: pa.RecordBatch, lower: int, upper: int) -> pa.RecordBatch:
     """The rows with `lower <= _time < upper`."""
     times = integers(batch, TIME)
@@ -227,10 +240,13 @@ def pieces_of(
     schema: Callable[[Part], pa.Schema],
     prepare: Callable[[Part, pa.RecordBatch], pa.RecordBatch],
     key_columns: Sequence[str],
+    ranges: Sequence[KeyRange] = (),
     fetched: Fetched | None = None,
 ) -> Iterator[Piece]:
-    """The rows of a chain of parts within a range of keys, about `capacity` at a time, each batch prepared."""
-    spans = [(part, groups_within(part, keys)) for part in parts]
+    """The rows of a chain of parts within a range of keys, or within `ranges` in it, which are ascending and apart;
+    about `capacity` at a time, each batch prepared."""
+    asked = ranges or [keys]
+    spans = [(part, groups_among(part, asked)) for part in parts]
     spans = [(part, groups) for part, groups in spans if groups]
     for at, (part, groups) in enumerate(spans):
         at_once = _groups_at_once(part, capacity)
@@ -238,7 +254,7 @@ def pieces_of(
         wanted = schema(part)
         for batch in read_groups(store, part, groups, wanted, fetched=fetched, groups_at_once=at_once):
             left -= at_once
-            inside = compacted(within(batch, keys, key_columns), batch)
+            inside = compacted(among(batch, asked, key_columns), batch)
             yield prepare(part, inside), left > 0 or at + 1 < len(spans)
 
 
