@@ -17,7 +17,7 @@ from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Run, Shrink, rounds, sum
 from tidemark.arrow.rows.columns import Bools, integers
 from tidemark.arrow.rows.cuts import joined
 from tidemark.arrow.rows.order import ranks
-from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, live_prefix, updates_schema
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, live_prefix, some_of, updates_schema
 from tidemark.arrow.runs import runs_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
@@ -145,6 +145,20 @@ def told_of(
             yield from _as_changes(some, shown, [*key_columns, *times] if images else None, schema)
 
 
+def updates_of(store: ObjectStore, task: ReadTask, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The updates of a task that need no resolving, consolidated, with their times: in `columns`, hidden ones too,
+    `_time`, `_event_time` and `_diff`."""
+    collection = task.collection
+    schema = updates_in(collection, columns)
+    names = schema.names[:-1]
+    together = ordered_by(collection, columns)
+    runs = runs_of(store, task, schema.names, together)
+    for batches in rounds_by(together, runs, lambda held: list(summed(held, names, resort=True))):
+        for rows in summed(batches, names, resort=True):
+            if rows.num_rows:
+                yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+
+
 def names_one_value(collection: Collection, columns: Sequence[str]) -> bool:
     """Whether some columns name one value at most: the whole key is among them, and a key holds one value. Then equal
     rows are of one key, and changes tell of a value that replaced another."""
@@ -206,6 +220,12 @@ def _replaces(rows: pa.RecordBatch, image_of: Sequence[str]) -> Bools:
     np.minimum.at(least, numbers, diffs)
     np.maximum.at(most, numbers, diffs)
     return np.asarray(((count == 2) & (least == -1) & (most == 1))[numbers])
+
+
+def updates_in(collection: Collection, columns: Sequence[str]) -> pa.Schema:
+    """The columns of `updates_of`."""
+    times = some_of(updates_schema(collection), (TIME, EVENT_TIME, DIFF))
+    return pa.schema([*_fields(collection, columns), *times])
 
 
 def as_of_schema(collection: Collection, columns: Sequence[str] | None = None) -> pa.Schema:

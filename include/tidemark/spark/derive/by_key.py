@@ -11,39 +11,53 @@ from pyspark.sql import functions as F
 
 from tidemark.definition.recipe import DELTA, DIFF, HELD, TOUCHED, ByKey, changes_of
 from tidemark.spark.derive.analysis import analysed
-from tidemark.spark.derive.columns import check_fits, our_columns
-from tidemark.spark.derive.difference import desired_at, differing, held_at, stored
-from tidemark.spark.derive.touched import Touched, held_of, touched_of
-from tidemark.spark.derive.views import Views, called
+from tidemark.spark.derive.difference import differing, held_at, stored
+from tidemark.spark.derive.little import Updates, desired_of, differing_here, held_against, held_here, standing
+from tidemark.spark.derive.touched import Touched, held_of, looked_at, touched_of
+from tidemark.spark.derive.views import AS_IT_IS, Views, called
 
 
-def learned(views: Views) -> DataFrame | None:
+def learned(views: Views) -> Updates | None:
     """By what the rows of touched values differ from what the definition says of them; None where none is touched."""
     rule = rule_of(views)
     return _touched(views, rule) if rule.delta is None else _grown(views, rule)
 
 
-def _touched(views: Views, rule: ByKey) -> DataFrame | None:
+def _touched(views: Views, rule: ByKey) -> Updates | None:
     """Groups and join keys computed anew."""
     changed = [held.name for held in views.computation.inputs if held.previous != held.upper]
     values = [queried(views, {changes_of(name): views.changes(name)}, rule.touched[name]) for name in changed]
-    touched = touched_of(views, reduce(DataFrame.unionAll, values).distinct())
+    distinct = reduce(DataFrame.unionAll, values).distinct() if len(values) > 1 else values[0]
+    touched = touched_of(views, distinct, sum(map(views.rows_changed, changed)))
     if touched.is_empty:
         return None
-    return _differing(views, definition_of(views, touched), held_of(views, touched, rule.held))
+    return held_against(views, definition_of(views, touched), touched, rule.held)
 
 
-def _grown(views: Views, rule: ByKey) -> DataFrame | None:
+def _grown(views: Views, rule: ByKey) -> Updates | None:
     """Sums of groups by how much they grew."""
     (name,) = (held.name for held in views.computation.inputs)
-    delta = views.kept(queried(views, {changes_of(name): views.changes(name)}, rule.delta or ""))
-    touched = touched_of(views, delta.select(*(f"k{at}" for at in range(len(rule.held)))).distinct())
+    grew = queried(views, {changes_of(name): views.changes(name)}, rule.delta or "")
+    keys = [f"k{at}" for at in range(len(rule.held))]
+    delta, few = looked_at(views, grew, views.rows_changed(name))
+    touched = Touched(delta.select(*keys), None if few is None else few.select(keys))
     if touched.is_empty:
         return None
-    own = held_of(views, touched, rule.held)
+    own = held_here(views, touched, rule.held)
+    if own is not None:
+        held = views.spark.createDataFrame(standing(views.computation.collection, own))
+        desired = queried(views, {DELTA: delta, HELD: held}, rule.grown or "")
+        found = differing_here(views, desired, own, settings=AS_IT_IS)
+        if found is not None:
+            return found
+    return _grown_by_executors(views, rule, delta, held_of(views, touched, rule.held))
+
+
+def _grown_by_executors(views: Views, rule: ByKey, delta: DataFrame, own: DataFrame) -> DataFrame:
     columns = [F.col(f"`{column.name}`") for column in stored(views.computation.collection)]
     standing = own.groupBy(*columns).agg(F.sum(DIFF).alias(DIFF)).where(F.col(DIFF) > 0).drop(DIFF)
-    return _differing(views, queried(views, {DELTA: delta, HELD: standing}, rule.grown or ""), own)
+    desired = queried(views, {DELTA: delta, HELD: standing}, rule.grown or "")
+    return differing(views.computation, [desired_of(views, desired), held_at(own, views.computation)])
 
 
 def definition_of(views: Views, touched: Touched) -> DataFrame:
@@ -56,12 +70,6 @@ def definition_of(views: Views, touched: Touched) -> DataFrame:
         for held in views.computation.inputs
     }
     return queried(views, {**frames, TOUCHED: touched.frame}, rule.select)
-
-
-def _differing(views: Views, desired: DataFrame, own: DataFrame) -> DataFrame:
-    computation = views.computation
-    check_fits(computation.collection, our_columns(desired.schema))
-    return differing(computation, [desired_at(desired, computation), held_at(own, computation)])
 
 
 def rule_of(views: Views) -> ByKey:

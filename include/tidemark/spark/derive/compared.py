@@ -66,7 +66,7 @@ def _desired(views: Views, keys: Sequence[Row] | None) -> DataFrame:
     values = asked_keys(views, keys).frame.select(
         *(F.col(f"k{_key(views).index(name)}").alias(f"k{at}") for at, name in enumerate(held))
     )
-    rows = by_key.definition_of(views, touched_of(views, values.distinct()))
+    rows = by_key.definition_of(views, touched_of(views, values.distinct(), len(keys)))
     return rows.select(*map(value, columns), F.lit(1).alias(DIFF))
 
 

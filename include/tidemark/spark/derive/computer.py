@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemark.definition.computation import Computation, Computed, Differing, Input
+from tidemark.definition.computation import Computation, Computed, Differing, Input, Written
 from tidemark.definition.recipe import Recipe
 from tidemark.model.collection import Column
 from tidemark.model.derived import Definition, Mode
@@ -17,7 +17,8 @@ from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.compared import can_be_restricted, differing_rows
 from tidemark.spark.derive.difference import desired_at, differing, held_at
 from tidemark.spark.derive.hushed import hushed
-from tidemark.spark.derive.parts import written
+from tidemark.spark.derive.little import Updates
+from tidemark.spark.derive.parts import written, written_here
 from tidemark.spark.derive.raised import naming
 from tidemark.spark.derive.views import Views, apart, called, empty
 
@@ -49,7 +50,7 @@ class SparkComputer:
             naming(computation.name, lambda: by_row.row(views) if computation.rows_keep_times else ""),
         ):
             updates = _updates(views)
-            answers = [] if updates is None else written(updates, computation)
+            answers = [] if updates is None else _written(updates, computation)
         return Computed(
             tuple(part for answer in answers for part in answer.parts),
             sum(answer.added for answer in answers),
@@ -66,7 +67,11 @@ class SparkComputer:
             return differing_rows(views, None if restricted else whole(views), keys, most)
 
 
-def _updates(views: Views) -> DataFrame | None:
+def _written(updates: Updates, computation: Computation) -> list[Written]:
+    return written(updates, computation) if isinstance(updates, DataFrame) else written_here(updates, computation)
+
+
+def _updates(views: Views) -> Updates | None:
     """The updates of a computation; None where it is known that there are none."""
     computation = views.computation
     match computation.mode:

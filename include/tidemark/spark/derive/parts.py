@@ -7,7 +7,7 @@ an ingest do; the drain makes one run of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -42,13 +42,23 @@ def written(frame: DataFrame, computation: Computation) -> list[Written]:
     collection = computation.collection
     by = [by for column in stored(collection) for by in order(column)]
     ordered = frame.sortWithinPartitions(*by, F.col(TIME), F.col(EVENT_TIME))
-    starts = bucket_starts(computation.upper, computation.width)
-    write = _writer(computation.url, collection, computation.prefix, Cut(starts[: MOST_PARTS - 1]))
+    write = _writer(computation.url, collection, computation.prefix, _cut(computation))
     answers = ordered.mapInArrow(write, "answer binary, error binary").collect()
     for row in answers:
         if row["error"] is not None:
             raise revived(bytes(row["error"]))
     return [decode(bytes(row["answer"]), Written, name="answer of a task") for row in answers]
+
+
+def written_here(batches: Iterable[pa.RecordBatch], computation: Computation) -> list[Written]:
+    """The same for updates in order that this process has."""
+    collection, store = computation.collection, open_store(computation.url)
+    told = write_updates(store, collection, computation.prefix, _cut(computation), batches)
+    return [told] if told.parts else []
+
+
+def _cut(computation: Computation) -> Cut:
+    return Cut(bucket_starts(computation.upper, computation.width)[: MOST_PARTS - 1])
 
 
 def _writer(url: str, collection: Collection, prefix: str, cut: Cut) -> Callable[[Batches], Batches]:
@@ -67,7 +77,9 @@ def _writer(url: str, collection: Collection, prefix: str, cut: Cut) -> Callable
     return run
 
 
-def write_updates(store: Any, collection: Collection, prefix: str, cut: Cut, batches: Batches) -> Written:
+def write_updates(
+    store: Any, collection: Collection, prefix: str, cut: Cut, batches: Iterable[pa.RecordBatch]
+) -> Written:
     """Write updates that come in order as parts, what lies ahead into parts of its own (plan/ahead.py). InvalidUsage,
     naming the row, for a null in a key."""
     schema = updates_schema(collection)

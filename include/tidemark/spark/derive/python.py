@@ -21,10 +21,9 @@ from pyspark.sql import functions as F
 from tidemark.errors import InvalidUsage, TidemarkError, plain_line
 from tidemark.model.derived import Definition
 from tidemark.spark.derive import user_code
-from tidemark.spark.derive.columns import check_fits, our_columns
-from tidemark.spark.derive.difference import desired_at, differing, held_at
+from tidemark.spark.derive.little import Updates, held_against
 from tidemark.spark.derive.raised import told
-from tidemark.spark.derive.touched import Touched, held_of, named, touched_of
+from tidemark.spark.derive.touched import Touched, named, touched_of
 from tidemark.spark.derive.views import Views
 
 
@@ -68,19 +67,19 @@ def answer(name: str, definition: Definition, frames: Mapping[str, DataFrame]) -
     return made
 
 
-def learned(views: Views) -> DataFrame | None:
+def learned(views: Views) -> Updates | None:
     """Desired - held, of the values of `by` that the inputs' changes touch; None where none is touched."""
     computation = views.computation
     by = computation.definition.by
     changed = [held.name for held in computation.inputs if held.previous != held.upper]
     values = [views.changes(name).select(*_as_keys(by)) for name in changed]
-    touched = touched_of(views, reduce(DataFrame.unionAll, values).distinct())
+    distinct = reduce(DataFrame.unionAll, values).distinct()
+    touched = touched_of(views, distinct, sum(map(views.rows_changed, changed)))
     if touched.is_empty:
         return None
     frames = {held.name: _among(views, held.name, touched, by) for held in computation.inputs}
     desired = answer(computation.name, computation.definition, frames)
-    check_fits(computation.collection, our_columns(desired.schema))
-    return differing(computation, [desired_at(desired, computation), held_at(held_of(views, touched, by), computation)])
+    return held_against(views, desired, touched, by)
 
 
 def _among(views: Views, name: str, touched: Touched, by: tuple[str, ...]) -> DataFrame:

@@ -14,11 +14,12 @@ from tidemark.arrow.rows.schema import arrow_type, plain_scalars
 from tidemark.model.collection import Collection
 from tidemark.plan.ranges import ranges_of
 from tidemark.plan.tasks import KeyRange
-from tidemark.spark.derive.views import Views
+from tidemark.spark.derive.views import AS_IT_IS, IN_ONE_TASK, Views, told
+from tidemark.spark.read import LEAST_TASK_ROWS
 
 FEW = 20_000
 """Touched values that are looked up one by one: then only the row groups that can hold them are read."""
-MOST_RANGES = 64
+MOST_RANGES = 1024
 """Ranges of keys of one input that are read apart."""
 NOTHING = KeyRange(upper=())
 """No key."""
@@ -59,13 +60,24 @@ class Touched:
         return frame.join(values, reduce(lambda one, other: one & other, same), "left_semi")
 
 
-def touched_of(views: Views, values: DataFrame) -> Touched:
-    """Values, which are looked at."""
-    values = views.kept(values)
-    few = values.limit(FEW + 1).toArrow()
-    if few.num_rows > FEW:
-        return Touched(values, None)
-    return Touched(values.sparkSession.createDataFrame(few, values.schema), few)
+def touched_of(views: Views, values: DataFrame, rows: int) -> Touched:
+    """Values, which are looked at; they come of so many rows at most."""
+    return Touched(*looked_at(views, values, rows))
+
+
+def looked_at(views: Views, frame: DataFrame, rows: int) -> tuple[DataFrame, pa.Table | None]:
+    """A frame that is computed once, and what it holds where that is few rows: the frame is of these then. It is made
+    of so many `rows` at most; where one task can read them, one computes it all."""
+    settings: Mapping[str, str] = {}
+    if rows > LEAST_TASK_ROWS:
+        frame = views.kept(frame)
+    else:
+        settings = AS_IT_IS if rows <= FEW else IN_ONE_TASK
+    with told(views.spark, settings):
+        few = frame.limit(FEW + 1).toArrow()
+    if few.num_rows <= FEW:
+        return views.spark.createDataFrame(few, frame.schema), few
+    return frame if rows > LEAST_TASK_ROWS else views.kept(frame), None
 
 
 def _is_of(given: pa.DataType, wanted: pa.DataType) -> bool:

@@ -7,16 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemark.arrow.read import MULTIPLICITY
+from tidemark.arrow.read import MULTIPLICITY, updates_in, updates_of
 from tidemark.definition.computation import Computation, Input
 from tidemark.definition.exact_sum import EXACT_SUM, exact_sum
+from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
 from tidemark.model.update import Row
-from tidemark.plan.ranges import groups_within
-from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, plan_updates
+from tidemark.plan.ranges import groups_among
+from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, plan_updates, read_tasks_within
 from tidemark.plan.tasks import ALL_KEYS, KeyRange
 from tidemark.spark import read
 from tidemark.spark.derive.columns import spark_schema
@@ -29,6 +31,12 @@ OWN_SETTINGS = {
     "spark.sql.ansi.enabled": "true",
 }
 """What an answer must not depend on, whatever the session was told."""
+LITTLE_ROWS, LITTLE_BYTES = 2**17, 2**24
+"""What is read, or written, by the driver itself: a job of Spark's takes longer than so much."""
+IN_ONE_TASK = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
+"""For what one task computes sooner than several do."""
+AS_IT_IS = IN_ONE_TASK | {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""For rows so few that compiling a query takes longer than to interpret it."""
 _KEPT = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 
 
@@ -68,19 +76,43 @@ class Views:
     def changes(self, name: str) -> DataFrame:
         """The updates of an input since it was consumed before; all of them, where it was not. Times as its history
         has them now."""
+        request = self._changes(name)
+        return read.updates(self.spark, self._opened(self.computation.input(name).url, request, ()), request)
+
+    def rows_changed(self, name: str) -> int:
+        """How many updates of an input `changes` gives at most."""
+        request, parts = parts_table.opened_read(open_store(self.computation.input(name).url), self._changes(name))
+        rows = sum(part.rows for some in at_rest(request, parts) for part in some.parts)
+        return rows + sum(batch.rows for batch in request.unsealed.batches)
+
+    def _changes(self, name: str) -> ReadRequest:
         asked = self.computation.input(name)
         if asked.previous is None:
-            request = plan_updates(asked.state, asked.upper - 1)
-        else:
-            request = plan_changes(asked.state, asked.previous - 1, asked.upper - 1)
-        return read.updates(self.spark, self._opened(asked.url, request, ()), request)
+            return plan_updates(asked.state, asked.upper - 1)
+        return plan_changes(asked.state, asked.previous - 1, asked.upper - 1)
 
     def own(self, ranges: Sequence[KeyRange] = ()) -> DataFrame:
         """All updates that the collection itself holds, hidden columns too; with `ranges` of these keys only."""
-        request, collection = plan_updates(self.computation.state), self.computation.collection
-        columns = [column.name for column in (*collection.columns, *collection.hidden)]
+        request = plan_updates(self.computation.state)
         store = self._opened(self.computation.url, request, ranges)
-        return read.updates(self.spark, store, request, ranges, columns)
+        return read.updates(self.spark, store, request, ranges, self._stored)
+
+    def own_here(self, ranges: Sequence[KeyRange]) -> pa.Table | None:
+        """The same, read by this process without Spark: None where that is more than LITTLE_ROWS or LITTLE_BYTES."""
+        url, collection = self.computation.url, self.computation.collection
+        request, parts = parts_table.opened_read(open_store(url), plan_updates(self.computation.state))
+        opened = [held for some in at_rest(request, parts) for part in some.parts for held in _groups(part, ranges)]
+        if sum(rows for _, rows, _ in opened) > LITTLE_ROWS or sum(size for *_, size in opened) > LITTLE_BYTES:
+            return None
+        store = self._opened(url, request, ranges)
+        tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=LITTLE_ROWS)
+        batches = [rows for task in tasks for rows in updates_of(store, task, self._stored)]
+        return pa.Table.from_batches(batches, schema=updates_in(collection, self._stored))
+
+    @property
+    def _stored(self) -> list[str]:
+        collection = self.computation.collection
+        return [column.name for column in (*collection.columns, *collection.hidden)]
 
     def groups(self, name: str) -> list[Row]:
         """The first keys of the row groups that hold an input, or the collection itself (by its own name)."""
@@ -95,12 +127,19 @@ class Views:
         store = open_store(url)
         for some in at_rest(*parts_table.opened_read(store, request)):
             for part in some.parts:
-                groups = {at for keys in ranges or (ALL_KEYS,) for at in groups_within(part, keys)}
-                new = [part.groups[at][1] for at in groups if (part.file.key, at) not in self._seen]
-                self._seen |= {(part.file.key, at) for at in groups}
-                self.rows_read += sum(new)
-                self.bytes_read += part.file.bytes * sum(new) // part.rows
+                for at, rows, size in _groups(part, ranges):
+                    if (part.file.key, at) not in self._seen:
+                        self._seen.add((part.file.key, at))
+                        self.rows_read += rows
+                        self.bytes_read += size
         return store
+
+
+def _groups(part: Part, ranges: Sequence[KeyRange]) -> Iterator[tuple[int, int, int]]:
+    """The row groups of a part that can hold keys of some ranges (none: all): number, rows and about how many bytes."""
+    for at in groups_among(part, ranges or (ALL_KEYS,)):
+        rows = part.groups[at][1]
+        yield at, rows, part.file.bytes * rows // part.rows
 
 
 def repeated(frame: DataFrame, collection: Collection, count: str) -> DataFrame:
@@ -130,6 +169,19 @@ def apart(spark: SparkSession) -> SparkSession:
         own.conf.set(name, value)
     own.udf.register(EXACT_SUM, F.udf(exact_sum, "double", useArrow=True))
     return own
+
+
+@contextmanager
+def told(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session, for what is planned in the block."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, held in before.items():
+            spark.conf.unset(name) if held is None else spark.conf.set(name, held)
 
 
 @contextmanager

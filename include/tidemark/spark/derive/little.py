@@ -1,0 +1,92 @@
+"""What is little is compared and written by this process: what a collection holds of few touched values, and what its
+definition says of them. It is read by the kernels that executors read with; of a few rows, a job of Spark's, its
+shuffles and compiled queries, would be nearly all the cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from tidemark.arrow.kernels.merge import summed
+from tidemark.arrow.rows.columns import integers, replaced
+from tidemark.arrow.rows.order import ranks
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, sort_columns, updates_schema
+from tidemark.model.collection import Collection
+from tidemark.spark.derive.columns import check_fits, our_columns
+from tidemark.spark.derive.difference import desired_at, differing, held_at, stored
+from tidemark.spark.derive.parts import at_rest
+from tidemark.spark.derive.touched import FEW, Touched, held_of, named
+from tidemark.spark.derive.views import IN_ONE_TASK, Views, told
+
+Updates = DataFrame | list[pa.RecordBatch]
+"""Updates of a computation: a frame, or few enough to be here, in the columns and the order they are to be at rest."""
+ONE_TASK_ROWS = 2**22
+"""Rows in the row groups that hold touched rows, mostly few of them, up to which one task brings groups together."""
+
+
+def held_here(views: Views, touched: Touched, columns: Sequence[str]) -> pa.Table | None:
+    """The updates that the collection holds of touched values, which are in its `columns`; None where either is not
+    little, or the values are of another type."""
+    if touched.few is None:
+        return None
+    collection = views.computation.collection
+    types = {of.name: of.type for of in updates_schema(collection)}
+    try:
+        values = [touched.few.column(k).cast(types[name]) for name, k in named(columns).items()]
+    except pa.ArrowException:
+        return None
+    own = views.own_here(touched.ranges(views, views.computation.name, collection, named(columns)))
+    if own is None:
+        return None
+    both = [pa.concat_arrays([*of.chunks, *own.column(name).chunks]) for name, of in zip(columns, values, strict=True)]
+    numbers = ranks(pa.table(both, list(columns)), columns)
+    return own.filter(pa.array(np.isin(numbers[touched.few.num_rows :], numbers[: touched.few.num_rows])))
+
+
+def standing(collection: Collection, own: pa.Table) -> pa.Table:
+    """The rows that updates add up to, with their hidden columns."""
+    names = [column.name for column in stored(collection)]
+    batches = own.select([*names, DIFF]).combine_chunks().to_batches()
+    rows = pa.Table.from_batches(
+        summed(batches, names, resort=True) if batches else [], own.select([*names, DIFF]).schema
+    )
+    return rows.filter(pa.array(integers(rows, DIFF) > 0)).select(names)
+
+
+def held_against(views: Views, desired: DataFrame, touched: Touched, columns: Sequence[str]) -> Updates:
+    """By what the rows of touched values differ from the `desired` ones; these values are in `columns` of both."""
+    own, computation = held_here(views, touched, columns), views.computation
+    if own is not None and own.num_rows <= FEW:
+        settings = IN_ONE_TASK if views.rows_read <= ONE_TASK_ROWS else {}
+        found = differing_here(views, desired, own, settings=settings)
+        if found is not None:
+            return found
+    held = held_of(views, touched, columns)
+    return differing(computation, [desired_of(views, desired), held_at(held, computation)])
+
+
+def desired_of(views: Views, desired: DataFrame) -> DataFrame:
+    """Rows of the definition as updates. GateFailed where they are not in the columns there are."""
+    check_fits(views.computation.collection, our_columns(desired.schema))
+    return desired_at(desired, views.computation)
+
+
+def differing_here(
+    views: Views, desired: DataFrame, own: pa.Table, *, settings: Mapping[str, str]
+) -> list[pa.RecordBatch] | None:
+    """By what updates of the collection differ from the rows of its definition; None where these are not few."""
+    with told(views.spark, settings):
+        found = desired_of(views, desired).limit(FEW + 1).toArrow()
+    if found.num_rows > FEW:
+        return None
+    collection, at = views.computation.collection, views.computation.upper - 1
+    times = np.maximum(integers(own, TIME), at)
+    for name, numbers in ((TIME, times), (EVENT_TIME, times), (DIFF, -integers(own, DIFF))):
+        own = replaced(own, name, numbers)
+    schema, order = updates_schema(collection), sort_columns(collection, facts=False)
+    both = [batch for table in (found, own) for batch in table.combine_chunks().to_batches()]
+    rows = summed([at_rest(batch, collection, schema) for batch in both], order, resort=True) if both else []
+    return [some for some in rows if some.num_rows]
