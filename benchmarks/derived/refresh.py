@@ -1,9 +1,9 @@
 """What it costs to keep a derived collection right after a hundredth of its input changed, beside computing it whole.
 
 Each definition is kept twice over the same input: as it is refreshed of itself, and with `refresh: whole`. Both are
-built from the first day of sales, then corrected for the second; the answers of both are held against those calculated
-apart. CPU seconds are of driver, JVM and executors together, in a session that has done the same for another collection
-before; bytes are those of what was read of the input and written.
+built from the first day of sales, then corrected for each day after it; the answers of both are held against those
+calculated apart. CPU seconds are of driver, JVM and executors together, in a session that has done the same for another
+collection before; bytes are those of what was read of the input and written.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from benchmarks.derived.sales import CASES, FOUND, NAME, Case, Rows, Sales
+from benchmarks.derived.sales import CASES, CHANGES, FOUND, NAME, Case, Rows, Sales
 from benchmarks.measure import Cost, apart, measured
 from benchmarks.steps import Bench, stored
 from benchmarks.throughput import same, warm_spark
@@ -36,47 +36,47 @@ def refresh(sales: Sales) -> dict[str, Any]:
 def _refresh(sales: Sales) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
         landing, root = Path(folder, "landing"), Path(folder, "root")
-        landed = [sales.land(landing, day) for day in (0, 1)]
+        landed = [sales.land(landing, day) for day in range(1 + len(CHANGES))]
         source = Bench(sales.collection, root, landing)
-        source.certified_day(sales.interval(0))
         spark = _warmed(Sales(100, 50), Path(folder, "warm"))
-        every = [
-            (case, asked, _kept(spark, case, asked, root)) for case in CASES for asked in (Refresh.AUTO, Refresh.WHOLE)
-        ]
-        built = [_corrected(one, case, sales.first) for case, _, one in every]
-        source.certified_day(sales.interval(1))
-        done = [_corrected(one, case, sales.last) for case, _, one in every]
+        kept: list[tuple[Case, Refresh, Kept]] = []
+        done: list[list[dict[str, Any]]] = []
+        for day in range(1 + len(CHANGES)):
+            source.certified_day(sales.interval(day))
+            kept = kept or [
+                (case, asked, _kept(spark, case, asked, root))
+                for case in CASES
+                for asked in (Refresh.AUTO, Refresh.WHOLE)
+            ]
+            rows = sales.known(day)
+            done.append([_corrected(one, case, rows) for case, _, one in kept])
+        spark.stop()
+        built, *refreshed = done
         cases = [
             {
                 "case": case.name,
                 "refresh": str(asked),
                 "aim": case.aim,
-                "built": first,
-                "refreshed": second,
+                "built": built[at],
+                "refreshed": {name: of_day[at] for name, of_day in zip(CHANGES, refreshed, strict=True)},
             }
-            for (case, asked, _), first, second in zip(every, built, done, strict=True)
+            for at, (case, asked, _) in enumerate(kept)
         ]
-        spark.stop()
-        rows = sales.shops * sales.each
-        return {
-            "rows": rows,
-            "shops": sales.shops,
-            "changed": len(sales.changed.id),
-            "bytes_landed": landed,
-            "cases": cases,
-        }
+        changed = len(sales.changed(1).id)
+        total = sales.shops * sales.each
+        return {"rows": total, "shops": sales.shops, "changed": changed, "bytes_landed": landed, "cases": cases}
 
 
 def _warmed(sales: Sales, folder: Path) -> Any:
     """A session that has done all this before, for few sales."""
     spark = warm_spark()
     source = Bench(sales.collection, folder / "root", folder / "landing")
-    for day in (0, 1):
+    for day in range(1 + len(CHANGES)):
         sales.land(folder / "landing", day)
         source.certified_day(sales.interval(day))
         for case in CASES:
             for asked in (Refresh.AUTO, Refresh.WHOLE):
-                _corrected(_kept(spark, case, asked, folder / "root"), case, (sales.first, sales.last)[day])
+                _corrected(_kept(spark, case, asked, folder / "root"), case, sales.known(day))
     return spark
 
 

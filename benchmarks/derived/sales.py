@@ -22,6 +22,8 @@ from tidemark.model.interval import Interval
 
 LABELS = 1_000
 FILE_ROWS = 500_000
+CHANGES = ("of neighbours", "scattered")
+"""What changes on the days after the first."""
 NAME = "sales"
 
 
@@ -76,25 +78,29 @@ class Sales:
         amount, ratio = chance.integers(0, 1_000_000, rows), chance.integers(0, 1 << 20, rows) / 1024
         return Rows(shop, np.tile(np.arange(self.each), self.shops), amount, ratio, chance.integers(0, LABELS, rows))
 
-    @cached_property
-    def changed(self) -> Rows:
-        """What becomes of the sales of every hundredth shop on the second."""
-        rows = self.first.at(self.first.shop % 100 == 7)
+    def changes(self, shop: Ints, day: int) -> npt.NDArray[np.bool_]:
+        """Whether the sales of shops change on a day after the first."""
+        middle, hundredth = self.shops // 2, max(1, self.shops // 100)
+        return (shop >= middle) & (shop < middle + hundredth) if day == 1 else shop % 100 == 7
+
+    def changed(self, day: int) -> Rows:
+        """What becomes of the sales that change on a day."""
+        rows = self.known(day - 1)
+        rows = rows.at(self.changes(rows.shop, day))
         return replace(rows, amount=rows.amount + 1, ratio=rows.ratio + 0.5)
 
-    @cached_property
-    def last(self) -> Rows:
-        """All sales as they are in the end."""
-        kept = self.first.shop % 100 != 7
-        both = (
-            (getattr(some, name) for some in (self.first.at(kept), self.changed))
-            for name in ("shop", "id", "amount", "ratio", "label")
-        )
-        return Rows(*(np.concatenate(list(pair)) for pair in both))
+    def known(self, day: int) -> Rows:
+        """All sales as they are after a day."""
+        rows = self.first
+        for later in range(1, day + 1):
+            here = self.changes(rows.shop, later)
+            rows = replace(rows, amount=rows.amount + here, ratio=rows.ratio + 0.5 * here)
+        return rows
 
     def land(self, landing: Path, day: int) -> int:
         """Write a day's files; their bytes."""
-        rows, folder = (self.first, self.changed)[day], landing / format_instant(self.interval(day).lower)[:10]
+        rows = self.changed(day) if day else self.first
+        folder = landing / format_instant(self.interval(day).lower)[:10]
         folder.mkdir(parents=True)
         written = 0
         for number, start in enumerate(range(0, len(rows.id), FILE_ROWS)):
@@ -127,8 +133,10 @@ CASES = (
         f"SELECT shop, max(amount) AS most, avg(ratio) AS mean FROM {NAME} GROUP BY shop",
         "by_key",
     ),
+    Case("most by label", f"SELECT label, max(amount) AS most FROM {NAME} GROUP BY label", "by_key", None),
 )
-"""Subtractable and clustered ones, and one by row."""
+"""One by row, one of sums that can be subtracted, one of groups that lie together in the input, and one of groups that
+lie everywhere in it."""
 
 
 def _by_row(rows: Rows) -> Fingerprint:
@@ -158,7 +166,14 @@ def _most(rows: Rows) -> Fingerprint:
     return {"rows": len(most), "mosts": int(most.sum()), "means": float(np.round(means, 9).sum().round(3))}
 
 
-_EXPECTED = {"by row": _by_row, "sums by shop": _sums, "most and mean by shop": _most}
+def _most_by_label(rows: Rows) -> Fingerprint:
+    most = np.full(LABELS, -1)
+    np.maximum.at(most, rows.label, rows.amount)
+    labels = np.flatnonzero(most >= 0)
+    return {"rows": len(labels), "mosts": int(most[labels].sum()), "most_by_label": int((most[labels] * labels).sum())}
+
+
+_EXPECTED = {"by row": _by_row, "sums by shop": _sums, "most and mean by shop": _most, "most by label": _most_by_label}
 FOUND = {
     "by row": ("count(*) AS rows", "sum(shop) AS shops", "sum(twice) AS twices"),
     "sums by shop": (
@@ -168,5 +183,10 @@ FOUND = {
         "sum(amount * shop) AS amount_by_shop",
     ),
     "most and mean by shop": ("count(*) AS rows", "sum(most) AS mosts", "round(sum(round(mean, 9)), 3) AS means"),
+    "most by label": (
+        "count(*) AS rows",
+        "sum(most) AS mosts",
+        "sum(most * cast(right(label, 4) AS bigint)) AS most_by_label",
+    ),
 }
 """The same sums, asked of what is held."""
