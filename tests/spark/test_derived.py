@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException, PythonException
 from tests.spark.support import APPEND, Made, day_of
 from tests.support.inprocess import InProcessRunner
 from tidemark.arrow.read import as_of
+from tidemark.arrow.rows.schema import sort_columns
 from tidemark.definition.recipe import DIFF, EVENT_TIME, TIME
 from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.app import gated
@@ -37,7 +38,7 @@ from tidemark.model.derived import Definition, Derived, Validity
 from tidemark.spark.derive.by_row import while_valid
 from tidemark.spark.derive.columns import check_fits
 from tidemark.spark.derive.hushed import hushed
-from tidemark.spark.derive.parts import at_rest
+from tidemark.spark.derive.parts import at_rest, in_order
 from tidemark.spark.derive.raised import DATA, Raised, is_about_rows, naming
 from tidemark.spark.derive.views import repeated
 from tidemark.storage.log.log import StateLog
@@ -105,11 +106,11 @@ def events(tmp_path: Path) -> Made:
     return made
 
 
-def next_day(events: Made) -> None:
+def next_day(events: Made, day: int = 2) -> None:
     """Another day, of which some rows are late."""
-    events.land(2, 300, keys=30)
-    events.moved(2)
-    events.step("trace", 2)
+    events.land(day, 300, keys=30)
+    events.moved(day)
+    events.step("trace", day)
 
 
 def rows_of(events: Made) -> list[Row]:
@@ -162,11 +163,12 @@ DERIVED: dict[str, tuple[str, Callable[[list[Row]], Counter[tuple[Any, ...]]]]] 
 }
 
 
+VIEWS, TOUCHED = "tidemark.spark.derive.views", "tidemark.spark.derive.touched"
 KEYS = {"by_row": ("id",), "by_key": ("kind",), "floats": ("id",), "whole": ("what",)}
 MODES = {"floats": "by_key"}
 
 
-def test_each_mode_gives_what_its_definition_says(spark: Any, events: Made) -> None:
+def test_each_mode_gives_what_its_definition_says(spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     made = {mode: Deriving(events, spark, mode, select(text), KEYS[mode]) for mode, (text, _) in DERIVED.items()}
     for mode, one in made.items():
         one.declared()
@@ -182,6 +184,12 @@ def test_each_mode_gives_what_its_definition_says(spark: Any, events: Made) -> N
         report = verify_definition(one.job(), every=True)
         assert (report.sound, report.checked) == (True, 2)
         assert correct(one.job(), check=True)["repaired"] == 0
+    for limit, day in ((f"{VIEWS}.LITTLE_ROWS", 3), (f"{TOUCHED}.FEW", 4)):  # what is not little executors compare
+        monkeypatch.setattr(limit, 0)
+        next_day(events, day)
+        for mode in ("by_key", "floats"):
+            assert made[mode].corrected()["mode"] == "by_key"
+            assert made[mode].held() == DERIVED[mode][1](rows_of(events))
     assert spark._jsparkSession.sharedState().cacheManager().isEmpty(), "nothing is kept of what was computed"
 
 
@@ -323,6 +331,22 @@ def test_a_row_without_its_key_and_columns_that_do_not_fit_are_told_without_what
     batch = pa.RecordBatch.from_pylist([{"kind": None, "n": 3, "_rows": 3}])
     with pytest.raises(InvalidUsage, match="which is of the key: kind None, n 3; filter"):
         at_rest(batch, held, batch.schema)
+
+
+def test_parts_are_in_order_of_columns_as_they_came_not_as_they_are_shown() -> None:
+    """A column that was added in front of others, and behind hidden ones, is behind all of them at rest."""
+    shown = (Column("new", ColumnType.INT, 4), Column("n", ColumnType.INT, 2))
+    one = Collection(
+        "d",
+        (Column("kind", ColumnType.STRING, 1),),
+        shown,
+        select("SELECT kind, count(*) AS n, sum(id) AS new FROM events GROUP BY kind"),
+        hidden=(Column("_rows", ColumnType.INT, 3),),
+        dropped=(Column("old", ColumnType.INT, 5),),
+    )
+    names = [column.name for column in in_order(one)]
+    assert names == ["kind", "n", "_rows", "new"]
+    assert [name for name in sort_columns(one, facts=False) if name in names] == names
 
 
 def test_what_a_definition_raises_names_the_row(spark: Any, events: Made) -> None:

@@ -40,7 +40,7 @@ Batches = Iterator[pa.RecordBatch]
 def written(frame: DataFrame, computation: Computation) -> list[Written]:
     """What the executors wrote of the updates, one answer for each that had any."""
     collection = computation.collection
-    by = [by for column in stored(collection) for by in order(column)]
+    by = [by for column in in_order(collection) for by in order(column)]
     ordered = frame.sortWithinPartitions(*by, F.col(TIME), F.col(EVENT_TIME))
     write = _writer(computation.url, collection, computation.prefix, _cut(computation))
     answers = ordered.mapInArrow(write, "answer binary, error binary").collect()
@@ -48,6 +48,12 @@ def written(frame: DataFrame, computation: Computation) -> list[Written]:
         if row["error"] is not None:
             raise revived(bytes(row["error"]))
     return [decode(bytes(row["answer"]), Written, name="answer of a task") for row in answers]
+
+
+def in_order(collection: Collection) -> list[Column]:
+    """The columns a definition gives, as rows at rest are in order of them: key first, then by id, as a column that
+    came later is behind those there were, hidden ones too, wherever a definition shows it."""
+    return [*collection.key, *(column for column in collection.stored_value if column not in collection.dropped)]
 
 
 def written_here(batches: Iterable[pa.RecordBatch], computation: Computation) -> list[Written]:
