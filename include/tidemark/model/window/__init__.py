@@ -1,0 +1,1 @@
+"""Windows: which rows belong together by when they happened, and what is told of them."""
