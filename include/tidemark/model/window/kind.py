@@ -6,7 +6,7 @@ hopping     those of `size`, one every `advance`, that hold t          [start, e
 cumulate    of the row's `size` those from its start that end after t  [start, end), ends `step` apart
 calendar    the day, week, month, quarter or year of `zone`            [start, end)
 sliding     one for each set of rows at most `size` apart (KIP-450)    [start, start + size], both ends belong to it
-session     rows of which each follows another within `gap`            [first, last + gap)
+session     rows of which each follows another within `gap`            [first, last + gap), at most max_length
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import format_duration
+from tidemark.model.window.zone import zone_named
 
 
 def _positive(what: str, length: int) -> None:
@@ -95,6 +96,9 @@ class Calendar:
     zone: str = "UTC"
     inclusive: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        zone_named(self.zone)
+
 
 @dataclass(frozen=True)
 class Sliding:
@@ -114,7 +118,8 @@ class Sliding:
 @dataclass(frozen=True)
 class Session:
     """Rows of which each follows another within `gap`; exactly the gap apart is together, unless `exact_gap_merges` is
-    false. With `max_length` a session's rows lie within less than that of its first: the next row begins a new one."""
+    false. With `max_length` a session's rows lie within less than that of its first: the next row begins a new one, and
+    none is longer."""
 
     gap: int
     exact_gap_merges: bool = True

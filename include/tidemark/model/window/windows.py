@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.aggregate import Aggregate
-from tidemark.model.window.kind import WindowKind
+from tidemark.model.window.kind import Sliding, WindowKind
 
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 """The columns of a row that say which window it is of; the end belongs to sliding windows and to no others."""
@@ -51,6 +51,11 @@ class Windows:
             raise InvalidUsage(f"grace is {self.grace} µs; it must be 0 or more")
         if self.max_lateness is not None and (self.late is not Late.REEMIT or self.max_lateness < 0):
             raise InvalidUsage(f"max_lateness is {self.max_lateness} µs; it must be 0 or more, and belongs to reemit")
+        if self.late is Late.NEXT_WINDOW and isinstance(self.kind, Sliding):
+            raise InvalidUsage(
+                "late: next_window of sliding windows: they are where rows are, so there is no next one that a late "
+                "row could count in; write discard or reemit"
+            )
         names = [*self.by, WINDOW_START, WINDOW_END, *(one.name for one in self.aggregates)]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise InvalidUsage(f"columns of windows are called {', '.join(repeated)} twice; call one of them otherwise")

@@ -1,0 +1,67 @@
+"""Units of the calendar as clocks in a zone show them: [first instant, first instant of the next), in microseconds.
+
+A unit begins at the first instant at which the clock shows its first day, or a later one: where clocks are put forward
+over midnight that is when they are; where they are put back over it, when midnight is reached for the first time. So
+every instant is in one unit, and what a clock shows twice stays in the unit that had begun.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.instant import EPOCH, MICROSECOND, from_datetime
+from tidemark.model.window.kind import Unit
+from tidemark.model.window.zone import zone_named
+
+
+def unit_of(unit: Unit, zone: str, at: int) -> tuple[int, int]:
+    """The unit that an instant lies in. Raises InvalidUsage where no calendar has it: outside the years 1 to 9999."""
+    try:
+        day = (EPOCH + at * MICROSECOND).astimezone(zone_named(zone)).date()
+        first = first_day(unit, day)
+        end = first_instant(next_first_day(unit, first), zone)
+        while end <= at:  # the clock was put back over midnight: it shows the last day again
+            first = next_first_day(unit, first)
+            end = first_instant(next_first_day(unit, first), zone)
+        return first_instant(first, zone), end
+    except (OverflowError, ValueError):
+        raise InvalidUsage(f"{at} µs lies outside the years 1 to 9999; calendar windows hold nothing there") from None
+
+
+def first_day(unit: Unit, day: date) -> date:
+    """The first day of the unit that a day is in."""
+    if unit is Unit.WEEK:
+        return day - timedelta(days=day.weekday())
+    if unit is Unit.MONTH:
+        return day.replace(day=1)
+    if unit is Unit.QUARTER:
+        return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+    return day.replace(month=1, day=1) if unit is Unit.YEAR else day
+
+
+def next_first_day(unit: Unit, first: date) -> date:
+    """The first day of the unit after the one that begins at `first`."""
+    longest = {Unit.DAY: 1, Unit.WEEK: 7, Unit.MONTH: 31, Unit.QUARTER: 92, Unit.YEAR: 366}[unit]
+    return first_day(unit, first + timedelta(days=longest))
+
+
+@lru_cache(maxsize=4096)
+def first_instant(day: date, zone: str) -> int:
+    """When clocks in a zone first show a day, or a later one."""
+    here = zone_named(zone)
+    midnight = datetime.combine(day, time(), here)
+    found = from_datetime(midnight.astimezone(UTC))
+    if (EPOCH + found * MICROSECOND).astimezone(here).replace(tzinfo=None) == midnight.replace(tzinfo=None):
+        return found
+    # Midnight was left out. Told by the offset before the change it is not before it, told by the one after it is not
+    # after it.
+    earliest = from_datetime(midnight.replace(fold=1).astimezone(UTC))
+    while earliest < found:
+        middle = (earliest + found) // 2
+        if (EPOCH + middle * MICROSECOND).astimezone(here).date() >= day:
+            found = middle
+        else:
+            earliest = middle + 1
+    return found

@@ -1,0 +1,116 @@
+"""Which rows each window holds: the law of windows over signed rows, whatever order they came in.
+
+Without a bound on lateness that is how the rows lie. With one, a row counts in a window if it was learned before the
+window was frozen: a function of each row's own instant and of when it was learned, so that how rows were split into
+runs does not matter (only for sessions it takes more: `frozen_sessions.py`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidemark.model.window.bounds import Window, earliest_after, windows_at
+from tidemark.model.window.close import is_closed, is_frozen
+from tidemark.model.window.frozen_sessions import Revival, frozen_sessions, rows_of_sessions
+from tidemark.model.window.happened import Contents, Happened, Key, consolidated, instants
+from tidemark.model.window.kind import Aligned, Session, Sliding, WindowKind
+from tidemark.model.window.sliding import left_of, right_of, sliding_windows
+from tidemark.model.window.windows import Late, Windows
+
+ByWindow = dict[tuple[Key, Window], Contents]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How rows fall into windows: the kind, the grace, and what late rows do (as in `Windows`). With
+    `clamp_start_at_zero` aligned windows that start below 0 do not exist. `revival` says which sessions a row joins."""
+
+    kind: WindowKind
+    grace: int = 0
+    late: Late = Late.REEMIT
+    max_lateness: int | None = None
+    clamp_start_at_zero: bool = False
+    revival: Revival = Revival.FROZEN_IS_FINAL
+
+    @classmethod
+    def of(cls, windows: Windows) -> Rule:
+        """The rule of a definition."""
+        return cls(windows.kind, windows.grace, windows.late, windows.max_lateness)
+
+    @property
+    def lateness(self) -> int | None:
+        """For how long after it closed a window changes. None: for ever."""
+        return self.max_lateness if self.late is Late.REEMIT else 0
+
+    def frozen(self, end: int, learned: int) -> bool:
+        """Whether what is learned at that time changes a window of that end no more."""
+        return is_frozen(self.kind, end, self.grace, self.lateness, learned)
+
+    def closed(self, end: int, close: int) -> bool:
+        """Whether a window of that end is closed for a frontier."""
+        return is_closed(self.kind, end, self.grace, close)
+
+
+def contents(rule: Rule, rows: Iterable[Happened]) -> ByWindow:
+    """What each window of each key holds. A window is there if anything that is not cancelled lies in it."""
+    by_key: dict[Key, list[Happened]] = defaultdict(list)
+    for row in rows:
+        if row.at is not None:
+            by_key[row.key].append(row)
+    return {(key, window): held for key, of_key in by_key.items() for window, held in _of_one_key(rule, of_key).items()}
+
+
+def aligned_windows(rule: Rule, kind: Aligned, at: int, learned: int) -> set[Window]:
+    """The windows in which a row counts."""
+    holding = windows_at(kind, at, clamp_start_at_zero=rule.clamp_start_at_zero)
+    found = {window for window in holding if not rule.frozen(window.end, learned)}
+    if rule.late is Late.NEXT_WINDOW and len(found) < len(holding):
+        # The first that is not closed ends after what is closed: an aligned window's end is exclusive.
+        found.add(earliest_after(kind, learned - rule.grace, clamp_start_at_zero=rule.clamp_start_at_zero))
+    return found
+
+
+def _of_one_key(rule: Rule, rows: list[Happened]) -> dict[Window, Contents]:
+    kind = rule.kind
+    if isinstance(kind, Sliding):
+        held = _sliding(rule, kind, rows)
+    elif isinstance(kind, Session):
+        held = _sessions(rule, kind, rows)
+    else:
+        held = defaultdict(list)
+        for row in rows:
+            assert row.at is not None, "rows that no window holds were left out"
+            for window in aligned_windows(rule, kind, row.at, row.learned):
+                held[window].append(row)
+    found = {window: consolidated(of_window) for window, of_window in held.items()}
+    return {window: of_window for window, of_window in sorted(found.items()) if of_window}
+
+
+def _sliding(rule: Rule, kind: Sliding, rows: list[Happened]) -> dict[Window, list[Happened]]:
+    if rule.lateness is None:
+        candidates = set(sliding_windows(kind, instants(consolidated(rows))))
+    else:
+        # The last window that can hold a row starts at its instant: who is late for it is late for all.
+        lasting = consolidated(row for row in rows if not rule.frozen(_at(row) + kind.size, row.learned))
+        to_left = consolidated(row for row in rows if not rule.frozen(left_of(kind, _at(row)).end, row.learned))
+        candidates = {left_of(kind, at) for at in instants(to_left)}
+        candidates |= {right_of(kind, at) for at in instants(lasting)}
+    return {
+        window: [
+            row for row in rows if window.start <= _at(row) <= window.end and not rule.frozen(window.end, row.learned)
+        ]
+        for window in candidates
+    }
+
+
+def _sessions(rule: Rule, kind: Session, rows: list[Happened]) -> dict[Window, list[Happened]]:
+    if rule.lateness is not None:
+        return frozen_sessions(kind, rows, rule.frozen, rule.revival, discarding=rule.late is not Late.NEXT_WINDOW)
+    return rows_of_sessions(kind, rows)
+
+
+def _at(row: Happened) -> int:
+    assert row.at is not None, "rows that no window holds were left out"
+    return row.at

@@ -1,0 +1,107 @@
+"""Sessions that do not change any more once they are frozen: what is learned is looked at in the order it was learned.
+
+A row joins the sessions it touches that are not frozen when it is learned, however old it is; if it touches none, and
+the session it would make is frozen already, it is late for it. Rows learned at once are looked at together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from itertools import groupby
+
+from tidemark.model.window.bounds import Window
+from tidemark.model.window.happened import Happened, consolidated, instants
+from tidemark.model.window.kind import Session
+from tidemark.model.window.sessions import Span, session_of, spans
+
+Frozen = Callable[[int, int], bool]
+"""Whether a session of an end is frozen for what is learned at a time."""
+
+
+class Revival(StrEnum):
+    """Which sessions a row joins. `frozen_is_final`: those that are not frozen when it is learned. `own_is_judged`: of
+    these too, but not if the session it would make by itself is frozen (as Spark has it). `all_merge`: frozen ones too,
+    unless what comes of it is frozen (as Kafka has it)."""
+
+    FROZEN_IS_FINAL = "frozen_is_final"
+    OWN_IS_JUDGED = "own_is_judged"
+    ALL_MERGE = "all_merge"
+
+
+def rows_of_sessions(kind: Session, rows: Iterable[Happened]) -> dict[Window, list[Happened]]:
+    """The sessions of one key's rows, each with the rows in it; a session is there if one of them is not cancelled."""
+    ordered = [*rows]
+    return {
+        session_of(kind, span): [row for row in ordered if _within(row, span)]
+        for span in spans(kind, instants(consolidated(ordered)))
+    }
+
+
+def frozen_sessions(
+    kind: Session, rows: Iterable[Happened], frozen: Frozen, revival: Revival, *, discarding: bool
+) -> dict[Window, list[Happened]]:
+    """The sessions of one key, each with its rows. Late rows are discarded; else they make sessions of their own."""
+    open_rows: list[Happened] = []
+    final: list[tuple[Span, list[Happened]]] = []
+    for (learned, _), together in groupby(sorted(rows, key=_order), key=_order):
+        if revival is not Revival.ALL_MERGE:
+            done = [span for span in _spans(kind, open_rows) if frozen(session_of(kind, span).end, learned)]
+            final += [(span, [row for row in open_rows if _within(row, span)]) for span in done]
+            open_rows = [row for row in open_rows if not any(_within(row, span) for span in done)]
+        arriving = _apart_from_final([*together], open_rows, [row for _, held in final for row in held])
+        if revival is Revival.OWN_IS_JUDGED:
+            arriving = [row for row in arriving if not frozen(session_of(kind, (_at(row), _at(row))).end, learned)]
+        elif discarding:
+            arriving = _on_time(kind, open_rows, arriving, lambda end: frozen(end, learned), revival)  # noqa: B023
+        open_rows += arriving
+    found: dict[Window, list[Happened]] = {}
+    last = [(span, [row for row in open_rows if _within(row, span)]) for span in _spans(kind, open_rows)]
+    for span, held in [*final, *last]:
+        found.setdefault(session_of(kind, span), []).extend(held)
+    return found
+
+
+def _on_time(
+    kind: Session, held: list[Happened], arriving: list[Happened], frozen: Callable[[int], bool], revival: Revival
+) -> list[Happened]:
+    """What of the rows that arrive is not late: a session that none of those held is in, or any where all merge, takes
+    no rows if it is frozen. Without these rows sessions may lie otherwise: until none is left that is late."""
+    there = instants(consolidated(held)) if revival is not Revival.ALL_MERGE else set()
+    while True:
+        late = [
+            span
+            for span in _spans(kind, [*held, *arriving])
+            if frozen(session_of(kind, span).end) and not any(span[0] <= at <= span[1] for at in there)
+        ]
+        on_time = [row for row in arriving if not any(_within(row, span) for span in late)]
+        if len(on_time) == len(arriving):
+            return arriving
+        arriving = on_time
+
+
+def _apart_from_final(arriving: list[Happened], open_rows: list[Happened], final: list[Happened]) -> list[Happened]:
+    """Without the retractions of rows that a frozen session holds and no open one: these stay as they are."""
+    held, frozen = consolidated(open_rows), consolidated(final)
+    return [
+        row
+        for row in arriving
+        if row.diff > 0 or held.get((row.value, _at(row)), 0) > 0 or frozen.get((row.value, _at(row)), 0) <= 0
+    ]
+
+
+def _spans(kind: Session, rows: Iterable[Happened]) -> list[Span]:
+    return spans(kind, instants(consolidated(rows)))
+
+
+def _within(row: Happened, span: Span) -> bool:
+    return span[0] <= _at(row) <= span[1]
+
+
+def _order(row: Happened) -> tuple[int, int]:
+    return row.learned, row.batch
+
+
+def _at(row: Happened) -> int:
+    assert row.at is not None, "rows that no window holds were left out"
+    return row.at

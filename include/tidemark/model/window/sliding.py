@@ -1,0 +1,34 @@
+"""Sliding windows: one for each set of rows that a closed interval of fixed length can hold, by its smallest start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from tidemark.model.window.bounds import Window
+from tidemark.model.window.kind import Sliding
+
+
+def left_of(kind: Sliding, at: int) -> Window:
+    """The window that ends with an instant. It is there for every instant with rows."""
+    start = max(at - kind.size, 0) if kind.clamp_start_at_zero else at - kind.size
+    return Window(start, start + kind.size)
+
+
+def right_of(kind: Sliding, at: int) -> Window:
+    """The window just after an instant, which holds it no more. It is there if any row lies in it."""
+    return Window(at + 1, at + 1 + kind.size)
+
+
+def sliding_windows(kind: Sliding, instants: Iterable[int]) -> list[Window]:
+    """The windows of one key that has rows at these instants, in order."""
+    ascending = sorted(set(instants))
+    found = {left_of(kind, at) for at in ascending}
+    found |= {right_of(kind, at) for at, following in pairwise(ascending) if following <= right_of(kind, at).end}
+    return sorted(found)
+
+
+def starts_touched(kind: Sliding, at: int) -> tuple[int, int]:
+    """The first and the last start of the windows that a change at an instant can reach. With `clamp_start_at_zero` a
+    start below 0 stands for 0."""
+    return at - kind.size, at + 1

@@ -1,0 +1,21 @@
+"""Time zones by their names in the tz database."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from tidemark.errors import InvalidUsage
+
+
+@lru_cache(maxsize=64)
+def zone_named(name: str) -> ZoneInfo:
+    """A zone of the tz database. Raises InvalidUsage for another name."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        close = get_close_matches(name, available_timezones(), n=1, cutoff=0.5)
+        raise InvalidUsage(
+            f"time zone {name!r} is not known; write one of the tz database, like {close[0] if close else 'UTC'}"
+        ) from None
