@@ -1,6 +1,6 @@
 """Writes docs/reference from the code it describes: `make reference`. A test finds what was not written anew.
 
-collection-file.md   the fields of config/declaration.py, with the strings below them
+collection-file.md   the fields of config/declaration.py and config/windows.py, with the strings below them
 cli.md               the commands, arguments and options that `tidemark --help` knows
 errors.md            the classes of errors.py, with their exit codes
 python.md            what `import tidemark` offers, with signatures and docstrings
@@ -26,7 +26,7 @@ from pydantic.fields import FieldInfo
 from tidemark import errors
 from tidemark.api import answer, asked, hold, opened, opening
 from tidemark.cli import app
-from tidemark.config import declaration
+from tidemark.config import declaration, windows
 from tidemark.jobs.steps.declared import STEPS
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -50,6 +50,16 @@ _SECTIONS = {
     "Every collection": declaration.Common,
     "A landed collection": declaration.Declaration,
     "A derived collection": declaration.DerivedDeclaration,
+    "`windows`": windows.WindowsSection,
+    "`windows.tumbling`": windows.TumblingSection,
+    "`windows.hopping`": windows.HoppingSection,
+    "`windows.cumulate`": windows.CumulateSection,
+    "`windows.calendar`": windows.CalendarSection,
+    "`windows.sliding`": windows.SlidingSection,
+    "`windows.session`": windows.SessionSection,
+    "`windows.late`": windows.LateRows,
+    "`windows.late.reemit`": windows.ReemitSection,
+    "`aggregates`, each": windows.AggregateSection,
     "`source`": declaration.SourceSection,
     "`columns`, each": declaration.ColumnSection,
     "`time`, `event_time`": declaration.ByColumn,
@@ -72,7 +82,7 @@ Durations are `90s`, `15m`, `12h`, `7d`; instants are dates or ISO 8601 in UTC.
 
 
 def collection_file() -> str:
-    texts = _field_texts(declaration)
+    texts = _field_texts(declaration) | _field_texts(windows)
     lines = ["# The collection file\n", WRITTEN, _FILE]
     for title, section in _SECTIONS.items():
         lines += [

@@ -49,11 +49,11 @@ def landed(name: str, **changes: Any) -> Collection:
 
 def derived(name: str, *inputs: str, select: str = "", by_row: bool = False, **changes: Any) -> Collection:
     """A collection of those inputs; by row if its query says so."""
-    query = select or ("every row" if by_row else "groups")
+    definition = changes.pop("definition", None) or Definition(select or ("every row" if by_row else "groups"))
     origin = {key: changes.pop(key) for key in ("history", "max_lag", "validity") if key in changes}
     key = changes.pop("key", (Column("k", ColumnType.INT),))
     value = changes.pop("value", (Column("n", ColumnType.INT),))
-    return Collection(name, key, value, Derived(inputs, Definition(query), **origin), **changes)
+    return Collection(name, key, value, Derived(inputs, definition, **origin), **changes)
 
 
 @dataclass

@@ -31,7 +31,6 @@ from tidemark.model import predicate
 from tidemark.model.collection import Collection, ValueType
 
 NOT_YET = {
-    "windows": "windows are",
     "batching": "batching windows are",
     "chunks": "chunks are",
 }

@@ -9,10 +9,11 @@ import re
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 from pydantic.fields import FieldInfo
 
 from tidemark.config.retention import retention_of
+from tidemark.config.section import STRICT, Nothing
 from tidemark.config.values import (
     CollectionName,
     ColumnName,
@@ -32,6 +33,8 @@ from tidemark.config.values import (
     time_section,
     version_text,
 )
+from tidemark.config.windows import SECTIONS as WINDOW_SECTIONS
+from tidemark.config.windows import AggregateSection, WindowsSection, aggregate_section
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Format, ValueType
 from tidemark.model.derived import Definition, Derived, Refresh, Validity
@@ -39,7 +42,7 @@ from tidemark.model.retention import KEEP_ALL
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = STRICT
 
 
 class ByColumn(_Section):
@@ -54,10 +57,6 @@ class Marker(_Section):
 
     marker: Annotated[str, Field(pattern=r"^[^/*?\[\]]+$")]
     """The file's name, without a folder or wildcards."""
-
-
-class Nothing(_Section):
-    """A policy without settings: `discard: {}`."""
 
 
 class Reemit(_Section):
@@ -229,6 +228,10 @@ class DerivedDeclaration(Common):
     """Tells a python definition from its earlier self: another version computes all anew."""
     by: list[ColumnName] = []
     """Columns for whose values alone a python definition can be computed; without any, only the whole can."""
+    windows: WindowsSection | None = None
+    """Instead of `select`, windows over the one input: a row for each window in which there are rows."""
+    aggregates: dict[ColumnName, Annotated[AggregateSection, checked(aggregate_section)]] = {}
+    """What is told of each window, by the name of its column: `{flights: count, delay: {avg: delay_min}}`."""
     key: Annotated[list[ColumnName], Field(min_length=1)] | None = None
     """The columns that say which row is meant. Left out, it is inferred where the definition shows it, and frozen."""
     refresh: Literal["auto", "incremental", "whole"] = "auto"
@@ -249,7 +252,8 @@ class DerivedDeclaration(Common):
 
     @property
     def definition(self) -> Definition:
-        return Definition(self.select or "", self.python or "", self.version or "", tuple(self.by))
+        windows = self.windows.windows(self.aggregates) if self.windows else None
+        return Definition(self.select or "", self.python or "", self.version or "", tuple(self.by), windows)
 
     @property
     def validity(self) -> Validity | None:
@@ -274,12 +278,23 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "next_window": Nothing,
     "ready": Marker,
 }
+"""Sections by the names of the fields that hold them."""
 
 
 def field_names(loc: tuple[str | int, ...], file: type[Common] = Declaration) -> tuple[str, ...]:
     """The fields that may stand in the section at `loc` (the empty loc is the `file`), as a file writes them."""
-    of_column = len(loc) == 2 and loc[0] == "columns"
-    section = file if not loc else ColumnSection if of_column else _SECTIONS.get(str(loc[-1]))
+    section: type[BaseModel] | None
+    match loc:
+        case ():
+            section = file
+        case ("columns", _):
+            section = ColumnSection
+        case ("aggregates", _):
+            section = AggregateSection
+        case ("windows", *within):
+            section = WINDOW_SECTIONS.get(str(within[-1]) if within else "windows")
+        case _:
+            section = _SECTIONS.get(str(loc[-1]))
     return tuple(fields_of(section)) if section else ()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from tidemark.config import windows_checked
 from tidemark.config.build import expectations_of
 from tidemark.config.declaration import DerivedDeclaration
 from tidemark.config.declared_file import DeclaredFile
@@ -22,6 +23,9 @@ from tidemark.quality.expectations import WrongExpectation, check_owner_expectat
 
 _TIMES = (ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.INT)
 """Types of a column that says from when or until when a row is there; whole numbers are microseconds."""
+
+_FORMS = ("select", "python", "windows")
+"""The fields that are a definition, of which there is one."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,9 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
         return None if self.declaration.key is None else tuple(self.declaration.key)
 
     @property
-    def definition_loc(self) -> Loc:
-        """Where the definition is."""
-        return ("select",) if self.declaration.select else ("python",)
+    def line_of_definition(self) -> Loc:
+        """Where the definition stands."""
+        return next((form,) for form in _FORMS if getattr(self.declaration, form) is not None)
 
     def line_of_input(self, name: str) -> Loc:
         """Where an input is named."""
@@ -65,7 +69,7 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
         chosen = self.key or (None if key is None else tuple(key))
         if chosen is None:
             raise self.refusal(
-                ("select",),
+                self.line_of_definition,
                 f"no key: the definition does not show which columns say which row is meant; write key: [{names[0]}]",
             )
         self._check_validity({column.name: column.type for column in columns})
@@ -129,6 +133,10 @@ def problem(declared: DerivedDeclaration) -> tuple[Loc, str] | None:
     for field in ("valid_for", "max_lag"):
         if getattr(declared, field) == 0:
             return (field,), f"{field} is 0; write how long, or remove it"
+    if declared.windows is not None and (other := _beside_windows(declared)):
+        return other
+    if wrong := windows_checked.problem(declared.windows, declared.aggregates):
+        return wrong
     try:
         _ = declared.origin
     except InvalidUsage as error:
@@ -138,6 +146,23 @@ def problem(declared: DerivedDeclaration) -> tuple[Loc, str] | None:
             "refresh",
         ), "refresh: incremental, but a python definition without by is computed whole; write by: [...]"
     return _repeated(declared) or _misread(declared)
+
+
+def _beside_windows(declared: DerivedDeclaration) -> tuple[Loc, str] | None:
+    """What windows have no use for."""
+    if len(declared.inputs) > 1:
+        return ("from", 1), (
+            f"windows are over one input, and from names {len(declared.inputs)}; make a derived collection of the rows "
+            "that belong together, and the windows over that"
+        )
+    if declared.by:
+        return ("by",), f"by belongs to the windows; write windows: {{by: [{', '.join(declared.by)}]}}"
+    if declared.key is not None:
+        return ("key",), "the key of windows is their by, window_start and window_end; remove key"
+    for field in ("valid_from", "valid_to", "valid_for"):
+        if getattr(declared, field) is not None:
+            return (field,), f"a window is there from when it closes; remove {field}"
+    return None
 
 
 def _misread(declared: DerivedDeclaration) -> tuple[Loc, str] | None:
@@ -162,10 +187,11 @@ def _misread(declared: DerivedDeclaration) -> tuple[Loc, str] | None:
 
 def _definition_loc(declared: DerivedDeclaration) -> Loc:
     """Where a definition that is none is best mended."""
-    for field in ("version", "by") if declared.select and not declared.python else ():
+    forms = [form for form in _FORMS if getattr(declared, form) is not None]
+    for field in ("version", "by") if forms and "python" not in forms else ():
         if getattr(declared, field):
             return (field,)
-    return ("python",) if declared.python else ("select",) if declared.select else ("from",)
+    return (forms[-1],) if forms else ("from",)
 
 
 def _repeated(declared: DerivedDeclaration) -> tuple[Loc, str] | None:

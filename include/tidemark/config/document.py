@@ -142,7 +142,7 @@ class _Building:
             if not isinstance(event, yaml.ScalarEvent):
                 raise self._refusal(event, "a field name must be plain text")
             name, merges = event.value, self._tag(event) == _MERGE
-            key = name if merges else self._scalar(event)
+            key = name if merges else self._key(event)
             if name in seen or key in content:
                 raise self._refusal(event, f"field {name[:MAX_LITERAL]!r} is written twice")
             seen.add(name)
@@ -188,6 +188,11 @@ class _Building:
             return self._constructor.construct_object(node)
         except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
             raise self._refusal(event, f"{event.value!r} is not a value: {error}") from None
+
+    def _key(self, event: Any) -> Any:
+        """What a field is called. YAML 1.1 takes `on`, `off`, `yes` and `no` for truths, which no field is called."""
+        held = self._scalar(event)
+        return str(event.value) if isinstance(held, bool) else held
 
     def _text(self, event: Any) -> str:
         if wrong := _NEVER.search(event.value):

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from tidemark.errors import InvalidUsage
+from tidemark.model.window.windows import Windows
 
 
 class Refresh(StrEnum):
@@ -42,25 +43,29 @@ class Mode(StrEnum):
 class Definition:
     """A query over the inputs by their names: `select`, of Spark SQL; or `function`, `module:name` of a function of
     DataFrames, told from its earlier self by `version`, which can be computed for some values of the columns `by` alone
-    (none: only whole)."""
+    (none: only whole); or `windows` over the one input."""
 
     select: str = ""
     function: str = ""
     version: str = ""
     by: tuple[str, ...] = ()
+    windows: Windows | None = None
 
     def __post_init__(self) -> None:
-        if bool(self.select) == bool(self.function):
-            raise InvalidUsage("a definition is a select or a python function, exactly one of them")
+        if [bool(self.select), bool(self.function), self.windows is not None].count(True) != 1:
+            raise InvalidUsage("a definition is a select, a python function or windows, exactly one of them")
         if self.function and not self.version:
             raise InvalidUsage(f"python definition {self.function} has no version; write version: '1', and raise it")
-        if self.select and (self.version or self.by):
+        if not self.function and (self.version or self.by):
             raise InvalidUsage("version and by belong to python definitions; a select is its own version")
 
     @property
     def fingerprint(self) -> str:
         """Another one for another definition."""
-        text = json.dumps([self.select, self.function, self.version, self.by], separators=(",", ":"))
+        said: list[Any] = [self.select, self.function, self.version, self.by]
+        if self.windows is not None:
+            said.append(asdict(self.windows))
+        text = json.dumps(said, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -117,8 +122,15 @@ class Derived:
             raise InvalidUsage(f"history is {self.history} µs; it must be 1 or more, or left out")
         if self.max_lag is not None and self.max_lag < 1:
             raise InvalidUsage(f"max_lag is {self.max_lag} µs; it must be 1 or more")
+        if self.definition.windows is not None and len(self.inputs) > 1:
+            raise InvalidUsage(
+                f"windows are over one input, and from names {', '.join(self.inputs)}; make a derived collection of "
+                "the rows that belong together, and the windows over that"
+            )
         if self.definition.function and self.validity is not None:
             raise InvalidUsage("validity is told of rows that follow one from one, so of a select; it takes no python")
+        if self.definition.windows is not None and self.validity is not None:
+            raise InvalidUsage("a window is there from when it closes; leave valid_from, valid_to and valid_for out")
 
     @property
     def fingerprint(self) -> str:

@@ -84,6 +84,8 @@ def parse_duration(text: str | int) -> int:
     if isinstance(text, int) and not isinstance(text, bool):
         micros = text
     else:
+        if str(text).lstrip().startswith("-"):
+            raise InvalidUsage(f"duration {text!r} is negative; write how long, as 30m, 2h, 3d or 1h30m")
         pieces = re.findall(r"(\d+)\s*(us|ms|s|m|h|d|w)", str(text))
         if not pieces or re.sub(r"(\d+)\s*(us|ms|s|m|h|d|w)|\s", "", str(text)):
             raise InvalidUsage(f"not a duration: {text!r}; write 30m, 2h, 3d or 1h30m")

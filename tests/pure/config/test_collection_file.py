@@ -191,7 +191,7 @@ WRONG = [
         "late: drop",
         "19: late: 'drop' is not one of discard, next_window, {reemit:",
     ),
-    ("grace: 2h", "windows: []", "18: windows: windows are not supported by this version"),
+    ("grace: 2h", "windows: []", "18: windows: belongs to derived collections, which say from"),
     ("grace: 2h", "retention: []", "18: retention: [] is no retention; write all, full_merge"),
     ("grace: 2h", "end: 2015-01-01", "18: field 'end' is written twice"),
     ("ready: exists", "ready: {marker: always}", "15: source.ready: a marker file cannot be called always"),

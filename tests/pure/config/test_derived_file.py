@@ -141,7 +141,7 @@ def test_rows_may_be_there_for_a_while(tmp_path: Path) -> None:
         ("refres: auto", "5: unknown field 'refres'; did you mean 'refresh'?"),
         ("inputs: [flights]", "5: unknown field 'inputs'"),
         ("refresh: always", "5: refresh: 'always' is not valid; valid are auto, incremental, whole"),
-        ("refresh: incremental\npython: a:b", "6: a definition is a select or a python function, exactly one"),
+        ("refresh: incremental\npython: a:b", "6: a definition is a select, a python function or windows, exactly one"),
         ("version: 1", "5: version and by belong to python definitions"),
         ("by: [carrier]", "5: version and by belong to python definitions"),
         ("key: []", "5: key: "),
@@ -151,7 +151,7 @@ def test_rows_may_be_there_for_a_while(tmp_path: Path) -> None:
         ("valid_from: a\nvalid_for: 0", "6: valid_for is 0"),
         ("valid_for: 30d", "5: valid_for counts from valid_from: name the column"),
         ("valid_for: 1d\nvalid_to: a", "5: valid_for and valid_to both say until when"),
-        ("windows: {}", "5: windows: windows are not supported"),
+        ("windows: {}", "5: field 'windows.on' is missing"),
     ],
 )
 def test_what_a_derived_collection_cannot_say_is_refused_at_its_line(tmp_path: Path, written: str, said: str) -> None:
@@ -164,7 +164,7 @@ def test_what_a_derived_collection_cannot_say_is_refused_at_its_line(tmp_path: P
     [
         ("name: d\nform: [a]\nselect: SELECT 1\n", "2: unknown field 'form'; did you mean 'from'?"),
         ("name: d\nselect: SELECT 1\n", "1: field 'from' is missing"),
-        ("name: d\nfrom: [a]\n", "2: a definition is a select or a python function, exactly one of them"),
+        ("name: d\nfrom: [a]\n", "2: a definition is a select, a python function or windows, exactly one of them"),
         ("name: d\nfrom: [a]\nselect: ''\n", "3: select: a select is a query of Spark SQL, found ''"),
         ("name: d\nfrom: [a, b, a]\nselect: SELECT 1\n", "2: from: input a is named twice"),
         ("name: d\nfrom: []\nselect: SELECT 1\n", "2: from: [] is not one of"),

@@ -21,12 +21,29 @@ from tidemark.model.kind import ADDITIVE
 from tidemark.model.retention import Retention
 from tidemark.model.transition import Applied, Overtaken, Stale, apply, conflict
 from tidemark.model.transition.derived import CONSUMPTIONS_KEPT, kept_consumptions
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Sliding, Tumbling
+from tidemark.model.window.windows import Late, Windows
 from tidemark.plan.retain import plan_retention
 
 pytestmark = pytest.mark.pure
 
 COUNT = Column("_rows", ColumnType.INT)
 D = derived("d", "a", hidden=(COUNT,))
+
+HOURLY = Windows(("k",), "at", Tumbling(10), (Aggregate("n", Function.COUNT),))
+OTHERWISE = (
+    HOURLY,
+    replace(HOURLY, by=()),
+    replace(HOURLY, kind=Tumbling(10, 5)),
+    replace(HOURLY, kind=Sliding(10)),
+    replace(HOURLY, aggregates=(Aggregate("n", Function.COUNT, where="k > 1"),)),
+    replace(HOURLY, where="k > 1"),
+    replace(HOURLY, grace=5),
+    replace(HOURLY, late=Late.DISCARD),
+    replace(HOURLY, max_lateness=5),
+    replace(HOURLY, early=True),
+)
 
 
 class TestDeclaration:
@@ -71,6 +88,14 @@ class TestDeclaration:
                 lambda: derived("d", "a", value=(Column("s", ColumnType.STRING),), validity=Validity(valid_from="s")),
                 "goes by s, which is string",
             ),
+            (lambda: Definition("x", windows=HOURLY), "a select, a python function or windows, exactly one"),
+            (lambda: Definition(), "a select, a python function or windows, exactly one"),
+            (lambda: Definition(windows=HOURLY, version="1"), "version and by belong to python"),
+            (
+                lambda: Derived(("a", "b"), Definition(windows=HOURLY)),
+                "windows are over one input, and from names a, b",
+            ),
+            (lambda: Derived(("a",), Definition(windows=HOURLY), validity=Validity("t")), "from when it closes"),
             (
                 lambda: Derived(("a",), Definition(function="m:f", version="1"), validity=Validity("t", valid_for=1)),
                 "takes no python",
@@ -90,8 +115,9 @@ class TestDeclaration:
             replace(one, definition=Definition(function="m:f", version="2")),
             replace(one, validity=Validity("t", valid_for=1)),
             replace(one, validity=Validity(valid_from="n")),
+            *(replace(one, definition=Definition(windows=windows)) for windows in OTHERWISE),
         ]
-        assert len({one.fingerprint, *(other.fingerprint for other in others)}) == 7
+        assert len({one.fingerprint, *(other.fingerprint for other in others)}) == 7 + len(OTHERWISE)
         assert replace(one, history=5, max_lag=7).fingerprint == one.fingerprint
 
 

@@ -17,6 +17,9 @@ from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.change import Corrected, Created
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.derived import Definition, Refresh, Validity
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Late, Windows
 from tidemark.plan.correct import CorrectRequest
 from tidemark.storage.documents import document
 from tidemark.storage.documents.codec import VersionRecord
@@ -49,6 +52,21 @@ PYTHON = replace(
         validity=None,
     ),
 )
+KINDS = (
+    Tumbling(10, 3),
+    Hopping(10, 5, 1, sampling=True),
+    Cumulate(10, 5),
+    Calendar(Unit.MONTH, "Europe/Paris"),
+    Sliding(10, clamp_start_at_zero=True),
+    Session(10, exact_gap_merges=False, max_length=99),
+)
+AGGREGATES = (Aggregate("n", Function.COUNT), Aggregate("q", Function.APPROX_QUANTILE, "v", "v > 1", 0.5))
+
+
+def windowed(kind: WindowKind) -> Collection:
+    windows = Windows(("k",), "at", kind, AGGREGATES, "k > 1", 5, Late.REEMIT, 7, early=True)
+    bounds = tuple(Column(name, ColumnType.TIMESTAMP) for name in (WINDOW_START, WINDOW_END))
+    return derived("d", "a", key=(Column("k", ColumnType.INT), *bounds), definition=Definition(windows=windows))
 
 
 def record(declared: Collection, checkpoint: Arrangement | None = None) -> VersionRecord:
@@ -62,6 +80,18 @@ def read(data: bytes) -> Any:
 @pytest.mark.parametrize("declared", [BY_ROW, PYTHON, landed("a")], ids=["by row", "python", "landed"])
 def test_a_declaration_comes_back_as_it_went(declared: Collection) -> None:
     assert read(document.write(record(declared))) == record(declared)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_windows_of_each_kind_come_back_as_they_went(kind: WindowKind) -> None:
+    assert read(document.write(record(windowed(kind)))) == record(windowed(kind))
+
+
+def test_windows_of_a_kind_of_a_later_release_ask_for_that() -> None:
+    stored = json.loads(document.write(record(windowed(KINDS[0]))))
+    stored["change"]["collection"]["origin"]["definition"]["windows"]["kind"] = {"kind": "spiral", "turns": 3}
+    with pytest.raises(UpgradeRequired, match="origin"):
+        read(json.dumps(stored).encode())
 
 
 @pytest.mark.parametrize("declared", [BY_ROW, landed("a")], ids=["derived", "landed"])
@@ -125,3 +155,9 @@ def test_what_was_written_before_there_were_derived_collections_has_none() -> No
     assert held.checkpoint == Arrangement(landed("a"))
     assert isinstance(held.change, Created)
     assert not isinstance(held.change, Corrected)
+
+
+def test_definitions_of_before_there_were_windows_have_none() -> None:
+    stored = json.loads(document.write(record(BY_ROW)))
+    del stored["change"]["collection"]["origin"]["definition"]["windows"]
+    assert read(json.dumps(stored).encode()) == record(BY_ROW)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import format_duration
@@ -31,6 +31,7 @@ class Tumbling:
 
     size: int
     offset: int = 0
+    kind: Literal["tumbling"] = "tumbling"
     inclusive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -46,6 +47,7 @@ class Hopping:
     advance: int
     offset: int = 0
     sampling: bool = False
+    kind: Literal["hopping"] = "hopping"
     inclusive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -65,6 +67,7 @@ class Cumulate:
     size: int
     step: int
     offset: int = 0
+    kind: Literal["cumulate"] = "cumulate"
     inclusive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -94,6 +97,7 @@ class Calendar:
 
     unit: Unit
     zone: str = "UTC"
+    kind: Literal["calendar"] = "calendar"
     inclusive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -108,6 +112,7 @@ class Sliding:
 
     size: int
     clamp_start_at_zero: bool = False
+    kind: Literal["sliding"] = "sliding"
     inclusive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -124,6 +129,7 @@ class Session:
     gap: int
     exact_gap_merges: bool = True
     max_length: int | None = None
+    kind: Literal["session"] = "session"
     inclusive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -1,0 +1,87 @@
+"""What is wrong about the windows of a collection file in themselves, before anything is known of their input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tidemark.config.document import Loc
+from tidemark.config.windows import AggregateSection, WindowsSection
+from tidemark.errors import InvalidUsage
+from tidemark.model.instant import format_duration
+from tidemark.model.window.kind import Cumulate, Hopping, WindowKind
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Late
+
+MOST_WINDOWS = 10_000
+"""Windows that a row may be in, each of which it is a row of while they are computed."""
+COMPUTED = frozenset({"tumbling", "hopping", "cumulate", "calendar"})
+"""The kinds that can be computed."""
+
+
+def problem(section: WindowsSection | None, aggregates: Mapping[str, AggregateSection]) -> tuple[Loc, str] | None:
+    """What is wrong about windows in themselves, and where; None if nothing is."""
+    if section is None:
+        wrong = "aggregates are told of windows; write windows: {on: ..., tumbling: 1h}" if aggregates else ""
+        return (("aggregates",), wrong) if wrong else None
+    return next(_problems(section, aggregates), None)
+
+
+def _problems(section: WindowsSection, aggregates: Mapping[str, AggregateSection]) -> Iterator[tuple[Loc, str]]:
+    kinds = section.kinds
+    if len(kinds) > 1:
+        yield ("windows", kinds[1]), f"windows are {' and '.join(kinds)}; keep one kind"
+    policies = section.late.model_fields_set
+    if len(policies) != 1:
+        yield ("windows", "late"), "write one policy: reemit, {reemit: {max_lateness: 3d}}, discard, or next_window"
+    if not aggregates:
+        yield ("windows",), "nothing is told of the windows; write aggregates: {rows: count}"
+    for name, one in aggregates.items():
+        try:
+            one.aggregate(name)
+        except InvalidUsage as error:
+            yield ("aggregates", name), f"aggregates: {error}"
+    yield from _named_twice(section, aggregates)
+    if section.on in section.by:
+        at = section.by.index(section.on)
+        yield ("windows", "by", at), f"windows are on {section.on} and by {section.on}: remove it from by"
+    try:
+        windows = section.windows(aggregates)
+    except InvalidUsage as error:
+        field = "grace" if str(error).startswith("grace") else kinds[0] if kinds else ""
+        yield ("windows", field), str(error)
+        return
+    if wrong := _too_many(windows.kind):
+        yield ("windows", kinds[0]), wrong
+    if kinds[0] not in COMPUTED:
+        yield ("windows", kinds[0]), f"{kinds[0]} windows are not computed by this version; remove them"
+    if windows.late is not Late.REEMIT or windows.max_lateness is not None:
+        bounded = " with max_lateness" if windows.max_lateness is not None else ""
+        told = f"late: {windows.late}{bounded} is not computed by this version; leave it out"
+        yield ("windows", "late"), f"{told}, and late rows correct their windows however late they are"
+
+
+def _too_many(kind: WindowKind) -> str:
+    """What is wrong of windows that are as many as rows are to become."""
+    match kind:
+        case Hopping():
+            many, told = (
+                kind.size // kind.advance,
+                f"{format_duration(kind.size)} every {format_duration(kind.advance)}",
+            )
+        case Cumulate():
+            many = kind.size // kind.step
+            told = f"up to {format_duration(kind.size)} in steps of {format_duration(kind.step)}"
+        case _:
+            return ""
+    return f"a row is in {many:,} windows of {told}; it may be in {MOST_WINDOWS:,}" if many > MOST_WINDOWS else ""
+
+
+def _named_twice(section: WindowsSection, aggregates: Mapping[str, AggregateSection]) -> Iterator[tuple[Loc, str]]:
+    bounds = (WINDOW_START, WINDOW_END)
+    for at, name in enumerate(section.by):
+        if name in bounds:
+            yield ("windows", "by", at), f"every window has a column {name} of its own; call the input's otherwise"
+        if name in section.by[:at]:
+            yield ("windows", "by", at), f"column {name} is named twice in by"
+    for name in aggregates:
+        if name in (*bounds, *section.by):
+            yield ("aggregates", name), f"windows have a column {name} already; call the aggregate otherwise"

@@ -1,0 +1,193 @@
+"""Files of window collections: what a right one becomes, and the one line each wrong one gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidemark.config.collection_file import parse
+from tidemark.config.derived_file import DerivedFile
+from tidemark.errors import InvalidUsage
+from tidemark.model.derived import Definition
+from tidemark.model.instant import parse_duration
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
+from tidemark.model.window.windows import Late, Windows
+
+pytestmark = pytest.mark.pure
+
+HOUR = parse_duration("1h")
+COUNT = Aggregate("flights", Function.COUNT)
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "by_hour.yaml"
+    path.write_text("name: by_hour\nfrom: flights\n" + text)
+    return path
+
+
+def parsed(folder: Path, text: str) -> Definition:
+    file = parse(written(folder, text))
+    assert isinstance(file, DerivedFile)
+    return file.origin.definition
+
+
+def refusal(folder: Path, text: str) -> str:
+    """The one line a file is refused with, its path taken off: `12: message`."""
+    path = written(folder, text)
+    with pytest.raises(InvalidUsage) as caught:
+        parse(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message.removeprefix(f"{path}:")
+
+
+def test_everything_they_may_say(tmp_path: Path) -> None:
+    text = """\
+windows:
+  by: [origin, carrier]
+  on: scheduled_at
+  tumbling: {size: 1h, offset: -15m}
+  where: status = 'arrived'
+  grace: 2h
+  early: true
+aggregates:
+  flights: count
+  known: {count: delay}
+  late: {count: "*", where: delay > 0}
+  delay: {avg: delay}
+  worst: {max: delay, where: "carrier = 'UA'"}
+  p90: {approx_quantile: delay, at: 1}
+"""
+    assert parsed(tmp_path, text).windows == Windows(
+        ("origin", "carrier"),
+        "scheduled_at",
+        Tumbling(HOUR, -HOUR // 4),
+        (
+            COUNT,
+            Aggregate("known", Function.COUNT, "delay"),
+            Aggregate("late", Function.COUNT, where="delay > 0"),
+            Aggregate("delay", Function.AVG, "delay"),
+            Aggregate("worst", Function.MAX, "delay", "carrier = 'UA'"),
+            Aggregate("p90", Function.APPROX_QUANTILE, "delay", at=1.0),
+        ),
+        where="status = 'arrived'",
+        grace=2 * HOUR,
+        late=Late.REEMIT,
+        early=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("tumbling: 1h", Tumbling(HOUR)),
+        ("tumbling: 10", Tumbling(10)),
+        ("hopping: {size: 1h, every: 30m, offset: 5m}", Hopping(HOUR, HOUR // 2, HOUR // 12)),
+        ("hopping: {size: 1h, every: 2h, sampling: true}", Hopping(HOUR, 2 * HOUR, sampling=True)),
+        ("cumulate: {size: 1d, step: 1h}", Cumulate(24 * HOUR, HOUR)),
+        ("calendar: day", Calendar(Unit.DAY)),
+        ("calendar: {unit: month, zone: America/New_York}", Calendar(Unit.MONTH, "America/New_York")),
+    ],
+)
+def test_each_kind_is_written_shortly_or_in_full(tmp_path: Path, said: str, kind: object) -> None:
+    text = f"windows:\n  by: origin\n  on: at\n  {said}\naggregates: {{flights: count}}\n"
+    assert parsed(tmp_path, text).windows == Windows(("origin",), "at", kind, (COUNT,))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("tumbling: 0", "5: the size of a tumbling window is 0 µs; it must be 1 or more"),
+        ("tumbling: -1h", "5: windows.tumbling.size: duration '-1h' is negative"),
+        ("hopping: {size: 1h, every: 0}", "5: the advance of a hopping window is 0 µs"),
+        ("hopping: {size: 1h, every: 2h}", "5: windows of 1h every 2h leave out the rows between them; write sampling"),
+        ("hopping: {size: 1d, every: 1ms}", "5: a row is in 86,400,000 windows of 1d every 1ms; it may be in 10,000"),
+        ("cumulate: {size: 1d, step: 7h}", "5: a cumulating window of 1d in steps of 7h: the size must be a multiple"),
+        ("cumulate: {size: 1d, step: 0}", "5: the step of a cumulating window is 0 µs"),
+        ("cumulate: {size: 10d, step: 1s}", "5: a row is in 864,000 windows of up to 10d in steps of 1s; it may be in"),
+        ("session: 0", "5: the gap of a session is 0 µs; it must be 1 or more"),
+        ("sliding: -1", "5: windows.sliding.size: duration -1 is outside [0, "),
+        (
+            "calendar: fortnight",
+            "5: windows.calendar.unit: 'fortnight' is not valid; valid are day, week, month, quarter",
+        ),
+        (
+            "calendar: {unit: day, zone: America/New_Yrok}",
+            "5: windows.calendar.zone: 'America/New_Yrok' is no time zone",
+        ),
+        ("tumbling: {size: 1h, ofset: 3m}", "5: unknown field 'windows.tumbling.ofset'; did you mean 'offset'?"),
+        ("tumblin: 1h", "5: unknown field 'windows.tumblin'; did you mean 'tumbling'?"),
+        ("tumbling: 1h\n  calendar: day", "6: windows are tumbling and calendar; keep one kind"),
+        ("where: delay > 0", "3: windows of no kind; write one of tumbling, hopping"),
+        ("tumbling: 1h\n  grace: -1h", "6: windows.grace: duration '-1h' is negative"),
+        ("tumbling: 1h\n  late: discrad", "6: windows.late: 'discrad' is not one of discard, next_window, {reemit: "),
+        ("tumbling: 1h\n  late: {discard: {}, reemit: {}}", "6: write one policy: reemit, {reemit: {max_lateness: 3d}"),
+        ("tumbling: 1h\n  by: [a, a]", "6: column a is named twice in by"),
+        ("tumbling: 1h\n  by: [at]", "6: windows are on at and by at: remove it from by"),
+        ("tumbling: 1h\n  by: [window_start]", "6: every window has a column window_start of its own"),
+        ("tumbling: 1h\n  by: [flights]", "7: windows have a column flights already; call the aggregate otherwise"),
+    ],
+)
+def test_wrong_windows_are_one_line(tmp_path: Path, said: str, told: str) -> None:
+    assert refusal(tmp_path, f"windows:\n  on: at\n  {said}\naggregates: {{flights: count}}\n").startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("aggregates: {n: cuont}", "4: aggregates.n: there is no aggregate 'cuont'; did you mean 'count'?"),
+        ("aggregates: {n: {summ: x}}", "4: unknown field 'aggregates.n.summ'; did you mean 'sum'?"),
+        ("aggregates: {n: sum}", "4: aggregates.n: sum is of something; write {sum: column}"),
+        ("aggregates: {n: {sum: '*'}}", "4: aggregates: n is sum of nothing; write sum: a column"),
+        ("aggregates: {n: {sum: x, max: y}}", "4: aggregates: n is sum and max; keep one of them"),
+        ("aggregates: {n: {where: x > 1}}", "4: aggregates: n has no function; write one of count, sum,"),
+        ("aggregates: {n: {approx_quantile: x}}", "4: aggregates: n: approx_quantile, and no other function, says at"),
+        ("aggregates: {n: {approx_quantile: x, at: 2}}", "4: aggregates: n: at is 2.0; a quantile lies from 0 to 1"),
+        ("aggregates: {window_end: count}", "4: windows have a column window_end already"),
+        ("aggregates: {n: 3}", "4: aggregates.n: 3 is no aggregate"),
+        ("history: 1d", "3: nothing is told of the windows; write aggregates: {rows: count}"),
+        ("aggregates: {n: count}\nkey: [a]", "5: the key of windows is their by, window_start and window_end"),
+        ("aggregates: {n: count}\nby: [a]", "5: by belongs to the windows; write windows: {by: [a]}"),
+        ("aggregates: {n: count}\nvalid_from: a", "5: a window is there from when it closes; remove valid_from"),
+        ("aggregates: {n: count}\nselect: SELECT 1", "3: a definition is a select, a python function or windows"),
+        ("aggregates: {n: count}\nversion: 1", "5: version and by belong to python definitions"),
+    ],
+)
+def test_what_is_told_of_windows_and_beside_them_is_checked(tmp_path: Path, said: str, told: str) -> None:
+    assert refusal(tmp_path, f"windows: {{on: at, tumbling: 1h}}\n{said}\n").startswith(told)
+
+
+def test_windows_are_of_one_input_and_a_landed_collection_has_none(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    windows = "windows: {on: at, tumbling: 1h}\naggregates: {n: count}\n"
+    path.write_text(f"name: x\nfrom: [flights, carriers]\n{windows}")
+    with pytest.raises(InvalidUsage, match=r"x.yaml:2: windows are over one input, and from names 2"):
+        parse(path)
+    path.write_text(f"name: x\nkey: [id]\nsource: {{}}\n{windows}")
+    with pytest.raises(InvalidUsage, match=r"x.yaml:4: windows: belongs to derived collections"):
+        parse(path)
+    path.write_text("name: x\nfrom: flights\naggregates: {n: count}\n")
+    with pytest.raises(InvalidUsage, match=r"x.yaml:3: aggregates are told of windows"):
+        parse(path)
+
+
+@pytest.mark.parametrize("said", ["sliding: 30m", "session: {gap: 45m, max_length: 1d, exact_gap_merges: false}"])
+def test_what_is_not_computed_yet_is_refused_by_its_name(tmp_path: Path, said: str) -> None:
+    told = refusal(tmp_path, f"windows:\n  on: at\n  {said}\naggregates: {{n: count}}\n")
+    assert told.startswith(f"5: {said.partition(':')[0]} windows are not computed by this version")
+
+
+@pytest.mark.parametrize("said", ["discard", "next_window", "{reemit: {max_lateness: 3d}}"])
+def test_policies_that_are_not_computed_yet_are_refused_by_name(tmp_path: Path, said: str) -> None:
+    told = refusal(tmp_path, f"windows:\n  on: at\n  tumbling: 1h\n  late: {said}\naggregates: {{n: count}}\n")
+    assert told.startswith("6: late: ")
+    assert "is not computed by this version" in told
+
+
+def test_a_column_may_be_called_as_a_truth_of_yaml(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("name: x\nfrom: a\nselect: SELECT * FROM a\ncolumns: {on: int, yes: string}\n")
+    file = parse(path)
+    assert sorted(file.declaration.columns) == ["on", "yes"]
