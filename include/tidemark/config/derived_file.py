@@ -55,6 +55,14 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
         """Where an input is named."""
         return "from", self.declaration.inputs.index(name)
 
+    def refusal_of_definition(self, message: str) -> InvalidUsage:
+        """The error for a definition that does not fit its inputs. What is wrong of windows begins with the field."""
+        loc = self.line_of_definition
+        said = tuple(message.partition(":")[0].split("."))
+        return self.refusal(
+            said if self.declaration.windows is not None and said in self.document.lines else loc, message
+        )
+
     def collection(
         self, columns: Sequence[Column], key: Sequence[str] | None = None, hidden: Sequence[Column] = ()
     ) -> Collection:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
-from zoneinfo import available_timezones
 
 from pydantic import BaseModel
 
@@ -28,6 +27,7 @@ from tidemark.model.window.kind import (
     WindowKind,
 )
 from tidemark.model.window.windows import Late, Windows
+from tidemark.model.window.zone import zone_named
 
 ROWS = "*"
 """What `count` may be of instead of a column: the rows."""
@@ -53,12 +53,7 @@ def _short(field: str) -> Any:
 def _zone(value: Any) -> str:
     if not isinstance(value, str):
         raise InvalidUsage(f"a time zone is text, found {value!r}; quote it")
-    known = available_timezones()
-    if value not in known:
-        near = nearest(value, sorted(known))
-        raise InvalidUsage(
-            f"{value!r} is no time zone{near if 'mean' in near else '; write one of the tz database: Europe/Paris'}"
-        )
+    zone_named(value)
     return value
 
 

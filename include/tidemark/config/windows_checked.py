@@ -46,9 +46,16 @@ def _problems(section: WindowsSection, aggregates: Mapping[str, AggregateSection
     try:
         windows = section.windows(aggregates)
     except InvalidUsage as error:
-        field = "grace" if str(error).startswith("grace") else kinds[0] if kinds else ""
+        field = next((field for field in ("grace", "late") if str(error).startswith(field)), kinds[0] if kinds else "")
         yield ("windows", field), str(error)
         return
+    # sqlglot: loaded where a definition is, and for no other file.
+    from tidemark.definition.windows.checked import check_expressions
+
+    try:
+        check_expressions(windows)
+    except InvalidUsage as error:
+        yield tuple(str(error).partition(":")[0].split(".")), str(error)
     if wrong := _too_many(windows.kind):
         yield ("windows", kinds[0]), wrong
     if kinds[0] not in COMPUTED:

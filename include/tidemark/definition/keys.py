@@ -9,6 +9,7 @@ from sqlglot import exp
 from tidemark.definition.dialect import text_of
 from tidemark.definition.locality import Block, Keys, located, wrapped
 from tidemark.definition.recipe import TOUCHED, ByKey, InputShape
+from tidemark.definition.relations import output_names
 from tidemark.definition.resolve import names_of
 from tidemark.definition.rows import source_of_changes
 
@@ -70,10 +71,19 @@ def _clustered(shape: InputShape, blocks: Sequence[Block], expressions: Sequence
     return tuple(found)
 
 
-def _is_column(node: exp.Expr, block: Block, column: str) -> bool:
-    table = block.select.args["from_"].this
+def _is_column(node: exp.Expr | None, block: Block, column: str) -> bool:
+    """Whether an expression of a block's rows is a column of its input, be it through subqueries that show it."""
+    source: exp.Expr = block.select.args["from_"].this
+    while isinstance(node, exp.Column) and isinstance(source, exp.Subquery):
+        inner = source.this
+        if not isinstance(inner, exp.Select) or node.table != source.alias_or_name:
+            return False
+        if any(isinstance(one, exp.Aliases) for one in inner.selects):
+            return False
+        shown = {name: one.unalias() for name, one in zip(output_names(source), inner.selects, strict=True)}
+        node, source = shown.get(node.name), inner.args["from_"].this
     return (
         isinstance(node, exp.Column)
-        and isinstance(table, exp.Table)
-        and ((node.table, node.name) == (table.alias_or_name, column))
+        and isinstance(source, exp.Table)
+        and ((node.table, node.name) == (source.alias_or_name, column))
     )

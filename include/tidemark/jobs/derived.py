@@ -55,10 +55,12 @@ def recipe_of(derived: Derived, inputs: Sequence[InputState]) -> Recipe | None:
     Raises InvalidUsage, in one line, for a definition that is refused, or that its inputs' columns do not fit any more,
     and for an input that was never created."""
     shapes = [shape_of(given.name, _created(given).collection) for given in inputs]
-    if derived.definition.windows is not None:
-        raise InvalidUsage("windows are not computed by this version; make a select of them")
     if derived.definition.function:
         return None
+    if derived.definition.windows is not None:
+        from tidemark.definition.windows.aligned import analysed_windows
+
+        return analysed_windows(derived.definition.windows, shapes[0], derived.refresh)
     from tidemark.definition.analysed import analysed
 
     return analysed(derived.definition.select, shapes, derived.refresh, derived.validity)

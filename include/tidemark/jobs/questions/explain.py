@@ -46,7 +46,7 @@ def explain_declared(job: Job, file: DerivedFile) -> dict[str, Any]:
         recipe = recipe_of(file.origin, inputs)
         told = _computed(file.name, file.origin, recipe, inputs)
     except InvalidUsage as error:
-        raise file.refusal(file.line_of_definition, str(error)) from None
+        raise file.refusal_of_definition(str(error)) from None
     if recipe is not None:
         file.check_names(recipe.columns)
     shown = file.key or (recipe.key if recipe else None) or ()

@@ -54,7 +54,7 @@ def derived_collection(job: Job, file: DerivedFile) -> Collection:
     try:
         shape = shaped(job, file.name, file.origin)
     except InvalidUsage as error:
-        raise file.refusal(file.line_of_definition, str(error)) from None
+        raise file.refusal_of_definition(str(error)) from None
     return file.collection(shape.columns, shape.key, shape.hidden)
 
 

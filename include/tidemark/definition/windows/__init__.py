@@ -1,0 +1,1 @@
+"""Definitions by windows, compiled to what executors compute."""

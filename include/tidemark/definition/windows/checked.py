@@ -1,0 +1,90 @@
+"""Windows over an input whose columns are known: every name is one of them, and has a type that can be what it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemark.definition.recipe import InputShape
+from tidemark.definition.resolve import spelled_alike
+from tidemark.definition.types import UNKNOWN
+from tidemark.definition.windows.aggregates import check_type
+from tidemark.definition.windows.assigned import TIMES
+from tidemark.definition.windows.expressions import RowExpression, check_expression, row_expression
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import Column, ColumnType, ValueType
+from tidemark.model.nearest import nearest
+from tidemark.model.window.aggregate import Aggregate
+from tidemark.model.window.kind import Calendar
+from tidemark.model.window.windows import Windows
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Windows whose names are those of the columns of `input`. `on` is the type of the column they are on, `where` the
+    condition, and of each aggregate there is what it is of and its condition."""
+
+    windows: Windows
+    input: str
+    on: ValueType
+    where: RowExpression | None
+    aggregates: tuple[tuple[Aggregate, RowExpression | None, RowExpression | None], ...]
+
+
+def check_expressions(windows: Windows) -> None:
+    """Raise InvalidUsage for an expression that is none of a single row, whatever the input's columns are."""
+    for called, text in _expressions(windows):
+        check_expression(text, called)
+
+
+def checked(windows: Windows, shape: InputShape) -> Checked:
+    """The windows over an input of this shape. Raises InvalidUsage in one line for what does not fit it."""
+    shapes = spelled_alike([shape])
+    columns = {column.name: column for column in shape.columns}
+    on = _column(columns, windows.on, "windows.on", shape.name)
+    if on.type not in TIMES:
+        raise InvalidUsage(
+            f"windows.on: column {on.name} of {shape.name} is {on.type}; windows are on a timestamp, a date or an int "
+            "of microseconds"
+        )
+    if isinstance(windows.kind, Calendar) and windows.kind.zone != "UTC" and on.type is ColumnType.DATE:
+        raise InvalidUsage(
+            f"windows.calendar: column {on.name} of {shape.name} is a date, which has no time of day that "
+            f"{windows.kind.zone} could tell otherwise; leave out the zone"
+        )
+    for name in windows.by:
+        if _column(columns, name, "windows.by", shape.name).type is ColumnType.FLOAT:
+            raise InvalidUsage(
+                f"windows.by: column {name} of {shape.name} is a float, and equality of floats tells nothing"
+            )
+
+    def read(text: str, called: str) -> RowExpression | None:
+        return row_expression(text, called, shape, shapes) if text else None
+
+    found = []
+    for one in windows.aggregates:
+        of = read(one.of, f"aggregates.{one.name}")
+        if of is not None:
+            check_type(one, of)
+        where = read(one.where, f"aggregates.{one.name}.where")
+        found.append((one, of, _condition(where, f"aggregates.{one.name}.where", one.where)))
+    where = _condition(read(windows.where, "windows.where"), "windows.where", windows.where)
+    return Checked(windows, shape.name, on.type, where, tuple(found))
+
+
+def _expressions(windows: Windows) -> list[tuple[str, str]]:
+    found = [("windows.where", windows.where)]
+    for one in windows.aggregates:
+        found += [(f"aggregates.{one.name}", one.of), (f"aggregates.{one.name}.where", one.where)]
+    return [(called, text) for called, text in found if text]
+
+
+def _column(columns: dict[str, Column], name: str, called: str, of: str) -> Column:
+    if name not in columns:
+        raise InvalidUsage(f"{called}: {of} has no column {name}{nearest(name, list(columns))}")
+    return columns[name]
+
+
+def _condition(given: RowExpression | None, called: str, text: str) -> RowExpression | None:
+    if given is not None and given.type not in ("boolean", UNKNOWN):
+        raise InvalidUsage(f"{called}: {text!r} is a {given.type}, no condition; write one, as delay > 15")
+    return given

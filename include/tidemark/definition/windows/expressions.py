@@ -1,0 +1,84 @@
+"""What a declaration of windows says of single rows: the conditions, and what aggregates are of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tidemark.definition.clock import check_clock
+from tidemark.definition.dialect import text_of
+from tidemark.definition.functions import is_generator
+from tidemark.definition.order import check_order
+from tidemark.definition.parse import parsed
+from tidemark.definition.recipe import InputShape
+from tidemark.definition.relations import output_types
+from tidemark.definition.resolve import resolved
+from tidemark.definition.rows import not_by_row
+from tidemark.errors import InvalidUsage, plain_line
+
+_PLACE = re.compile(r" \(line \d+(, column \d+)?(?=[,)])")
+_ANY = "input"
+
+
+@dataclass(frozen=True)
+class RowExpression:
+    """An expression of a row, as SQL in which each column says that it is the input's, and its type (UNKNOWN where that
+    is not sure)."""
+
+    sql: str
+    type: str
+
+
+def check_expression(text: str, called: str) -> None:
+    """Raise InvalidUsage, beginning with what the expression is `called`, unless it is one of a single row that gives
+    the same every time, as far as that can be told without the input's columns."""
+    _read(text, called, _ANY)
+
+
+def row_expression(text: str, called: str, shape: InputShape, shapes: Mapping[str, InputShape]) -> RowExpression:
+    """An expression over rows of an input. Raises InvalidUsage as `check_expression`, and for columns that are none of
+    the input's."""
+    query = _read(text, called, shape.name)
+    with_name = exp.alias_(query.selects[0].copy(), "x")
+    query.set("expressions", [with_name])
+    try:
+        found = resolved(query, shapes).query
+        check_order(found, shapes)
+        check_clock(found, shapes)
+    except InvalidUsage as error:
+        raise _of(called, error) from None
+    return RowExpression(text_of(found.selects[0].unalias()), output_types(found, shapes)[0])
+
+
+def _read(text: str, called: str, table: str) -> exp.Select:
+    try:
+        query = parsed(f"SELECT {text}\nFROM `{table}`")
+    except InvalidUsage as error:
+        raise _of(called, error) from None
+    shown = plain_line(text, 80)
+    if not isinstance(query, exp.Select) or not _is_single(query, table):
+        raise InvalidUsage(f"{called}: {shown!r} is no single expression; write one, as delay > 15")
+    if (why := not_by_row(query)) or any(is_generator(part) for part in query.selects[0].walk()):
+        raise InvalidUsage(f"{called}: {shown!r} is not told by one row: {why or 'it makes several of one'}")
+    return query
+
+
+def _is_single(query: exp.Select, table: str) -> bool:
+    """Whether a select is one expression from the table, and nothing else."""
+    said = {part for part, held in query.args.items() if held}
+    from_ = query.args.get("from_")
+    source = from_.this if isinstance(from_, exp.From) else None
+    if not isinstance(source, exp.Table) or source.name != table:
+        return False
+    plain = not any(held for part, held in source.args.items() if part != "this")
+    single = len(query.selects) == 1 and not isinstance(query.selects[0], exp.Alias | exp.Aliases | exp.Star)
+    return said <= {"expressions", "from_"} and plain and single
+
+
+def _of(called: str, error: InvalidUsage) -> InvalidUsage:
+    """A refusal of a select as one of an expression."""
+    said = _PLACE.sub(" (", str(error).removeprefix("the select ")).replace(" ()", "").replace(" (, at", " (at")
+    return InvalidUsage(f"{called}: {said}")
