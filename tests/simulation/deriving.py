@@ -37,6 +37,10 @@ from tidemark.model.collection import Collection, Column, ColumnType, Gate
 from tidemark.model.derived import Definition, Derived, Mode, Validity
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.interval import Interval
+from tidemark.model.window.close import closes_at
+from tidemark.model.window.evaluate import window_rows
+from tidemark.model.window.happened import Happened
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 from tidemark.plan.read import ReadRequest, plan_changes, plan_updates, read_tasks
 from tidemark.storage.log.log import Committed, StateLog
 from tidemark.storage.sidecars import parts_table
@@ -51,12 +55,19 @@ Rows = Mapping[str, Sequence[Row]]
 @dataclass(frozen=True)
 class Plain:
     """A definition: `whole` of the rows of its inputs; by row, `each` row's own (None: it is not by row); `by`, of each
-    input the columns that say which group or join key a row is of, and `held` where D has these."""
+    input the columns that say which group or join key a row is of, and `held` where D has these; or `reach`, the groups
+    that a row is of. A row that is not there at once is `due` from some time on."""
 
     whole: Callable[[Rows], list[Row]]
     each: Callable[[Row], list[Row]] | None = None
     by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     held: tuple[str, ...] = ()
+    reach: Callable[[Row], list[tuple[Any, ...]]] | None = None
+    due: Callable[[Row], int] = lambda row: 0
+
+    def groups(self, name: str, row: Row) -> list[tuple[Any, ...]]:
+        """The groups or join keys that a row of an input is of."""
+        return self.reach(row) if self.reach else [tuple(row[one] for one in self.by[name])]
 
 
 BIG = "SELECT k, v FROM tides WHERE v <> 'a'"
@@ -146,6 +157,35 @@ PLAIN: dict[str, Plain] = {
     ),
 }
 
+
+def plain_of(definition: Definition) -> Plain:
+    return PLAIN[definition.select] if definition.windows is None else windowed(definition.windows)
+
+
+def windowed(windows: Windows) -> Plain:
+    """Windows by the law of the model."""
+
+    def happened(rows: Sequence[Row]) -> list[Happened]:
+        there = [row for row in rows if row[windows.on] is not None]
+        return [Happened(tuple(row[by] for by in windows.by), tuple(row.items()), row[windows.on], 0) for row in there]
+
+    def made(rows: Sequence[Row]) -> list[Row]:
+        names = [*windows.by, WINDOW_START, WINDOW_END, *(one.name for one in windows.aggregates)]
+        told = window_rows(windows, happened(rows), lambda one, row: dict(row)[one.of])
+        return [dict(zip(names, (*key, *window, *values), strict=True)) for key, window, values in told]
+
+    def due(row: Row) -> int:
+        return 0 if windows.early else closes_at(windows.kind, row[WINDOW_END], windows.grace) - 1
+
+    held = (*windows.by, WINDOW_START, WINDOW_END)
+    return Plain(
+        lambda given: made(next(iter(given.values()))),
+        held=held,
+        reach=lambda row: [tuple(one[name] for name in held) for one in made([row])],
+        due=due,
+    )
+
+
 _INT, _STRING = ColumnType.INT, ColumnType.STRING
 SHAPES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[Column, ...]]] = {
     BIG: (("tides",), ("k",), (Column("v", _STRING),)),
@@ -168,6 +208,14 @@ def derived(name: str, select: str, **changes: Any) -> Collection:
     own = {of: changes.pop(of) for of in ("history", "max_lag", "refresh", "validity") if of in changes}
     keys = tuple(Column(one, _INT if one == "k" else _STRING) for one in key)
     return Collection(name, keys, value, Derived(inputs, Definition(select), **own), **changes)
+
+
+def windows_of(name: str, windows: Windows, input: str = "tides", **changes: Any) -> Collection:
+    """The declaration of a collection of windows on whole numbers."""
+    own = {of: changes.pop(of) for of in ("history",) if of in changes}
+    keys = [Column(one, _STRING) for one in windows.by] + [Column(one, _INT) for one in (WINDOW_START, WINDOW_END)]
+    value = tuple(Column(one.name, _INT) for one in windows.aggregates)
+    return Collection(name, tuple(keys), value, Derived((input,), Definition(windows=windows), **own), **changes)
 
 
 def read_updates(store: ObjectStore, request: ReadRequest) -> Counter[Update]:
@@ -206,6 +254,13 @@ def valid(validity: Validity | None, row: Row) -> tuple[int, int | None]:
     return begins, None if ends is None else max(begins, ends)
 
 
+def there_at(upper: int, definition: Definition, validity: Validity | None, rows: Sequence[Row]) -> list[Row]:
+    """The rows of a definition that are there just before a frontier."""
+    times = ((row, *valid(validity, row)) for row in rows)
+    due = plain_of(definition).due
+    return [row for row, begins, ends in times if max(begins, due(row)) < upper <= (ends or MAX_TIME)]
+
+
 @dataclass
 class PlainComputer:
     """As spark/derive, over the stores of a sea. `asked` are the computations there were."""
@@ -230,8 +285,7 @@ class PlainComputer:
 
     def compare(self, computation: Computation, *, keys: Any, most: int) -> tuple[Differing, ...]:
         names = [column.name for column in computation.collection.columns]
-        times = ((row, *valid(computation.validity, row)) for row in self._whole(computation))
-        there = [row for row, begins, ends in times if begins < computation.upper <= (ends or MAX_TIME)]
+        there = there_at(computation.upper, computation.definition, computation.validity, self._whole(computation))
         desired = Counter(tuple(row[name] for name in names) for row in there)
         held: Counter[tuple[Any, ...]] = Counter()
         for (row, time, _), diff in read_updates(self.store, plan_updates(computation.state)).items():
@@ -245,7 +299,7 @@ class PlainComputer:
         )[:most]
 
     def _difference(self, computation: Computation) -> Counter[Update]:
-        plain, at = PLAIN[computation.definition.select], computation.upper - 1
+        plain, at = plain_of(computation.definition), computation.upper - 1
         names = [column.name for column in computation.collection.columns]
         if computation.mode is Mode.BY_ROW:
             return self._by_row(computation, plain, not_before=computation.previous)
@@ -257,26 +311,40 @@ class PlainComputer:
                 wanted[row, time, max(event_time, since)] += diff
         else:
             made = self._whole(computation, touched, plain)
-            wanted = Counter((tuple(row[name] for name in names), at, at) for row in made)
+            wanted = Counter()
+            for row in made:
+                when = max(at, plain.due(row))
+                wanted[tuple(row[name] for name in names), when, when] += 1
         own = read_updates(self.store, plan_updates(computation.state))
+        due: dict[tuple[Any, ...], int] = {}
         for (row, time, event_time), diff in own.items():
             if touched is not None and tuple(row[names.index(name)] for name in plain.held) not in touched:
                 continue
             now = max(time, at)
             wanted[row, now, max(event_time, since) if computation.rows_keep_times else now] -= diff
-        return Counter({update: diff for update, diff in wanted.items() if diff})
+            if computation.previous <= time < at and not computation.rows_keep_times:
+                due[row] = max(time, due.get(row, 0))
+        left: Counter[Update] = Counter()
+        for (row, time, event_time), diff in wanted.items():
+            if diff < 0 and time == at and row in due:  # no reader is to find it between the frontiers
+                time = event_time = due[row]
+            left[row, time, event_time] += diff
+        return Counter({update: diff for update, diff in left.items() if diff})
 
     def _whole(
         self, computation: Computation, touched: set[tuple[Any, ...]] | None = None, plain: Plain | None = None
     ) -> list[Row]:
-        plain = plain or PLAIN[computation.definition.select]
+        plain = plain or plain_of(computation.definition)
         given = {}
         for one in computation.inputs:
             rows = held_rows(self.sea.store(one.name), one.state, one.upper - 1)
             if touched is not None:
-                rows = [row for row in rows if tuple(row[name] for name in plain.by[one.name]) in touched]
+                rows = [row for row in rows if not touched.isdisjoint(plain.groups(one.name, row))]
             given[one.name] = rows
-        return plain.whole(given)
+        whole = plain.whole(given)
+        if touched is None or plain.reach is None:
+            return whole
+        return [row for row in whole if tuple(row[name] for name in plain.held) in touched]
 
     def _changes(self, given: Input) -> Counter[Update]:
         if given.previous is None:
@@ -288,8 +356,8 @@ class PlainComputer:
         found = set()
         for given in computation.inputs:
             names = [column.name for column in given.state.collection.columns]
-            at = [names.index(name) for name in plain.by[given.name]]
-            found |= {tuple(row[one] for one in at) for row, _, _ in self._changes(given)}
+            for row, _, _ in self._changes(given):
+                found.update(plain.groups(given.name, dict(zip(names, row, strict=True))))
         return found
 
     def _by_row(self, computation: Computation, plain: Plain, *, not_before: int) -> Counter[Update]:
@@ -450,9 +518,8 @@ class Sea:
                 given[one.input] = held_rows(world.truth, world.state, one.upper - 1)
             else:
                 names = [column.name for column in state.collection.columns]
-                wanted = PLAIN[origin.definition.select].whole(given)
-                times = ((row, *valid(origin.validity, row)) for row in wanted)
-                there = [row for row, begins, ends in times if begins < consumption.upper <= (ends or MAX_TIME)]
+                wanted = plain_of(origin.definition).whole(given)
+                there = there_at(consumption.upper, origin.definition, origin.validity, wanted)
                 desired = Counter(tuple(row[name] for name in names) for row in there)
                 assert self.held(name, consumption.upper - 1) == desired, (name, consumption)
                 checked += 1

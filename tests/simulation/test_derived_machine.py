@@ -23,8 +23,10 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -50,6 +52,7 @@ from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.change import CompactionAllowed, HoldDropped
+from tidemark.model.collection import Collection
 from tidemark.model.derived import Validity
 
 SEEDS, STEPS = budget(ci=(3, 60), deep=(60, 150))
@@ -74,6 +77,14 @@ class Together(WrappedStore):
 
 
 class Machine:
+    derived: ClassVar[Mapping[str, Collection]] = {
+        name: derived(name, select, **({"validity": WHILE[name]} if name in WHILE else {}))
+        for name, select in DERIVED.items()
+    }
+    others: ClassVar[Mapping[str, Sequence[Collection]]] = {
+        name: [derived(name, select) for select in some] for name, some in OTHERS.items()
+    }
+
     def __init__(self, folder: Path, seed: int) -> None:
         self.sea, self.chance = Sea(folder), random.Random(seed)
         self.before = random.Random(seed + 1)
@@ -85,11 +96,13 @@ class Machine:
         self.happened: Counter[str] = Counter()
         self.sea.landed("tides", reprocess_for=1_000 * DAY)
         self.sea.landed("moons", reprocess_for=1_000 * DAY, end=self.end)
-        self.more: dict[str, dict[str, Any]] = {}
-        for name, select in DERIVED.items():
-            self.more[name] = {"history": self.chance.choice(HISTORIES)}
-            self.more[name] |= {"validity": WHILE[name]} if name in WHILE else {}
-            self.sea.add(derived(name, select, **self.more[name]))
+        self.histories = {name: self.chance.choice(HISTORIES) for name in self.derived}
+        for declared in self.derived.values():
+            self.sea.add(self.built(declared))
+
+    def built(self, declared: Collection) -> Collection:
+        """A collection with the history of its first build that was drawn for it."""
+        return replace(declared, origin=replace(declared.derived, history=self.histories[declared.name]))
 
     def step(self) -> None:
         what = self.chance.choices(
@@ -137,7 +150,7 @@ class Machine:
             self.sea.ingest(name, day, ("a", rows), days=self.long[name])
 
     def corrects(self) -> None:
-        name = self.chance.choice(sorted(DERIVED))
+        name = self.chance.choice(sorted(self.derived))
         self.ran(name, until=self.chance.choice(["correct", "seal", "drain", "compact", "compact"]))
 
     def ran(self, name: str, **asked: Any) -> None:
@@ -148,7 +161,7 @@ class Machine:
         self.record(name)
 
     def killed(self) -> None:
-        name, nth = self.chance.choice(sorted(DERIVED)), self.chance.randrange(1, 120)
+        name, nth = self.chance.choice(sorted(self.derived)), self.chance.randrange(1, 120)
         counted = FaultyStore(self.sea.worlds[name].truth, Fault(nth, self.chance.random() < 0.3))
         for world in self.sea.worlds.values():
             world.store = Together(world.truth, counted)
@@ -161,7 +174,7 @@ class Machine:
         self.record(name)
 
     def taken_out(self) -> None:
-        name = self.chance.choice(sorted(DERIVED))
+        name = self.chance.choice(sorted(self.derived))
         world = self.sea.worlds[name]
         state = world.state
         if not state.unsealed or state.consumptions[-1].upper <= state.trace_upper:
@@ -177,9 +190,9 @@ class Machine:
 
     def redefined(self) -> None:
         """Twice before any run looks: there and back, too."""
-        asked = [(name, dice.choice(texts)) for name, texts in OTHERS.items() for dice in (self.before, self.chance)]
-        for name, select in asked:
-            other = derived(name, select, **self.more[name])
+        asked = [(name, dice.choice(some)) for name, some in self.others.items() for dice in (self.before, self.chance)]
+        for name, declared in asked:
+            other = self.built(declared)
             told = self.sea.run(name, lambda job, other=other: declare_collection(job, other))
             if told["columns"]:
                 # What was recorded has a column less from now on, or one of which nothing is left.
@@ -214,7 +227,7 @@ def test_whatever_happens_the_law_holds_at_every_frontier(tmp_path: Path, seed: 
     machine = Machine(tmp_path, seed)
     for _ in range(STEPS):
         machine.step()
-    for name in DERIVED:
+    for name in machine.derived:
         machine.ran(name)
     assert machine.happened["repaired"] == 0
     assert machine.happened["applied"] > 5

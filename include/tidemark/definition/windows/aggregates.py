@@ -40,7 +40,7 @@ def aggregate_sql(aggregate: Aggregate, of: RowExpression | None, where: RowExpr
         Function.COLLECT: f"collect_list({timed})",
         Function.COUNT_DISTINCT: f"count(DISTINCT {value})",
         Function.APPROX_DISTINCT: f"approx_count_distinct({value})",
-        Function.APPROX_QUANTILE: f"percentile_disc({aggregate.at}) WITHIN GROUP (ORDER BY {_on_a_grid(value)})",
+        Function.APPROX_QUANTILE: f"percentile_disc({aggregate.at}) WITHIN GROUP (ORDER BY {on_a_grid(value)})",
     }[aggregate.function]
     if aggregate.function in (Function.FIRST, Function.LAST, Function.COLLECT):
         conditions.append(f"({value}) IS NOT NULL")
@@ -52,7 +52,7 @@ def aggregate_sql(aggregate: Aggregate, of: RowExpression | None, where: RowExpr
     return called
 
 
-def _on_a_grid(value: str) -> str:
+def on_a_grid(value: str) -> str:
     """A number with so few binary digits that there are few different ones (model/window/quantile.py): a whole number
     of the power of two that its last digit is worth."""
     held = f"CAST({value} AS double)"

@@ -19,7 +19,7 @@ from tidemark.model.update import Row
 from tidemark.plan.ranges import ranges_of
 from tidemark.spark.derive import by_key, by_row
 from tidemark.spark.derive.columns import value
-from tidemark.spark.derive.difference import stored
+from tidemark.spark.derive.difference import stored, there
 from tidemark.spark.derive.touched import MOST_RANGES, Touched, touched_of
 from tidemark.spark.derive.views import Views
 
@@ -33,7 +33,7 @@ def differing_rows(
     `keys`, of these keys of D only. `whole` is the definition's answer, where that must be asked for all of it."""
     computation = views.computation
     columns = stored(computation.collection)
-    desired = _desired(views, keys) if whole is None else whole.select(*map(value, columns), F.lit(1).alias(DIFF))
+    desired = _desired(views, keys) if whole is None else _there(views, whole)
     ranges = () if keys is None else ranges_of(keys, views.groups(computation.name), MOST_RANGES)
     own = views.own(ranges).where(F.col(TIME) < computation.upper).select(*map(value, columns), F.col(DIFF))
     if keys is not None:
@@ -66,8 +66,13 @@ def _desired(views: Views, keys: Sequence[Row] | None) -> DataFrame:
     values = asked_keys(views, keys).frame.select(
         *(F.col(f"k{_key(views).index(name)}").alias(f"k{at}") for at, name in enumerate(held))
     )
-    rows = by_key.definition_of(views, touched_of(views, values.distinct(), len(keys)))
-    return rows.select(*map(value, columns), F.lit(1).alias(DIFF))
+    return _there(views, by_key.definition_of(views, touched_of(views, values.distinct(), len(keys))))
+
+
+def _there(views: Views, rows: DataFrame) -> DataFrame:
+    """The rows of the definition that are to be there, once each."""
+    columns = stored(views.computation.collection)
+    return there(rows, views.computation).select(*map(value, columns), F.lit(1).alias(DIFF))
 
 
 def can_be_restricted(views: Views) -> bool:

@@ -5,7 +5,7 @@
     held      an update the collection has, forwarded to u - 1       -
 
 What is equal cancels in one aggregation, which spills and collects nothing; what is left is written. A row that is held
-and not yet due (its time is u or later) is taken back at its own time.
+and was not yet due at the frontier before is taken back at its own time: so no reader finds it between the frontiers.
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from collections.abc import Sequence
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType
 
 from tidemark.definition.computation import Computation
 from tidemark.definition.recipe import DIFF, EVENT_TIME, TIME
 from tidemark.model.collection import Collection, Column
+from tidemark.model.window.close import closes_at
+from tidemark.model.window.windows import WINDOW_END
 from tidemark.spark.derive.columns import value
+
+_DUE = "_due"
+"""When a row that is held became due, where that was since the frontier before."""
 
 
 def stored(collection: Collection) -> tuple[Column, ...]:
@@ -27,7 +33,9 @@ def stored(collection: Collection) -> tuple[Column, ...]:
     return (*collection.columns, *collection.hidden)
 
 
-def signed(frame: DataFrame, collection: Collection, times: Sequence[SparkColumn], sign: int) -> DataFrame:
+def signed(
+    frame: DataFrame, collection: Collection, times: Sequence[SparkColumn], sign: int, *more: SparkColumn
+) -> DataFrame:
     """Rows as updates of the collection: its columns, and `times`, which are the time, the event time, the diff."""
     time, event_time, diff = times
     return frame.select(
@@ -35,20 +43,40 @@ def signed(frame: DataFrame, collection: Collection, times: Sequence[SparkColumn
         time.cast("long").alias(TIME),
         event_time.cast("long").alias(EVENT_TIME),
         (diff * sign).cast("long").alias(DIFF),
+        *more,
     )
 
 
 def desired_at(frame: DataFrame, computation: Computation) -> DataFrame:
-    """Rows of the definition as updates at u - 1."""
-    at = F.lit(computation.upper - 1)
+    """Rows of the definition as updates at u - 1; those of windows that are open then, at the time they close."""
+    at = _due(frame, computation)
     return signed(frame, computation.collection, (at, at, F.lit(1)), +1)
+
+
+def there(frame: DataFrame, computation: Computation) -> DataFrame:
+    """The rows of the definition that are to be there at u - 1."""
+    return frame.where(_due(frame, computation) < F.lit(computation.upper))
+
+
+def _due(frame: DataFrame, computation: Computation) -> SparkColumn:
+    """When a row of the definition is to be there."""
+    now, windows = F.lit(computation.upper - 1), computation.definition.windows
+    if windows is None or windows.early:
+        return now
+    end = F.col(WINDOW_END)
+    micros = end.cast("long") if isinstance(frame.schema[WINDOW_END].dataType, LongType) else F.unix_micros(end)
+    return F.greatest(now, micros + F.lit(closes_at(windows.kind, 0, windows.grace) - 1))
 
 
 def held_at(own: DataFrame, computation: Computation) -> DataFrame:
     """What the collection holds, to be taken off. By row the event times are kept, as far as the inputs have them."""
-    time = F.greatest(F.col(TIME), F.lit(computation.upper - 1))
-    event_time = F.greatest(F.col(EVENT_TIME), F.lit(kept_from(computation))) if computation.rows_keep_times else time
-    return signed(own, computation.collection, (time, event_time, F.col(DIFF)), -1)
+    now = F.lit(computation.upper - 1)
+    time = F.greatest(F.col(TIME), now)
+    if computation.rows_keep_times:
+        event_time = F.greatest(F.col(EVENT_TIME), F.lit(kept_from(computation)))
+        return signed(own, computation.collection, (time, event_time, F.col(DIFF)), -1)
+    due = F.when((F.col(TIME) >= computation.previous) & (F.col(TIME) < now), F.col(TIME)).alias(_DUE)
+    return signed(own, computation.collection, (time, time, F.col(DIFF)), -1, due)
 
 
 def kept_from(computation: Computation) -> int:
@@ -60,7 +88,11 @@ def differing(computation: Computation, sides: Sequence[DataFrame]) -> DataFrame
     """The updates that are left of all sides."""
     both = sides[0]
     for side in sides[1:]:
-        both = both.unionAll(side)
+        both = both.unionByName(side, allowMissingColumns=True)
     names = [*(column.name for column in stored(computation.collection)), TIME, EVENT_TIME]
     grouped = both.groupBy(*(F.col(f"`{name}`") for name in names))
-    return grouped.agg(F.sum(DIFF).alias(DIFF)).where(F.col(DIFF) != 0)
+    if _DUE not in both.columns:
+        return grouped.agg(F.sum(DIFF).alias(DIFF)).where(F.col(DIFF) != 0)
+    left = grouped.agg(F.sum(DIFF).alias(DIFF), F.max(_DUE).alias(_DUE)).where(F.col(DIFF) != 0)
+    at = F.when(F.col(DIFF) < 0, F.coalesce(F.col(_DUE), F.col(TIME))).otherwise(F.col(TIME))
+    return left.withColumns({TIME: at, EVENT_TIME: at}).drop(_DUE)

@@ -1,0 +1,180 @@
+"""Windows through all steps: which are there at which frontier, what late rows do to them, and what is lost to nothing.
+
+A day is ten instants, and a row happened at its `k`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulation.deriving import Sea, read_updates, windows_of
+from simulation.script import row
+from support.world import DAY, collection
+from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.steps.init import declare_collection
+from tidemark.model.change import CompactionAllowed
+from tidemark.model.collection import Envelope
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Tumbling
+from tidemark.model.window.windows import Windows
+from tidemark.plan.read import plan_updates
+
+COUNT = Aggregate("n", Function.COUNT)
+DAYS = Windows((), "k", Tumbling(DAY), (COUNT,))
+OVERNIGHT = replace(DAYS, kind=Tumbling(DAY, DAY // 2))
+
+
+@pytest.fixture
+def sea(tmp_path: Path) -> Sea:
+    made = Sea(tmp_path)
+    made.landed("tides")
+    return made
+
+
+def day(sea: Sea, number: int, *at: int, **more: Any) -> dict[str, Any]:
+    """A day on which rows come that happened so, and the windows after it."""
+    rows = [row(k, "a", number * DAY + 1, **more) for k in at]
+    sea.ingest("tides", number, (f"of {number}", rows))
+    return sea.correct("w")
+
+
+def history(sea: Sea, name: str = "w") -> Counter[tuple[Any, int]]:
+    """What a collection holds as updates: row and time."""
+    found: Counter[tuple[Any, int]] = Counter()
+    world = sea.worlds[name]
+    for (item, time, _), diff in read_updates(world.truth, plan_updates(world.state)).items():
+        found[item, time] += diff
+    return Counter({held: diff for held, diff in found.items() if diff})
+
+
+def test_a_window_over_the_end_of_a_day_is_there_once_and_whole(sea: Sea) -> None:
+    """[5, 15), with frontiers at 10 and 20: at 10 nothing is told of it."""
+    sea.add(windows_of("w", OVERNIGHT))
+    day(sea, 0, 7)
+    assert sea.worlds["w"].state.complete_below == DAY
+    assert sea.held("w", DAY - 1) == {}
+    day(sea, 1, 12)
+    assert sea.held("w", 2 * DAY - 1) == {(5, 15, 2): 1}
+    day(sea, 2)
+    assert history(sea) == {((5, 15, 2), 2 * DAY - 1): 1}
+    assert sea.law("w") == 3
+
+
+def test_a_frontier_that_moves_on_closes_windows_without_an_input_and_without_a_row(sea: Sea) -> None:
+    sea.add(windows_of("w", replace(OVERNIGHT, grace=DAY)))
+    day(sea, 0, 7)
+    written = sea.worlds["w"].state.totals.rows_ingested
+    for number, there in ((1, {}), (2, {(5, 15, 1): 1}), (3, {(5, 15, 1): 1})):
+        told = day(sea, number)
+        assert (told["outcome"], told["rows"]) == ("applied", 0)
+        assert sea.held("w", (number + 1) * DAY - 1) == there
+    assert sea.worlds["w"].state.totals.rows_ingested == written
+    assert sea.law("w") == 4
+
+
+def test_what_becomes_of_an_open_window_leaves_no_trace(sea: Sea) -> None:
+    """It changes twice before it closes: then its row is there, and that is all there ever was."""
+    sea.add(windows_of("w", replace(DAYS, kind=Tumbling(5 * DAY))))
+    day(sea, 0, 7)
+    day(sea, 1, 12, 13)
+    day(sea, 2, 22)
+    assert history(sea) == {((0, 50, 4), 49): 1}
+    for number in (3, 4):
+        day(sea, number)
+    assert sea.held("w", 48) == {}
+    assert sea.held("w", 49) == {(0, 50, 4): 1}
+
+
+def test_a_late_row_corrects_the_window_and_history_tells_both(sea: Sea) -> None:
+    sea.add(windows_of("w", DAYS))
+    day(sea, 0, 7)
+    day(sea, 1, 7)
+    assert history(sea) == {((0, 10, 1), 9): 1, ((0, 10, 1), 19): -1, ((0, 10, 2), 19): 1}
+
+
+def test_early_windows_are_there_at_once_and_change(sea: Sea) -> None:
+    sea.add(windows_of("w", replace(DAYS, kind=Tumbling(5 * DAY), early=True)))
+    day(sea, 0, 7)
+    assert sea.held("w", 9) == {(0, 50, 1): 1}
+    day(sea, 1, 12)
+    assert (sea.held("w", 9), sea.held("w", 19)) == ({(0, 50, 1): 1}, {(0, 50, 2): 1})
+
+
+def test_a_retraction_empties_the_window_it_was_in_whatever_was_merged(tmp_path: Path) -> None:
+    """A value of day 3, whose time was moved to day 9, and which is retracted on day 12: day 3 empties, and on day 9
+    nothing happens."""
+    sea = Sea(tmp_path)
+    sea.add(replace(collection(Envelope.UPDATES), name="tides"))
+    sea.add(windows_of("w", DAYS))
+    for number in range(3):
+        day(sea, number)
+    day(sea, 3, 35)
+    day(sea, 4)
+    for number in range(5, 12):
+        day(sea, number, *([95] if number == 9 else []))
+    log = sea.log("tides")
+    log.commit(log.load(), CompactionAllowed(9 * DAY, (), 0))
+    sea.ingest("tides", 12, ("gone", [row(35, "a", 12 * DAY + 1, d=-1)]))
+    sea.correct("w")
+    assert sea.held("w", 12 * DAY - 1) == {(30, 40, 1): 1, (90, 100, 1): 1}
+    assert sea.held("w", 13 * DAY - 1) == {(90, 100, 1): 1}
+    touched = {held for (held, time), _ in history(sea).items() if time >= 12 * DAY}
+    assert touched == {(30, 40, 1)}
+
+
+def test_windows_are_lost_to_no_jump_of_time(sea: Sea) -> None:
+    """The frontier goes past the end and the grace of many windows at once."""
+    sea.add(windows_of("w", DAYS))
+    day(sea, 0, *range(0, 90, 7))
+    for number in range(1, 12):
+        sea.ingest("tides", number)
+    sea.correct("w")
+    assert sum(n for (_, _, n) in sea.held("w", 12 * DAY - 1)) == len(range(0, 90, 7))
+    assert sea.held("w", 39) == {held: 1 for held in sea.held("w", 12 * DAY - 1) if held[1] <= 40}
+
+
+def test_rows_before_1970_lie_in_windows_of_before(sea: Sea) -> None:
+    sea.add(windows_of("w", OVERNIGHT))
+    day(sea, 0, -3, -26)
+    assert sea.held("w", DAY - 1) == {(-5, 5, 1): 1, (-35, -25, 1): 1}
+
+
+def test_another_grace_takes_back_what_is_to_come_and_tells_it_at_its_own_time(sea: Sea) -> None:
+    sea.add(windows_of("w", OVERNIGHT))
+    day(sea, 0, 7)
+    sea.run("w", lambda job: declare_collection(job, windows_of("w", replace(OVERNIGHT, grace=DAY))))
+    assert day(sea, 1)["why"] == "another definition"
+    assert history(sea) == {((5, 15, 1), 24): 1}
+    day(sea, 2)
+    assert sea.held("w", 23) == {}
+    assert sea.held("w", 24) == {(5, 15, 1): 1}
+
+
+def test_what_is_not_due_is_no_difference(sea: Sea) -> None:
+    sea.add(windows_of("w", OVERNIGHT))
+    day(sea, 0, 7, 3)
+    told = []
+    sea.run("w", lambda job: told.append(verify_definition(sea.joined(job))))
+    assert [(report.sound, report.checked) for report in told] == [(True, 1)]
+    assert sea.correct("w", check=True)["repaired"] == 0
+
+
+def test_the_same_windows_from_one_run_or_many(tmp_path: Path) -> None:
+    """Three days as three ingests with a run after each, or one run after all."""
+    held = []
+    for apart in (True, False):
+        sea = Sea(tmp_path / str(apart))
+        sea.landed("tides")
+        sea.add(windows_of("w", OVERNIGHT))
+        for number, at in enumerate([(3, 7, 14), (12, 4), (25, 7, 8)]):
+            sea.ingest("tides", number, ("a", [row(k, "a", number * DAY + 1) for k in at]))
+            if apart:
+                sea.correct("w")
+        sea.correct("w")
+        held.append(sea.held("w", 3 * DAY - 1))
+    assert held[0] == held[1] == {(-5, 5, 2): 1, (5, 15, 5): 1}
