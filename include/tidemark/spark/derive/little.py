@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidemark.arrow.kernels.merge import summed
-from tidemark.arrow.rows.columns import integers, replaced
+from tidemark.arrow.rows.columns import Ints, integers, replaced
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, sort_columns, updates_schema
 from tidemark.model.collection import Collection
@@ -83,10 +83,29 @@ def differing_here(
     if found.num_rows > FEW:
         return None
     collection, at = views.computation.collection, views.computation.upper - 1
+    due = np.where(integers(own, TIME) >= views.computation.previous, integers(own, TIME), at)
     times = np.maximum(integers(own, TIME), at)
     for name, numbers in ((TIME, times), (EVENT_TIME, times), (DIFF, -integers(own, DIFF))):
         own = replaced(own, name, numbers)
     schema, order = updates_schema(collection), sort_columns(collection, facts=False)
     both = [batch for table in (found, own) for batch in table.combine_chunks().to_batches()]
     rows = summed([at_rest(batch, collection, schema) for batch in both], order, resort=True) if both else []
-    return [some for some in rows if some.num_rows]
+    names = [column.name for column in stored(collection)]
+    return [_taken_back(some, own, due, at, names) for some in rows if some.num_rows]
+
+
+def _taken_back(left: pa.RecordBatch, own: pa.Table, due: Ints, at: int, names: Sequence[str]) -> pa.RecordBatch:
+    """What is left of a computation at `at`. What the collection held and became `due` since the frontier before is
+    taken back when it did, as in `differing`: no reader is to find it between the frontiers."""
+    times = integers(left, TIME)
+    back = (integers(left, DIFF) < 0) & (times == at)
+    if not back.any() or not (due < at).any():
+        return left
+    schema = left.select(names).schema
+    both = pa.concat_tables([own.select(names).cast(schema), pa.Table.from_batches([left.select(names)])])
+    numbers = ranks(both, names)
+    became = np.zeros(int(numbers.max()) + 1, np.int64)
+    np.maximum.at(became, numbers[: own.num_rows], np.where(due < at, due, 0))
+    since = became[numbers[own.num_rows :]]
+    times = np.where(back & (since > 0), since, times)
+    return replaced(replaced(left, TIME, times), EVENT_TIME, times)
