@@ -78,6 +78,7 @@ TALLIES = "SELECT v, count(*) AS n FROM tides WHERE v IS NOT NULL GROUP BY v"
 JOINED = "SELECT tides.k, tides.v AS v, moons.v AS w FROM tides JOIN moons ON tides.k = moons.k"
 MEANS = "SELECT v, avg(w) AS mean FROM tides WHERE v IS NOT NULL GROUP BY v"
 RANKED = "SELECT k, v, rank() OVER (ORDER BY k) AS place FROM tides WHERE v IS NOT NULL"
+SOMETIMES = "SELECT k, v, CASE WHEN v <> 'b' THEN k END AS at FROM tides"
 OFFERED = "SELECT k, v, 7 * k AS since FROM tides WHERE v IS NOT NULL"
 MET = "SELECT big.k, big.v AS v, counts.n AS n FROM big JOIN counts ON big.v = counts.v"
 
@@ -119,6 +120,10 @@ def _offered(row: Row) -> list[Row]:
     return [{"k": row["k"], "v": row["v"], "since": 7 * row["k"]}] if row["v"] is not None else []
 
 
+def _sometimes(row: Row) -> Row:
+    return {"k": row["k"], "v": row["v"], "at": row["k"] if row["v"] not in (None, "b") else None}
+
+
 PLAIN: dict[str, Plain] = {
     BIG: Plain(lambda given: [made for row in given["tides"] for made in _big(row)], _big),
     BIGGER: Plain(
@@ -150,6 +155,7 @@ PLAIN: dict[str, Plain] = {
     ),
     RANKED: Plain(_ranked),
     OFFERED: Plain(lambda given: [made for row in given["tides"] for made in _offered(row)], _offered),
+    SOMETIMES: Plain(lambda given: [_sometimes(row) for row in given["tides"]], lambda row: [_sometimes(row)]),
     MET: Plain(
         _joined("big", "counts", ("v", "v"), lambda one, other: {"k": one["k"], "v": one["v"], "n": other["n"]}),
         by={"big": ("v",), "counts": ("v",)},
@@ -197,6 +203,7 @@ SHAPES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[Column, ...]]] =
     JOINED: (("tides", "moons"), ("k",), (Column("v", _STRING), Column("w", _STRING))),
     RANKED: (("tides",), ("k",), (Column("v", _STRING), Column("place", _INT))),
     OFFERED: (("tides",), ("k",), (Column("v", _STRING), Column("since", _INT))),
+    SOMETIMES: (("tides",), ("k",), (Column("v", _STRING), Column("at", _INT))),
     MET: (("big", "counts"), ("k",), (Column("v", _STRING), Column("n", _INT))),
 }
 """Inputs, key and value of each."""
@@ -281,7 +288,14 @@ class PlainComputer:
         parts = self.written(computation, difference) if difference else ()
         added = sum(diff for diff in difference.values() if diff > 0)
         retracted = -sum(diff for diff in difference.values() if diff < 0)
-        return Computed(parts, added, retracted, 0, 0)
+        return Computed(parts, added, retracted, 0, 0, self._untimed(computation))
+
+    def _untimed(self, computation: Computation) -> int:
+        if (windows := computation.definition.windows) is None:
+            return 0
+        (given,) = computation.inputs
+        at = [column.name for column in given.state.collection.columns].index(windows.on)
+        return sum(diff for (row, _, _), diff in self._changes(given).items() if row[at] is None)
 
     def compare(self, computation: Computation, *, keys: Any, most: int) -> tuple[Differing, ...]:
         names = [column.name for column in computation.collection.columns]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from simulation.deriving import Sea, read_updates, windows_of
+from simulation.deriving import SOMETIMES, Sea, derived, read_updates, windows_of
 from simulation.script import row
 from support.world import DAY, collection
 from tidemark.jobs.questions.definition import verify_definition
@@ -178,3 +178,15 @@ def test_the_same_windows_from_one_run_or_many(tmp_path: Path) -> None:
         sea.correct("w")
         held.append(sea.held("w", 3 * DAY - 1))
     assert held[0] == held[1] == {(-5, 5, 2): 1, (5, 15, 5): 1}
+
+
+def test_rows_of_which_it_is_not_told_when_they_happened_are_in_no_window_and_counted(sea: Sea) -> None:
+    sea.add(derived("some", SOMETIMES))
+    sea.add(windows_of("w", replace(DAYS, on="at"), "some"))
+    told = []
+    for number, rows in enumerate([[row(7, "a", 1), row(3, "b", 1), row(4, None, 1)], [row(8, "b", 11)]]):
+        sea.ingest("tides", number, ("a", rows))
+        sea.correct("some")
+        told.append(sea.correct("w")["untimed"])
+    assert told == [2, 1]
+    assert sea.held("w", 2 * DAY - 1) == {(0, 10, 1): 1}

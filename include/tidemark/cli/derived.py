@@ -76,6 +76,7 @@ def _of_file(call: Call, path: str) -> dict[str, Any]:
 def _explained(told: dict[str, Any], queries: bool) -> Iterable[Any]:
     yield f"{told['collection']} is computed {_MODES[told['mode']]}"
     lines = [("refresh", told["refresh"]), ("key", ", ".join(told["key"]) or "none shown: declare it")]
+    lines += [("windows" if at == 0 else "", line) for at, line in enumerate(told["windows"])]
     if told["file"]:
         lines.append(("python", told["file"]))
     if told["mode"] == "by_key" and not told["file"]:
@@ -101,7 +102,11 @@ def _next(told: dict[str, Any] | None) -> str:
     if told["does"] == "waits":
         return f"waits for {told['waits_for']}: {told['why']}"
     why = f" ({told['why']})" if told["why"] else ""
-    return f"corrects to {told['upper_text']}, {told['mode'].replace('_', ' ')}{why}"
+    reach = ""
+    if "changed_rows" in told:
+        windows = f", and computes {told['touched_windows']:,} windows" if "touched_windows" in told else ""
+        reach = f"; reads at most {output.counted(told['changed_rows'], 'row')} that changed{windows}"
+    return f"corrects to {told['upper_text']}, {told['mode'].replace('_', ' ')}{why}{reach}"
 
 
 def _flat(queries: dict[str, Any], within: str = "") -> Iterable[tuple[str, str]]:

@@ -17,7 +17,7 @@ from tidemark.model.collection import Collection, Column, Landed
 from tidemark.model.derived import Consumption, Derived, Mode, Refresh
 from tidemark.model.evolution import evolved
 from tidemark.plan.correct import CorrectRequest, InputState, Waits, plan_correct
-from tidemark.plan.read import at_rest, plan_changes
+from tidemark.plan.read import at_rest, plan_as_of, plan_changes
 from tidemark.storage.sidecars import parts_table
 
 STOPS = 64
@@ -136,6 +136,16 @@ def tells_changes(job: Job, given: Input) -> bool:
     request = plan_changes(given.state, given.previous - 1, given.upper - 1)
     request, parts = parts_table.opened_read(job.neighbour(given.name).store, request)
     return not request.unsealed.is_empty or any(some.parts for some in at_rest(request, parts))
+
+
+def changed_rows(job: Job, given: Input) -> int:
+    """How many rows at rest hold what was learned of an input since it was consumed (of one that was not, all), by the
+    records of its parts alone."""
+    store, upto = job.neighbour(given.name).store, given.upper - 1
+    told = (
+        plan_as_of(given.state, upto) if given.previous is None else plan_changes(given.state, given.previous - 1, upto)
+    )
+    return sum(part.rows for some in at_rest(*parts_table.opened_read(store, told)) for part in some.parts)
 
 
 def computation(

@@ -115,7 +115,7 @@ def test_each_kind_is_written_shortly_or_in_full(tmp_path: Path, said: str, kind
         ),
         (
             "calendar: {unit: day, zone: America/New_Yrok}",
-            "5: windows.calendar.zone: 'America/New_Yrok' is no time zone",
+            "5: windows.calendar.zone: time zone 'America/New_Yrok' is not",
         ),
         ("tumbling: {size: 1h, ofset: 3m}", "5: unknown field 'windows.tumbling.ofset'; did you mean 'offset'?"),
         ("tumblin: 1h", "5: unknown field 'windows.tumblin'; did you mean 'tumbling'?"),

@@ -63,6 +63,10 @@ def of(function: Function, of: str = "", where: str = "") -> tuple[Aggregate, ..
     ("changes", "told"),
     [
         ({"on": "scheduled"}, "windows.on: flights has no column scheduled; "),
+        (
+            {"on": "event_time"},
+            "windows.on: windows by the event times of flights are not computed by this version; ke",
+        ),
         ({"on": "carrier"}, "windows.on: column carrier of flights is string; windows are on a timestamp, a date or"),
         ({"on": "miles"}, "windows.on: column miles of flights is float"),
         ({"by": ("carier",)}, "windows.by: flights has no column carier; did you mean 'carrier'?"),

@@ -15,7 +15,7 @@ from tidemark.model.collection import Column, ColumnType, ValueType
 from tidemark.model.nearest import nearest
 from tidemark.model.window.aggregate import Aggregate
 from tidemark.model.window.kind import Calendar
-from tidemark.model.window.windows import Windows
+from tidemark.model.window.windows import EVENT_TIME, Windows
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,11 @@ def _expressions(windows: Windows) -> list[tuple[str, str]]:
 
 
 def _column(columns: dict[str, Column], name: str, called: str, of: str) -> Column:
+    if name == EVENT_TIME and called == "windows.on" and name not in columns:
+        raise InvalidUsage(
+            f"{called}: windows by the event times of {of} are not computed by this version; keep what {of} reads them "
+            "from as a column of its value, and name that"
+        )
     if name not in columns:
         raise InvalidUsage(f"{called}: {of} has no column {name}{nearest(name, list(columns))}")
     return columns[name]

@@ -7,9 +7,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tidemark.config.derived_file import DerivedFile
+from tidemark.definition.computation import Input
 from tidemark.definition.recipe import Recipe
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.derived import as_computed, inputs_of, mode_of, opened, planned, recipe_of
+from tidemark.jobs.derived import as_computed, changed_rows, inputs_of, mode_of, opened, planned, recipe_of
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.derived import Derived, Mode
@@ -64,10 +65,31 @@ def _computed(
         "file": file_of(name, derived.definition) if derived.definition.function else None,
         "mode": str(mode),
         "why": lines,
+        "windows": list(_windows(derived)),
         "subtracts": bool(recipe and recipe.by_key and recipe.by_key.delta),
         "inputs": [_told(state, given) for given in inputs],
         "queries": _queries(recipe),
     }
+
+
+def _windows(derived: Derived) -> tuple[str, ...]:
+    if derived.definition.windows is None:
+        return ()
+    from tidemark.definition.windows.explained import explained_windows
+
+    return explained_windows(derived.definition.windows)
+
+
+def _touches(job: Job, derived: Derived, mode: Mode, read: Sequence[Input]) -> dict[str, int]:
+    """How many rows of the input the next run of windows reads, and how many windows it computes, at most; where that
+    can be told from records."""
+    if derived.definition.windows is None:
+        return {}
+    from tidemark.definition.windows.explained import most_windows
+
+    given = replace(read[0], previous=None) if mode is Mode.WHOLE else read[0]
+    rows, most = changed_rows(job, given), most_windows(derived.definition.windows.kind)
+    return {"changed_rows": rows} | ({} if most is None else {"touched_windows": rows * most})
 
 
 def _told(state: Arrangement | None, given: InputState) -> dict[str, Any]:
@@ -95,7 +117,8 @@ def _next(job: Job, state: Arrangement, inputs: tuple[InputState, ...], recipe: 
             mode, why = mode_of(state.collection.derived, recipe, read)
             mode, why = (Mode.WHOLE, request.whole) if request.whole else (mode, why)
             to = format_instant(request.upper)
-            return {"does": "corrects", "mode": str(mode), "why": why, "upper": request.upper, "upper_text": to}
+            told = {"does": "corrects", "mode": str(mode), "why": why, "upper": request.upper, "upper_text": to}
+            return told | _touches(job, state.collection.derived, mode, read)
 
 
 def _queries(recipe: Recipe | None) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from tidemark.model.corrected import CORRECT
 from tidemark.model.derived import Consumption, Mode
 from tidemark.model.frontier import EMPTY
 from tidemark.model.instant import format_instant
+from tidemark.model.wording import counted
 from tidemark.plan.consume import Usable, laggard, usable
 from tidemark.plan.correct import CorrectRequest, InputState, Waits, hold_name
 from tidemark.plan.retain import check_hold
@@ -45,9 +46,10 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
 
     With `whole` all is computed, with `check` all is compared once it is up to date, and what anything else wrote or
     lost is put right. The result says how it was computed and `why` all of it was, rows read, added and retracted, the
-    frontier and how far each input is consumed; where an input is to be waited for, which (`waits_for`) and why
-    (`waits`), also after it committed what could be had: `unfinished` says that what it was corrected to, by this run
-    or by one that was killed, is not readable yet. A run that finds nothing new starts no JVM.
+    frontier and how far each input is consumed; of windows how many of the rows looked at are in none, as the column
+    they are on is null (`untimed`, net of those that went); where an input is to be waited for, which (`waits_for`) and
+    why (`waits`), also after it committed what could be had: `unfinished` says that what it was corrected to, by this
+    run or by one that was killed, is not readable yet. A run that finds nothing new starts no JVM.
 
     Raises InvalidUsage for a definition that is refused or raises, GateFailed where its columns are others by now.
     """
@@ -96,7 +98,7 @@ def _settled(job: Job, *, until: int | None, whole: bool, check: bool) -> _Settl
             case None:
                 return Settled(one.head, None, one.found, one.fresh)
             case Corrected():
-                job.note(one.change.words)
+                _told(job, one.change, one.found.computed)
                 return Settled(one.head, one.change, one.found, one.fresh)
             case Redefined():
                 job.note(f"{one.head.state.collection.name}: columns of its inputs changed, so it is kept in others")
@@ -166,6 +168,12 @@ def _computed(
         why,
     )
     return Proposal(change, found)
+
+
+def _told(job: Job, change: Corrected, computed: Computed) -> None:
+    job.note(change.words)
+    if computed.untimed:
+        job.note(f"{counted(computed.untimed, 'row')} in no window: what the windows are on is null")
 
 
 def _hold_consumed(job: Job, state: Arrangement, inputs: Sequence[InputState]) -> None:
@@ -243,6 +251,8 @@ def _result(head: Head, done: Sequence[_Settled], waits: Waits | None) -> dict[s
             "bytes_read": sum(one.found.computed.bytes_read for one in done),
             "batches": [change.batch.id for change in changes if change.batch],
         }
+        if head.state.collection.derived.definition.windows is not None:
+            told["untimed"] = sum(one.found.computed.untimed for one in done)
     return told | (_frontier(newest) if newest else {})
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from tidemark.definition.computation import Computation, Computed, Differing, Input, Written
-from tidemark.definition.recipe import Recipe
+from tidemark.definition.recipe import DIFF, Recipe
 from tidemark.model.collection import Column
 from tidemark.model.derived import Definition, Mode
 from tidemark.model.update import Row
@@ -51,12 +52,14 @@ class SparkComputer:
         ):
             updates = _updates(views)
             answers = [] if updates is None else _written(updates, computation)
+            untimed = _untimed(views)
         return Computed(
             tuple(part for answer in answers for part in answer.parts),
             sum(answer.added for answer in answers),
             sum(answer.retracted for answer in answers),
             views.rows_read,
             views.bytes_read,
+            untimed,
         )
 
     def compare(self, computation: Computation, *, keys: Sequence[Row] | None, most: int) -> tuple[Differing, ...]:
@@ -82,6 +85,20 @@ def _updates(views: Views) -> Updates | None:
         case Mode.WHOLE:
             desired = by_row.all_of(views) if computation.rows_keep_times else desired_at(whole(views), computation)
             return differing(computation, [desired, held_at(views.own(), computation)])
+
+
+def _untimed(views: Views) -> int:
+    """Of windows, how many of the rows that were looked at are in none, because the column they are on is null: of what
+    changed those that came less those that went."""
+    windows = views.computation.definition.windows
+    if windows is None:
+        return 0
+    (given,) = views.computation.inputs
+    rows = (
+        views.changes(given.name) if given.previous is not None else views.held(given.name).withColumn(DIFF, F.lit(1))
+    )
+    counted = rows.where(F.col(f"`{windows.on}`").isNull()).agg(F.sum(DIFF)).first()
+    return int((counted and counted[0]) or 0)
 
 
 def whole(views: Views) -> DataFrame:

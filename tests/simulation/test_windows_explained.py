@@ -1,0 +1,65 @@
+"""What is told of windows before anything is computed: what they are, and what the next run reads and computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulation.deriving import Sea, windows_of
+from simulation.script import row
+from tidemark.cli.derived import _explained
+from tidemark.definition.windows.explained import explained_windows, most_windows
+from tidemark.jobs.questions.explain import explain
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
+from tidemark.model.window.windows import Windows
+
+COUNT = Aggregate("n", Function.COUNT)
+HOUR = 3_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "called", "most"),
+    [
+        (Tumbling(HOUR), "tumbling windows of 1h", 1),
+        (Hopping(HOUR, 7), "hopping windows of 1h every 7us", 514285715),
+        (Hopping(7, 9, sampling=True), "hopping windows of 7us every 9us", 1),
+        (Cumulate(24 * HOUR, HOUR), "cumulating windows of 1d in steps of 1h", 24),
+        (Calendar(Unit.MONTH, "Europe/Paris"), "calendar windows of a month in Europe/Paris", 1),
+        (Sliding(HOUR), "sliding windows of 1h", None),
+        (Session(HOUR), "sessions with a gap of 1h", 1),
+    ],
+)
+def test_windows_in_words(kind: WindowKind, called: str, most: int | None) -> None:
+    assert most_windows(kind) == most
+    lines = explained_windows(Windows(("k",), "at", kind, (COUNT,), grace=2 * HOUR))
+    assert lines[0] == f"{called} on at, for each k"
+    assert ("near it" in lines[1]) == (most is None)
+    assert lines[2] == "a window is there from 2h after its end on"
+
+
+def test_what_the_next_run_reads_and_computes_is_told_beforehand(tmp_path: Path) -> None:
+    sea = Sea(tmp_path)
+    sea.landed("tides")
+    sea.add(windows_of("w", Windows(("v",), "k", Hopping(20, 5), (COUNT,), early=True)))
+    sea.ingest("tides", 0, ("a", [row(k, "a", 3) for k in range(9)]))
+    assert _next(sea)["changed_rows"] == 9, "a first build reads all"
+    sea.correct("w")
+    assert _next(sea)["does"] == "nothing"
+    sea.ingest("tides", 1, ("a", [row(3, "a", 12), row(12, "b", 13)]))
+    told = _next(sea)
+    assert (told["mode"], told["changed_rows"], told["touched_windows"]) == ("by_key", 2, 8)
+    assert len(sea.asked) == 1, "nothing was computed for it"
+
+
+def _next(sea: Sea) -> dict[str, Any]:
+    told: list[dict[str, Any]] = []
+    sea.run("w", lambda job: told.append(explain(sea.joined(job))))
+    lines = "\n".join(map(str, _explained(told[0], queries=False)))
+    assert "hopping windows of 20us every 5us on k, for each v" in lines
+    assert "a window is there as soon as it has rows" in lines
+    if "changed_rows" in told[0]["next"]:
+        assert f"reads at most {told[0]['next']['changed_rows']} rows that changed, and computes" in lines
+    return dict(told[0]["next"])
