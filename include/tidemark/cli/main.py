@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from tidemark import __version__
-from tidemark.cli import collect, collections, derived, holds, late, output, read, steps
+from tidemark.cli import advance, collect, collections, derived, holds, late, output, read, steps
 from tidemark.cli.command import USAGE, JsonOption, LandingOption, RootOption, Settings
 
 
@@ -86,5 +86,6 @@ derived.add_to(app)
 late.add_to(app)
 read.add_to(app)
 steps.add_to(app)
+advance.add_to(app)
 collect.add_to(app)
 holds.add_to(app)

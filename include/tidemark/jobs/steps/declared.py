@@ -36,6 +36,7 @@ _STEPS = (
             LANDING,
             Argument("removed", "Files that were counted and are gone count no more.", flag=True),
             Argument("yes", "With --removed, also where none is left.", flag=True),
+            Argument("as_landed", "What has landed is all there is, whatever is waited for.", flag=True),
         ),
         gate=Gate.UNSEALED,
         when=When.EACH_RUN,

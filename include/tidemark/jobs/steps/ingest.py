@@ -25,12 +25,19 @@ from tidemark.storage.sidecars import ledger, parts_table
 
 
 def ingest(
-    job: Job, interval: Interval, *, landing_root: str, removed: bool = False, yes: bool = False
+    job: Job,
+    interval: Interval,
+    *,
+    landing_root: str,
+    removed: bool = False,
+    yes: bool = False,
+    as_landed: bool = False,
 ) -> dict[str, Any]:
     """Read what is new of an interval's files and commit it; the result counts rows, late rows and bad files.
 
     Files that changed are corrected where the collection lets them be; with `removed` those that are gone are, too,
-    and count no more, also where no file is left if `yes`. Of an interval that had been read before the result says in
+    and count no more, also where no file is left if `yes`. With `as_landed` what is there is all there is, whatever the
+    collection waits for. Of an interval that had been read before the result says in
     words what `changed`; where files were corrected, how many, the rows retracted and added, and when these happened
     first and last (µs).
 
@@ -42,7 +49,7 @@ def ingest(
         raise InvalidUsage("--yes says that files that are gone count no more; say --removed, too, or leave it out")
 
     def propose(head: Head) -> Proposal[Ingested, _Found]:
-        request = _plan(job, head.state, interval, landing_root, removed, yes)
+        request = _plan(job, head.state, interval, landing_root, removed, yes, as_landed)
         if request is None:
             return Proposal(None, _Found())
         rerun = head.state.ingested.covers(interval)
@@ -91,12 +98,12 @@ def _told_of(change: Ingested, found: _Found) -> dict[str, Any]:
 
 
 def _plan(
-    job: Job, state: Arrangement, interval: Interval, landing_root: str, removed: bool, yes: bool
+    job: Job, state: Arrangement, interval: Interval, landing_root: str, removed: bool, yes: bool, as_landed: bool
 ) -> IngestRequest | None:
     source = state.collection.landed.source
     pattern = render(source.path, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
-    if not landing.is_ready(pattern, source.ready, within=within):
+    if not as_landed and not landing.is_ready(pattern, source.ready, within=within):
         raise NotReady(f"{interval} of {state.collection.name} has not landed: {pattern} is not ready ({source.ready})")
     listed = [_named(file, landing_root) for file in landing.list_sources(pattern, within=within)]
     known = ledger.known(job.store, state.ledger, [file.identity for file in listed])

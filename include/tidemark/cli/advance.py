@@ -1,0 +1,53 @@
+"""Advance: all steps and gates of a collection at once, up to a time."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tidemark.cli import output
+from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, register
+from tidemark.cli.options import instant
+from tidemark.cli.steps import PANEL, told_of
+from tidemark.jobs.steps.declared import LANDING
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make the command of `app`."""
+    register(app, "advance", landing=True, panel=PANEL)(advance)
+
+
+def advance(
+    call: Call,
+    collection: CollectionArgument,
+    to: Annotated[
+        int | None,
+        typer.Option(
+            "--to",
+            parser=instant,
+            metavar="TIME",
+            help="Until it is complete below this. Default: as far as it was ingested, or its inputs are complete.",
+        ),
+    ] = None,
+    spark: SparkOption = LOCAL_SPARK,
+) -> None:
+    """All steps of a collection in their order, each with its gate. Of each interval that is missing what has landed
+    is taken for all there is, be that nothing: so time moves on, and windows close, though nothing comes.
+
+    Example: tidemark advance flights --to 2013-01-08, then tidemark advance departures_by_hour
+    """
+    from tidemark.jobs.advance import advance as job_of
+
+    job = call.job(collection, spark=spark, step="advance")
+    values: dict[str, dict[str, Any]] = {}
+    if to is not None:
+        derived = job.log.load().state.collection.is_derived
+        values = (
+            {"correct": {"until": to}} if derived else {"ingest": {LANDING.parameter: call.landing, "as_landed": True}}
+        )
+    with output.working(f"advance {collection}"):
+        told = job_of(job, to, values)
+    lines = (f"{one['step']}{' ' + one['gate'] if 'gate' in one else ''}: {told_of(one)}" for one in told["steps"])
+    known = "" if told["known_up_to"] == told["complete_below"] else f", known up to {told['known_up_to_text']}"
+    call.emit({"collection": collection, **told}, *lines, f"complete below {told['complete_below_text']}{known}")

@@ -1,0 +1,90 @@
+"""Advance: what a run of a collection's DAG does, in one process: its steps in their order, each with its gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidemark.config.schedule import Schedule
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.job import Job, Outcome
+from tidemark.jobs.steps.declared import STEPS, steps_of
+from tidemark.jobs.steps.step import Intervals, Step, When
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval
+
+
+def advance(job: Job, upto: int | None, values: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Bring a collection on through all its steps and gates: one that files land for to where it is complete below
+    `upto` (µs, a boundary of its schedule; None: as far as it was ingested), reading what has landed of each interval
+    that is missing, be that nothing; a derived one as far as its inputs allow, at most below `upto`. With that windows
+    close although nothing came.
+
+    `values` are arguments of steps by their names. The result says how far it is now, and what each step came to.
+    Whatever is done when a step fails stays done, and is nothing to do the next time. Raises what the steps raise, and
+    InvalidUsage for a time that is no boundary.
+    """
+    state = job.log.load().state
+    missing = [] if state.collection.is_derived else _missing(state, upto)
+    done: list[dict[str, Any]] = []
+    for step in steps_of(When.EACH_RUN, derived=state.collection.is_derived):
+        for result in _performed(job, step, missing, dict(values.get(step.name, {}))):
+            done.append({"step": step.name, **result})
+        if step.gate is not None:
+            done.append({"step": "gate", "gate": str(step.gate), **STEPS["gate"].function(job, step.gate)})
+    state = job.log.load().state
+    applied = any(one["outcome"] == Outcome.APPLIED for one in done)
+    return {
+        "outcome": str(Outcome.APPLIED if applied else Outcome.NOTHING_TO_DO),
+        "version": done[-1]["version"],
+        "complete_below": state.complete_below,
+        "complete_below_text": format_instant(state.complete_below),
+        "known_up_to": state.seal,
+        "known_up_to_text": format_instant(state.seal),
+        "steps": done,
+    }
+
+
+def _missing(state: Arrangement, upto: int | None) -> list[Interval]:
+    """The intervals below `upto` that were not ingested."""
+    landed = state.collection.landed
+    if upto is None:
+        return []
+    if upto <= landed.start:
+        raise InvalidUsage(
+            f"{state.collection.name} starts at {format_instant(landed.start)}; it cannot be complete below "
+            f"{format_instant(upto)}"
+        )
+    if landed.end is not None and upto > landed.end:
+        raise InvalidUsage(
+            f"{state.collection.name} ends at {format_instant(landed.end)}; nothing comes up to {format_instant(upto)}"
+        )
+    intervals = Schedule(landed.schedule).split(Interval(landed.start, upto))
+    return [one for one in intervals if not state.ingested.covers(one)]
+
+
+def _performed(job: Job, step: Step, missing: list[Interval], values: dict[str, Any]) -> list[dict[str, Any]]:
+    if step.intervals is Intervals.EACH:
+        found = []
+        for number, interval in enumerate(missing, start=1):
+            job.note(f"{step.name} {interval}: {number} of {len(missing)}")
+            found.append({"interval": str(interval), **step.function(job, interval, **values)})
+        return found
+    job.note(step.name)
+    if step.intervals is Intervals.UNUSED:
+        return [step.function(job, **values)]
+    return [step.function(job, _run(job.log.load().state, step), **values)]
+
+
+def _run(state: Arrangement, step: Step) -> Interval:
+    """The interval that a step of several is about: all that was ingested without a hole."""
+    if state.collection.is_derived or step.intervals is Intervals.NAMES_RUN:
+        return Interval(0, max(1, state.seal))
+    start = state.collection.landed.start
+    complete = state.ingested.complete_from(start)
+    if complete == start:
+        raise InvalidUsage(
+            f"nothing of {state.collection.name} was ingested from its start, {format_instant(start)}; say up to when"
+        )
+    return Interval(start, complete)
