@@ -23,7 +23,7 @@ from packaging.utils import canonicalize_name
 
 PROJECT = Path(__file__).resolve().parents[2]
 V1 = PROJECT / "tests" / "compat" / "v1"
-EXTRAS = ("airflow", "spark", "quality", "s3")
+EXTRAS = ("airflow", "spark", "quality", "s3", "plot")
 LEFT_OUT = ("airflow", "boto3", "great_expectations", "pandas", "pyspark")
 LOCAL_AIRFLOW = {"psycopg2-binary", "asyncpg"}
 """What requirements.in has beside the product's own: the drivers of the local Airflow's database."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tidemark.api.asked import AsOf, Changes
     from tidemark.api.conditions import Where
     from tidemark.api.hold import Hold
+    from tidemark.api.windowed import WindowRows
     from tidemark.jobs.questions.history import Entry
     from tidemark.jobs.questions.late import LateRows
     from tidemark.jobs.questions.status import Status
@@ -129,6 +130,24 @@ class OpenCollection:
         from tidemark.api.asked import Changes
 
         return Changes(self._pinned, _given(after, "after"), _given(upto, "upto"), net, columns, where)
+
+    def windows(
+        self, time: Time | None = None, open: bool = False, where: Where | Sequence[Where] | None = None
+    ) -> WindowRows:
+        """Of a collection that is defined by windows: its rows as known at `time` (the newest there is), and what its
+        history says of each window.
+
+        `_end_inclusive` says whether `window_end` belongs to the window, `_closed` whether it is closed: then no row
+        that is on time can change it; `_final` whether no late row can either. `_revision` is how often its row changed
+        since it was first there, as far as history is kept; `_first_told` and `_last_told` when it was first there and
+        changed last. With `open` those windows too that have rows but are not there before they close. `where` is as in
+        `as_of`.
+
+        Raises InvalidUsage as `as_of`, and for a collection that is not defined by windows.
+        """
+        from tidemark.api.windowed import WindowRows
+
+        return WindowRows(self._pinned, _given(time, "time"), open, where)
 
     def status(self) -> Status:
         """Frontiers, what is unsealed, the trace by level, debt, late rows, what corrections cost, and the next step:

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from tidemark import __version__
-from tidemark.cli import advance, collect, collections, derived, holds, late, output, read, steps
+from tidemark.cli import advance, collect, collections, derived, holds, late, output, read, steps, windows
 from tidemark.cli.command import USAGE, JsonOption, LandingOption, RootOption, Settings
 
 
@@ -85,6 +85,7 @@ collections.add_to(app)
 derived.add_to(app)
 late.add_to(app)
 read.add_to(app)
+windows.add_to(app)
 steps.add_to(app)
 advance.add_to(app)
 collect.add_to(app)

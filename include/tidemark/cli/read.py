@@ -74,7 +74,7 @@ def as_of(
     Example: tidemark as-of flights --time 2013-01-03T12:00:00Z --where carrier=UA --limit 5
     """
     opened = call.opened(collection)
-    answer = opened.as_of(time, event_time, where=_conditions(opened.state, where))
+    answer = opened.as_of(time, event_time, where=conditions(opened.state, where))
     about = {
         "collection": collection,
         "version": opened.version,
@@ -85,7 +85,7 @@ def as_of(
     }
     happened = "" if event_time is None else f", as of {format_instant(event_time)}"
     said = f"as known at {format_instant(answer.time)}{happened}, version {opened.version}"
-    _show(call, answer, limit, shape, about, said)
+    show(call, answer, limit, shape, about, said)
 
 
 def changes(
@@ -109,7 +109,7 @@ def changes(
     Example: tidemark changes flights --after 2013-01-01T23:59:59.999999Z --upto 2013-01-02T23:59:59.999999Z
     """
     opened = call.opened(collection)
-    answer = opened.changes(after, upto, net, where=_conditions(opened.state, where))
+    answer = opened.changes(after, upto, net, where=conditions(opened.state, where))
     about = {
         "collection": collection,
         "version": opened.version,
@@ -121,10 +121,10 @@ def changes(
     }
     since = "the beginning" if after is None else format_instant(after)
     said = f"learned after {since} up to {format_instant(answer.upto)}, version {opened.version}"
-    _show(call, answer, limit, shape, about, said)
+    show(call, answer, limit, shape, about, said)
 
 
-def _conditions(state: Arrangement, where: Sequence[str] | None) -> list[Where]:
+def conditions(state: Arrangement, where: Sequence[str] | None) -> list[Where]:
     """What is asked of rows: COLUMN=VALUE pairs, the value taken as it is (`null` is null, but in a text column), and
     conditions as text. UsageError for a column the collection does not have, and for what is neither."""
     columns = {column.name: column.type for column in state.collection.columns}
@@ -144,7 +144,17 @@ def _condition(columns: Mapping[str, ValueType], text: str) -> Where:
     return text
 
 
-def _show(call: Call, answer: Answer, limit: int | None, shape: Shape, about: dict[str, Any], said: str) -> None:
+def show(
+    call: Call,
+    answer: Answer,
+    limit: int | None,
+    shape: Shape,
+    about: dict[str, Any],
+    said: str,
+    *,
+    of: str = "row",
+) -> None:
+    """The rows of an answer, in the shape asked for; `about` and `said` tell which answer it is, `of` what rows are."""
     from tidemark.jobs.questions.rows import Rows
 
     names = answer.schema.names
@@ -164,4 +174,4 @@ def _show(call: Call, answer: Answer, limit: int | None, shape: Shape, about: di
     held = [tuple(map(output.shortened, row)) for row in found]
     left = found.count - len(held)
     more = f"; {left:,} more, --limit 0 shows all" if left else ""
-    call.emit({}, output.table(names, held), f"{output.counted(found.count, 'row')} {said}{more}")
+    call.emit({}, output.table(names, held), f"{output.counted(found.count, of)} {said}{more}")

@@ -129,6 +129,23 @@ def updates(
     return changed.select(*(F.col(name).alias(told.get(name, name)) for name in kept))
 
 
+def merged_rows(
+    spark: SparkSession,
+    store: ObjectStore,
+    request: ReadRequest,
+    schema: pa.Schema,
+    answer: Answer,
+    keep: Keep | None = None,
+) -> DataFrame:
+    """What `answer` makes of the tasks of a request, in the columns of `schema`, and of it what `keep` leaves: for
+    questions to which no row is the answer as it stands."""
+    request, parts = parts_table.opened_read(store, request)
+    tasks = _tasks(spark, request, parts, (), set())
+    if not tasks:
+        return spark.createDataFrame([], from_arrow_schema(schema, prefer_timestamp_ntz=False))
+    return _mapped(spark, store.url, schema, tasks, answer, keep)
+
+
 def _told(
     spark: SparkSession,
     store: ObjectStore,

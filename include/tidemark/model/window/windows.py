@@ -59,3 +59,8 @@ class Windows:
         names = [*self.by, WINDOW_START, WINDOW_END, *(one.name for one in self.aggregates)]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise InvalidUsage(f"columns of windows are called {', '.join(repeated)} twice; call one of them otherwise")
+
+    @property
+    def counts_late_for(self) -> int | None:
+        """For how long after a window closed late rows count in it, in microseconds; None: for ever."""
+        return self.max_lateness if self.late is Late.REEMIT else 0

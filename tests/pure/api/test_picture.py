@@ -1,0 +1,73 @@
+"""Windows drawn: what the file says, the same bytes for the same windows, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tidemark.api.picture import MOST_WINDOWS, Drawn, draw
+from tidemark.errors import InvalidUsage
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Sliding, Tumbling, WindowKind
+from tidemark.model.window.windows import Windows
+
+pytestmark = pytest.mark.pure
+HOUR, INT = 3_600_000_000, pa.int64()
+
+
+class Told:
+    """The rows of an answer, as few as a picture needs."""
+
+    collection = "delays"
+
+    def __init__(self, *rows: tuple[str, int, int, bool, int], of: pa.DataType) -> None:
+        names = ("origin", "window_start", "window_end", "n", "_closed", "_revision")
+        columns = zip(*((o, start, start + HOUR, n, closed, rev) for o, start, n, closed, rev in rows), strict=True)
+        table = pa.table(dict(zip(names, map(list, columns), strict=True))) if rows else pa.table({"n": [1]})
+        for name in names[1:3] if rows else ():
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, name, table[name].cast(of))
+        self.schema, self.batches = table.schema, table.to_batches() if rows else []
+
+    def __iter__(self) -> Any:
+        return iter(self.batches)
+
+
+def drawn(*rows: tuple[str, int, int, bool, int], kind: WindowKind | None = None, of: Any = INT) -> Drawn:
+    windows = Windows(("origin",), "at", kind or Tumbling(HOUR), (Aggregate("n", Function.COUNT),))
+    return Drawn(Told(*rows, of=of), windows, "as known at noon")  # type: ignore[arg-type]
+
+
+ROWS = (("EWR", 0, 3, True, 0), ("EWR", HOUR, 4, True, 2), ("JFK", HOUR, 5, False, 0))
+
+
+@pytest.mark.parametrize("kind", [Tumbling(HOUR), Sliding(HOUR)])
+@pytest.mark.parametrize("of", [pa.int64(), pa.timestamp("us", "UTC")])
+def test_a_picture_says_which_windows_it_shows_and_marks_corrected_ones(
+    tmp_path: Path, kind: WindowKind, of: pa.DataType
+) -> None:
+    one, other = (str(tmp_path / name) for name in ("a.svg", "b.svg"))
+    assert draw(drawn(*ROWS, kind=kind, of=of), one) == draw(drawn(*ROWS, kind=kind, of=of), other) == 3
+    said = Path(one).read_text()
+    for part in ("EWR", "JFK", "delays: n, as known at noon", "corrected after it was there", ">closed<", ">open<"):
+        assert part in said
+    assert said == Path(other).read_text()
+    draw(drawn(("EWR", 0, 3, True, 0), kind=kind, of=of), one)
+    assert "corrected" not in Path(one).read_text()
+
+
+def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.svg")
+    for asked, to, value, words in (
+        (drawn(*ROWS), str(tmp_path / "a.txt"), None, "svg"),
+        (drawn(*ROWS), path, "origin", "origin is no number of delays"),
+        (drawn(*ROWS), path, "nope", "one of n"),
+        (drawn(), path, None, "has no windows to draw, as known at noon"),
+        (drawn(*[("EWR", at, 1, True, 0) for at in range(MOST_WINDOWS + 1)]), path, None, "more than 20,000 windows"),
+    ):
+        with pytest.raises(InvalidUsage, match=words):
+            draw(asked, to, value)
+    assert list(tmp_path.iterdir()) == []
