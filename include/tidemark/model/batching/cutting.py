@@ -1,0 +1,163 @@
+"""The rules by which a collection's arrivals are cut into batches, and the cut they come to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.batching.length import Adaptive, Fixed, Length
+from tidemark.model.batching.rate import SECOND, SLOTS, RateAlarm, RateMonitor
+from tidemark.model.batching.reason import Cut, Direction, Reason
+from tidemark.model.instant import format_duration
+
+SETTLE = 10_000_000
+"""How long a file must have been left alone before it is taken, where a collection says nothing else."""
+
+
+@dataclass(frozen=True)
+class WatchRate:
+    """Cut where the rate of a `window` changes by the share `threshold`; once, until `cool_down` (microseconds)."""
+
+    threshold: float
+    window: int = 300_000_000
+    cool_down: int = 600_000_000
+
+    def __post_init__(self) -> None:
+        RateAlarm(self.threshold, self.cool_down)
+        RateMonitor(self.window, min(self.window, SECOND))
+
+
+@dataclass(frozen=True)
+class Batching:
+    """When a batch is cut: as soon as any of what is declared holds. `count` and `bytes` are what it holds then, at
+    least; `memory` the share of the memory used. A batch that holds nothing is never cut.
+
+    Files that changed within `settle` microseconds are left for the next: they may be half written.
+    """
+
+    length: Length | None = None
+    count: int | None = None
+    bytes: int | None = None
+    rate_change: WatchRate | None = None
+    memory: float | None = None
+    settle: int = SETTLE
+
+    def __post_init__(self) -> None:
+        for name in ("count", "bytes"):
+            if (most := getattr(self, name)) is not None and most < 1:
+                raise InvalidUsage(f"{name} is {most}; it must be 1 or more")
+        if self.memory is not None and not 0 < self.memory <= 1:
+            raise InvalidUsage(f"memory is {self.memory:g}; it is a share of what there is, above 0 and at most 1")
+        if self.settle < 0:
+            raise InvalidUsage(f"settle is {self.settle} µs; it must be 0 or more")
+        if (self.length, self.count, self.bytes, self.rate_change, self.memory) == (None,) * 5:
+            raise InvalidUsage("nothing says when a batch is cut; write adaptive, fixed, count, bytes or rate_change")
+
+    def __str__(self) -> str:
+        told = [
+            str(self.length or ""),
+            f"{self.count:,} rows" if self.count else "",
+            f"{self.bytes:,} bytes" if self.bytes else "",
+            f"a rate that changes by {self.rate_change.threshold:.0%}" if self.rate_change else "",
+        ]
+        return ", or ".join(filter(None, told))
+
+    @property
+    def least_length(self) -> int | None:
+        """How soon it may cut a batch by its length, at the soonest; None if it has none."""
+        match self.length:
+            case Fixed(interval=interval):
+                return interval
+            case Adaptive(minimum=minimum):
+                return minimum
+            case None:
+                return None
+
+
+@dataclass(frozen=True)
+class Open:
+    """A batch that is open: since when (microseconds), with how many rows and bytes. None of either is known to be
+    more than told."""
+
+    opened: int
+    rows: int = 0
+    bytes: int = 0
+
+    def added(self, rows: int, size: int) -> Open:
+        """With more in it."""
+        return replace(self, rows=self.rows + rows, bytes=self.bytes + size)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is seen beside a batch: how much of the memory is used (a share), whether event time has passed its end,
+    nothing more belongs to it, or somebody asks for it."""
+
+    memory: float = 0.0
+    watermark: bool = False
+    end_of_input: bool = False
+    explicit: bool = False
+
+
+NOTHING = Seen()
+
+
+@dataclass(frozen=True)
+class Cutter:
+    """Rules, and what they go by that outlives a batch: the rate, and whether a change of it would cut one."""
+
+    batching: Batching
+    monitor: RateMonitor
+    alarm: RateAlarm | None = None
+
+    @classmethod
+    def of(cls, batching: Batching) -> Cutter:
+        """Where nothing was seen yet. The rate is that of the window in which it is watched, or of the longest batch;
+        none is told before the shortest could be cut."""
+        watch, length = batching.rate_change, batching.length
+        adaptive = length if isinstance(length, Adaptive) else None
+        window = max(SLOTS, watch.window if watch else adaptive.maximum if adaptive else 10 * SECOND)
+        floor = min(window, adaptive.minimum if adaptive else SECOND)
+        alarm = RateAlarm(watch.threshold, watch.cool_down) if watch else None
+        return cls(batching, RateMonitor(window, floor), alarm)
+
+    def arrived(self, at: int, rows: int) -> Cutter:
+        """With rows that arrived then."""
+        return replace(self, monitor=self.monitor.arrived(at, rows))
+
+    def cut(self, batch: Open | None, now: int, seen: Seen = NOTHING) -> tuple[Cutter, Cut | None]:
+        """Whether a batch is cut `now`, and why; and the cutter after it. Asked again and again, also while nothing
+        arrives; a batch that holds nothing (None) is not cut."""
+        change = self.monitor.change(now)
+        alarm = self.alarm and self.alarm.observed(change, now)
+        after = replace(self, alarm=alarm)
+        if batch is None or not (batch.rows or batch.bytes):
+            return after, None
+        rate, rules = self.monitor.rate(now), self.batching
+        held = {
+            Reason.END_OF_INPUT: seen.end_of_input,
+            Reason.MEMORY: rules.memory is not None and seen.memory >= rules.memory,
+            Reason.BYTES: rules.bytes is not None and batch.bytes >= rules.bytes,
+            Reason.COUNT: rules.count is not None and batch.rows >= rules.count,
+            Reason.WATERMARK: seen.watermark,
+            Reason.RATE_CHANGE: alarm is not None and alarm.holds(change),
+            Reason.TIME: rules.length is not None and now >= rules.length.due(batch.opened, rate),
+            Reason.EXPLICIT: seen.explicit,
+        }
+        direction: Direction | None = change.direction if change and held[Reason.RATE_CHANGE] else None
+        reasons = [reason for reason, holds in held.items() if holds]
+        cut = Cut.of(reasons, rate=rate, direction=direction, opened=batch.opened, at=now)
+        if direction and alarm:
+            after = replace(after, alarm=alarm.fired(now))
+        return after, cut
+
+
+def check_cost(batching: Batching, least: int) -> None:
+    """Raise InvalidUsage where batches may be cut sooner than `least` microseconds apart, which is what a run costs."""
+    soonest = batching.least_length
+    if soonest is not None and soonest < least:
+        what = "fixed" if isinstance(batching.length, Fixed) else "min"
+        raise InvalidUsage(
+            f"{what} is {format_duration(soonest)}, and a run alone takes seconds; "
+            f"write {format_duration(least)} or more"
+        )

@@ -1,0 +1,93 @@
+"""The memory budget: a level is no refusal, what is refused counts nothing, and one maximum holds for all."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.batching.memory import Budget, Level, Usage
+
+pytestmark = pytest.mark.pure
+
+
+def test_levels_are_of_what_was_taken_and_only_the_emergency_mark_refuses():
+    usage, told = Usage(Budget(100)), []
+    for size in (50, 1, 29, 1, 14):
+        usage = usage.reserved("a", size)
+        assert usage is not None
+        told.append((usage.used, usage.level))
+    assert told == [(50, Level.LOW), (51, Level.MEDIUM), (80, Level.MEDIUM), (81, Level.HIGH), (95, Level.HIGH)]
+    assert usage.reserved("a", 1) is None
+    assert Budget(100).level(96) is Level.EMERGENCY
+
+
+def test_what_can_never_fit_is_another_error_than_no_room_now():
+    usage = Usage(Budget(100)).reserved("a", 60)
+    assert usage is not None
+    assert usage.reserved("a", 60) is None
+    with pytest.raises(InvalidUsage, match="asks for 96 bytes at once, and 95 are the most"):
+        usage.reserved("a", 96)
+
+
+def test_whoever_has_a_share_may_borrow_up_to_the_high_mark_and_the_rest_is_for_those_within_theirs():
+    usage = Usage(Budget(100, {"a": 20, "b": 40})).reserved("a", 80)
+    assert usage is not None
+    assert usage.reserved("a", 1) is None
+    assert usage.reserved("c", 1) is None
+    within = usage.reserved("b", 15)
+    assert within is not None
+    assert within.used == 95
+    with pytest.raises(InvalidUsage, match="80 are the most"):
+        usage.reserved("c", 81)
+
+
+def test_shares_may_add_up_to_more_than_the_one_maximum():
+    usage = Usage(Budget(100, {"a": 90, "b": 90})).reserved("a", 90)
+    assert usage is not None
+    assert usage.reserved("b", 6) is None
+    assert usage.reserved("b", 5) is not None
+
+
+SIZES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 60), st.booleans()), max_size=40)
+
+
+@given(SIZES, st.booleans())
+def test_never_more_than_the_emergency_mark_and_what_is_given_back_is_there_again(steps, shared):
+    budget = Budget(100, {"a": 30, "b": 50} if shared else {})
+    usage, held = Usage(budget), []
+    for name, size, back in steps:
+        if back and held:
+            usage = usage.released(*held.pop())
+        after = usage.reserved(name, size)
+        if after is not None:
+            usage, held = after, [*held, (name, size)]
+        assert usage.used == sum(size for _, size in held) <= 95
+    for name, size in held:
+        usage = usage.released(name, size)
+    assert (usage.used, usage.level) == (0, Level.LOW)
+
+
+def test_what_is_not_held_is_not_given_back():
+    usage = Usage(Budget(100)).reserved("a", 10)
+    assert usage is not None
+    with pytest.raises(ValueError, match="a gives back 11 bytes, and holds 10"):
+        usage.released("a", 11)
+    with pytest.raises(ValueError, match="b gives back 1 bytes, and holds 0"):
+        usage.released("b", 1)
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (lambda: Budget(0), "holds nothing"),
+        (lambda: Budget(1, high=0.9, emergency=0.8), "high mark 0.9 and emergency mark 0.8"),
+        (lambda: Budget(1, high=0.4), "high mark 0.4"),
+        (lambda: Budget(1, {"a": -1}), "share of a is -1 bytes"),
+        (lambda: Usage(Budget(1)).reserved("a", -1), "a asks for -1 bytes"),
+    ],
+)
+def test_what_cannot_be_is_refused(made, says):
+    with pytest.raises(InvalidUsage, match=says):
+        made()
