@@ -1,6 +1,6 @@
 """Writes docs/reference from the code it describes: `make reference`. A test finds what was not written anew.
 
-collection-file.md   the fields of config/declaration.py and config/windows.py, with the strings below them
+collection-file.md   the fields of config/declaration.py, windows.py and batches.py there, with the strings below them
 cli.md               the commands, arguments and options that `tidemark --help` knows
 errors.md            the classes of errors.py, with their exit codes
 python.md            what `import tidemark` offers, with signatures and docstrings
@@ -20,14 +20,16 @@ from types import ModuleType
 from typing import Any
 
 import typer.main
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from tidemark import errors
 from tidemark.api import answer, asked, hold, opened, opening
 from tidemark.cli import app
-from tidemark.config import declaration, windows
+from tidemark.config import batches, declaration, windows
+from tidemark.config.values import duration as parse_length
 from tidemark.jobs.steps.declared import STEPS
+from tidemark.model.instant import format_duration
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 WRITTEN = "<!-- Written by tools/reference.py (`make reference`); change the code it describes. -->\n"
@@ -66,6 +68,9 @@ _SECTIONS = {
     "`source.ready`": declaration.Marker,
     "`late`": declaration.LatePolicy,
     "`late.reemit`": declaration.Reemit,
+    "`batches`": batches.BatchesSection,
+    "`batches.adaptive`": batches.AdaptiveSection,
+    "`batches.rate_change`": batches.RateSection,
 }
 
 _FILE = """\
@@ -82,7 +87,7 @@ Durations are `90s`, `15m`, `12h`, `7d`; instants are dates or ISO 8601 in UTC.
 
 
 def collection_file() -> str:
-    texts = _field_texts(declaration) | _field_texts(windows)
+    texts = _field_texts(declaration) | _field_texts(windows) | _field_texts(batches)
     lines = ["# The collection file\n", WRITTEN, _FILE]
     for title, section in _SECTIONS.items():
         lines += [
@@ -130,6 +135,8 @@ def _default(field: FieldInfo) -> str:
     plain = {None: "none", True: "`true`", False: "`false`"}
     if default in ({}, []) or (isinstance(default, bool) or default is None):
         return plain.get(default, "none") if isinstance(default, bool | None) else "none"
+    if default and any(isinstance(of, BeforeValidator) and of.func is parse_length for of in field.metadata):
+        return f"`{format_duration(default)}`"
     return f"`{getattr(default, 'policy', default)}`"
 
 

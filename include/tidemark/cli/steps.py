@@ -158,7 +158,7 @@ def told_of(result: dict[str, Any]) -> str:
     """A step's result in one line: its outcome, then what else there is to say."""
     if "consumed" in result or "waits_for" in result:
         return _corrected(result)
-    silent = {"outcome", "interval", "step", "collection", "version", "docs", "changed"}
+    silent = {"outcome", "interval", "step", "collection", "version", "docs", "changed", "cut"}
     silent |= {name.removesuffix("_text") for name in result if name.endswith("_text")}
     if changed := result.get("changed"):  # which says these in words
         silent |= {"corrected", "added", "retracted", "event_times"}

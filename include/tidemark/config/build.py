@@ -86,6 +86,9 @@ class Builder:
                     "declare reprocess_for, or remove corrected_share"
                 )
             built = replace(built, origin=replace(built.landed, corrected_share=declared.corrected_share))
+        with self._at("batches"):
+            batching = declared.batches.batching if declared.batches else None
+            built = replace(built, origin=replace(built.landed, batching=batching))
         with self._at("schedule"):
             Schedule(declared.schedule).following(declared.start)
         with self._at("start"):

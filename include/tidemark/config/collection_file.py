@@ -31,7 +31,6 @@ from tidemark.model import predicate
 from tidemark.model.collection import Collection, ValueType
 
 NOT_YET = {
-    "batching": "batching windows are",
     "chunks": "chunks are",
 }
 """Sections of later versions, refused by name so that nobody believes them to work."""

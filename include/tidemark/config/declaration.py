@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, model_validator
 from pydantic.fields import FieldInfo
 
+from tidemark.config.batches import SECTIONS as BATCH_SECTIONS
+from tidemark.config.batches import BatchesSection
 from tidemark.config.retention import retention_of
 from tidemark.config.section import STRICT, Nothing
 from tidemark.config.values import (
@@ -199,6 +201,10 @@ class Declaration(Common):
     """Which share of an interval's rows a correction may replace, from 0 to 1: the unsealed gate stops one that takes
     more back. Left out, more than a tenth is a warning."""
 
+    batches: BatchesSection | None = None
+    """When files that have landed are ingested before their interval is over: what has come so far, as often as there
+    is enough of it. The interval is complete at its end as ever. Left out, an interval is read once, at its end."""
+
     @property
     def time_column(self) -> str | None:
         return self.time.column if self.time else None
@@ -277,6 +283,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "discard": Nothing,
     "next_window": Nothing,
     "ready": Marker,
+    **BATCH_SECTIONS,
 }
 """Sections by the names of the fields that hold them."""
 

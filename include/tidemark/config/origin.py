@@ -24,6 +24,7 @@ _INSTEAD = {
     "schedule": "it has no schedule; it runs when its inputs have more",
     "grace": "it is complete as far as its inputs are",
     "late": "it has no late rows; what its inputs apply late, it follows",
+    "batches": "no files of its own land; it runs when its inputs have more",
     "reprocess_for": "it follows every correction of its inputs",
     "corrected_share": "it follows every correction of its inputs",
 }

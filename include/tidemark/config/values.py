@@ -47,7 +47,8 @@ def _not_negative(micros: int) -> int:
     return micros
 
 
-def _duration(value: Any) -> int:
+def duration(value: Any) -> int:
+    """Microseconds of a duration as a file writes it."""
     if isinstance(value, bool | float) or value is None:
         raise InvalidUsage(f"not a duration: {value!r}; write 30m, 2h or 3d")
     return parse_duration(value)
@@ -109,6 +110,14 @@ def ready_section(value: Any) -> Any:
 
 def _choose(value: Any, choices: Iterable[str]) -> Any:
     raise InvalidUsage(f"{value!r} is not one of {', '.join(choices)}")
+
+
+def rate_section(value: Any) -> Any:
+    """`rate_change: 0.5` is short for `rate_change: {by: 0.5}`."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return (
+        {"by": float(value)} if number else value if isinstance(value, dict) else _choose(value, ["0.5", "{by: 0.5}"])
+    )
 
 
 def time_section(value: Any) -> Any:
@@ -174,7 +183,7 @@ Type = Annotated[ColumnType | DecimalType, checked(_type)]
 FieldName = Annotated[str, checked(_field)]
 """A column, or a field within a message: `source.ts_ms`."""
 Instant = Annotated[int, checked(_instant)]
-Duration = Annotated[int, checked(_duration)]
+Duration = Annotated[int, checked(duration)]
 CollectionName = Annotated[str, checked(_name)]
 Schedule = Annotated[str, checked(_schedule)]
 PathTemplate = Annotated[str, checked(_path)]

@@ -11,6 +11,7 @@ from typing import Literal
 
 from tidemark.model.arrangement import Fence, Hold, LedgerRun
 from tidemark.model.batch import PartsTable, TraceBatch, UnsealedBatch
+from tidemark.model.batching.reason import Cut
 from tidemark.model.collection import Collection, Gate
 from tidemark.model.corrected import Corrected as Corrected
 from tidemark.model.frontier import CompactionFunction, Rung
@@ -24,6 +25,8 @@ NOTHING_CHANGED = "nothing changed"
 """What is said of an interval that was run again where that is so."""
 REPLAY = "replay"
 """The step of an ingest that reads dead letters, not an interval."""
+CUT = "cut"
+"""The step of an ingest that reads what has landed of an interval so far, and leaves it open."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,9 @@ class Ingested:
     `snapshot` is what the files are together, where each interval brings a full snapshot, or what is learned of it
     afterwards; files that join one that was told count as `corrected`, too.
 
+    `cut` is why it was read then (None: not recorded). An ingest whose step is CUT took files of an interval that goes
+    on: they are counted, and the interval is still to be read.
+
     Of the files taken, `corrected` were counted before: `rows_added` and `rows_retracted` are what they differ by now,
     and `merged_below` is below which history was merged when that was planned; what happened before was forwarded.
     Where any are, the counts of late, dead and replayed rows say by how many there are more, or fewer, than before.
@@ -98,6 +104,7 @@ class Ingested:
     rows_added: int = 0
     rows_retracted: int = 0
     merged_below: int = 0
+    cut: Cut | None = None
     kind: Literal["ingested"] = "ingested"
 
     @property
@@ -124,10 +131,12 @@ class Ingested:
             return f"ingested {self.fence.interval} again{as_batch}: {self.differs}{more}"
         if self.batch is None and self.snapshot:
             return f"ingested {self.fence.interval}: a full snapshot without rows as {self.snapshot.batch[:SHORT_ID]}"
+        so_far = " so far" if self.fence.step == CUT else ""
+        why = f"; cut by {self.cut.words}" if self.cut and so_far else ""
         if self.batch is None:
-            return f"ingested {self.fence.interval}: no rows{more}"
+            return f"ingested {self.fence.interval}{so_far}: no rows{more}{why}"
         rows, files = counted(self.batch.rows, "row"), counted(len(self.sources), "file")
-        return f"ingested {self.fence.interval}: {rows} of {files} as {self.batch.id[:SHORT_ID]}{more}"
+        return f"ingested {self.fence.interval}{so_far}: {rows} of {files} as {self.batch.id[:SHORT_ID]}{more}{why}"
 
     @property
     def differs(self) -> str:

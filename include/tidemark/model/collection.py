@@ -175,6 +175,8 @@ class Collection:
                 f"collection {self.name} is made of full snapshots, of which no row is late; remove late"
             )
         self._check_reprocessed(landed)
+        if landed.batching is not None:
+            landed.check_cuttable()
 
     def _check_reprocessed(self, landed: Landed) -> None:
         kept, needed = self.retention.keeps_all_for, landed.corrected_reach

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Literal
 
 from tidemark.errors import InvalidUsage
+from tidemark.model.batching.cutting import Batching
 from tidemark.model.column import Column
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.kind import ADDITIVE, FULL_SNAPSHOT, KEYED, Kind
@@ -115,7 +116,8 @@ class Landed:
     what is complete may be read again, which corrects what its files said (0: none may), of its rows at most the
     `corrected_share` (None: many are a warning). `time` and `event_time` name the source columns that say when a row
     was learned and when it happened (None: on arrival; when it was learned).
-    `inputs` types the columns that are read and not kept (those two, `order_by`, those of `delete_when`).
+    `inputs` types the columns that are read and not kept (those two, `order_by`, those of `delete_when`). `batching`
+    says when what has landed of an interval that goes on is ingested already (None: at its end).
     """
 
     source: Source
@@ -129,7 +131,18 @@ class Landed:
     inputs: tuple[Column, ...] = ()
     reprocess_for: int = 0
     corrected_share: float | None = None
+    batching: Batching | None = None
     kind: Literal["landed"] = "landed"
+
+    def check_cuttable(self) -> None:
+        """Raise InvalidUsage unless some files of an interval may be ingested before the others."""
+        if KINDS[self.source.envelope].whole_intervals:
+            raise InvalidUsage("a full snapshot is all files of its interval together: it cannot be cut into batches")
+        if self.source.ready not in ("exists", "always"):
+            raise InvalidUsage(
+                f"ready: {{marker: {self.source.ready}}} says that no file counts before all are there; batches take "
+                "files before, so write ready: exists, and have files moved into the folder when they are whole"
+            )
 
     @property
     def corrected_reach(self) -> int:

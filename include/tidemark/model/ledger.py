@@ -28,6 +28,7 @@ class SourceFile:
     """A delta file as listed: its path, size, and the store's change token (ETag, or mtime and inode).
 
     `name` is its path below the landing: who the file is, also after the landing was moved or mounted elsewhere.
+    `landed_at` is when it was last changed there, or moved there, in microseconds since the epoch by the store's clock.
     """
 
     path: str
@@ -35,6 +36,7 @@ class SourceFile:
     token: str
     sha256: str | None = None
     name: str = ""
+    landed_at: int = 0
 
     @property
     def identity(self) -> str:

@@ -86,6 +86,23 @@ def plan_ingest(
     return _of_whole(state, request, files, known) if collection.kind.whole_intervals else request
 
 
+def left_to_cut(
+    files: Sequence[SourceFile], known: Mapping[str, LedgerEntry], *, settled_by: int
+) -> tuple[SourceFile, ...]:
+    """The files of an interval that goes on which may be taken before its end: left alone since `settled_by`
+    (microseconds), and not counted yet. One that changed since it was counted, or could not be taken and is as it was,
+    is left to the ingest of the whole interval, which says so."""
+    return tuple(
+        file for file in files if file.landed_at <= settled_by and _is_untouched(file, known.get(file.identity))
+    )
+
+
+def _is_untouched(file: SourceFile, entry: LedgerEntry | None) -> bool:
+    if entry is None or entry.status is Status.FREED:
+        return True
+    return entry.status is Status.QUARANTINED and (file.bytes, file.token) != (entry.bytes, entry.token)
+
+
 def _of_whole(
     state: Arrangement, request: IngestRequest, files: Sequence[SourceFile], known: Mapping[str, LedgerEntry]
 ) -> IngestRequest | None:

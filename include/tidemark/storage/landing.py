@@ -206,7 +206,8 @@ def _described(path: str) -> SourceFile:
         raise InvalidUsage(f"{path} matches but cannot be read: there is no such file; is it a broken link?")
     if not stat.S_ISREG(status.st_mode):
         raise InvalidUsage(f"{path} matches and is not a file; for files inside folders write the pattern with /*")
-    return SourceFile(path, status.st_size, _token(status))
+    # A file that is moved here, or copied with its times, is no older here than that.
+    return SourceFile(path, status.st_size, _token(status), landed_at=status.st_ctime_ns // 1000)
 
 
 def _is_folder(path: str) -> bool:
@@ -245,7 +246,8 @@ def _list_s3(folder: str, components: Sequence[str]) -> Iterator[SourceFile]:
     for info in _s3(bucket).list(lead):
         names = PurePosixPath(info.key.removeprefix(lead)).parts
         if not info.key.endswith("/") and _matches(names, components):
-            yield SourceFile(f"s3://{bucket}/{info.key}", info.bytes, info.token)
+            landed_at = int(info.modified * 1_000_000)
+            yield SourceFile(f"s3://{bucket}/{info.key}", info.bytes, info.token, landed_at=landed_at)
 
 
 def _matches(names: Sequence[str], components: Sequence[str]) -> bool:

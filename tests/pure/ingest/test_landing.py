@@ -60,7 +60,8 @@ def test_patterns(root: Path, pattern: str, found: list[str]) -> None:
 def test_a_file_is_identified_by_size_and_change_token(root: Path) -> None:
     (file,) = list_sources(f"{root}/d1/a.csv")
     status = (root / "d1/a.csv").stat()
-    assert file == SourceFile(f"{root}/d1/a.csv", 8, f"{status.st_mtime_ns}-{status.st_ino}")
+    token, landed = f"{status.st_mtime_ns}-{status.st_ino}", status.st_ctime_ns // 1000
+    assert file == SourceFile(f"{root}/d1/a.csv", 8, token, landed_at=landed)
     assert token_of(file.path) == file.token
     assert sha256_of(file.path) == hashlib.sha256(b"d1/a.csv").hexdigest()
     with open_source(file.path) as source:

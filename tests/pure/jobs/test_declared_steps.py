@@ -24,7 +24,15 @@ from tidemark.quality.gates import GATES
 PROJECT = Path(__file__).resolve().parents[3]
 APPS, DOCS = PROJECT / "spark_apps", PROJECT / "docs"
 BOUNDS = ["--lower", "2024-01-01", "--upper", "2024-01-02"]
-VALUES = {"gate": "trace", "keep_versions": "3d", "landing": "/l", "path": "a", "batch": "b", "until": "2024-01-02"}
+VALUES = {
+    "cut": "explicit",
+    "gate": "trace",
+    "keep_versions": "3d",
+    "landing": "/l",
+    "path": "a",
+    "batch": "b",
+    "until": "2024-01-02",
+}
 
 
 @pytest.mark.parametrize("step", STEPS.values(), ids=list(STEPS))

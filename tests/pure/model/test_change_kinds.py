@@ -10,6 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from tests.support.drawn import declared, fence_of, hold_of, ref, run_of, trace_batch, unsealed_batch
+from tidemark.model.batching.reason import Cut, Reason
 from tidemark.model.change import (
     AheadMerged,
     Attempted,
@@ -72,6 +73,14 @@ SAID: list[tuple[Any, str]] = [
     (
         Ingested(FENCE, None, RUN, sources=(1,), corrected=1, rows_retracted=5, snapshot=WITHDRAWN),
         f"withdrew the full snapshot of {SPAN}, 5 rows of 1 file, as w1",
+    ),
+    (
+        Ingested(fence_of("cut", "0-10", "t"), BATCH, RUN, sources=(1,), cut=Cut(Reason.COUNT, (Reason.TIME,), 2.5)),
+        f"ingested {SPAN} so far: 1 row of 1 file as b1; cut by count, also time; 2.5 rows/s",
+    ),
+    (
+        Ingested(FENCE, BATCH, RUN, sources=(1,), cut=Cut(Reason.END_OF_INPUT)),
+        f"ingested {SPAN}: 1 row of 1 file as b1",
     ),
     (Ingested(FENCE, None, None, rows_late_discarded=3), f"ingested {SPAN}: no rows, 3 late discarded"),
     (

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.step import Argument, Intervals, Step, When
+from tidemark.model.batching.reason import Cut
 from tidemark.model.collection import Gate
 from tidemark.model.instant import parse_duration, parse_instant
 
@@ -37,6 +38,12 @@ _STEPS = (
             Argument("removed", "Files that were counted and are gone count no more.", flag=True),
             Argument("yes", "With --removed, also where none is left.", flag=True),
             Argument("as_landed", "What has landed is all there is, whatever is waited for.", flag=True),
+            Argument(
+                "cut",
+                "Take what has landed so far of an interval that goes on, and why (`explicit`); the rest at its end.",
+                parse=Cut.parse,
+                metavar="WHY",
+            ),
         ),
         gate=Gate.UNSEALED,
         when=When.EACH_RUN,

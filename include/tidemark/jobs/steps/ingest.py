@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,12 +13,14 @@ from tidemark.jobs.job import Job, Proposal
 from tidemark.jobs.steps.reread import Corrections, contributing, corrected
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch
-from tidemark.model.change import NOTHING_CHANGED, Ingested, Refused
+from tidemark.model.batching.cutting import SETTLE, Batching, Cutter, Open, Seen
+from tidemark.model.batching.reason import Cut, Reason
+from tidemark.model.change import CUT, NOTHING_CHANGED, Ingested, Refused
 from tidemark.model.full_snapshot import Effect
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
 from tidemark.model.transition import Stale
-from tidemark.plan.ingest import IngestRequest, ingest_tasks, plan_ingest
+from tidemark.plan.ingest import IngestRequest, ingest_tasks, left_to_cut, plan_ingest
 from tidemark.plan.tasks import IngestAnswer
 from tidemark.storage import landing
 from tidemark.storage.log.log import Head
@@ -32,6 +35,7 @@ def ingest(
     removed: bool = False,
     yes: bool = False,
     as_landed: bool = False,
+    cut: Cut | None = None,
 ) -> dict[str, Any]:
     """Read what is new of an interval's files and commit it; the result counts rows, late rows and bad files.
 
@@ -41,6 +45,10 @@ def ingest(
     words what `changed`; where files were corrected, how many, the rows retracted and added, and when these happened
     first and last (µs).
 
+    With a `cut` the interval goes on: files that have landed so far and were left alone for a while are taken, and it
+    is still to be ingested, which takes the rest. Any other cut of it, or none, gives the same rows. The result says
+    why an interval was read then, as the state does.
+
     Idempotent by source file identity. Raises NotReady if the interval has not landed, InvalidUsage for a file that
     changed since it was ingested and cannot be corrected, GateFailed if a file cannot be taken and the collection says
     `stop`, Unavailable if a file cannot be read now, or memory runs out.
@@ -49,22 +57,28 @@ def ingest(
         raise InvalidUsage("--yes says that files that are gone count no more; say --removed, too, or leave it out")
 
     def propose(head: Head) -> Proposal[Ingested, _Found]:
-        request = _plan(job, head.state, interval, landing_root, removed, yes, as_landed)
+        if cut is None:
+            request = _plan(job, head.state, interval, landing_root, removed, yes, as_landed)
+        else:
+            request = _plan_cut(job, head.state, interval, landing_root, cut)
         if request is None:
             return Proposal(None, _Found())
         rerun = head.state.ingested.covers(interval)
-        head, fence = job.fenced(head, "ingest", interval)
+        head, fence = job.fenced(head, "ingest" if cut is None else CUT, interval)
         batch = job.new_id()
         read = _execute(job, head.state, request, batch)
         entries = [entry for answer in read for entry in answer.entries]
         _stop_on_bad_files(job, head, fence, entries)
         again = corrected(job, head.state, request, batch, first=len(request.files))
-        return Proposal(_change(job, fence, request, read, again, batch, head.state), _Found(again, rerun))
+        change = _change(job, fence, request, read, again, batch, head.state)
+        return Proposal(replace(change, cut=cut or _at_its_end(head.state, request, change)), _Found(again, rerun))
 
     done = job.settle(propose)
     change, told = done.change, {"outcome": str(done.outcome), "version": done.head.version}
     if change is None:
         return {**told, "changed": NOTHING_CHANGED}
+    assert change.cut is not None  # as it was proposed
+    told |= {"cut": change.cut.as_dict()} | ({} if cut is None else {"cut_text": cut.words})
     return {
         **told,
         "batch": change.batch.id if change.batch else change.snapshot.batch if change.snapshot else None,
@@ -115,6 +129,32 @@ def _plan(
             "expired; say --yes too if they are to count no more"
         )
     return plan_ingest(state, interval, files, known, gone)
+
+
+def _plan_cut(job: Job, state: Arrangement, interval: Interval, landing_root: str, cut: Cut) -> IngestRequest | None:
+    """What may be taken of an interval that goes on; None if that is nothing, or it was read to its end. InvalidUsage
+    where an interval is one whole."""
+    state.collection.landed.check_cuttable()
+    if state.ingested.covers(interval):
+        return None
+    pattern = render(state.collection.landed.source.path, interval, landing_root)
+    within = landing_root if landing.below(pattern, landing_root) else None
+    listed = [_named(file, landing_root) for file in landing.list_sources(pattern, within=within)]
+    known = ledger.known(job.store, state.ledger, [file.identity for file in listed])
+    batching, now = state.collection.landed.batching, time.time_ns() // 1000 if cut.at is None else cut.at
+    settled_by = now - (SETTLE if batching is None else batching.settle)
+    files = left_to_cut(listed, known, settled_by=settled_by)
+    return plan_ingest(state, interval, files, {}) if files else None
+
+
+def _at_its_end(state: Arrangement, request: IngestRequest, change: Ingested) -> Cut:
+    """Why an interval was read whole: it is over. What else held is told by the rules, of what was taken."""
+    rules, rows = state.collection.landed.batching, change.batch.rows if change.batch else 0
+    if rules is None or (rules.count, rules.bytes) == (None, None):
+        return Cut(Reason.END_OF_INPUT)
+    held = Open(0, rows, sum(file.bytes for file in request.files))
+    cut = Cutter.of(Batching(count=rules.count, bytes=rules.bytes)).cut(held, 0, Seen(end_of_input=True))[1]
+    return cut.undated if cut else Cut(Reason.END_OF_INPUT)
 
 
 def _gone(job: Job, state: Arrangement, interval: Interval, listed: Set[str]) -> list[LedgerEntry]:

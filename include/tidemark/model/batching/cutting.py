@@ -10,6 +10,8 @@ from tidemark.model.batching.rate import SECOND, SLOTS, RateAlarm, RateMonitor
 from tidemark.model.batching.reason import Cut, Direction, Reason
 from tidemark.model.instant import format_duration
 
+LEAST_LENGTH = 1_000_000
+"""A run alone takes seconds: batches that may be cut sooner would only queue."""
 SETTLE = 10_000_000
 """How long a file must have been left alone before it is taken, where a collection says nothing else."""
 

@@ -86,6 +86,11 @@ class Cut:
         return {name: value for name, value in told.items() if value is not None and value != []}
 
     @property
+    def undated(self) -> Cut:
+        """What held alone."""
+        return Cut(self.reason, self.also)
+
+    @property
     def words(self) -> str:
         """In a line: `count, also bytes; 12.5 rows/s, up`."""
         also = f", also {' and '.join(map(_spoken, self.also))}" if self.also else ""

@@ -10,6 +10,7 @@ from tidemark.model import admission
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import UnsealedBatch
 from tidemark.model.change import (
+    CUT,
     REPLAY,
     Ingested,
     LedgerMerged,
@@ -36,6 +37,8 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
         return AlreadyApplied()
     if off := fenced_off(state, fence):
         return off
+    if fence.step == CUT and state.ingested.covers(fence.interval):
+        return Stale(f"{fence.interval} was read to its end meanwhile")
     if snapshot and (reason := _misfit(state, snapshot)):
         return Stale(reason)
     if snapshot and snapshot.learned_at is not None and snapshot.interval.lower < state.correctable_from:
@@ -70,7 +73,7 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
             state,
             unsealed=(*state.unsealed, *placed),
             snapshots=(*state.snapshots, snapshot) if snapshot else state.snapshots,
-            ingested=state.ingested if fence.step == REPLAY else state.ingested.add(fence.interval),
+            ingested=state.ingested if fence.step in (CUT, REPLAY) else state.ingested.add(fence.interval),
             ledger=(*state.ledger, change.run) if change.run else state.ledger,
             fences=unfenced(state, fence),
             totals=totals,
