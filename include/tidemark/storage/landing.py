@@ -13,6 +13,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -47,6 +48,16 @@ def list_sources(pattern: str, *, within: str | None = None) -> list[SourceFile]
         _check_root(within)
         found = [_described(path) for path in _walk(folder, components, os.path.realpath(within or folder))]
     return sorted({file.path: file for file in found}.values(), key=lambda file: file.path)
+
+
+def list_named(pattern: str, root: str, *, within: str | None = None) -> list[SourceFile]:
+    """As `list_sources`, each file with its name below the landing `root`, which is who it is."""
+    return [_named(file, root) for file in list_sources(pattern, within=within)]
+
+
+def _named(file: SourceFile, root: str) -> SourceFile:
+    name = below(file.path, root) or ""
+    return replace(file, name=as_text(name or file.path) if not is_text(file.path) else name)
 
 
 def is_ready(pattern: str, ready: str, *, within: str | None = None) -> bool:

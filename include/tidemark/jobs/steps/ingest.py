@@ -119,7 +119,7 @@ def _plan(
     within = landing_root if landing.below(pattern, landing_root) else None
     if not as_landed and not landing.is_ready(pattern, source.ready, within=within):
         raise NotReady(f"{interval} of {state.collection.name} has not landed: {pattern} is not ready ({source.ready})")
-    listed = [_named(file, landing_root) for file in landing.list_sources(pattern, within=within)]
+    listed = landing.list_named(pattern, landing_root, within=within)
     known = ledger.known(job.store, state.ledger, [file.identity for file in listed])
     files = [_identified(file, known.get(file.identity)) for file in listed]
     gone = _gone(job, state, interval, {file.identity for file in listed}) if removed else []
@@ -139,7 +139,7 @@ def _plan_cut(job: Job, state: Arrangement, interval: Interval, landing_root: st
         return None
     pattern = render(state.collection.landed.source.path, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
-    listed = [_named(file, landing_root) for file in landing.list_sources(pattern, within=within)]
+    listed = landing.list_named(pattern, landing_root, within=within)
     known = ledger.known(job.store, state.ledger, [file.identity for file in listed])
     batching, now = state.collection.landed.batching, time.time_ns() // 1000 if cut.at is None else cut.at
     settled_by = now - (SETTLE if batching is None else batching.settle)
@@ -168,11 +168,6 @@ def _gone(job: Job, state: Arrangement, interval: Interval, listed: Set[str]) ->
         and entry.sha256
         and entry.path not in listed
     ]
-
-
-def _named(file: SourceFile, root: str) -> SourceFile:
-    name = landing.below(file.path, root) or ""
-    return replace(file, name=landing.as_text(name or file.path) if not landing.is_text(file.path) else name)
 
 
 def _identified(file: SourceFile, entry: LedgerEntry | None) -> SourceFile:

@@ -1,0 +1,151 @@
+"""What has landed of the interval that goes on and is not counted yet, looked at again and again; and when that is to
+be ingested. Reads the landing and the state, never a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from tidemark.config.schedule import Schedule
+from tidemark.config.template import render
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.batching.cutting import Batching, Cutter, Open
+from tidemark.model.batching.reason import Cut
+from tidemark.model.collection import Collection
+from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval
+from tidemark.model.ledger import LedgerEntry, SourceFile, Status
+from tidemark.plan.ingest import left_to_cut
+from tidemark.storage import landing
+from tidemark.storage.log.log import StateLog
+from tidemark.storage.sidecars import ledger
+
+COMPARED = 200
+"""Files counted last, by which the rows of those that come are told."""
+AGAIN = 600_000_000
+"""Microseconds after which files that were told, and are still not counted, are told again."""
+MOST_PAUSE = 5_000_000
+"""Microseconds between two looks, at most: lengths are kept to this."""
+
+
+@dataclass(frozen=True)
+class Due:
+    """What is to be ingested now, of an interval that goes on, and why."""
+
+    interval: Interval
+    cut: Cut
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        bounds = {"lower": format_instant(self.interval.lower), "upper": format_instant(self.interval.upper)}
+        return {**bounds, "cut": self.cut.as_dict()}
+
+
+def open_interval(collection: Collection, now: int) -> Interval | None:
+    """The interval of the schedule that goes on at a time; None before the collection's start, and after its end."""
+    landed, schedule = collection.landed, Schedule(collection.landed.schedule)
+    if now < landed.start or (landed.end is not None and now >= landed.end):
+        return None
+    return schedule.interval_from(schedule.latest(now))
+
+
+def pause_of(batching: Batching) -> int:
+    """How often to look, in microseconds: at least as often as a batch may be cut."""
+    return min(batching.least_length or MOST_PAUSE, MOST_PAUSE)
+
+
+@dataclass
+class Arrivals:
+    """Remembers between looks how fast files came, and what was told: nothing that a look at the landing would not
+    bring back. `collection` has rules of batching; `listed` lists the landing.
+
+    What was told is not told again until it is counted, or AGAIN has passed: who ingests it may have died.
+    """
+
+    collection: Collection
+    log: StateLog
+    landing_root: str
+    listed: Callable[..., list[SourceFile]] = landing.list_named
+    _interval: Interval | None = None
+    _cutter: Cutter | None = None
+    _seen: dict[str, str] = field(default_factory=dict)
+    _told: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _counted: dict[str, str] = field(default_factory=dict)
+    _rows_per_byte: float = 0.0
+
+    def look(self, now: int) -> Due | None:
+        """What is due at a time by the clock, in microseconds; None if nothing is. Raises what listing the landing and
+        reading the state do."""
+        interval = open_interval(self.collection, now)
+        if interval != self._interval:
+            self._interval, self._seen, self._told, self._counted = interval, {}, {}, {}
+        if interval is None:
+            return None
+        files = self._listed(interval)
+        self._counted = {file.identity: token for file in files if (token := self._counted.get(file.identity))}
+        left = [file for file in files if self._counted.get(file.identity) != file.token]
+        # The state is read only where something may have to be done.
+        pending = self._pending(interval, left, now) if left else ()
+        cutter = self._arrived(files, now)
+        size = sum(file.bytes for file in pending)
+        opened = min((file.landed_at for file in pending), default=now)
+        held = Open(min(now, opened), round(size * self._rows_per_byte), size) if pending else None
+        self._cutter, cut = cutter.cut(held, now)
+        if cut is None:
+            return None
+        self._told |= {file.identity: (file.token, now) for file in pending}
+        return Due(interval, cut)
+
+    def _listed(self, interval: Interval) -> list[SourceFile]:
+        pattern = render(self.collection.landed.source.path, interval, self.landing_root)
+        within = self.landing_root if landing.below(pattern, self.landing_root) else None
+        return self.listed(pattern, self.landing_root, within=within)
+
+    def _pending(self, interval: Interval, files: Sequence[SourceFile], now: int) -> tuple[SourceFile, ...]:
+        """Of the files those that a cut would take now, and that were not told lately."""
+        state = self.log.load().arrangement
+        known = {} if state is None else ledger.known(self.log.store, state.ledger, [file.identity for file in files])
+        if state is not None:
+            self._rows_per_byte = _rows_per_byte(self.log, state) or self._rows_per_byte
+            if state.ingested.covers(interval):
+                return ()
+        counted = {file.identity: file.token for file in files if _is_counted(known.get(file.identity))}
+        self._counted |= counted
+        batching = self.collection.landed.batching
+        assert batching is not None  # who has none is not looked at
+        some = left_to_cut(files, known, settled_by=now - batching.settle)
+        return tuple(file for file in some if not self._was_told(file, now))
+
+    def _was_told(self, file: SourceFile, now: int) -> bool:
+        token, at = self._told.get(file.identity, ("", 0))
+        # A clock that steps back makes nothing wait for ever.
+        return token == file.token and 0 <= now - at < AGAIN
+
+    def _arrived(self, files: Sequence[SourceFile], now: int) -> Cutter:
+        """With what is new in the landing, when it landed; what lands from the future has just come."""
+        batching = self.collection.landed.batching
+        assert batching is not None
+        cutter = self._cutter or Cutter.of(batching)
+        new = [file for file in files if self._seen.get(file.identity) != file.token]
+        for file in sorted(new, key=lambda file: file.landed_at):
+            cutter = cutter.arrived(min(file.landed_at, now), round(file.bytes * self._rows_per_byte))
+        self._seen = {file.identity: file.token for file in files}
+        return cutter
+
+
+def _is_counted(entry: LedgerEntry | None) -> bool:
+    return entry is not None and entry.status is Status.INGESTED
+
+
+def _rows_per_byte(log: StateLog, state: Arrangement) -> float:
+    """Rows of a byte in the files that were counted last; 0 where none was."""
+    rows = size = 0
+    for run in reversed(state.ledger):
+        for entry in islice(ledger.scan(log.store, run), COMPARED):
+            if entry.status is Status.INGESTED and entry.replay_of is None and not entry.is_corrected:
+                rows, size = rows + entry.rows + entry.rows_late_discarded, size + entry.bytes
+        if size:
+            return rows / size
+    return 0.0

@@ -1,0 +1,212 @@
+"""Looking at a landing again and again: what is due, when, why, and what is not told twice."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.relanded import relanded
+from support.world import World, collection
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.questions.arrivals import AGAIN, Arrivals, open_interval, pause_of
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.model.batching.cutting import Batching, WatchRate
+from tidemark.model.batching.length import Adaptive, Fixed
+from tidemark.model.instant import parse_instant
+from tidemark.model.interval import Interval
+from tidemark.model.ledger import SourceFile
+from tidemark.storage import landing
+
+pytestmark = pytest.mark.pure
+SECOND = 1_000_000
+START = parse_instant("2100-01-01")
+"""Later than any clock that this is run by: what has landed has landed before."""
+DAY = 86_400 * SECOND
+NOON = START + DAY // 2
+ROW = '{"k": 1, "v": "a", "t": 1704110400000000, "e": 1704110400000000, "o": null, "gone": false, "d": 1}\n'
+
+
+@dataclass
+class Feed:
+    """A collection of days, whose landing is looked at; `landed` stands in for the file system's clock."""
+
+    world: World
+    arrivals: Arrivals
+    landed: dict[str, int]
+    numbers: Any = field(default_factory=count)
+
+    def land(self, at: int, rows: int = 1, name: str = "", day: str = "2100-01-01") -> str:
+        folder = self.world.landing / day
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / (name or f"{next(self.numbers):03}.jsonl")
+        file.write_text(ROW * rows)
+        os.utime(file, ns=(at * 1000, at * 1000))  # another token each time
+        self.landed[str(file)] = at
+        return str(file)
+
+    def look(self, now: int) -> tuple[str, ...] | None:
+        """The reasons for which something is due."""
+        due = self.arrivals.look(now)
+        return due and (str(due.cut.reason), *map(str, due.cut.also))
+
+    def take(self, now: int) -> dict[str, Any]:
+        """What a run does that is started for what is due."""
+        due = self.arrivals.look(now)
+        assert due is not None
+        root = str(self.world.landing)
+        return self.world.run(lambda job: ingest(job, due.interval, landing_root=root, cut=due.cut))
+
+
+def fed(tmp_path: Path, batching: Batching) -> Feed:
+    declared = collection()
+    source = replace(declared.landed.source, path="{{ landing }}/{{ ds }}/*.jsonl")
+    declared = relanded(declared, source=source, start=START, end=START + 3 * DAY, schedule="@daily", batching=batching)
+    world = World(tmp_path / "landing", declared)
+    world.landing.mkdir(parents=True)
+    landed: dict[str, int] = {}
+
+    def listed(pattern: str, root: str, *, within: str | None = None) -> list[SourceFile]:
+        found = landing.list_named(pattern, root, within=within)
+        return [replace(file, landed_at=landed.get(file.path, file.landed_at)) for file in found]
+
+    return Feed(world, Arrivals(declared, world.log(), str(world.landing), listed), landed)
+
+
+def test_bytes_cut_and_what_was_told_is_not_told_again_until_it_is_counted(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(bytes=3 * len(ROW), settle=0))
+    feed.land(NOON, 2)
+    assert feed.look(NOON) is None
+    feed.land(NOON + SECOND, 1)
+    assert feed.look(NOON + SECOND) == ("bytes",)
+    assert feed.look(NOON + 2 * SECOND) is None
+    # A file that comes while a run is about the others is a batch of its own.
+    feed.land(NOON + 3 * SECOND, 1)
+    assert feed.look(NOON + 3 * SECOND) is None
+    # Who was to ingest them died.
+    assert feed.look(NOON + SECOND + AGAIN) == ("bytes",)
+
+
+def test_a_count_goes_by_the_rows_of_what_was_read_last(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(Fixed(60 * SECOND), count=10, settle=0))
+    feed.land(NOON, 50)
+    assert feed.look(NOON) is None, "nobody knows how many rows that is"
+    assert feed.take(NOON + 60 * SECOND)["rows"] == 50
+    assert feed.look(NOON + 61 * SECOND) is None
+    feed.land(NOON + 62 * SECOND, 9)
+    assert feed.look(NOON + 62 * SECOND) is None
+    feed.land(NOON + 63 * SECOND, 1)
+    assert feed.look(NOON + 63 * SECOND) == ("count",)
+
+
+def test_the_longest_ends_a_slow_batch_and_a_fast_one_is_shorter(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(Adaptive(10 * SECOND, 100 * SECOND, 100), settle=0))
+    feed.land(NOON, 10)
+    assert feed.look(NOON + 99 * SECOND) is None
+    assert feed.take(NOON + 100 * SECOND)["cut"]["reason"] == "time"
+    for second in range(200, 220):
+        feed.land(NOON + second * SECOND, 20)
+    due = feed.arrivals.look(NOON + 225 * SECOND)
+    assert due is not None
+    assert (str(due.cut.reason), due.cut.rate) == ("time", pytest.approx(4, rel=0.1))
+    assert due.cut.opened == NOON + 200 * SECOND
+
+
+def test_a_rate_that_changes_cuts_once(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(rate_change=WatchRate(1.0, 100 * SECOND, 3_600 * SECOND), settle=0))
+    feed.land(NOON - 3_600 * SECOND, 1)
+    feed.arrivals._rows_per_byte = 1 / len(ROW)
+    told = {}
+    for second in range(0, 300, 5):
+        feed.land(NOON + second * SECOND, 1 if second < 200 else 10)
+        if due := feed.arrivals.look(NOON + second * SECOND):
+            told[second] = (str(due.cut.reason), str(due.cut.direction))
+    assert len(told) <= 2, "hysteresis"
+    assert ("rate_change", "up") in told.values()
+
+
+def test_a_young_file_is_not_taken(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(bytes=1, settle=10 * SECOND))
+    feed.land(NOON)
+    assert [feed.look(NOON + second * SECOND) for second in (0, 9, 10)] == [None, None, ("bytes",)]
+    growing = feed.land(NOON + 20 * SECOND, name="growing.jsonl")
+    assert feed.look(NOON + 29 * SECOND) is None
+    feed.land(NOON + 29 * SECOND, 2, name=Path(growing).name)
+    assert feed.look(NOON + 31 * SECOND) is None
+    assert feed.look(NOON + 39 * SECOND) == ("bytes",)
+
+
+def test_a_restart_tells_nothing_that_is_counted(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(bytes=1, settle=0))
+    feed.land(NOON)
+    feed.take(NOON)
+    before = feed.arrivals
+    again = Arrivals(before.collection, before.log, before.landing_root, before.listed)
+    assert again.look(NOON + SECOND) is None
+    feed.land(NOON + 2 * SECOND)
+    assert again.look(NOON + 2 * SECOND) is not None
+
+
+def test_files_that_vanish_and_a_clock_that_steps_back_are_no_trouble(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(Fixed(60 * SECOND), bytes=10**9, settle=0))
+    file = feed.land(NOON)
+    assert feed.look(NOON) is None
+    Path(file).unlink()
+    assert feed.look(NOON + 120 * SECOND) is None, "nothing is left to cut"
+    feed.land(NOON + 121 * SECOND)
+    assert feed.look(NOON - 3_600 * SECOND) is None
+    assert feed.look(NOON - 3_540 * SECOND) is None, "what is from the future is not settled"
+    assert feed.look(NOON + 181 * SECOND) == ("time",)
+    feed.land(NOON + 10)
+    assert feed.look(NOON + 400 * SECOND) == ("time",)
+    assert feed.look(NOON + 200 * SECOND) == ("time",), "told in a future that is over: told again"
+
+
+def test_only_the_interval_that_goes_on_is_looked_at(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(bytes=1, settle=0))
+    feed.land(NOON)
+    assert [feed.look(time) for time in (START - 1, NOON + DAY, START + 3 * DAY)] == [None] * 3
+    feed.land(NOON + DAY, day="2100-01-02")
+    due = feed.arrivals.look(NOON + DAY)
+    assert due is not None
+    assert due.interval == Interval(START + DAY, START + 2 * DAY)
+    assert due.as_dict()["lower"] == "2100-01-02T00:00:00Z"
+    # It was read at its end already: what comes now is for who runs it again.
+    feed.world.run(lambda job: ingest(job, due.interval, landing_root=str(feed.world.landing)))
+    feed.land(NOON + DAY + 1, day="2100-01-02")
+    assert feed.look(NOON + DAY + SECOND) is None
+
+
+def test_a_landing_that_is_not_there_is_said(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(bytes=1, settle=0))
+    feed.world.landing.rmdir()
+    with pytest.raises(InvalidUsage, match="does not exist"):
+        feed.look(NOON)
+    feed.world.landing.mkdir()
+    assert feed.look(NOON) is None
+    feed.land(NOON)
+    assert feed.look(NOON) == ("bytes",)
+
+
+def test_the_state_is_not_read_while_nothing_comes(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(bytes=1, settle=0))
+    feed.land(NOON)
+    feed.take(NOON)
+    assert feed.look(NOON + SECOND) is None  # this one finds that it is counted
+    feed.arrivals.log = None  # type: ignore[assignment]
+    assert feed.look(NOON + 2 * SECOND) is None
+
+
+def test_it_is_looked_at_least_as_often_as_a_batch_may_be_cut() -> None:
+    assert pause_of(Batching(Adaptive(2 * SECOND, 60 * SECOND, 1))) == 2 * SECOND
+    assert pause_of(Batching(Fixed(3_600 * SECOND))) == 5 * SECOND
+    assert pause_of(Batching(count=1)) == 5 * SECOND
+
+
+def test_an_interval_goes_on_from_its_beginning_to_before_its_end(tmp_path: Path) -> None:
+    declared = fed(tmp_path, Batching(count=1)).arrivals.collection
+    assert open_interval(declared, START) == open_interval(declared, START + DAY - 1) == Interval(START, START + DAY)
