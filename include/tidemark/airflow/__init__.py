@@ -15,6 +15,7 @@ require("airflow", "airflow")
 
 if TYPE_CHECKING:
     from tidemark.airflow.app_operator import AppOperator
+    from tidemark.airflow.arrivals import batches_dag
     from tidemark.airflow.asset import asset_of
     from tidemark.airflow.collection_files import check_collection_files
     from tidemark.airflow.factory import collection_dags, tidemark_dag
@@ -31,6 +32,7 @@ _HOME = {
     "PublishOperator": "publish",
     "ReleaseHoldOperator": "hold",
     "asset_of": "asset",
+    "batches_dag": "arrivals",
     "check_collection_files": "collection_files",
     "collection_dags": "factory",
     "compact_group": "groups",
@@ -52,6 +54,7 @@ __all__ = [
     "PublishOperator",
     "ReleaseHoldOperator",
     "asset_of",
+    "batches_dag",
     "check_collection_files",
     "collection_dags",
     "compact_group",

@@ -78,6 +78,7 @@ def collection_doc(collection: Collection) -> str:
         ("event time", f"`{landed.event_time}`" if landed.event_time else "none"),
         ("late rows", _late(landed)),
         ("retention", str(collection.retention)),
+        ("batches", _batches(collection)),
         ("corrections", _corrections(landed)),
         ("asset", f"`tidemark://{collection.name}`"),
     ]
@@ -151,6 +152,34 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str
 
 def _end(landed: Landed) -> str:
     return "no end" if landed.end is None else f"{format_instant(landed.end)} (exclusive)"
+
+
+_BATCHES = """\
+# {name}.batches
+
+Ingests what has landed of **{name}** before its interval is over: {rules}. Files younger than {settle} are left for
+the next batch, as they may be half written.
+
+A run is started by the triggerer, which looks at the landing and starts none while nothing comes; *Trigger* cuts a
+batch at once. Why each was cut is in the log of `ingest`, in `tidemark log {name}` and on the *Tidemark* page.
+
+The interval is not over by that: the DAG **{name}** reads the rest of it at its end, and seals. It waits for no run of
+this DAG, and it does not matter to what it holds whether there were any. A run that failed may be cleared, or left.
+"""
+
+
+def batches_doc(collection: Collection) -> str:
+    """The Markdown page of the DAG that ingests a collection's files by load."""
+    batching = collection.landed.batching
+    settle = format_duration(batching.settle) if batching else ""
+    return _BATCHES.format(name=collection.name, rules=batching, settle=settle)
+
+
+def _batches(collection: Collection) -> str:
+    batching = collection.landed.batching
+    if batching is None:
+        return "none: an interval is read once, at its end"
+    return f"also {batching}, by the DAG `{collection.name}.batches`"
 
 
 def _corrections(landed: Landed) -> str:

@@ -114,7 +114,8 @@ def _derived(location: Location) -> dict[str, Any]:
 
 
 def collection_dags(folder: str | Path | None = None, *, exclude: Names[str] = ()) -> dict[str, DAG]:
-    """The DAG of every right collection file of a folder (TIDEMARK_COLLECTIONS), by id: for a DAG file's `globals()`.
+    """The DAG of every right collection file of a folder (TIDEMARK_COLLECTIONS), by id: for a DAG file's `globals()`;
+    and `<collection>.batches` of each that declares `batches`.
 
     Without those named in `exclude` and those whose file says `dag: own`: a DAG file of your own makes them, by
     `tidemark_dag`. A wrong file takes nobody else's DAG down: it is left out here and reported by
@@ -126,6 +127,11 @@ def collection_dags(folder: str | Path | None = None, *, exclude: Names[str] = (
             continue
         try:
             made[location.name] = _dag(location)
+            if location.derived is None and location.collection.landed.batching is not None:
+                from tidemark.airflow.arrivals import batches_dag  # the triggerer's base classes take a while
+
+                batches = batches_dag(location)
+                made[batches.dag_id] = batches
         except Exception:
             log.exception("No DAG of %s could be made", location.file)
     return made

@@ -111,8 +111,12 @@ class StepOperator(AppOperator):
             self.location.declare()
         if not self.step.intervals.of_run:
             return []
-        span = span_of_run(context, self.location)
+        span = self.span_of(context)
         return ["--lower", format_instant(span.lower), "--upper", format_instant(span.upper)]
+
+    def span_of(self, context: Any) -> Interval:
+        """The interval that the run is about. Raises as `span_of_run`."""
+        return span_of_run(context, self.location)
 
     def declared_args(self) -> list[str]:
         """The arguments the step declares; of a template what it made, once it is rendered."""
