@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, Asset, AssetWatcher, Param
+from airflow.sdk import DAG, Asset, AssetWatcher
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from tidemark.airflow.documentation import batches_doc, gate_doc, step_doc
-from tidemark.airflow.landing import landing_of_run
+from tidemark.airflow.landing import landing_of_run, landing_param
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.steps import GateOperator, IngestOperator, StepOperator
 from tidemark.errors import InvalidUsage
@@ -180,7 +180,7 @@ def batches_dag(
         "max_active_runs": 1,
         "catchup": False,
         "tags": ["batches", "tidemark"],
-        "params": {"landing": _landing_param()},
+        "params": {"landing": landing_param()},
         **dag_options,
     }
     arguments = {"owner": "tidemark", "priority_weight": 0, "weight_rule": "absolute", **(default_args or {})}
@@ -191,9 +191,3 @@ def batches_dag(
         )
         ingest >> gate
     return dag
-
-
-def _landing_param() -> Param:
-    from tidemark.airflow.factory import _params
-
-    return _params()["landing"]

@@ -12,6 +12,7 @@ from airflow.sdk import DAG, Param, chain
 
 from tidemark.airflow.collection_files import right_collections
 from tidemark.airflow.documentation import collection_doc, derived_doc
+from tidemark.airflow.landing import landing_param
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.owners import refuse_second_maker
 from tidemark.airflow.publish import PublishOperator
@@ -150,12 +151,7 @@ def _params() -> dict[str, Param]:
         "upper": bound(
             "upper", "End of the interval, exclusive. Several intervals of the schedule are read one by one."
         ),
-        "landing": Param(
-            None,
-            type=["null", "string"],
-            title="landing",
-            description_md="Where this run's files are: a folder within TIDEMARK_LANDING or one of TIDEMARK_LANDINGS.",
-        ),
+        "landing": landing_param(),
     }
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tidemark.airflow import settings
 from tidemark.errors import InvalidUsage
+
+if TYPE_CHECKING:
+    from airflow.sdk import Param
 
 _S3 = "s3://"
 
@@ -30,6 +34,18 @@ def landing_of_run(asked: object, own: str | None = None) -> str:
     raise InvalidUsage(
         f"param landing is {asked!r}, which is not within {_listed(allowed)}; "
         "move the files there, or let the deployment name its folder in TIDEMARK_LANDINGS"
+    )
+
+
+def landing_param() -> Param:
+    """The param of a run by which whoever triggers it says where its files are."""
+    from airflow.sdk import Param
+
+    return Param(
+        None,
+        type=["null", "string"],
+        title="landing",
+        description_md="Where this run's files are: a folder within TIDEMARK_LANDING or one of TIDEMARK_LANDINGS.",
     )
 
 

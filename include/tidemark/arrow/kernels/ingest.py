@@ -20,6 +20,7 @@ from tidemark.arrow.kernels.ahead import apart, cut_by_buckets, cut_of
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds, judge
 from tidemark.arrow.parts.writer import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
+from tidemark.arrow.rows.memory import Held
 from tidemark.arrow.rows.schema import sort_columns, unsealed_schema
 from tidemark.errors import NotReady
 from tidemark.model.batch import ObjectRef, Part
@@ -45,9 +46,10 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
     NotReady if a file changes while it is read, Unavailable if one, or memory for it, is not available now: which is no
     verdict on any file.
     """
-    parts = SortedParts(store, task)
-    entries = [_ingest_file(store, task, file, number, parts) for number, file in enumerate(task.files, task.first)]
-    return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time)
+    with Held("sorted") as room:
+        parts = SortedParts(store, task, room)
+        entries = [_ingest_file(store, task, file, number, parts) for number, file in enumerate(task.files, task.first)]
+        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time)
 
 
 def _ingest_file(
@@ -69,9 +71,22 @@ def taken(
 
     A file that cannot be taken gives a quarantined one, and nothing is handed on. Raises as `ingest_files` does.
     """
+    with Held("decoded") as room:
+        return _taken(store, task, file, bounds, number, take, room)
+
+
+def _taken(
+    store: ObjectStore,
+    task: IngestTask | RereadTask,
+    file: SourceFile,
+    bounds: LatenessBounds,
+    number: int,
+    take: Callable[[Judged], None],
+    room: Held,
+) -> LedgerEntry:
     content = fetch(file)
     try:
-        blocks = _checked(content, task.collection)
+        blocks = _checked(content, task.collection, room)
     except BadFile as bad:
         content.check_unchanged()
         return set_aside(task.collection, task.interval, file, content.sha256, bad.reason)
@@ -106,27 +121,30 @@ def taken(
     )
 
 
-def _checked(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]:
-    """The rows of a file that decodes to its end. Raises BadFile at once if it does not."""
+def _checked(content: Content, collection: Collection, room: Held) -> Iterator[pa.RecordBatch]:
+    """The rows of a file that decodes to its end, held in `room` if there is. Raises BadFile at once if it does not."""
     held: list[pa.RecordBatch] = []
-    size = 0
+    size, whole = 0, True
     for block in decode(content, collection):
         size += block.nbytes
-        if size <= CHECKED_BYTES:
+        whole = whole and size <= CHECKED_BYTES and room.add(block.nbytes)
+        if whole:
             held.append(block)
         else:
             held.clear()
-    return iter(held) if size <= CHECKED_BYTES else decode(content, collection)
+            room.release()
+    return iter(held) if whole else decode(content, collection)
 
 
 class SortedParts:
-    """Gathers applied rows, and writes them sorted whenever enough have come."""
+    """Gathers applied rows, and writes them sorted whenever enough have come, or there is no more room for them."""
 
-    def __init__(self, store: ObjectStore, task: IngestTask | ReplayTask) -> None:
+    def __init__(self, store: ObjectStore, task: IngestTask | ReplayTask, room: Held) -> None:
         self._store, self._task = store, task
         self._schema = unsealed_schema(task.collection)
         self._held: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
+        self._room = room
         self._parts: list[Part] = []
         self.first_on_time: int | None = None
 
@@ -139,6 +157,9 @@ class SortedParts:
         if self._held and (self._rows + batch.num_rows > SORTED_ROWS or self._bytes + batch.nbytes > SORTED_BYTES):
             self._write()
         if batch.num_rows:
+            if not self._room.add(batch.nbytes) and self._held:
+                self._write()
+                self._room.add(batch.nbytes)  # the only rows held need no room
             self._held.append(batch)
             self._rows += batch.num_rows
             self._bytes += batch.nbytes
@@ -155,7 +176,7 @@ class SortedParts:
         held, self._held, self._rows, self._bytes = self._held, [], 0, 0
         order = sort_columns(collection, facts=collection.kind.facts)
         cut = self._cut(held)
-        with ExitStack() as stack:
+        with self._room, ExitStack() as stack:
             writers = [stack.enter_context(self._writer()) for _ in range(cut.parts)]
             for piece in sorted_pieces(held, order, most=PIECE_BYTES):
                 for number, rows in apart(piece, cut):

@@ -45,6 +45,7 @@ from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.consolidate import consolidated, forwarded
 from tidemark.arrow.rows.cuts import PIECE_BYTES, compacted, joined, sorted_pieces
 from tidemark.arrow.rows.digest import digest
+from tidemark.arrow.rows.memory import memory
 from tidemark.arrow.rows.order import SortKey, rows_before, rows_up_to, sort_key_at, sort_key_of
 from tidemark.arrow.rows.schema import TIME, sort_columns, updates_schema
 from tidemark.model.batch import DIGEST_MODULUS, Part
@@ -58,6 +59,9 @@ BUFFERED_ROWS = 2**18
 read of a dozen runs a tenth more CPU, in rounds."""
 ROW_BYTES = 256
 """Of rows that take more bytes than this fewer are held in memory, so that their bytes are bounded too."""
+
+LEAST_SHARE = 8
+"""Rows are held to a part in so many of that at the least, however little memory is left."""
 
 Shrink = Callable[[list[pa.RecordBatch]], list[pa.RecordBatch]]
 Piece = tuple[pa.RecordBatch, bool]
@@ -128,8 +132,17 @@ def rounds(runs: Sequence[Run], shrink: Shrink) -> Iterator[list[pa.RecordBatch]
     """The rows of all runs, round by round: those of a round come before those of the next, and rows that are equal in
     the runs' columns are in one round.
 
-    A round is a list of batches, each in order. What is held back (see above) passes through `shrink` each time.
+    A round is a list of batches, each in order. What is held back (see above) passes through `shrink` each time. Where
+    the process has little memory left for it, the runs hold less, and there are more rounds.
     """
+    wanted = sum(run.capacity for run in runs) * ROW_BYTES
+    with memory().some("runs", wanted, least=wanted // LEAST_SHARE) as size:
+        for run in runs if size < wanted else ():
+            run.capacity = max(1, run.capacity * size // wanted)
+        yield from _rounds(runs, shrink)
+
+
+def _rounds(runs: Sequence[Run], shrink: Shrink) -> Iterator[list[pa.RecordBatch]]:
     held: list[pa.RecordBatch] = []
     while runs := [run for run in runs if run.fill()]:
         bound = min((run.last for run in runs if run.more), default=None)
@@ -160,7 +173,7 @@ class Run:
     """Rows in order of `columns`, of which the next few are in memory."""
 
     def __init__(self, pieces: Iterator[Piece], columns: Sequence[str], capacity: int) -> None:
-        self._pieces, self._columns, self._capacity = pieces, columns, capacity
+        self._pieces, self._columns, self.capacity = pieces, columns, capacity
         self._rows: pa.RecordBatch = None  # until the first fill
         self.more = True
 
@@ -168,8 +181,8 @@ class Run:
         """Read on if few rows are left in memory; False if none are left at all."""
         batches = [self._rows] if self._rows else []
         held = sum(map(_weight, batches))
-        if held == 0 or held < self._capacity // 2:
-            while self.more and held < max(1, self._capacity):
+        if held == 0 or held < self.capacity // 2:
+            while self.more and held < max(1, self.capacity):
                 rows, self.more = next(self._pieces, (None, False))
                 if rows:
                     batches.append(rows)

@@ -11,6 +11,7 @@ from tidemark.arrow.kernels.lateness import APPLIED, ORIGINAL, LatenessBounds, m
 from tidemark.arrow.kernels.letters import check, dead_letters
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.fields import as_wanted, field_id, found
+from tidemark.arrow.rows.memory import Held
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection
 from tidemark.model.ledger import LedgerEntry, Status
@@ -24,13 +25,14 @@ def replay_dead_letters(store: ObjectStore, task: ReplayTask) -> ReplayAnswer:
     A late object of which nothing may apply gives no entry, and stays what it is. Raises InvalidUsage for one that
     lacks a column the declaration has needed since, Corruption for one that is not what the ledger recorded.
     """
-    parts = SortedParts(store, task)
     entries, left = [], []
-    for number, source in enumerate(task.sources, task.first):
-        entry, remains = _replay(store, task, source, number, parts)
-        entries += [entry] if entry else []
-        left += [remains] if remains else []
-    return ReplayAnswer(parts.close(), tuple(entries), tuple(left))
+    with Held("sorted") as room:
+        parts = SortedParts(store, task, room)
+        for number, source in enumerate(task.sources, task.first):
+            entry, remains = _replay(store, task, source, number, parts)
+            entries += [entry] if entry else []
+            left += [remains] if remains else []
+        return ReplayAnswer(parts.close(), tuple(entries), tuple(left))
 
 
 def _replay(

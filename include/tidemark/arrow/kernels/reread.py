@@ -26,6 +26,7 @@ from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import Ints, integers, replaced
 from tidemark.arrow.rows.consolidate import forwarded, learned_at
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
+from tidemark.arrow.rows.memory import Held
 from tidemark.arrow.rows.schema import (
     DIFF,
     EVENT_TIME,
@@ -47,7 +48,11 @@ def reread_files(store: ObjectStore, task: RereadTask) -> RereadAnswer:
     A file that cannot be taken gives a quarantined entry with its reason, and what it contributed stays. Raises
     Corruption if a part is not what was recorded, NotReady and Unavailable as an ingest.
     """
-    now = _Now(store, task)
+    with Held("sorted") as room:
+        return _reread(store, task, _Now(store, task, room))
+
+
+def _reread(store: ObjectStore, task: RereadTask, now: _Now) -> RereadAnswer:
     letters: list[LedgerEntry] = []
     entries = [_read(store, task, file, number, now, letters) for number, file in enumerate(task.files, task.first)]
     bad = {n for n, entry in enumerate(entries, task.first) if entry.status is Status.QUARANTINED}
@@ -116,8 +121,8 @@ def _read(
 class _Now:
     """What the files say now, in sorted runs: the last in memory, those before it as parts."""
 
-    def __init__(self, store: ObjectStore, task: RereadTask) -> None:
-        self._store, self._task = store, task
+    def __init__(self, store: ObjectStore, task: RereadTask, room: Held) -> None:
+        self._store, self._task, self._room = store, task, room
         self._order = _order(task)
         self._held: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
@@ -128,14 +133,20 @@ class _Now:
         if not rows.num_rows:
             return
         if self._held and (self._rows + rows.num_rows > SORTED_ROWS or self._bytes + rows.nbytes > SORTED_BYTES):
-            with _writer(self._store, self._task) as writer:
-                for piece in self._sorted():
-                    writer.write(piece)
-                self._parts.append(writer.close())
-            self._held, self._rows, self._bytes = [], 0, 0
+            self._spill()
+        if not self._room.add(rows.nbytes) and self._held:
+            self._spill()
+            self._room.add(rows.nbytes)  # the only rows held need no room
         self._held.append(rows)
         self._rows += rows.num_rows
         self._bytes += rows.nbytes
+
+    def _spill(self) -> None:
+        with self._room, _writer(self._store, self._task) as writer:
+            for piece in self._sorted():
+                writer.write(piece)
+            self._parts.append(writer.close())
+        self._held, self._rows, self._bytes = [], 0, 0
 
     def runs(self) -> tuple[list[pa.RecordBatch], list[Part]]:
         """The rows in memory, in order, and the parts that hold the others."""

@@ -89,7 +89,7 @@ class Usage:
         return replace(self, by={**self.by, name: held}) if self.used + size <= most else None
 
     def largest(self, name: str) -> int:
-        """The most that `name` could ever hold, were nobody else there."""
+        """The most that `name` could ever hold, were nobody else there. It is the same whatever is held."""
         budget = self.budget
         if not budget.shares:
             return budget.most
