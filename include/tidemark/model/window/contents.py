@@ -8,18 +8,19 @@ runs does not matter (only for sessions it takes more: `frozen_sessions.py`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tidemark.model.window.bounds import Window, earliest_after, windows_at
 from tidemark.model.window.close import is_closed, is_frozen
-from tidemark.model.window.frozen_sessions import Revival, frozen_sessions, rows_of_sessions
+from tidemark.model.window.frozen_sessions import Judgement, Revival, frozen_sessions, rows_of_sessions
 from tidemark.model.window.happened import Contents, Happened, Key, consolidated, instants
 from tidemark.model.window.kind import Aligned, Session, Sliding, WindowKind
 from tidemark.model.window.sliding import left_of, right_of, sliding_windows
 from tidemark.model.window.windows import Late, Windows
 
 ByWindow = dict[tuple[Key, Window], Contents]
+RowsByWindow = dict[tuple[Key, Window], list[Happened]]
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,22 @@ class Rule:
 
 def contents(rule: Rule, rows: Iterable[Happened]) -> ByWindow:
     """What each window of each key holds. A window is there if anything that is not cancelled lies in it."""
+    return {of: consolidated(held) for of, held in rows_by_window(rule, rows).items()}
+
+
+def rows_by_window(rule: Rule, rows: Iterable[Happened]) -> RowsByWindow:
+    """The rows that count in each window of each key, one by one, those that cancel each other among them."""
     by_key: dict[Key, list[Happened]] = defaultdict(list)
     for row in rows:
         if row.at is not None:
             by_key[row.key].append(row)
-    return {(key, window): held for key, of_key in by_key.items() for window, held in _of_one_key(rule, of_key).items()}
+    return {(key, window): held for key, rows in by_key.items() for window, held in _of_one_key(rule, rows)}
+
+
+def on_time(rows: Iterable[Happened], grace: int) -> list[Happened]:
+    """Another reading of lateness, by rows and not by windows: those that came before a frontier, less the grace, had
+    passed them. It loses more; windows of what is left never change once closed."""
+    return [row for row in rows if row.at is None or row.at >= row.learned - grace]
 
 
 def aligned_windows(rule: Rule, kind: Aligned, at: int, learned: int) -> set[Window]:
@@ -72,43 +84,42 @@ def aligned_windows(rule: Rule, kind: Aligned, at: int, learned: int) -> set[Win
     return found
 
 
-def _of_one_key(rule: Rule, rows: list[Happened]) -> dict[Window, Contents]:
-    kind = rule.kind
-    if isinstance(kind, Sliding):
-        held = _sliding(rule, kind, rows)
-    elif isinstance(kind, Session):
-        held = _sessions(rule, kind, rows)
-    else:
-        held = defaultdict(list)
-        for row in rows:
-            assert row.at is not None, "rows that no window holds were left out"
-            for window in aligned_windows(rule, kind, row.at, row.learned):
-                held[window].append(row)
-    found = {window: consolidated(of_window) for window, of_window in held.items()}
-    return {window: of_window for window, of_window in sorted(found.items()) if of_window}
-
-
-def _sliding(rule: Rule, kind: Sliding, rows: list[Happened]) -> dict[Window, list[Happened]]:
+def candidates(rule: Rule, kind: Sliding, rows: list[Happened]) -> set[Window]:
+    """Where sliding windows of one key may be: before what was in time for the window before it, after what was in time
+    for any. The last window that can hold a row starts at its instant: who is late for it is late for all."""
+    if kind.clamp_start_at_zero:
+        rows = [row for row in rows if _at(row) >= 0]
     if rule.lateness is None:
-        candidates = set(sliding_windows(kind, instants(consolidated(rows))))
+        return set(sliding_windows(kind, instants(consolidated(rows))))
+    lasting = consolidated(row for row in rows if not rule.frozen(_at(row) + kind.size, row.learned))
+    to_left = consolidated(row for row in rows if not rule.frozen(left_of(kind, _at(row)).end, row.learned))
+    return {left_of(kind, at) for at in instants(to_left)} | {right_of(kind, at) for at in instants(lasting)}
+
+
+def judged_sessions(rule: Rule, kind: Session, rows: list[Happened]) -> Judgement:
+    """The sessions of one key where what is late for them is bounded."""
+    return frozen_sessions(kind, rows, rule.frozen, rule.revival, discarding=rule.late is not Late.NEXT_WINDOW)
+
+
+def _of_one_key(rule: Rule, rows: list[Happened]) -> Iterator[tuple[Window, list[Happened]]]:
+    kind = rule.kind
+    held: dict[Window, list[Happened]] = defaultdict(list)
+    if isinstance(kind, Sliding):
+        for window in candidates(rule, kind, rows):
+            held[window] = [row for row in rows if _counts(rule, window, row)]
+    elif isinstance(kind, Session):
+        held.update(
+            rows_of_sessions(kind, rows) if rule.lateness is None else judged_sessions(rule, kind, rows).sessions
+        )
     else:
-        # The last window that can hold a row starts at its instant: who is late for it is late for all.
-        lasting = consolidated(row for row in rows if not rule.frozen(_at(row) + kind.size, row.learned))
-        to_left = consolidated(row for row in rows if not rule.frozen(left_of(kind, _at(row)).end, row.learned))
-        candidates = {left_of(kind, at) for at in instants(to_left)}
-        candidates |= {right_of(kind, at) for at in instants(lasting)}
-    return {
-        window: [
-            row for row in rows if window.start <= _at(row) <= window.end and not rule.frozen(window.end, row.learned)
-        ]
-        for window in candidates
-    }
+        for row in rows:
+            for window in aligned_windows(rule, kind, _at(row), row.learned):
+                held[window].append(row)
+    return ((window, held[window]) for window in sorted(held) if consolidated(held[window]))
 
 
-def _sessions(rule: Rule, kind: Session, rows: list[Happened]) -> dict[Window, list[Happened]]:
-    if rule.lateness is not None:
-        return frozen_sessions(kind, rows, rule.frozen, rule.revival, discarding=rule.late is not Late.NEXT_WINDOW)
-    return rows_of_sessions(kind, rows)
+def _counts(rule: Rule, window: Window, row: Happened) -> bool:
+    return window.start <= _at(row) <= window.end and not rule.frozen(window.end, row.learned)
 
 
 def _at(row: Happened) -> int:

@@ -6,9 +6,11 @@ the session it would make is frozen already, it is late for it. Rows learned at 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from itertools import groupby
+from typing import NamedTuple
 
 from tidemark.model.window.bounds import Window
 from tidemark.model.window.happened import Happened, consolidated, instants
@@ -38,28 +40,38 @@ def rows_of_sessions(kind: Session, rows: Iterable[Happened]) -> dict[Window, li
     }
 
 
+class Judgement(NamedTuple):
+    """The sessions of one key, each with its rows, and the rows that came too late for any."""
+
+    sessions: dict[Window, list[Happened]]
+    late: list[Happened]
+
+
 def frozen_sessions(
     kind: Session, rows: Iterable[Happened], frozen: Frozen, revival: Revival, *, discarding: bool
-) -> dict[Window, list[Happened]]:
-    """The sessions of one key, each with its rows. Late rows are discarded; else they make sessions of their own."""
+) -> Judgement:
+    """The sessions of one key. Late rows are left out if they are discarded; else they make sessions of their own."""
     open_rows: list[Happened] = []
+    late: list[Happened] = []
     final: list[tuple[Span, list[Happened]]] = []
     for (learned, _), together in groupby(sorted(rows, key=_order), key=_order):
         if revival is not Revival.ALL_MERGE:
             done = [span for span in _spans(kind, open_rows) if frozen(session_of(kind, span).end, learned)]
             final += [(span, [row for row in open_rows if _within(row, span)]) for span in done]
             open_rows = [row for row in open_rows if not any(_within(row, span) for span in done)]
-        arriving = _apart_from_final([*together], open_rows, [row for _, held in final for row in held])
+        everything = [*together]
+        arriving = _apart_from_final(everything, open_rows, [row for _, held in final for row in held])
         if revival is Revival.OWN_IS_JUDGED:
             arriving = [row for row in arriving if not frozen(session_of(kind, (_at(row), _at(row))).end, learned)]
         elif discarding:
             arriving = _on_time(kind, open_rows, arriving, lambda end: frozen(end, learned), revival)  # noqa: B023
         open_rows += arriving
+        late += (Counter(everything) - Counter(arriving)).elements()
     found: dict[Window, list[Happened]] = {}
     last = [(span, [row for row in open_rows if _within(row, span)]) for span in _spans(kind, open_rows)]
     for span, held in [*final, *last]:
         found.setdefault(session_of(kind, span), []).extend(held)
-    return found
+    return Judgement(found, late)
 
 
 def _on_time(

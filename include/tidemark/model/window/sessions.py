@@ -43,3 +43,15 @@ def together(kind: Session, before: int, after: int) -> bool:
 def is_full(kind: Session, first: int, at: int) -> bool:
     """Whether a session from its first row on ends before an instant for its length alone."""
     return kind.max_length is not None and at - first >= kind.max_length
+
+
+def merged(own: Iterable[Window], *, exact_gap_merges: bool = True) -> list[Window]:
+    """The sessions of rows that have a gap each: `own` are their intervals, each from its instant to its gap after it.
+    Those that overlap are one session, and those that touch unless exactly the gap apart is apart."""
+    found: list[Window] = []
+    for start, end in sorted(own):
+        if found and (start < found[-1].end or (start == found[-1].end and exact_gap_merges)):
+            found[-1] = Window(found[-1].start, max(found[-1].end, end))
+        else:
+            found.append(Window(start, end))
+    return found

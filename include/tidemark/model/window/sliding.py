@@ -21,8 +21,9 @@ def right_of(kind: Sliding, at: int) -> Window:
 
 
 def sliding_windows(kind: Sliding, instants: Iterable[int]) -> list[Window]:
-    """The windows of one key that has rows at these instants, in order."""
-    ascending = sorted(set(instants))
+    """The windows of one key that has rows at these instants, in order. With `clamp_start_at_zero` no window holds what
+    is below 0."""
+    ascending = sorted(at for at in set(instants) if at >= 0 or not kind.clamp_start_at_zero)
     found = {left_of(kind, at) for at in ascending}
     found |= {right_of(kind, at) for at, following in pairwise(ascending) if following <= right_of(kind, at).end}
     return sorted(found)

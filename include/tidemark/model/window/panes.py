@@ -1,0 +1,98 @@
+"""Early and late results of windows: what is told of a window more than its row once it has closed.
+
+A *pane* is told when a trigger fires: when its window has closed and rows came that no pane told; besides, each time so
+many such rows have come, or each time the frontier passes a multiple of an interval. It tells all rows of the window
+(accumulating), or those that no pane told (discarding). A session that two became tells what either of them has not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.window.bounds import Window
+from tidemark.model.window.close import closes_at
+from tidemark.model.window.contents import Rule, rows_by_window
+from tidemark.model.window.happened import Happened, Key
+from tidemark.model.window.kind import Session
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """When panes are told. `count`: each time so many rows came, and then only. `every`: each time the frontier passes
+    a multiple of it, from the first one after the first row that came; and when the window closes."""
+
+    count: int | None = None
+    every: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, told in (("count", self.count), ("every", self.every)):
+            if told is not None and told < 1:
+                raise InvalidUsage(f"a trigger's {name} is {told}; it must be 1 or more")
+
+
+class Pane(NamedTuple):
+    """What is told of a window at one time."""
+
+    key: Key
+    window: Window
+    rows: tuple[Happened, ...]
+
+
+@dataclass(frozen=True)
+class Panes:
+    """All rows that came, up to where they are complete, and which of them were told: by key and window; of sessions by
+    key, whatever session they are in."""
+
+    rule: Rule
+    trigger: Trigger = Trigger()
+    accumulating: bool = True
+    close: int | None = None
+    rows: tuple[Happened, ...] = ()
+    told: Mapping[object, Counter[Happened]] = field(default_factory=dict)
+
+    def with_rows(self, rows: Iterable[Happened]) -> tuple[list[Pane], Panes]:
+        """Rows come, at once: what is told for that, and what is held then."""
+        batch = len(self.rows)
+        return replace(self, rows=(*self.rows, *(row._replace(batch=batch) for row in rows)))._fired(self.close)
+
+    def advanced(self, close: int) -> tuple[list[Pane], Panes]:
+        """The frontier moves on: what is told for that, and what is held then."""
+        return replace(self, close=close)._fired(self.close)
+
+    def _fired(self, before: int | None) -> tuple[list[Pane], Panes]:
+        told, panes = dict(self.told), []
+        for (key, window), held in rows_by_window(self.rule, self.rows).items():
+            of: object = key if isinstance(self.rule.kind, Session) else (key, window)
+            for _ in range(self._times(window, held, told.get(of, Counter()), before)):
+                rows = held if self.accumulating else [*(Counter(held) - told.get(of, Counter())).elements()]
+                if rows:
+                    panes.append(Pane(key, window, tuple(rows)))
+                told[of] = told.get(of, Counter()) | Counter(held)
+        return panes, replace(self, told=told)
+
+    def _times(self, window: Window, held: list[Happened], told: Counter[Happened], before: int | None) -> int:
+        """How often a window fires."""
+        fresh = (Counter(held) - told).total()
+        if self.trigger.count is not None:
+            return int(fresh >= self.trigger.count)
+        if self.close is None:
+            return 0
+        closed = self.rule.closed(window.end, self.close)
+        was_closed = before is not None and self.rule.closed(window.end, before)
+        return self._multiples(window, held, before) + int(closed and (fresh > 0 or not was_closed))
+
+    def _multiples(self, window: Window, held: list[Happened], before: int | None) -> int:
+        """How many multiples of the interval the frontier passed while the window was open."""
+        every = self.trigger.every
+        if every is None or self.close is None:
+            return 0
+        first_at = min(held, key=lambda row: (row.batch, row.learned)).at or 0
+        first = first_at // every + 1
+        if before is not None:
+            first = max(first, -(-before // every))
+        last = (min(self.close, closes_at(self.rule.kind, window.end, self.rule.grace)) - 1) // every
+        return max(last - first + 1, 0)
