@@ -47,7 +47,7 @@ def earliest_after(kind: Aligned, at: int, *, clamp_start_at_zero: bool = False)
             start = _grid(-1, kind.advance, kind.offset) + kind.advance
         return Window(start, start + kind.size)
     if clamp_start_at_zero and windows_at(kind, at)[0].start < 0:
-        return earliest_after(kind, windows_at(kind, at)[-1].end)
+        return earliest_after(kind, windows_at(kind, -1)[-1].end)
     return windows_at(kind, at)[0]
 
 

@@ -1,0 +1,243 @@
+"""What late rows do, against readings of the same law that share no code with it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.pure.model.window import brute
+from tests.pure.model.window.test_window_kinds import by_law, kinds
+from tidemark.errors import InvalidUsage
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.close import closes_at, end_exclusive, is_closed
+from tidemark.model.window.contents import Rule, contents, on_time
+from tidemark.model.window.frozen_sessions import Revival
+from tidemark.model.window.happened import Happened
+from tidemark.model.window.kind import Cumulate, Hopping, Session, Sliding, Tumbling
+from tidemark.model.window.lateness import Lateness, judge, late_when_closed, lateness
+from tidemark.model.window.told import Told
+from tidemark.model.window.windows import Late, Windows
+
+instants = st.integers(-5, 30)
+learned = st.integers(0, 45)
+once, at_once = st.just(1), st.just(0)
+rows = st.lists(st.builds(Happened, st.just("k"), st.sampled_from("xy"), instants, learned, once, at_once), max_size=8)
+aligned = kinds.filter(lambda kind: not isinstance(kind, Sliding | Session))
+late = st.sampled_from([(Late.DISCARD, None), (Late.REEMIT, 0), (Late.REEMIT, 4), (Late.REEMIT, None)])
+graces = st.integers(0, 6)
+
+
+def held(rule: Rule, some: list[Happened]) -> dict[Any, Counter[Any]]:
+    return {(key, *window): Counter(of) for (key, window), of in contents(rule, some).items()}
+
+
+@given(kinds, graces, st.integers(-10, 60), rows)
+def test_closed_is_when_nothing_on_time_can_change_it(kind: Any, grace: int, close: int, some: list[Happened]):
+    """The brute way: a frontier has closed what no row at or after it, less the grace, changes."""
+    before = contents(Rule(kind), some)
+    later = [Happened("k", "new", at, 0) for at in range(max(close - grace, -40), 70)]
+    for key, window in before:
+        closed = is_closed(kind, window.end, grace, close)
+        assert (
+            closed
+            == (closes_at(kind, window.end, grace) <= close)
+            == (end_exclusive(kind, window.end) <= close - grace)
+        )
+        if closed:
+            assert all(contents(Rule(kind), [*some, row]).get((key, window)) == before[key, window] for row in later)
+
+
+@given(kinds.filter(lambda kind: not (isinstance(kind, Session) and kind.max_length)), graces, rows)
+def test_a_window_is_not_closed_too_late_either(kind: Any, grace: int, some: list[Happened]):
+    """Just before it closes, one more row that is on time changes it."""
+    for key, window in contents(Rule(kind), some):
+        row = Happened("k", "new", end_exclusive(kind, window.end) - 1, 0)
+        assert is_closed(kind, window.end, grace, row.at + 1 + grace)  # type: ignore[operator]
+        assert not is_closed(kind, window.end, grace, row.at + grace)  # type: ignore[operator]
+        assert contents(Rule(kind), [*some, row]).get((key, window)) != contents(Rule(kind), some)[key, window]
+
+
+@given(aligned, graces, late, rows)
+def test_a_row_counts_in_the_windows_that_were_not_frozen(kind: Any, grace: int, how: Any, some: list[Happened]):
+    policy, max_lateness = how
+    bound = 0 if policy is Late.DISCARD else max_lateness
+    expected = {
+        (key, start, end): inside
+        for key, start, end in by_law(kind, some)
+        if (
+            inside := Counter(
+                (row.value, row.at)
+                for row in some
+                if start <= row.at < end and (bound is None or row.learned < end + grace + bound)  # type: ignore[operator]
+            )
+        )
+    }
+    assert held(Rule(kind, grace, policy, max_lateness), some) == expected
+
+
+@given(aligned, graces, rows)
+def test_next_window_loses_nothing_and_takes_the_earliest_that_is_open(kind: Any, grace: int, some: list[Happened]):
+    if isinstance(kind, Hopping) and kind.advance > kind.size:
+        return
+    found = held(Rule(kind, grace, Late.NEXT_WINDOW), some)
+    plain = held(Rule(kind, grace, Late.DISCARD), some)
+    for of, counted in plain.items():
+        assert all(found[of][one] >= n for one, n in counted.items())
+    for row in some:
+        (alone,) = [held(Rule(kind, grace, Late.NEXT_WINDOW), [row])]
+        assert alone
+        assert all(end + grace > row.learned for _, _, end in alone)
+        others = [of for of in by_law(kind, [Happened("k", "x", at, 0) for at in range(-40, 70)]) if of not in alone]
+        late_for_some = any(end + grace <= row.learned for _, _, end in by_law(kind, [row]))
+        if late_for_some:
+            still_open = [(start, end) for _, start, end in others if end + grace > row.learned]
+            assert all(min((start, end) for _, start, end in alone) < other for other in still_open)
+
+
+@given(st.builds(Sliding, st.integers(0, 8), st.booleans()), graces, rows)
+def test_sliding_windows_hold_what_found_them_open(kind: Sliding, grace: int, some: list[Happened]):
+    """The brute way: a start is one where a row that was in time leaves, or the first that holds one in time for it."""
+    if kind.clamp_start_at_zero:
+        some = [row for row in some if row.at >= 0]  # type: ignore[operator]
+    starts: set[int] = set()
+    for row in some:
+        assert row.at is not None
+        left = max(row.at - kind.size, 0) if kind.clamp_start_at_zero else row.at - kind.size
+        starts |= {left} if row.learned <= left + kind.size + grace else set()
+        starts |= {row.at + 1} if row.learned <= row.at + kind.size + grace else set()
+    expected = {}
+    for start in starts:
+        end = start + kind.size
+        inside = Counter(
+            (row.value, row.at)
+            for row in some
+            if start <= row.at <= end and row.learned <= end + grace  # type: ignore[operator]
+        )
+        if inside:
+            expected["k", start, end] = inside
+    assert held(Rule(kind, grace, Late.DISCARD), some) == expected
+
+
+@given(st.builds(Sliding, st.integers(0, 8)), graces, rows)
+def test_what_is_left_of_late_rows_is_as_if_none_had_been_late(kind: Sliding, grace: int, some: list[Happened]):
+    """Lateness by records: of the vectors; closed windows are never changed by what is on time."""
+    left = on_time(some, grace)
+    assert left == [row for row in some if row.at + grace >= row.learned]  # type: ignore[operator]
+    assert held(Rule(kind, grace), left) == brute.sliding(left, kind.size, clamp=False)
+
+
+def engine_sessions(some: list[Happened], gap: int, grace: int, revive: bool) -> dict[Any, Counter[Any]]:
+    """The way of engines: one row after the other, sessions in a list; what is closed stays in it, and merges if
+    `revive`."""
+    stored: list[tuple[int, int, list[Happened]]] = []
+    for row in sorted(some, key=lambda row: (row.learned, row.batch)):
+        assert row.at is not None
+        touching = [
+            one
+            for one in stored
+            if one[0] - gap <= row.at <= one[1] + gap and (revive or one[1] + gap + grace >= row.learned)
+        ]
+        first, last = min([row.at, *(one[0] for one in touching)]), max([row.at, *(one[1] for one in touching)])
+        if last + gap + grace < row.learned:
+            continue
+        stored = [one for one in stored if one not in touching]
+        stored.append((first, last, [row, *(other for one in touching for other in one[2])]))
+    found: dict[Any, Counter[Any]] = {}
+    for first, last, inside in stored:
+        found.setdefault(("k", first, last + gap), Counter()).update((row.value, row.at) for row in inside)
+    return found
+
+
+one_by_one = rows.map(lambda some: [row._replace(batch=number) for number, row in enumerate(some)])
+
+
+@settings(max_examples=300)
+@given(st.integers(1, 8), graces, one_by_one, st.booleans())
+def test_sessions_are_those_of_an_engine(gap: int, grace: int, some: list[Happened], revive: bool):
+    revival = Revival.ALL_MERGE if revive else Revival.FROZEN_IS_FINAL
+    rule = Rule(Session(gap), grace, Late.DISCARD, revival=revival)
+    assert held(rule, some) == engine_sessions(some, gap, grace, revive)
+
+
+@given(st.builds(Session, st.integers(1, 8), st.booleans(), st.none() | st.integers(1, 12)), graces, rows, st.randoms())
+def test_what_is_learned_at_once_is_looked_at_at_once(kind: Session, grace: int, some: Any, dice: random.Random):
+    shuffled = [*some]
+    dice.shuffle(shuffled)
+    for policy in (Late.DISCARD, Late.NEXT_WINDOW):
+        rule = Rule(kind, grace, policy)
+        assert held(rule, some) == held(rule, shuffled)
+        in_time = [row._replace(learned=-100) for row in some]
+        assert held(rule, in_time) == by_law(kind, in_time)
+    counted = sum(sum(of.values()) for of in held(Rule(kind, grace, Late.NEXT_WINDOW), some).values())
+    assert counted == len(some)
+
+
+@given(kinds, graces, rows)
+def test_the_three_numbers(kind: Any, grace: int, some: list[Happened]):
+    rule = Rule(kind, grace, Late.DISCARD)
+    judged = judge(rule, some)
+    assert Counter(one.row for one in judged) == Counter(some)
+    numbers = lateness(judged)
+    assert numbers.rows_late_for_all + numbers.rows_late_for_some <= len(some)
+    assert numbers == lateness(judge(late_when_closed(Rule(kind, grace)), some))
+    assert lateness(judge(Rule(kind, grace), some)) == Lateness(0, 0, 0)
+    if isinstance(kind, Tumbling | Hopping | Cumulate):
+        counted = sum(sum(of.values()) for of in held(rule, some).values())
+        assert counted == sum(one.in_time for one in judged)
+        assert counted + numbers.window_updates_late == sum(sum(of.values()) for of in by_law(kind, some).values())
+    if isinstance(kind, Session):
+        assert sum(sum(of.values()) for of in held(rule, some).values()) + numbers.rows_late_for_all == len(some)
+
+
+@given(kinds, graces, late, one_by_one)
+def test_each_revision_of_a_window_is_told_once(kind: Any, grace: int, how: Any, some: list[Happened]):
+    """Row by row, a run killed now and then: what was told adds up to the rows of the closed windows."""
+    rule = Rule(kind, grace, *how)
+    told, sums, seen = Told(), Counter[Any](), set[Any]()
+    ordered = sorted(some, key=lambda row: (row.learned, row.batch))
+    for number, row in enumerate(ordered, start=1):
+        closed = {
+            (key, window): frozenset(of.items())
+            for (key, window), of in contents(rule, ordered[:number]).items()
+            if rule.closed(window.end, row.learned)
+        }
+        signed, after = told.tell(closed)
+        assert told.tell(closed) == (signed, after)
+        assert after.tell(closed)[0] == []
+        for one in signed:
+            sums[one.key, one.window, one.row] += one.diff
+            if one.diff > 0:
+                assert (one.key, one.window, one.revision) not in seen
+                seen.add((one.key, one.window, one.revision))
+        told = after
+        assert {of: n for of, n in sums.items() if n} == {(*of, of_window): 1 for of, of_window in closed.items()}
+
+
+def test_late_for_a_frozen_session_touches_the_open_one_it_lies_in():
+    """An old row of a session that is open counts; one of a session that has closed does not revive it."""
+    rule = Rule(Session(10), late=Late.DISCARD)
+    at = [Happened("k", at, at, max(at, 0)) for at in (0, 10, 20)]
+    assert held(rule, [*at, Happened("k", 1, 1, 30)]) == {("k", 0, 30): Counter([(0, 0), (1, 1), (10, 10), (20, 20)])}
+    late_one = Happened("k", 1, 1, 31)
+    assert held(rule, [*at, late_one]) == {("k", 0, 30): Counter([(0, 0), (10, 10), (20, 20)])}
+    own = held(Rule(Session(10), late=Late.NEXT_WINDOW), [*at, late_one])
+    assert own == {("k", 0, 30): Counter([(0, 0), (10, 10), (20, 20)]), ("k", 1, 11): Counter([(1, 1)])}
+
+
+def test_a_retraction_of_what_a_closed_session_holds_takes_nothing_from_an_open_one():
+    rule = Rule(Session(10), late=Late.DISCARD)
+    first, fresh = Happened("k", "a", 0, 0), Happened("k", "b", 10, 11)
+    assert held(rule, [first, fresh, first._replace(diff=-1, learned=12)]) == {
+        ("k", 0, 10): Counter([("a", 0)]),
+        ("k", 10, 20): Counter([("b", 10)]),
+    }
+
+
+def test_there_is_no_next_sliding_window():
+    with pytest.raises(InvalidUsage, match="next_window of sliding windows"):
+        Windows((), "t", Sliding(5), (Aggregate("n", Function.COUNT),), late=Late.NEXT_WINDOW)
