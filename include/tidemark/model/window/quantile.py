@@ -15,11 +15,16 @@ DIGITS = 8
 
 
 def on_grid(value: float) -> float:
-    """The value with so many binary digits; zero, infinities and NaN as they are. -0.0 becomes 0.0."""
+    """The value with so many binary digits; zero, infinities and NaN as they are. -0.0 becomes 0.0, and what is just
+    below the largest float infinite."""
     if value == 0 or not math.isfinite(value):
         return value + 0.0
     fraction, exponent = math.frexp(value)
-    return math.ldexp(round(math.ldexp(fraction, DIGITS)), exponent - DIGITS)
+    units = round(math.ldexp(fraction, DIGITS))
+    try:
+        return math.ldexp(units, exponent - DIGITS)
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def discrete_quantile(values: Iterable[float], at: float) -> float | None:

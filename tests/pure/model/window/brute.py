@@ -77,11 +77,11 @@ def shows(micros: int, zone: str) -> datetime:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)).astimezone(ZoneInfo(zone))
 
 
-def first_seconds(days: Iterable[date], zone: str, after: int, before: int) -> dict[date, int]:
-    """When a clock that is looked at every second first shows each of the days, or a later one; in seconds."""
+def first_shown(days: Iterable[date], zone: str, after: int, before: int) -> dict[date, int]:
+    """When a clock that is looked at every half minute first shows each of the days, or a later one; in seconds."""
     found: dict[date, int] = {}
     waiting = sorted(days)
-    for second in range(after, before):
+    for second in range(after, before, 30):
         today = shows(second * 1_000_000, zone).date()
         while waiting and today >= waiting[0]:
             found[waiting.pop(0)] = second

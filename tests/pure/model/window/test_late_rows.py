@@ -156,7 +156,7 @@ def engine_sessions(some: list[Happened], gap: int, grace: int, revive: bool) ->
 one_by_one = rows.map(lambda some: [row._replace(batch=number) for number, row in enumerate(some)])
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(st.integers(1, 8), graces, one_by_one, st.booleans())
 def test_sessions_are_those_of_an_engine(gap: int, grace: int, some: list[Happened], revive: bool):
     revival = Revival.ALL_MERGE if revive else Revival.FROZEN_IS_FINAL

@@ -58,7 +58,7 @@ def by_law(kind: WindowKind, some: list[Happened]) -> dict[Any, Counter[Any]]:
     return {(key, *window): Counter(held) for (key, window), held in contents(Rule(kind), some).items()}
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(kinds, rows, st.randoms())
 def test_windows_are_those_of_the_long_way_in_any_order(kind: WindowKind, some: list[Happened], dice: random.Random):
     assert by_law(kind, some) == the_long_way(kind, some)

@@ -1,0 +1,101 @@
+"""Units of the calendar, against clocks that are looked at every half minute."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.pure.model.window import brute
+from tidemark.errors import InvalidUsage
+from tidemark.model.instant import format_instant, parse_duration
+from tidemark.model.window.bounds import windows_at
+from tidemark.model.window.calendar import unit_of
+from tidemark.model.window.kind import Calendar, Tumbling, Unit
+
+SECOND = 1_000_000
+ZONES = ("UTC", "America/New_York", "Asia/Kolkata", "Pacific/Apia", "America/St_Johns", "Africa/Monrovia")
+ODD_MIDNIGHTS = {
+    "put forward at midnight": ("America/Sao_Paulo", date(2018, 11, 4)),
+    "put back at midnight": ("America/Sao_Paulo", date(2018, 2, 18)),
+    "midnight shown twice": ("America/Havana", date(2013, 11, 3)),
+    "put forward over midnight": ("America/Toronto", date(1919, 3, 31)),
+    "put back over midnight": ("America/St_Johns", date(2000, 10, 29)),
+    "a day left out": ("Pacific/Apia", date(2011, 12, 30)),
+    "an offset of seconds": ("Africa/Monrovia", date(1972, 1, 7)),
+}
+
+
+def micros(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> int:
+    return int(datetime(year, month, day, hour, minute, tzinfo=UTC).timestamp()) * SECOND
+
+
+def told(unit: Unit, zone: str, at: int) -> tuple[str, str]:
+    start, end = unit_of(unit, zone, at)
+    return format_instant(start), format_instant(end)
+
+
+@pytest.mark.parametrize("name", ODD_MIDNIGHTS)
+def test_a_day_begins_when_a_clock_first_shows_it(name: str):
+    zone, day = ODD_MIDNIGHTS[name]
+    noon = int(datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp())
+    after = noon - 30 * 3600  # what the clock shows first may lie a day and an offset before noon in UTC
+    begins = brute.first_shown([day], zone, after, noon + 20 * 3600)[day] * SECOND
+    start, end = unit_of(Unit.DAY, zone, begins)
+    assert start == begins
+    assert unit_of(Unit.DAY, zone, begins - 1)[1] == begins
+    assert end > begins
+
+
+@given(st.sampled_from(Unit), st.sampled_from(ZONES), st.integers(-(10**15), 4 * 10**15))
+def test_every_instant_is_in_one_unit_and_units_touch(unit: Unit, zone: str, at: int):
+    start, end = unit_of(unit, zone, at)
+    assert start <= at < end
+    assert unit_of(unit, zone, start) == unit_of(unit, zone, end - 1) == (start, end)
+    assert unit_of(unit, zone, end)[0] == end
+    assert unit_of(unit, zone, start - 1)[1] == start
+    first = brute.shows(start, zone)
+    if unit is Unit.WEEK and zone != "Pacific/Apia":
+        assert first.weekday() == 0
+    if unit in (Unit.MONTH, Unit.QUARTER, Unit.YEAR):
+        assert first.day == 1
+
+
+@given(st.integers(-(10**15), 4 * 10**15))
+def test_days_of_utc_are_tumbling_windows(at: int):
+    day = parse_duration("1d")
+    assert windows_at(Calendar(Unit.DAY), at) == windows_at(Tumbling(day), at)
+    assert windows_at(Calendar(Unit.WEEK), at) == windows_at(Tumbling(7 * day, -3 * day), at)
+
+
+def test_units_of_new_york():
+    zone, at = "America/New_York", micros(2013, 3, 10, 12)
+    assert told(Unit.DAY, zone, at) == ("2013-03-10T05:00:00Z", "2013-03-11T04:00:00Z")  # 23 hours
+    assert told(Unit.DAY, zone, micros(2013, 11, 3, 12)) == ("2013-11-03T04:00:00Z", "2013-11-04T05:00:00Z")  # 25
+    assert told(Unit.WEEK, zone, at) == ("2013-03-04T05:00:00Z", "2013-03-11T04:00:00Z")
+    assert told(Unit.MONTH, zone, at) == ("2013-03-01T05:00:00Z", "2013-04-01T04:00:00Z")
+    assert told(Unit.QUARTER, zone, at) == ("2013-01-01T05:00:00Z", "2013-04-01T04:00:00Z")
+    assert told(Unit.YEAR, zone, at) == ("2013-01-01T05:00:00Z", "2014-01-01T05:00:00Z")
+    assert told(Unit.YEAR, "UTC", micros(1969, 12, 31, 23)) == ("1969-01-01T00:00:00Z", "1970-01-01T00:00:00Z")
+    assert told(Unit.MONTH, "UTC", micros(2024, 2, 29)) == ("2024-02-01T00:00:00Z", "2024-03-01T00:00:00Z")
+
+
+def test_a_day_that_a_zone_left_out_holds_nothing():
+    before, after = micros(2011, 12, 30, 9, 59), micros(2011, 12, 30, 10)
+    assert unit_of(Unit.DAY, "Pacific/Apia", before)[1] == after == unit_of(Unit.DAY, "Pacific/Apia", after)[0]
+
+
+@pytest.mark.parametrize("name", ["America/NewYork", "", "../etc/passwd", "/etc/passwd", "America"])
+def test_an_unknown_zone_is_refused(name: str):
+    with pytest.raises(InvalidUsage, match="is not known; write one of the tz database") as refused:
+        Calendar(Unit.DAY, name)
+    assert repr(name) in str(refused.value)
+    assert name != "America/NewYork" or "like America/New_York" in str(refused.value)
+
+
+def test_outside_the_years_of_a_calendar():
+    for at in (2**62, -(2**62)):
+        with pytest.raises(InvalidUsage, match="outside the years 1 to 9999"):
+            unit_of(Unit.DAY, "UTC", at)

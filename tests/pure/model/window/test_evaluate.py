@@ -1,0 +1,127 @@
+"""What is told of the rows in a window, against the rows one by one in a list."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import statistics
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.evaluate import window_rows
+from tidemark.model.window.happened import Happened
+from tidemark.model.window.kind import Tumbling
+from tidemark.model.window.quantile import on_grid
+from tidemark.model.window.windows import Windows
+
+whole = st.integers(-(2**62), 2**62)
+cents = st.decimals(-(10**9), 10**9, places=2, allow_nan=False)
+floats = st.floats(allow_nan=False, allow_infinity=False)
+columns = st.one_of(
+    *(st.lists(st.tuples(st.integers(0, 9), st.none() | of), max_size=8) for of in (whole, cents, floats))
+)
+ALL = tuple(
+    Aggregate(one.value, one, "" if one is Function.COUNT else "x", at=0.5 if one is Function.APPROX_QUANTILE else None)
+    for one in Function
+)
+
+
+def told(points: list[tuple[int, Any]], aggregates: tuple[Aggregate, ...] = ALL, where: Any = None) -> dict[str, Any]:
+    rows = [Happened((), (number, x), at, 0) for number, (at, x) in enumerate(points)]
+    definition = Windows((), "t", Tumbling(10), aggregates)
+    ((_, _, values),) = window_rows(definition, rows, lambda one, value: value[1], where or (lambda one, value: True))
+    return dict(zip([one.name for one in aggregates], values, strict=True))
+
+
+@given(columns.filter(bool), st.randoms())
+def test_of_each_function(points: list[tuple[int, Any]], dice: random.Random):
+    found = told(points)
+    there = [(at, x) for at, x in points if x is not None]
+    values = sorted(x for _, x in there)
+    assert found["count"] == len(points)
+    if not there:
+        assert [found[name] for name in ("sum", "avg", "min", "max", "first", "last", "approx_quantile")] == [None] * 7
+        assert found["collect"] == "[]"
+        assert found["count_distinct"] == found["approx_distinct"] == 0
+        return
+    assert (found["min"], found["max"]) == (values[0], values[-1])
+    assert (found["first"], found["last"]) == (min(there)[1], max(there)[1])
+    assert found["count_distinct"] == found["approx_distinct"] == len(set(values))
+    assert json.loads(found["collect"], parse_float=type(values[0]) if isinstance(values[0], Decimal) else float) == [
+        x for _, x in sorted(there)
+    ]
+    try:
+        assert found["sum"] == (math.fsum(values) if isinstance(values[0], float) else sum(values))
+    except OverflowError:  # fsum gives up where what it adds up on the way is too large
+        assert isinstance(found["sum"], float)
+    lower, upper = abs(statistics.median_low(values)), float(abs(found["approx_quantile"]))
+    assert float(lower) * 0.996 <= upper <= float(lower) * 1.004 or abs(float(lower)) < 1e-300
+    shuffled = [*points]
+    dice.shuffle(shuffled)
+    assert told(shuffled) == found
+
+
+@given(st.lists(cents, min_size=1, max_size=6), st.lists(whole, min_size=1, max_size=6))
+def test_averages(money: list[Decimal], numbers: list[int]):
+    average = told([(0, x) for x in money])["avg"]
+    exact = sum(int(x * 100) for x in money)  # cents; what is left over of a ten thousandth of them is rounded half up
+    scaled, rest = divmod(abs(exact) * 10_000, len(money))
+    assert abs(average) * 1_000_000 == scaled + (2 * rest >= len(money))
+    assert average.as_tuple().exponent == -6
+    assert told([(0, x) for x in numbers])["avg"] == float(sum(numbers)) / len(numbers)
+
+
+def test_sums_of_floats_are_rounded_once():
+    assert told([(0, 1e16), (1, 1.0), (2, -1e16)])["sum"] == 1.0
+    assert told([(0, 1e308), (1, 1e308), (2, -1e308)])["sum"] == 1e308
+    assert told([(0, 1e308), (1, 1e308)])["sum"] == math.inf
+    assert told([(0, math.inf), (1, 5.0)])["sum"] == math.inf
+    assert math.isnan(told([(0, math.inf), (1, -math.inf)])["sum"])
+    assert told([(0, 0.1)] * 10)["sum"] == 1.0
+
+
+def test_nan_is_the_largest_of_floats_and_one_value():
+    found = told([(0, math.nan), (1, 5.0), (2, math.nan)])
+    assert (found["min"], found["count_distinct"], found["collect"]) == (5.0, 2, '["NaN",5.0,"NaN"]')
+    assert math.isnan(found["max"])
+
+
+def test_an_aggregate_counts_the_rows_that_its_where_holds_for():
+    odd = Aggregate("odd", Function.SUM, "x", where="x % 2 = 1")
+    rows = Aggregate("rows", Function.COUNT)
+    found = told([(0, 1), (1, 2), (2, 3)], (odd, rows), lambda one, value: not one.where or value[1] % 2 == 1)
+    assert found == {"odd": 4, "rows": 3}
+
+
+def test_what_is_there_less_than_no_times_counts_and_has_no_place_in_an_order():
+    rows = [Happened("k", 2, 5, 0, -1)]
+    of = lambda one, value: value  # noqa: E731
+    definition = Windows((), "t", Tumbling(10), (Aggregate("rows", Function.COUNT), Aggregate("x", Function.SUM, "x")))
+    assert window_rows(definition, rows, of) == [("k", (0, 10), (-1, -2))]
+    ordered = Windows((), "t", Tumbling(10), (Aggregate("x", Function.MIN, "x"),))
+    with pytest.raises(InvalidUsage, match="2 at 5 is there -1 times"):
+        window_rows(ordered, rows, of)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.integers(-3, 3))
+def test_the_grid_is_coarse_by_little_and_where_it_lies_a_logarithm_need_not_be_exact(value: float, off: int):
+    found = on_grid(value)
+    assert abs(found - value) <= abs(value) * 2**-8 or not 1e-300 < abs(value) < 1.79e308
+    assert on_grid(found) == found
+    assert on_grid(-value) == -found
+    power = 2.0**off
+    assert {on_grid(near) for near in (power, math.nextafter(power, 0), math.nextafter(power, 9))} == {power}
+
+
+def test_quantiles_are_values_that_are_there():
+    aggregates = [Aggregate(str(at), Function.APPROX_QUANTILE, "x", at=at) for at in (0.0, 0.1, 0.5, 0.9, 1.0)]
+    found = told([(0, x) for x in range(1, 11)], tuple(aggregates))
+    assert found == {"0.0": 1, "0.1": 1, "0.5": 5, "0.9": 9, "1.0": 10}
+    assert told([(0, -7), (0, 0)], (aggregates[0],)) == {"0.0": -7}
