@@ -21,7 +21,7 @@ FIELDS = {
     *("script", "emit_columns", "lateness", "accumulation", "late_side_output", "trigger", "window", "mode", "delay"),
     *("dropped", "bounds", "grace"),
 }
-STEP_FIELDS = {"record", "watermark", "batch", "watermark_after", "emit", "dropped", "restart"}
+STEP_FIELDS = {"record", "watermark", "batch", "watermark_after", "emit", "dropped"}
 RESTART = {"restart", "snapshot", "restore"}
 """Steps at which an engine is stopped and started: what is held is a value, so that nothing is to be done."""
 
@@ -35,7 +35,7 @@ class Script:
         if batches:
             told["revival"] = Revival.OWN_IS_JUDGED
         self.rule = rule_of(name, case, **told)
-        self.columns: list[str] = case.get("emit_columns", ["key", "count"])
+        self.columns: list[str] = case.get("emit_columns", ["key", "sum"])
         self.mode: str = case.get("mode", "")
         trigger = trigger_of(case.get("trigger"), self.mode)
         self.panes = Panes(self.rule, trigger, case.get("accumulation", "accumulating") != "discarding")
@@ -102,8 +102,10 @@ def run(name: str, case: Case) -> None:
     """Raise, naming the step, where one gives something else than it says."""
     check_known(case, FIELDS | KIND_FIELDS[name])
     script = Script(name, case)
+    assert case.get("bounds", "[start,end)") == "[start,end)", f"bounds: {case['bounds']} of {name} windows"
     for number, step in enumerate(case["script"], start=1):
         try:
+            check_known(step, STEP_FIELDS | RESTART)
             if not RESTART & step.keys():
                 _check_step(script, step)
         except Exception as error:
@@ -116,7 +118,6 @@ def run(name: str, case: Case) -> None:
 
 
 def _check_step(script: Script, step: Case) -> None:
-    check_known(step, STEP_FIELDS)
     batch = len(script.panes.rows)
     given = [[told_column(script.rule, pane, name) for name in script.columns] for pane in script.step(step)]
     wanted = step.get("emit", [])

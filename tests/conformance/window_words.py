@@ -26,6 +26,11 @@ KIND_FIELDS = {
     "global": {"window"},
 }
 """What the cases of a kind say of it."""
+KNOWN = {
+    *("key", "start", "end", "last", "end_exclusive", "window_start", "window_end", "window_end_minus_1"),
+    *("values", "count", "sum", "min_time", "max_time", "closed"),
+}
+"""What is told of a window."""
 FOR_EVER = 2**60
 """A global window is one that no frontier of the vectors reaches the end of."""
 

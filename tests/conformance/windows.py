@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tests.conformance import window_script
+from tests.conformance import batching, window_script
 from tests.conformance.fields import check_known
+from tests.conformance.window_told import Stream, all_told, check_emitted
 from tests.conformance.window_words import (
     KIND_FIELDS,
+    KNOWN,
     Case,
     check_windows,
     compare,
@@ -25,11 +26,10 @@ from tidemark.model.window.bounds import Window, windows_at
 from tidemark.model.window.close import is_kept
 from tidemark.model.window.contents import Rule, contents, on_time
 from tidemark.model.window.frozen_sessions import Revival
-from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Hopping, Session, Sliding, WindowKind
 from tidemark.model.window.lateness import behind, judge, lateness
 from tidemark.model.window.sessions import merged, session_of
-from tidemark.model.window.told import Id, Told, delta
+from tidemark.model.window.told import delta
 from tidemark.model.window.windows import Late
 
 RECORDS = {
@@ -46,6 +46,7 @@ def run(name: str, case: Case) -> None:
     """Raise, saying what differs, where the modules do not do what the case says."""
     if str(case.get("expect", "")).startswith("error"):
         check_known(case, {"expect", "grace", "records", "bounds"} | KIND_FIELDS[name])
+        Stream(case.get("records", ()))
         assert _is_refused(name, case), f"expected {case['expect']}, it is declared"
     elif "cases" in case:
         check_known(case, {"cases"})
@@ -62,11 +63,14 @@ def run(name: str, case: Case) -> None:
 
 
 def _is_refused(name: str, case: Case) -> bool:
+    gaps = (
+        [record["gap"] for record in case.get("records", ())]
+        if case.get("gap") == "per record"
+        else [case.get("gap", 1)]
+    )
     try:
-        rule_of(name, {"gap": 1, "step": 1, "max_size": 1, **case})
-        for record in case.get("records", ()):
-            if case.get("gap") == "per record":
-                Session(record["gap"])
+        for gap in gaps:
+            rule_of(name, {"step": 1, "max_size": 1, **case, "gap": gap})
     except InvalidUsage:
         return True
     return False
@@ -93,6 +97,7 @@ def _declared(name: str, case: Case) -> None:
 
 def _assigned(name: str, case: Case) -> None:
     rule = rule_of(name, case)
+    _bounds(rule.kind, case.get("bounds"))
     assert not isinstance(rule.kind, Sliding | Session), "windows of instants are asked of a kind that has none"
     for each in case["assign"]:
         check_known(each, {"time", "starts", "windows"})
@@ -101,23 +106,6 @@ def _assigned(name: str, case: Case) -> None:
             assert [window.start for window in found] == each["starts"], f"at {each['time']}: found {found}"
         if "windows" in each:
             assert [[*window] for window in found] == each["windows"], f"at {each['time']}: found {found}"
-
-
-class Stream:
-    """Records in the order they came, each learned when the stream's time had come to be what it was with it. What has
-    no key or no value is in no window, and time does not move by it."""
-
-    def __init__(self, records: Iterable[Any]) -> None:
-        self.rows: list[Happened] = []
-        self.without: list[int] = []
-        self.time = -(2**61)
-        for index, record in enumerate(records):
-            row = happened(record, self.time, batch=index)
-            if row.key is None or row.value is None or row.at is None:
-                self.without.append(index)
-                continue
-            self.time = max(self.time, row.at)
-            self.rows.append(row._replace(learned=self.time))
 
 
 def _records(name: str, case: Case) -> None:
@@ -133,6 +121,8 @@ def _records(name: str, case: Case) -> None:
         assert stream.time == case["stream_time"], f"stream_time: found {stream.time}"
     if isinstance(case.get("lateness"), dict):
         _behind(case["lateness"], stream)
+    for one in listed or ():
+        check_known(one, KNOWN)
     pure = case.get("pure_window_lateness")
     if pure is not None:
         _pure(rule, stream, pure)
@@ -140,7 +130,7 @@ def _records(name: str, case: Case) -> None:
         if listed is not None:
             check_windows(listed, all_told(rule, stream))
         _late(rule, stream, case)
-        _emitted(rule, stream, case)
+        check_emitted(rule, stream, case)
     if "record_lateness" in case:
         _record_lateness(rule, stream, case["record_lateness"])
     if "closed_is_final" in case:
@@ -156,14 +146,6 @@ def _records(name: str, case: Case) -> None:
 def _bounds(kind: WindowKind, words: str | None) -> None:
     found = "[start,end] both inclusive" if kind.inclusive else "[start,end)"
     assert words is None or words == found, f"bounds: expected {words}, found {found}"
-
-
-def all_told(rule: Rule, stream: Stream) -> list[dict[str, Any]]:
-    """All windows, with what is told of each, and whether it is closed."""
-    return [
-        told_of(rule, key, window, held) | {"closed": rule.closed(window.end, stream.time)}
-        for (key, window), held in contents(rule, stream.rows).items()
-    ]
 
 
 def _late(rule: Rule, stream: Stream, case: Case) -> None:
@@ -208,7 +190,7 @@ def _closed_is_final(rule: Rule, stream: Stream, told: Any) -> None:
     if listed is not None:
         check_windows(listed, all_told(rule, stream), "closed_is_final")
     _late(rule, stream, told)
-    _emitted(rule, stream, told)
+    check_emitted(rule, stream, told)
 
 
 def _behind(told: Case, stream: Stream) -> None:
@@ -253,8 +235,8 @@ def _gaps_of_records(case: Case) -> None:
     exact = case.get("exact_gap_merges", True)
     own: dict[Any, list[Window]] = {}
     for record in case["records"]:
-        at = record["time"]
-        own.setdefault(record["key"], []).append(session_of(Session(record["gap"], exact), (at, at)))
+        row, gap = happened(record, 0), record["gap"]
+        own.setdefault(row.key, []).append(session_of(Session(gap, exact), (record["time"], record["time"])))
     for name, unmerged in (("sessions_unmerged", True), ("sessions", False)):
         if name not in case:
             continue
@@ -278,35 +260,6 @@ def _within(case: Case, key: Any, start: int, end: int) -> int:
     return sum(1 for record in case["records"] if record["key"] == key and start <= record["time"] < end)
 
 
-def _emitted(rule: Rule, stream: Stream, case: Case) -> None:
-    """What is told as windows close, one record after the other. A run that is killed after any record, and runs again,
-    tells nothing twice: told again from what was held it gives the same, told on from it nothing."""
-    told, rows = Told(), list[Happened]()
-    for row in stream.rows:
-        rows.append(row)
-        told = _told_once(rule, rows, told, row.learned)
-    if "emitted_on_close" in case:
-        _each_once(rule, stream, case["emitted_on_close"], told)
-    if "updates" in case:
-        _last_updates(rule, stream, case["updates"])
-
-
-def _last_updates(rule: Rule, stream: Stream, updates: list[Any]) -> None:
-    """The last update of each window is its row; one that is null, or of a session that another took in, is gone."""
-    last = {(row["key"], row["start"], row.get("end")): row for row in map(_row, updates)}
-    found = {(one["key"], one["start"], one["end"]): one for one in all_told(rule, stream)}
-    for at, row in last.items():
-        if row.get("values", ()) is None:
-            assert at not in found, f"updates: {row} is there"
-        elif at in found or not isinstance(rule.kind, Session):
-            assert at in found, f"updates: {row} is not there"
-            compare(row, found[at], "updates")
-        else:
-            around = [one for one in found.values() if one["start"] <= row["start"] <= row["end"] <= one["last"]]
-            assert [one for one in around if one["key"] == row["key"]], f"updates: {row} was taken in by none"
-    assert found.keys() <= last.keys(), f"updates: none of {found.keys() - last.keys()}"
-
-
 def _after_restart(name: str, case: Case) -> None:
     """What is there after a run was stopped, and more records came; or the rows that are told then."""
     after = case["after_restart"]
@@ -314,48 +267,6 @@ def _after_restart(name: str, case: Case) -> None:
     check_known(told, RECORDS - {"after_restart"})
     whole = {field: value for field, value in case.items() if field in KIND_FIELDS[name] | {"grace", "bounds"}}
     _records(name, {**whole, **told, "records": [*case["records"], *told.get("records", ())]})
-
-
-def _told_once(rule: Rule, rows: list[Happened], told: Told, close: int) -> Told:
-    closed: dict[Id, Any] = {
-        (key, window): frozenset(held.items())
-        for (key, window), held in contents(rule, rows).items()
-        if rule.closed(window.end, close)
-    }
-    signed, after = told.tell(closed)
-    again, same = told.tell(closed)
-    assert (signed, after) == (again, same), "a run that is killed and runs again tells something else"
-    assert not after.tell(closed)[0], "a window is told twice"
-    come = Counter((one.key, one.window, one.revision) for one in signed if one.diff > 0)
-    assert all(count == 1 for count in come.values()), f"told twice: {come}"
-    return after
-
-
-def _each_once(rule: Rule, stream: Stream, listed: list[Any], told: Told) -> None:
-    """The rows that were told, after an advance to the end of the stream: up to its time, and past it where windows are
-    listed that are open then."""
-    wanted = [*map(_row, listed)]
-    closed = [one for one in all_told(rule, stream) if one["closed"]]
-    assert {(key, *window) for key, window in told.rows} == {_place(rule, one) for one in closed}, "not told as closed"
-    found = closed if len(wanted) <= len(closed) else all_told(rule, stream)
-    check_windows(wanted, found, "emitted_on_close")
-
-
-def _place(rule: Rule, one: dict[str, Any]) -> tuple[Any, ...]:
-    return one["key"], one["window_start"], one["window_end"]
-
-
-def _row(told: Any) -> Case:
-    """A row as it was told: by names, or [key, start, end, values joined by +, the newest time]."""
-    if isinstance(told, dict):
-        return {name: value for name, value in told.items() if name != "closed"}
-    names = ("key", "start", "end", "values", "max_time")
-    row = dict(zip(names, told, strict=False))
-    if isinstance(row.get("values"), str):
-        row["values"] = row["values"].split("+")
-    elif isinstance(row.get("values"), int):
-        row["count"] = row.pop("values")
-    return row
 
 
 def retractions(case: Case) -> None:
@@ -381,7 +292,20 @@ def retractions(case: Case) -> None:
         assert Counter(map(str, differs)) == Counter(map(str, case["output_delta"])), f"output_delta: found {differs}"
 
 
+def triggers(case: Case) -> None:
+    """Scripts run upon windows, and those that only count records upon batches too; all else is about batches."""
+    script = case.get("script", [])
+    if script:
+        name = (
+            "session" if "gap" in case else "hopping" if "advance" in case else "tumbling" if "size" in case else None
+        )
+        window_script.run(name or "global", case)
+    if not script or ("count" in case["trigger"] and all("record" in step for step in script)):
+        batching.run(case)
+
+
 KINDS = {
     **{name: partial(run, name) for name in KIND_FIELDS if name != "global"},
     "retractions": retractions,
+    "triggers": triggers,
 }
