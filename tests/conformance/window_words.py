@@ -69,11 +69,11 @@ def rule_of(name: str, case: Case, **told: Any) -> Rule:
 
 
 def happened(record: Any, learned: int, batch: int = 0) -> Happened:
-    """A record of the vectors: [key, value, time], or the same by name."""
+    """A record of the vectors: [key, value, time], [key, time], or the same by name."""
     if isinstance(record, dict):
         check_known(record, {"key", "value", "time", "diff", "gap"})
         return Happened(record["key"], record["value"], record["time"], learned, record.get("diff", 1), batch)
-    key, value, time = record
+    key, value, time = record if len(record) == 3 else (record[0], 1, record[1])
     return Happened(key, value, time, learned, 1, batch)
 
 

@@ -23,10 +23,10 @@ from tests.conformance.window_words import (
 )
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.bounds import Window, windows_at
-from tidemark.model.window.close import is_kept
+from tidemark.model.window.close import is_kept, require_retention
 from tidemark.model.window.contents import Rule, contents, on_time
 from tidemark.model.window.frozen_sessions import Revival
-from tidemark.model.window.kind import Hopping, Session, Sliding, WindowKind
+from tidemark.model.window.kind import Hopping, Session, Sliding, Tumbling, WindowKind
 from tidemark.model.window.lateness import behind, judge, lateness
 from tidemark.model.window.sessions import merged, session_of
 from tidemark.model.window.told import delta
@@ -45,7 +45,7 @@ ENGINES = {"beam", "flink", "kafka", "spark"}
 def run(name: str, case: Case) -> None:
     """Raise, saying what differs, where the modules do not do what the case says."""
     if str(case.get("expect", "")).startswith("error"):
-        check_known(case, {"expect", "grace", "records", "bounds"} | KIND_FIELDS[name])
+        check_known(case, {"expect", "grace", "records", "bounds", "retention"} | KIND_FIELDS[name])
         Stream(case.get("records", ()))
         assert _is_refused(name, case), f"expected {case['expect']}, it is declared"
     elif "cases" in case:
@@ -70,7 +70,9 @@ def _is_refused(name: str, case: Case) -> bool:
     )
     try:
         for gap in gaps:
-            rule_of(name, {"step": 1, "max_size": 1, **case, "gap": gap})
+            rule = rule_of(name, {"step": 1, "max_size": 1, **case, "gap": gap})
+            if "retention" in case:
+                require_retention(rule.kind, rule.grace, case["retention"])
     except InvalidUsage:
         return True
     return False
@@ -79,20 +81,22 @@ def _is_refused(name: str, case: Case) -> bool:
 def _declared(name: str, case: Case) -> None:
     """What engines say of one declaration. What all refuse is refused; that rows between windows vanish, which some
     allow, has to be asked for; an offset is taken modulo the advance, which some refuse."""
-    check_known(case, {"all", "ours", "grace"} | KIND_FIELDS[name] | ENGINES)
-    words = [str(case[engine]) for engine in ("all", "ours", *ENGINES) if engine in case]
+    check_known(case, {"all", "ours", "expect", "grace", "retention"} | KIND_FIELDS[name] | ENGINES)
+    words = [str(case[engine]) for engine in ENGINES if engine in case]
+    told = next((str(case[one]) for one in ("expect", "ours", "all") if one in case), None)
     refused = _is_refused(name, case)
-    if "all" in case or "ours" in case:
-        assert refused == str(case.get("ours", case.get("all"))).startswith("error"), f"refused: {refused}"
-    elif any(word.startswith("allowed") for word in words):
+    if told is None and any(word.startswith("allowed") for word in words):
         assert refused, "it is declared, though it leaves rows out and that was not asked for"
         assert not _is_refused(name, {**case, "sampling": True}), "it is refused, though it was asked for"
-    else:
+    elif told is None and "offset" in case:
         kind = kind_of(name, case)
-        assert isinstance(kind, Hopping), f"what {words} say of {kind} is not known"
-        modulo = replace(kind, offset=kind.offset % kind.advance)
+        assert isinstance(kind, Hopping | Tumbling), f"an offset of {kind}"
+        step = kind.advance if isinstance(kind, Hopping) else kind.size
+        modulo = replace(kind, offset=kind.offset % step)
         for at in range(-2 * kind.size, 2 * kind.size):
             assert windows_at(kind, at) == windows_at(modulo, at), f"at {at}: {windows_at(kind, at)}"
+    else:
+        assert refused == (told or "error").startswith("error"), f"expected {told or words}, refused: {refused}"
 
 
 def _assigned(name: str, case: Case) -> None:

@@ -14,7 +14,13 @@ from tests.pure.model.window import brute
 from tests.pure.model.window.test_window_kinds import by_law, kinds
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.close import closes_at, end_exclusive, is_closed
+from tidemark.model.window.close import (
+    closes_at,
+    end_exclusive,
+    is_closed,
+    least_retention,
+    require_retention,
+)
 from tidemark.model.window.contents import Rule, contents, on_time
 from tidemark.model.window.frozen_sessions import Revival
 from tidemark.model.window.happened import Happened
@@ -236,6 +242,21 @@ def test_a_retraction_of_what_a_closed_session_holds_takes_nothing_from_an_open_
         ("k", 0, 10): Counter([("a", 0)]),
         ("k", 10, 20): Counter([("b", 10)]),
     }
+
+
+@given(kinds, graces, rows)
+def test_windows_that_are_open_have_their_rows_within_the_least_retention(kind: Any, grace: int, some: list[Happened]):
+    """The last row of a window that is open, and of all but sessions the first, is kept: just that long is enough."""
+    least = least_retention(kind, grace)
+    require_retention(kind, grace, least)
+    with pytest.raises(InvalidUsage, match="rows are kept for"):
+        require_retention(kind, grace, least - 1)
+    for close in range(-5, 60, 4):
+        for (_, window), of in contents(Rule(kind), some).items():
+            if not is_closed(kind, window.end, grace, close):
+                at = sorted(at for _, at in of)
+                assert at[-1] >= close - least
+                assert isinstance(kind, Session) or at[0] >= close - least
 
 
 def test_there_is_no_next_sliding_window():
