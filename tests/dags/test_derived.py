@@ -107,6 +107,22 @@ def test_its_page_shows_inputs_definition_and_ways_out(dag: Any) -> None:
     assert set(dag.params) == {"until", "whole", "check"}
 
 
+def test_the_page_of_windows_says_what_they_are(derived: Path) -> None:
+    (derived / "totals.yaml").write_text(
+        "name: totals\nfrom: orders\nwindows: {by: status, on: at, hopping: {size: 1h, every: 10m}, grace: 5m}\n"
+        "aggregates: {n: count, most: {max: amount, where: amount > 1}}\n"
+    )
+    page = parsed().dags["totals"].doc_md
+    for part in (
+        "hopping windows of 1h every 10m on at, for each status",
+        "a row is in at most 6 windows",
+        "from 5m after its end on",
+        "`status`, `window_start`, `window_end`",
+        "| `most` | max of `amount` where `amount > 1` |",
+    ):
+        assert part in page
+
+
 def test_a_dag_of_your_own_may_make_it(derived: Path) -> None:
     from tidemark.airflow import seal_group, step_group, tidemark_dag
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from tidemark.definition.windows.explained import explained_windows
 from tidemark.jobs.steps.step import Step
 from tidemark.model.collection import Collection, Column, Gate, Landed
 from tidemark.model.derived import Derived
 from tidemark.model.instant import MAX_TIME, format_duration, format_instant
+from tidemark.model.window.aggregate import Aggregate
 from tidemark.quality.gates import GATES
 
 if TYPE_CHECKING:
@@ -136,9 +138,20 @@ def derived_doc(name: str, derived: Derived, declared: Collection | DerivedFile)
     ]
     if definition.function:
         facts.insert(1, ("definition", f"`{definition.function}`, version `{definition.version}`"))
+    if definition.windows is not None:
+        facts[1:1] = [
+            ("windows" if not at else "", line) for at, line in enumerate(explained_windows(definition.windows))
+        ]
+        facts += [(f"`{one.name}`", _aggregate(one)) for one in definition.windows.aggregates]
     query = ["", "```sql", definition.select, "```"] if definition.select else []
     page = (f"# {name}", "", *_table(("", ""), facts), *query, "", _FRONTIERS, "")
     return "\n".join((*page, _WAYS_OUT_OF_DERIVED.format(name=name)))
+
+
+def _aggregate(one: Aggregate) -> str:
+    of = f" of `{one.of}`" if one.of else " of rows"
+    at = f" at {one.at}" if one.at is not None else ""
+    return f"{one.function}{of}{at}{f' where `{one.where}`' if one.where else ''}"
 
 
 def _rows(of: str, columns: Iterable[Column]) -> Iterable[tuple[str, str, str]]:

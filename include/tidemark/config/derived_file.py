@@ -19,6 +19,8 @@ from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, Column, ColumnType, ValueType
 from tidemark.model.derived import Derived
+from tidemark.model.window.aggregate import Function
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.quality.expectations import WrongExpectation, check_owner_expectations
 
 _TIMES = (ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.INT)
@@ -43,7 +45,9 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
 
     @property
     def key(self) -> tuple[str, ...] | None:
-        """The key it declares; None if that is to be inferred."""
+        """The key it declares, be it by windows; None if that is to be inferred."""
+        if (windows := self.origin.definition.windows) is not None:
+            return (*windows.by, WINDOW_START, WINDOW_END)
         return None if self.declaration.key is None else tuple(self.declaration.key)
 
     @property
@@ -81,7 +85,8 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
                 f"no key: the definition does not show which columns say which row is meant; write key: [{names[0]}]",
             )
         self._check_validity({column.name: column.type for column in columns})
-        typed = {column.name: self.declaration.types.get(column.name, column.type) for column in columns}
+        typed = {column.name: column.type for column in columns} | self._texts_of_json
+        typed |= {name: of for name, of in self.declaration.types.items() if name in typed}
         value = tuple(Column(name, typed[name]) for name in names if name not in chosen)
         try:
             built = Collection(self.name, tuple(Column(name, typed[name]) for name in chosen), value, self.origin)
@@ -89,6 +94,13 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
         except InvalidUsage as error:
             raise self.refusal(("key",) if "key" in str(error) else ("columns",), str(error)) from None
         return self._kept(built, hidden)
+
+    @property
+    def _texts_of_json(self) -> dict[str, ValueType]:
+        """Columns that a definition gives as texts, and that are JSON."""
+        windows = self.origin.definition.windows
+        aggregates = () if windows is None else windows.aggregates
+        return {one.name: ColumnType.JSON for one in aggregates if one.function is Function.COLLECT}
 
     def _kept(self, built: Collection, hidden: Sequence[Column]) -> Collection:
         """With what says how it is kept and checked."""

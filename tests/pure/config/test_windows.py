@@ -9,6 +9,7 @@ import pytest
 from tidemark.config.collection_file import parse
 from tidemark.config.derived_file import DerivedFile
 from tidemark.errors import InvalidUsage
+from tidemark.model.collection import Column, ColumnType
 from tidemark.model.derived import Definition
 from tidemark.model.instant import parse_duration
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -202,3 +203,22 @@ def test_a_column_may_be_called_as_a_truth_of_yaml(tmp_path: Path) -> None:
     path.write_text("name: x\nfrom: a\nselect: SELECT * FROM a\ncolumns: {on: int, yes: string}\n")
     file = parse(path)
     assert sorted(file.declaration.columns) == ["on", "yes"]
+
+
+def test_the_key_is_known_from_the_file_and_lists_are_json(tmp_path: Path) -> None:
+    text = "windows: {by: origin, on: at, tumbling: 1h}\naggregates: {n: count, all: {collect: id}}\n"
+    file = parse(written(tmp_path, text))
+    assert isinstance(file, DerivedFile)
+    assert file.key == ("origin", "window_start", "window_end")
+    types = [ColumnType.STRING, ColumnType.TIMESTAMP, ColumnType.TIMESTAMP, ColumnType.INT, ColumnType.STRING]
+    columns = [Column(name, of) for name, of in zip((*file.key, "n", "all"), types, strict=True)]
+    built = file.collection(columns)
+    assert [(column.name, column.type) for column in built.value] == [("n", ColumnType.INT), ("all", ColumnType.JSON)]
+
+
+def test_what_does_not_fit_the_input_is_told_at_its_line(tmp_path: Path) -> None:
+    file = parse(written(tmp_path, "windows:\n  on: at\n  tumbling: 1h\naggregates:\n  n: count\n  m: {sum: x}\n"))
+    assert isinstance(file, DerivedFile)
+    for message, line in (("windows.on: flights has no column at", 4), ("aggregates.m: sum takes numbers", 8)):
+        assert str(file.refusal_of_definition(message)).endswith(f"by_hour.yaml:{line}: {message}")
+    assert ":3: no such table: at all" in str(file.refusal_of_definition("no such table: at all"))
