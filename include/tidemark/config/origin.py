@@ -29,6 +29,8 @@ _INSTEAD = {
     "corrected_share": "it follows every correction of its inputs",
 }
 """What holds for a derived collection instead of what a field says."""
+_OF_WINDOWS = ("grace", "late")
+"""Fields of landed collections that windows have, too."""
 
 
 def is_derived(content: Mapping[str, Any]) -> bool:
@@ -40,6 +42,8 @@ def misplaced(content: Mapping[str, Any]) -> tuple[Loc, str] | None:
     """The first field that belongs to the other origin, and what to do about it; None if there is none."""
     derived = is_derived(content)
     for field in content:
+        if derived and field in _OF_WINDOWS and "windows" in content:
+            return (field,), f"{field}: belongs into the windows; write windows: {{{field}: ...}}"
         if derived and field in LANDED:
             return (field,), f"{field}: the collection is derived ({_why(content)}): {_INSTEAD[field]}; remove {field}"
         if not derived and field in DERIVED:

@@ -6,6 +6,7 @@ columns is the same, how many rows it has, and for each sum how many values it i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,6 +24,8 @@ from tidemark.model.collection import Column, ColumnType, DecimalType
 ROWS = "_rows"
 """The hidden column that counts a group's rows."""
 _GROWN = "_grown"
+_KEY = re.compile(r"k\d+", re.IGNORECASE)
+"""What the keys of groups are called."""
 _MAX_PRECISION, _MAX_DIGITS = 27, 22
 
 
@@ -58,6 +61,8 @@ def delta_of(query: exp.Query, held: Sequence[str], shapes: Mapping[str, InputSh
     _check(select)
     shown = {one.alias_or_name: one.unalias() for one in select.selects}
     keys = {text_of(shown[name]): f"k{at}" for at, name in enumerate(held)}
+    if clash := next((name for name in shown if name not in held and _KEY.fullmatch(name)), None):
+        raise NoDelta(f"a column is called {clash}, as a group's keys are where sums are added up")
     missing = [key for key in select.args["group"].expressions if key.find(exp.Column) and text_of(key) not in keys]
     if missing:
         raise NoDelta(f"it groups by {missing[0].sql()}, which is none of its columns")

@@ -164,6 +164,8 @@ def test_wrong_windows_are_one_line(tmp_path: Path, said: str, told: str) -> Non
         ("aggregates: {n: count}\nby: [a]", "5: by belongs to the windows; write windows: {by: [a]}"),
         ("aggregates: {n: count}\nvalid_from: a", "5: a window is there from when it closes; remove valid_from"),
         ("aggregates: {n: count}\nselect: SELECT 1", "3: a definition is a select, a python function or windows"),
+        ("aggregates: {n: count}\ngrace: 1h", "5: grace: belongs into the windows; write windows: {grace: ...}"),
+        ("aggregates: {n: count}\nstart: 2013-01-01", "5: start: the collection is derived (from: ...)"),
         ("aggregates: {n: count}\nversion: 1", "5: version and by belong to python definitions"),
     ],
 )

@@ -97,3 +97,10 @@ def test_what_does_not_fit_the_input_is_one_line(changes: dict[str, Any], told: 
 def test_windows_are_over_keyed_inputs_too() -> None:
     ranks = Windows((), "rank", Tumbling(2), (Aggregate("names", Function.COLLECT, "name"),))
     assert analysed_windows(ranks, CARRIERS).mode is Mode.BY_KEY
+
+
+def test_a_column_may_be_called_as_a_key_is_within() -> None:
+    recipe = analysed_windows(replace(HOURLY, aggregates=(Aggregate("k0", Function.COUNT),)), FLIGHTS)
+    assert recipe.by_key is not None
+    assert recipe.by_key.delta is None, "added up, it could not be told from the key"
+    assert any("a column is called k0" in why for why in recipe.why)
