@@ -83,12 +83,15 @@ def _too_many(kind: WindowKind) -> str:
 
 
 def _named_twice(section: WindowsSection, aggregates: Mapping[str, AggregateSection]) -> Iterator[tuple[Loc, str]]:
-    bounds = (WINDOW_START, WINDOW_END)
+    """Names that SQL takes for one: it knows no difference of case."""
+    bounds, by = (WINDOW_START, WINDOW_END), [name.lower() for name in section.by]
     for at, name in enumerate(section.by):
-        if name in bounds:
-            yield ("windows", "by", at), f"every window has a column {name} of its own; call the input's otherwise"
-        if name in section.by[:at]:
+        if by[at] in bounds:
+            yield ("windows", "by", at), f"every window has a column {by[at]} of its own; call the input's otherwise"
+        if by[at] in by[:at]:
             yield ("windows", "by", at), f"column {name} is named twice in by"
+    seen = {*bounds, *by}
     for name in aggregates:
-        if name in (*bounds, *section.by):
-            yield ("aggregates", name), f"windows have a column {name} already; call the aggregate otherwise"
+        if name.lower() in seen:
+            yield ("aggregates", name), f"windows have a column {name.lower()} already; call the aggregate otherwise"
+        seen.add(name.lower())

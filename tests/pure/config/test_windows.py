@@ -133,6 +133,8 @@ def test_each_kind_is_written_shortly_or_in_full(tmp_path: Path, said: str, kind
         ("tumbling: 1h\n  by: [a, a]", "6: column a is named twice in by"),
         ("tumbling: 1h\n  by: [at]", "6: windows are on at and by at: remove it from by"),
         ("tumbling: 1h\n  by: [window_start]", "6: every window has a column window_start of its own"),
+        ("tumbling: 1h\n  by: [Flights]", "7: windows have a column flights already; call the aggregate otherwise"),
+        ("tumbling: 1h\n  by: [a, A]", "6: column A is named twice in by"),
         ("tumbling: 1h\n  by: [flights]", "7: windows have a column flights already; call the aggregate otherwise"),
     ],
 )
