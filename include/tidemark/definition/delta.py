@@ -204,7 +204,7 @@ class _Growth:
         digits = decimal_digits(held)
         if digits is None or sum(digits) > _MAX_DIGITS:
             raise NoDelta(f"the digits of {of.sql()} are not known to be few enough; CAST it as decimal(18, 2)")
-        return _unless_none(count, _quotient(self._sum(node, of, held), count, *digits))
+        return _unless_none(count, quotient(self._sum(node, of, held), count, *digits))
 
     def _change(self, node: exp.Func, change: exp.Expr) -> exp.Expr:
         held = with_filter(node)
@@ -280,7 +280,7 @@ def _unless_none(count: exp.Expr, value: exp.Expr) -> exp.Expr:
     return exp.case().when(exp.EQ(this=count.copy(), expression=_zero()), exp.null()).else_(value.copy())
 
 
-def _quotient(total: exp.Expr, count: exp.Expr, precision: int, scale: int) -> exp.Expr:
+def quotient(total: exp.Expr, count: exp.Expr, precision: int, scale: int) -> exp.Expr:
     """A sum of decimals divided by their count and rounded half up to four more digits, as Spark's avg does: it rounds
     a quotient of decimals twice, so whole numbers are divided."""
     many = exp.cast(count.copy(), BIG)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tidemark.definition.state import State
 from tidemark.model.collection import Column
 from tidemark.model.derived import Mode
+from tidemark.model.window.kind import Session, Sliding
 
 TIME, EVENT_TIME, DIFF = "_time", "_event_time", "_diff"
 """Columns that views of changes have besides the input's own."""
@@ -16,6 +18,8 @@ DELTA = "_delta"
 """The view of what `by_key.delta` gives: by how much the groups' sums grew."""
 HELD = "_held"
 """The view of the rows that stand now in the groups of DELTA (or of more), with their hidden columns."""
+CELLED = "_windows"
+"""The view of windows that were put together of cells."""
 
 
 def changes_of(name: str) -> str:
@@ -69,11 +73,48 @@ class ByKey:
 
 
 @dataclass(frozen=True)
+class Slid:
+    """Sliding windows over the rows of one input, put together of *cells*, what is known of each instant.
+
+    `by`: the input's columns by which windows are told apart.
+    `rows`: a query over the view of the input, or of its changes under the input's name: those of its rows that are in
+    windows, with the column AT.
+    `cells`: a query over what `rows` gives, under the input's name, that gives for each instant the values of `by` as
+    `k0`, `k1`, …, AT, and the `states`.
+    `windows`: a query over the view CELLED of windows, which has `k0`, `k1`, …, START and END in microseconds, and the
+    states of each, that gives the columns of the definition.
+    """
+
+    input: str
+    by: tuple[str, ...]
+    kind: Sliding
+    rows: str
+    cells: str
+    states: tuple[State, ...]
+    windows: str
+
+
+@dataclass(frozen=True)
+class InSessions:
+    """Sessions of the rows of one input; `by` and `rows` as of Slid. `windows`: a query over `columns` of what `rows`
+    gives and AT, under the input's name, with the column START, the microsecond at which the session of each row
+    begins."""
+
+    input: str
+    by: tuple[str, ...]
+    kind: Session
+    rows: str
+    columns: tuple[str, ...]
+    windows: str
+
+
+@dataclass(frozen=True)
 class Recipe:
     """A definition, analysed. `whole` computes all of it over views named as its inputs, in which a row stands as often
     as its multiplicity says; `columns` are its columns in order; `key` is the inferred one (None: it must be declared);
     `hidden` are columns of ours that `whole` gives behind them (`select` of `by_key` too). `mode` is the cheapest that
-    is right, and `why` says, a line each, what decided against a cheaper one.
+    is right, and `why` says, a line each, what decided against a cheaper one. Of windows that lie where rows are,
+    `windowed` says how they are computed; `whole` then has their columns, but not their rows.
     """
 
     mode: Mode
@@ -84,3 +125,4 @@ class Recipe:
     hidden: tuple[Column, ...] = ()
     by_row: ByRow | None = None
     by_key: ByKey | None = None
+    windowed: Slid | InSessions | None = None

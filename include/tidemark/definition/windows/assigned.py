@@ -67,7 +67,7 @@ def assigned(kind: Aligned, rows: Source, of: ValueType) -> Source:
             first, last = "_first", f"_first + _steps * {kind.step}"
         case Calendar():
             return _by_calendar(kind, rows, of)
-    return placed.adding(**{START: _typed(first, of), END: _typed(last, of)})
+    return placed.adding(**{START: typed(first, of), END: typed(last, of)})
 
 
 def _floor(size: int, offset: int) -> str:
@@ -92,12 +92,12 @@ def _by_calendar(kind: Calendar, rows: Source, of: ValueType) -> Source:
     placed = shown.adding(**begins)
     first = f"CASE WHEN {AT} < _next THEN _this ELSE _next END"
     last = f"CASE WHEN {AT} < _next THEN _next ELSE _last END"
-    return placed.adding(**{START: _typed(first, of), END: _typed(last, of)})
+    return placed.adding(**{START: typed(first, of), END: typed(last, of)})
 
 
 def _begins(day: str, zone: str) -> str:
     return f"unix_micros(CAST(to_utc_timestamp(CAST({day} AS timestamp), '{zone}') AS timestamp))"
 
 
-def _typed(micros: str, of: ValueType) -> str:
+def typed(micros: str, of: ValueType) -> str:
     return f"CAST({micros} AS bigint)" if of is ColumnType.INT else f"timestamp_micros({micros})"

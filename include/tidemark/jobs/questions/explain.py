@@ -124,6 +124,9 @@ def _next(job: Job, state: Arrangement, inputs: tuple[InputState, ...], recipe: 
 def _queries(recipe: Recipe | None) -> dict[str, Any]:
     if recipe is None:
         return {}
+    if recipe.windowed:  # `whole` is no query of theirs
+        steps = ("rows", "cells", "windows")
+        return {name: query for name in steps if (query := getattr(recipe.windowed, name, None))}
     told: dict[str, Any] = {"whole": recipe.whole}
     if recipe.by_row:
         told["by_row"] = recipe.by_row.select

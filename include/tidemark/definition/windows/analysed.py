@@ -1,0 +1,19 @@
+"""Definitions by windows of any kind, analysed."""
+
+from __future__ import annotations
+
+from tidemark.definition.recipe import InputShape, Recipe
+from tidemark.definition.windows import aligned, lying
+from tidemark.model.derived import Refresh
+from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.windows import Windows
+
+
+def analysed_windows(windows: Windows, shape: InputShape, refresh: Refresh = Refresh.AUTO) -> Recipe:
+    """What to compute for windows over an input of this shape.
+
+    Raises InvalidUsage for columns that are none of the input's or have a wrong type, and for expressions that a select
+    may not hold either."""
+    if isinstance(windows.kind, Sliding | Session):
+        return lying.analysed_lying(windows, shape, refresh)
+    return aligned.analysed_windows(windows, shape, refresh)

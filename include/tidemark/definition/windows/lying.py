@@ -1,0 +1,54 @@
+"""Windows that lie where rows are: sliding ones and sessions. A select cannot say them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidemark.definition.analysed import analysed
+from tidemark.definition.recipe import InputShape, Recipe
+from tidemark.definition.windows.aggregates import aggregate_sql
+from tidemark.definition.windows.assigned import AT, END, START, happening, typed
+from tidemark.definition.windows.checked import Checked, checked
+from tidemark.definition.windows.sessions import in_sessions
+from tidemark.definition.windows.sliding import slid
+from tidemark.errors import InvalidUsage
+from tidemark.model.derived import Mode, Refresh
+from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Late, Windows
+
+_WHY = "{} follow from the rows around them, so those near a change are computed anew"
+
+
+def analysed_lying(windows: Windows, shape: InputShape, refresh: Refresh = Refresh.AUTO) -> Recipe:
+    """What to compute for sliding windows or sessions over an input of this shape. Raises InvalidUsage as
+    `aligned.analysed_windows`."""
+    assert isinstance(windows.kind, Sliding | Session)
+    if windows.late is not Late.REEMIT or windows.max_lateness is not None:
+        raise InvalidUsage(
+            f"windows.late: late rows correct {windows.kind.kind} windows however late; leave late out, or have "
+            "the input refuse them"
+        )
+    told = checked(windows, shape)
+    whole = replace(analysed(_at_each_instant(told), [shape]), mode=Mode.BY_KEY, by_key=None, hidden=())
+    rule = slid(told, shape) if isinstance(windows.kind, Sliding) else in_sessions(told, shape)
+    found = replace(
+        whole,
+        windowed=rule,
+        why=(f"not by row: {_WHY.format('sliding windows' if isinstance(rule.kind, Sliding) else 'sessions')}",),
+        key=(*windows.by, WINDOW_START, WINDOW_END),
+    )
+    if refresh is Refresh.WHOLE:
+        return replace(found, mode=Mode.WHOLE, why=("its file says refresh: whole",))
+    return found
+
+
+def _at_each_instant(told: Checked) -> str:
+    """The aggregates of the rows at each instant: these columns, and their types, are those of the windows."""
+    windows, name = told.windows, told.input
+    rows = happening(name, windows.on, told.on, told.where.sql if told.where else "")
+    rows = rows.adding(**{START: typed(AT, told.on), END: typed(AT, told.on)})
+    shown = [f"`{name}`.`{column}` AS `{column}`" for column in windows.by]
+    shown += [f"{START} AS {WINDOW_START}", f"{END} AS {WINDOW_END}"]
+    shown += [f"{aggregate_sql(one, of, where)} AS `{one.name}`" for one, of, where in told.aggregates]
+    keys = [*(f"`{name}`.`{column}`" for column in windows.by), START, END]
+    return f"SELECT {', '.join(shown)} FROM {rows.rows} GROUP BY {', '.join(keys)}"

@@ -1,0 +1,190 @@
+"""Sliding windows, compiled: each aggregate as states of single instants, and as what is told of a window's states.
+
+An aggregate is first written as that of any other definition, so that sums of floats are exact and types are Spark's.
+Of the SQL that this gives each function is a state of the rows of one instant, and what is around it is computed of the
+window's state in its place: `sum(x) / count(x)` of instants is two states that are added up, and then divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tidemark.definition.delta import quotient
+from tidemark.definition.dialect import text_of
+from tidemark.definition.functions import name_of, own_aggregates, with_filter
+from tidemark.definition.parse import parsed
+from tidemark.definition.recipe import CELLED, InputShape, Slid
+from tidemark.definition.relations import types_of
+from tidemark.definition.resolve import resolved, spelled_alike
+from tidemark.definition.state import Op, State
+from tidemark.definition.sums import distinct_of, exact
+from tidemark.definition.types import FLOATS, decimal_digits, type_of
+from tidemark.definition.windows.aggregates import aggregate_sql, on_a_grid
+from tidemark.definition.windows.assigned import AT, END, START, happening, typed
+from tidemark.definition.windows.checked import Checked
+from tidemark.definition.windows.expressions import RowExpression
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import Column, ColumnType
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Sliding
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START
+
+_OPS = {
+    "bit_or": Op.BIT_OR,
+    "collect_list": Op.CONCAT,
+    "count": Op.ADD,
+    "max": Op.MAX,
+    "min": Op.MIN,
+    "sum": Op.ADD,
+}
+"""How states of functions are put together."""
+_MOST_DIGITS = 22
+"""Of a decimal, before and behind the point, of which an average is rounded as Spark does it."""
+
+
+def slid(told: Checked, shape: InputShape) -> Slid:
+    """How sliding windows over an input of this shape are computed. Raises InvalidUsage for an average of decimals with
+    too many digits."""
+    windows, name = told.windows, told.input
+    assert isinstance(windows.kind, Sliding)
+    shapes = spelled_alike([with_micros(shape, AT)])
+    own = [_Own.of(one, of, where) for one, of, where in told.aggregates]
+    aggregates = [
+        mine.sql if mine else aggregate_sql(one, of, where)
+        for mine, (one, of, where) in zip(own, told.aggregates, strict=True)
+    ]
+    keys = [f"`{name}`.`{column}`" for column in windows.by]
+    shown = ", ".join(f"{sql} AS a{at}" for at, sql in enumerate(aggregates))
+    text = f"SELECT {shown} FROM `{name}` GROUP BY {', '.join([*keys, f'`{name}`.`{AT}`'])}"
+    query = exact(resolved(parsed(text), shapes).query, shapes)
+    assert isinstance(query, exp.Select)
+    apart = _Apart(types_of(query, shapes))
+    finals = [
+        mine.final(apart.state(node, mine.op, mine.at)) if mine else text_of(apart.final(node))
+        for mine, node in zip(own, [one.unalias() for one in query.selects], strict=True)
+    ]
+    return Slid(
+        name,
+        windows.by,
+        windows.kind,
+        happening(name, windows.on, told.on, told.where.sql if told.where else "").sql,
+        _cells(query, keys, apart),
+        apart.states,
+        _windows(told, finals),
+    )
+
+
+def with_micros(shape: InputShape, *names: str) -> InputShape:
+    """An input that has times in microseconds besides its own columns."""
+    more = tuple(Column(name, ColumnType.INT) for name in names)
+    return InputShape(shape.name, (*shape.columns, *more), shape.key, shape.one_value)
+
+
+def _cells(query: exp.Select, keys: list[str], apart: _Apart) -> str:
+    cells = query.copy()
+    at = exp.column(AT, query.args["from_"].this.alias_or_name)
+    by: list[exp.Expr] = [exp.maybe_parse(f"{key} AS k{place}", dialect="spark") for place, key in enumerate(keys)]
+    states = [exp.alias_(node, name) for name, node in apart.cells.items()]
+    cells.set("expressions", [*by, exp.alias_(at, AT), *states])
+    return text_of(cells)
+
+
+def _windows(told: Checked, finals: list[str]) -> str:
+    shown = [f"k{at} AS `{name}`" for at, name in enumerate(told.windows.by)]
+    shown += [f"{typed(START, told.on)} AS {WINDOW_START}", f"{typed(END, told.on)} AS {WINDOW_END}"]
+    shown += [f"{final} AS `{one.name}`" for (one, _, _), final in zip(told.aggregates, finals, strict=True)]
+    return f"SELECT {', '.join(shown)} FROM {CELLED}"
+
+
+@dataclass(frozen=True)
+class _Own:
+    """An aggregate of a window that is told otherwise of instants than it is of rows: its state of an instant."""
+
+    sql: str
+    op: Op
+    text: str = "{}"
+    at: float = 0.5
+
+    def final(self, state: exp.Column) -> str:
+        return self.text.format(text_of(state))
+
+    @classmethod
+    def of(cls, aggregate: Aggregate, of: RowExpression | None, where: RowExpression | None) -> _Own | None:
+        if of is None:
+            return None
+        conditions = [f"({of.sql}) IS NOT NULL", *([f"({where.sql})"] if where else [])]
+        filtered = f"FILTER (WHERE {' AND '.join(conditions)})"
+        match aggregate.function:
+            case Function.FIRST:
+                return cls(f"min({of.sql}) {filtered}", Op.FIRST)
+            case Function.LAST:
+                return cls(f"max({of.sql}) {filtered}", Op.LAST)
+            case Function.COLLECT:
+                listed = f"to_json(sort_array(collect_list({of.sql}) {filtered}))"
+                within = f"nullif(substring({listed}, 2, length({listed}) - 2), '')"
+                return cls(within, Op.TEXT, "concat('[', coalesce({}, ''), ']')")
+            case Function.COUNT_DISTINCT:
+                return cls(f"collect_set({of.sql}) {filtered}", Op.DISTINCT)
+            case Function.APPROX_DISTINCT:
+                value = f"({of.sql}) + 0D" if of.type in FLOATS else of.sql
+                return cls(f"collect_set(xxhash64({value})) {filtered}", Op.DISTINCT)
+            case Function.APPROX_QUANTILE:
+                assert aggregate.at is not None
+                return cls(f"collect_list({on_a_grid(of.sql)}) {filtered}", Op.QUANTILE, at=aggregate.at)
+        return None
+
+
+@dataclass
+class _Apart:
+    """States, each once, however many aggregates are told by it."""
+
+    types: Mapping[tuple[str, str], str]
+    cells: dict[str, exp.Expr] = field(default_factory=dict)
+    _found: dict[str, State] = field(default_factory=dict)
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        return tuple(self._found.values())
+
+    def state(self, node: exp.Expr, op: Op, at: float = 0.5) -> exp.Column:
+        """The column that holds the state whose cells are told by `node`."""
+        text = f"{op} {at} {text_of(node)}"
+        if text not in self._found:
+            self._found[text] = State(f"s{len(self._found)}", op, at)
+            self.cells[self._found[text].name] = node.copy()
+        return exp.column(self._found[text].name)
+
+    def final(self, node: exp.Expr) -> exp.Expr:
+        """An expression of aggregates, of the states of a window."""
+        whole = exp.paren(node.copy())
+        for one in own_aggregates(whole):
+            around = with_filter(one)
+            if name_of(one) in ("avg", "mean"):
+                around.replace(exp.paren(self._average(one, around)))
+            else:
+                around.replace(self.state(around, _OPS[name_of(one)]))
+        return whole
+
+    def _average(self, node: exp.Expr, around: exp.Expr) -> exp.Expr:
+        """That of decimals: others are written as sums and counts by now."""
+        of, _ = distinct_of(node)
+        digits = decimal_digits(type_of(of, self.types))
+        if digits is None or sum(digits) > _MOST_DIGITS:
+            raise InvalidUsage(
+                f"aggregates: the average of {of.sql()} in sliding windows has more digits than are told exactly; "
+                "CAST it as decimal(18, 2)"
+            )
+        total = self.state(_like(around, "SUM", of), Op.ADD)
+        count = self.state(_like(around, "COUNT", of), Op.ADD)
+        told = exp.EQ(this=count.copy(), expression=exp.Literal.number(0))
+        return exp.case().when(told, exp.null()).else_(quotient(total, count, *digits))
+
+
+def _like(around: exp.Expr, name: str, of: exp.Expr) -> exp.Expr:
+    called = exp.Anonymous(this=name, expressions=[of.copy()])
+    if not isinstance(around, exp.Filter):
+        return called
+    return exp.Filter(this=called, expression=around.expression.copy())
