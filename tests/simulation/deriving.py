@@ -40,6 +40,7 @@ from tidemark.model.interval import Interval
 from tidemark.model.window.close import closes_at
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
+from tidemark.model.window.kind import Aligned
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 from tidemark.plan.read import ReadRequest, plan_changes, plan_updates, read_tasks
 from tidemark.storage.log.log import Committed, StateLog
@@ -183,7 +184,9 @@ def windowed(windows: Windows) -> Plain:
     def due(row: Row) -> int:
         return 0 if windows.early else closes_at(windows.kind, row[WINDOW_END], windows.grace) - 1
 
-    held = (*windows.by, WINDOW_START, WINDOW_END)
+    # Windows that lie where rows are follow from all rows of their key.
+    lying = not isinstance(windows.kind, Aligned)
+    held = windows.by if lying else (*windows.by, WINDOW_START, WINDOW_END)
     return Plain(
         lambda given: made(next(iter(given.values()))),
         held=held,

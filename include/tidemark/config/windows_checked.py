@@ -13,8 +13,6 @@ from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Late
 
 MOST_WINDOWS = 10_000
 """Windows that a row may be in, each of which it is a row of while they are computed."""
-COMPUTED = frozenset({"tumbling", "hopping", "cumulate", "calendar"})
-"""The kinds that can be computed."""
 
 
 def problem(section: WindowsSection | None, aggregates: Mapping[str, AggregateSection]) -> tuple[Loc, str] | None:
@@ -58,8 +56,6 @@ def _problems(section: WindowsSection, aggregates: Mapping[str, AggregateSection
         yield tuple(str(error).partition(":")[0].split(".")), str(error)
     if wrong := _too_many(windows.kind):
         yield ("windows", kinds[0]), wrong
-    if kinds[0] not in COMPUTED:
-        yield ("windows", kinds[0]), f"{kinds[0]} windows are not computed by this version; remove them"
     if windows.late is not Late.REEMIT or windows.max_lateness is not None:
         bounded = " with max_lateness" if windows.max_lateness is not None else ""
         told = f"late: {windows.late}{bounded} is not computed by this version; leave it out"

@@ -58,7 +58,7 @@ def recipe_of(derived: Derived, inputs: Sequence[InputState]) -> Recipe | None:
     if derived.definition.function:
         return None
     if derived.definition.windows is not None:
-        from tidemark.definition.windows.aligned import analysed_windows
+        from tidemark.definition.windows.analysed import analysed_windows
 
         return analysed_windows(derived.definition.windows, shapes[0], derived.refresh)
     from tidemark.definition.analysed import analysed

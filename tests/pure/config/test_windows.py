@@ -189,12 +189,6 @@ def test_windows_are_of_one_input_and_a_landed_collection_has_none(tmp_path: Pat
         parse(path)
 
 
-@pytest.mark.parametrize("said", ["sliding: 30m", "session: {gap: 45m, max_length: 1d, exact_gap_merges: false}"])
-def test_what_is_not_computed_yet_is_refused_by_its_name(tmp_path: Path, said: str) -> None:
-    told = refusal(tmp_path, f"windows:\n  on: at\n  {said}\naggregates: {{n: count}}\n")
-    assert told.startswith(f"5: {said.partition(':')[0]} windows are not computed by this version")
-
-
 @pytest.mark.parametrize("said", ["discard", "next_window", "{reemit: {max_lateness: 3d}}"])
 def test_policies_that_are_not_computed_yet_are_refused_by_name(tmp_path: Path, said: str) -> None:
     told = refusal(tmp_path, f"windows:\n  on: at\n  tumbling: 1h\n  late: {said}\naggregates: {{n: count}}\n")

@@ -12,7 +12,7 @@ from tidemark.definition.recipe import DIFF, Recipe
 from tidemark.model.collection import Column
 from tidemark.model.derived import Definition, Mode
 from tidemark.model.update import Row
-from tidemark.spark.derive import by_key, by_row, python
+from tidemark.spark.derive import by_key, by_row, lying, python
 from tidemark.spark.derive.analysis import analysed, check_function, check_same_every_time
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.compared import can_be_restricted, differing_rows
@@ -81,7 +81,10 @@ def _updates(views: Views) -> Updates | None:
         case Mode.BY_ROW:
             return by_row.learned(views)
         case Mode.BY_KEY:
-            return python.learned(views) if computation.recipe is None else by_key.learned(views)
+            if computation.recipe is None:
+                return python.learned(views)
+            rule = computation.recipe.windowed
+            return by_key.learned(views) if rule is None else lying.learned(views, rule)
         case Mode.WHOLE:
             desired = by_row.all_of(views) if computation.rows_keep_times else desired_at(whole(views), computation)
             return differing(computation, [desired, held_at(views.own(), computation)])
@@ -104,6 +107,8 @@ def _untimed(views: Views) -> int:
 def whole(views: Views) -> DataFrame:
     """All rows of the definition."""
     computation = views.computation
+    if computation.recipe is not None and computation.recipe.windowed is not None:
+        return lying.whole(views, computation.recipe.windowed)
     frames = {held.name: views.held(held.name) for held in computation.inputs}
     with called(frames):
         if computation.recipe is None:
