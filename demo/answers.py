@@ -17,7 +17,7 @@ from tidemark.model.instant import format_instant, from_datetime
 DAY = timedelta(days=1)
 SHOWN = ("status", "delay_min")
 KEY = ["time_hour", "carrier", "flight"]
-VALUE = ["status", "origin", "dest", "scheduled_at", "delay_min"]
+VALUE = ["status", "origin", "dest", "tailnum", "scheduled_at", "delay_min"]
 STATUSES = ("scheduled", "departed", "arrived", "cancelled")
 
 

@@ -47,6 +47,7 @@ class Value(NamedTuple):
     status: str
     origin: str
     dest: str
+    tailnum: str | None
     scheduled_at: datetime
     delay_min: int | None
 
@@ -90,10 +91,11 @@ def reports(flight: Mapping[str, str]) -> Iterator[Row]:
     hour = datetime.fromisoformat(flight["time_hour"]).astimezone(UTC)
     key = (hour, flight["carrier"], int(flight["flight"]))
     scheduled_at = hour + timedelta(minutes=int(flight["minute"]))
+    tailnum = None if flight["tailnum"] in ("", "NA") else flight["tailnum"]
 
     def report(status: str, happened_at: datetime, delay: str | None = None) -> Row:
         minutes = None if delay is None else number(flight[delay])
-        value = Value(status, flight["origin"], flight["dest"], scheduled_at, minutes)
+        value = Value(status, flight["origin"], flight["dest"], tailnum, scheduled_at, minutes)
         held_back = timedelta(hours=4) if status == "arrived" and happened_at.hour in (22, 23) else timedelta(0)
         return Row(key, value, happened_at + held_back, happened_at)
 

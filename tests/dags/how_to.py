@@ -46,7 +46,7 @@ def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _rows(status: str, known: datetime) -> pa.Table:
-    texts = {"carrier": "AA", "origin": "JFK", "dest": "LAX", "status": status}
+    texts = {"carrier": "AA", "origin": "JFK", "dest": "LAX", "tailnum": "N14228", "status": status}
     due = datetime(2013, 1, 1, 15, tzinfo=UTC)
     times = {"time_hour": due, "scheduled_at": due, "happened_at": known, "reported_at": known}
     return pa.table(

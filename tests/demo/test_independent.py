@@ -31,6 +31,7 @@ FLIGHT = {
     "flight": "7",
     "origin": "EWR",
     "dest": "IAH",
+    "tailnum": "N14228",
     "air_time": "60",
     "minute": "30",
     "time_hour": "2013-01-02T18:00:00Z",
@@ -39,7 +40,7 @@ KEY: Key = (at("2013-01-02 18:00"), "UA", 7)
 
 
 def value(status: str, delay: int | None = None, key: Key = KEY) -> Value:
-    return Value(status, "EWR", "IAH", key[0] + 30 * MINUTE, delay)
+    return Value(status, "EWR", "IAH", "N14228", key[0] + 30 * MINUTE, delay)
 
 
 def row(status: str, reported: str, happened: str, key: Key = KEY, delay: int | None = None) -> Row:
@@ -284,7 +285,7 @@ def test_delays_by_carrier_and_flights_with_names_worked_out_by_hand() -> None:
     hour = datetime(2013, 1, 1, 10, tzinfo=UTC)
 
     def held(carrier: str, flight: int, status: str, delay: int | None) -> tuple[Key, Value]:
-        return (hour, carrier, flight), Value(status, "EWR", "IAH", hour, delay)
+        return (hour, carrier, flight), Value(status, "EWR", "IAH", None, hour, delay)
 
     flights = Counter(
         {held("UA", 1, "arrived", 10): 1, held("UA", 2, "arrived", 5): 1, held("UA", 3, "departed", 99): 1}
