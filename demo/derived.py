@@ -6,27 +6,47 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import date, timedelta
-from typing import Any
+from datetime import date, datetime, timedelta
+from typing import Any, NamedTuple
 
 import tidemark
 from demo import answers, independent
+from demo import independent_windows as windows
 from demo.airflow_api import AirflowApi
 
 CARRIERS = "carriers"
-DERIVED = ("delays_by_carrier", "named_flights")
+NAMED = "named_flights"
+"""Needs CARRIERS too; the others follow `flights` alone."""
+WINDOWED: dict[str, Callable[[Counter[Any], datetime], windows.Rows]] = {
+    "delays_by_hour": windows.delays_by_hour,
+    "busy_half_hours": windows.busy_half_hours,
+    "aircraft_days": windows.aircraft_days,
+}
+"""Those that are defined by windows, and what is calculated for each."""
+DERIVED = ("delays_by_carrier", NAMED, *WINDOWED)
 SETTLE_SECONDS = 3600
 
 
+class Compared(NamedTuple):
+    """What a collection should have held at some time, and how many rows differ from that."""
+
+    name: str
+    when: str
+    rows: int
+    differing: int
+    corrected: int
+    """Rows that were there at the time before, and are not what they were."""
+
+
 def bring_up(api: AirflowApi) -> None:
-    """Have each computed as far as its inputs are. The one follows `flights` alone, whose events so far came while its
-    DAG was paused: it is triggered. The other needs CARRIERS too, and begins by itself when that has published."""
-    alone, joined = DERIVED
+    """Have each computed as far as its inputs are. Those that follow `flights` alone are triggered, as its events so
+    far came while their DAGs were paused. NAMED needs CARRIERS too, and begins by itself when that has published."""
+    alone = [name for name in DERIVED if name != NAMED]
     published = readable(CARRIERS)  # by a demo that was interrupted: there is no event to come
     for dag in (CARRIERS, *DERIVED):
         api.wait_for_dag(dag, seconds=600)
         api.unpause(dag)
-    for dag in (alone, joined) if published else (alone,):
+    for dag in [*alone, NAMED] if published else alone:
         if not api.runs(dag):
             api.trigger(dag)
     day = independent.FIRST_DAY.isoformat()
@@ -75,28 +95,39 @@ def opened(name: str) -> tidemark.OpenCollection:
     return tidemark.open(os.environ["TIDEMARK_ROOT"], name)
 
 
-def compared(known: independent.Known, first: date, days: int) -> Iterator[tuple[str, str, int, int]]:
-    """Each derived collection as known at the end of each day, and now: its name, when, how many rows it should have,
-    and how many differ. `known` is what the CSV makes known by now."""
+def compared(known: independent.Known, first: date, days: int) -> Iterator[Compared]:
+    """Each derived collection as known at the end of each day, and now. `known` is what the CSV makes known by now."""
+    before: dict[str, Counter[tuple[Any, ...]]] = {name: Counter() for name in DERIVED}
+    for when, at, known_at in [*day_ends(first, days), ("now", None, None)]:
+        held = independent.as_of(known, time=known_at)
+        for name in DERIVED:
+            ours, theirs = rows(opened(name), at), calculated(name, held, at)
+            differing = (ours - theirs).total() + (theirs - ours).total()
+            yield Compared(name, when, theirs.total(), differing, (before[name] - theirs).total())
+            before[name] = theirs
+
+
+def day_ends(first: date, days: int) -> list[tuple[str, int | None, datetime | None]]:
+    """The last instants of so many days: the day, and the instant for Tidemark and for the calculation."""
     ends = [first + n * timedelta(days=1) for n in range(1, days + 1)]
-    times: list[tuple[str, int | None, Any]] = [
+    return [
         (str(end - timedelta(days=1)), answers.start_of(end) - 1, independent.start_of(end) - independent.INSTANT)
         for end in ends
     ]
-    for when, at, known_at in [*times, ("now", None, None)]:
-        held = independent.as_of(known, time=known_at)
-        for name, ours, theirs in pairs(held, at):
-            yield name, when, theirs.total(), (ours - theirs).total() + (theirs - ours).total()
 
 
-def pairs(
-    held: Counter[Any], at: int | None
-) -> Iterator[tuple[str, Counter[tuple[Any, ...]], Counter[tuple[Any, ...]]]]:
-    """Each collection's rows as known at a time, and those that follow from the flights that were held then."""
-    delays = independent.delays_by_carrier(held)
-    theirs = Counter((*group, *found) for group, found in delays.items())
-    yield DERIVED[0], rows(opened(DERIVED[0]), at), theirs
-    yield DERIVED[1], rows(opened(DERIVED[1]), at), independent.named_flights(held)
+def calculated(name: str, held: Counter[Any], at: int | None) -> Counter[tuple[Any, ...]]:
+    """The rows a collection should have, by the flights that are held; windows by how far all is complete as known `at`
+    a time (None: now)."""
+    if name in WINDOWED:
+        return WINDOWED[name](held, instant(opened(name).state.seal if at is None else at + 1))
+    if name == NAMED:
+        return independent.named_flights(held)
+    return Counter((*group, *found) for group, found in independent.delays_by_carrier(held).items())
+
+
+def instant(micros: int) -> datetime:
+    return independent.EPOCH + micros * independent.INSTANT
 
 
 def rows(collection: tidemark.OpenCollection, at: int | None) -> Counter[tuple[Any, ...]]:
@@ -124,12 +155,37 @@ def followed(
     """How each followed the mended file: its name, the rows it took back and added, how many changes there should be,
     and how many of them differ."""
     was, now = independent.as_of(before), independent.as_of(after)
-    theirs_was = {name: theirs for name, _, theirs in pairs(was, None)}
-    theirs_now = {name: theirs for name, _, theirs in pairs(now, None)}
     for name in DERIVED:
-        should = Counter({(row, -1): count for row, count in (theirs_was[name] - theirs_now[name]).items()})
-        should += Counter({(row, 1): count for row, count in (theirs_now[name] - theirs_was[name]).items()})
+        theirs_was, theirs_now = calculated(name, was, known_before[name]), calculated(name, now, None)
+        should = Counter({(row, -1): count for row, count in (theirs_was - theirs_now).items()})
+        should += Counter({(row, 1): count for row, count in (theirs_now - theirs_was).items()})
         found = learned(name, known_before[name])
         taken, added = (sum(count for (_, diff), count in found.items() if diff == sign) for sign in (-1, 1))
         wrong = (found - should).total() + (should - found).total()
         yield name, taken, added, should.total(), wrong
+
+
+def revised(
+    before: independent.Known, after: independent.Known, first: date, days: int
+) -> Iterator[tuple[str, int, int, int]]:
+    """What each collection of windows says became of them, once the file was mended: its name, how many there are, how
+    many of them were corrected after they were there, and of how many the number of corrections differs."""
+    times = [(independent.as_of(before, time=known_at), at) for _, at, known_at in day_ends(first, days)]
+    for name in WINDOWED:
+        stages = [calculated(name, held, at) for held, at in [*times, (independent.as_of(after), None)]]
+        theirs = windows.revisions(stages)
+        ours = {
+            tuple(row.values())[: windows.KEY_COLUMNS]: row["_revision"]
+            for row in opened(name).windows().to_arrow().to_pylist()
+        }
+        wrong = sum(1 for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
+        yield name, len(theirs), sum(1 for count in theirs.values() if count), wrong
+
+
+def busiest() -> list[tuple[str, datetime, datetime, int]]:
+    """The half hour with most flights at each airport, the first of several: origin, start, end, flights."""
+    most: dict[str, tuple[str, datetime, datetime, int]] = {}
+    for origin, start, end, flights, *_ in sorted(rows(opened("busy_half_hours"), None)):
+        if origin not in most or flights > most[origin][-1]:
+            most[origin] = origin, start, end, flights
+    return list(most.values())

@@ -34,6 +34,7 @@ FIRST_DAY = date(2012, 12, 31)
 """The collection's start: the first flights of 2013 were scheduled on this day."""
 WRONG_DAY = date(2013, 1, 1)
 """A Tuesday."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY, INSTANT = timedelta(days=1), timedelta(microseconds=1)
 MAX_LATENESS = timedelta(days=3)
 STATUSES = ("scheduled", "departed", "arrived", "cancelled")

@@ -5,10 +5,10 @@
 
 It lays out the change files of the days up to 2013-01-07, brings the local Airflow up, creates a backfill of the DAG
 `flights` for them and waits, showing each task; then it reads the collection and holds every figure against a
-calculation straight from the CSV (demo/independent.py, which shares no code with Tidemark). Then a file of an early day
-is mended and that day's run cleared, and every row that changes, and every figure before and after, is held against the
-same calculation. Exit code 1 if any differs. It ends with the seconds of each part, those that `make` spent on set-up
-first.
+calculation straight from the CSV (demo/independent.py, which shares no code with Tidemark), and every row of what is
+computed from it, windows among them (demo/independent_windows.py). Then a file of an early day is mended and that day's
+run cleared, and every row that changes, and every figure before and after, is held against the same calculation. Exit
+code 1 if any differs. It ends with the seconds of each part, those that `make` spent on set-up first.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main() -> int:
         with parts.timed("check", "The frontiers"):
             wrong = report()
         with parts.timed(
-            "derived", f"Computing {' and '.join(derived.DERIVED)} from {COLLECTION} and {derived.CARRIERS}"
+            "derived", f"Computing {len(derived.DERIVED)} collections from {COLLECTION} and {derived.CARRIERS}"
         ):
             wrong += compute(AirflowApi.local())
         with parts.timed("correction", f"{WRONG_DAY:%A}, {WRONG_DAY}, was wrong: its file is mended, its run cleared"):
@@ -221,13 +221,15 @@ def correct(api: AirflowApi) -> int:
 
 def compute(api: AirflowApi) -> int:
     """Bring the derived collections up and check every row of theirs, as known at each day's end and now; return how
-    many differ."""
+    many differ. Of windows it is told how many were there the day before and are others now."""
     derived.bring_up(api)
     wrong = total = 0
     cells: dict[str, list[str]] = {}
-    for _, when, rows, differing in derived.compared(known_by_csv(), FIRST, (LAST - FIRST).days + 1):
-        cells.setdefault(when, []).append(f"{rows:,}" + (f" [red]({differing:,} differ)[/]" if differing else ""))
-        wrong, total = wrong + differing, total + rows
+    for one in derived.compared(known_by_csv(), FIRST, (LAST - FIRST).days + 1):
+        corrected = f", {one.corrected:,} corrected" if one.corrected and one.name in derived.WINDOWED else ""
+        differ = f" [red]({one.differing:,} differ)[/]" if one.differing else ""
+        cells.setdefault(one.when, []).append(f"{one.rows:,}{corrected}{differ}")
+        wrong, total = wrong + one.differing, total + one.rows
     table = Table(box=None, pad_edge=False)
     table.add_column("rows known")
     for name in derived.DERIVED:
@@ -235,6 +237,8 @@ def compute(api: AirflowApi) -> int:
     for when, of_each in cells.items():
         table.add_row(when, *of_each)
     console.print(table)
+    for origin, start, end, flights in derived.busiest():
+        console.print(f"  busiest half hour of {origin}: {start:%Y-%m-%d %H:%M} to {end:%H:%M}, {flights} flights")
     return told(wrong, total, "rows of derived collections")
 
 
@@ -246,7 +250,18 @@ def follow(api: AirflowApi, before: independent.Known, after: independent.Known,
     for name, taken, added, rows, differing in derived.followed(before, after, known_before):
         console.print(f"  {name} followed by itself: {taken:,} rows retracted and {added:,} added")
         wrong, total = wrong + differing, total + rows
-    return told(wrong, total, "rows by which they followed")
+    wrong = told(wrong, total, "rows by which they followed")
+    return wrong + revised(before, after)
+
+
+def revised(before: independent.Known, after: independent.Known) -> int:
+    """Say how many windows were corrected after they were there, and check of each how often; return how many
+    differ."""
+    wrong = total = 0
+    for name, count, corrected, differing in derived.revised(before, after, FIRST, (LAST - FIRST).days + 1):
+        console.print(f"  {name}: {corrected:,} of {count:,} windows were corrected after they were there")
+        wrong, total = wrong + differing, total + count
+    return told(wrong, total, "counts of how often a window was corrected")
 
 
 def run_again(api: AirflowApi) -> str:
