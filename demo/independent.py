@@ -24,7 +24,7 @@ import json
 import sys
 import zipfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from importlib.metadata import distribution
 from pathlib import Path
@@ -131,15 +131,21 @@ def start_of(day: date) -> datetime:
 
 
 def ingest(
-    rows: Iterable[Row], *, first: date = FIRST_DAY, last: date, max_lateness: timedelta = MAX_LATENESS
+    rows: Iterable[Row],
+    *,
+    first: date = FIRST_DAY,
+    last: date,
+    max_lateness: timedelta = MAX_LATENESS,
+    sealed: Callable[[date], datetime] = start_of,
 ) -> Known:
-    """What is known after the runs of the days `first` to `last` (inclusive), each sealed before the next."""
+    """What is known after the runs of the days `first` to `last` (inclusive), each sealed before the next; or where the
+    seal is `sealed(day)` while a day is read, as runs of several days have it."""
     known = Known({}, Counter(), defaultdict(Counter))
     for row in rows:
         day = row.time.date()
         if not first <= day <= last:
             continue
-        seal = start_of(day)
+        seal = sealed(day)
         lateness = seal - row.event_time
         known.rows[day] += 1
         if lateness > timedelta(0):
