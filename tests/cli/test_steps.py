@@ -292,3 +292,21 @@ def test_a_late_row_of_a_collection_that_discards_is_kept_as_a_dead_letter(event
     row = events.json("late", "events")["rows"][0]
     assert (row["id"], row["_reason"], row["_applied"], row["_row"]) == ("b", "below the seal", False, 0)
     assert events.json("status", "events")["late_discarded"] == 1
+
+
+def test_what_has_landed_of_a_day_that_goes_on_is_taken_and_says_why(shell: Shell) -> None:
+    file = shell.declared(EVENTS + "batches: {count: 2, settle: 0s}\n")
+    shell.ok("init", file)
+    shell.events(1, "a,1,10:00")
+    said = shell.ok("ingest", "events", "--date", "2024-01-01", "--cut", "explicit").out
+    assert "cut explicit, batch " in said
+    assert "cut by explicit" in shell.ok("log", "events").out
+    assert (
+        shell.json("ingest", "events", "--date", "2024-01-01", "--cut", "count")["results"][0]["outcome"]
+        == "nothing to do"
+    )
+    shell.land("events/2024-01-01/b.csv", "id,amount,at\nb,2,2024-01-01T11:00:00Z\n")
+    (told,) = shell.json("ingest", "events", "--date", "2024-01-01")["results"]
+    assert (told["rows"], told["cut"]) == (1, {"reason": "end_of_input"})
+    assert "cut" not in shell.ok("log", "events", "-n", "1").out
+    assert "did you mean 'explicit'" in shell.refused("ingest", "events", "--date", "2024-01-02", "--cut", "explcit")

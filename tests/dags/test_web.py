@@ -195,6 +195,11 @@ def test_a_collection_of_a_newer_tidemark_says_upgrade(client: Any, root: Path) 
     assert "error" not in entries["orders"]
 
 
+def test_the_dag_of_its_batches_shows_the_collection(client: Any, root: Path) -> None:
+    assert client.get("/collections/orders.batches").text == client.get("/collections/orders").text
+    assert "There is no collection :" in client.get("/collections/.batches").text
+
+
 def test_nothing_is_there_yet(client: Any, locations: Path) -> None:
     assert client.get("/collections.json").json() == []
     assert "No collection here yet" in client.get("/").text

@@ -15,6 +15,7 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from tidemark.airflow.documentation import batches_doc, gate_doc, step_doc
 from tidemark.airflow.landing import landing_of_run, landing_param
+from tidemark.airflow.links import BATCHES
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.steps import GateOperator, IngestOperator, StepOperator
 from tidemark.errors import InvalidUsage
@@ -174,7 +175,7 @@ def batches_dag(
     if location.derived is not None:
         raise InvalidUsage(f"{location.name} is derived: it runs when its inputs have more, and nothing of it lands")
     options: dict[str, Any] = {
-        "dag_id": f"{location.name}.batches",
+        "dag_id": f"{location.name}{BATCHES}",
         "description": f"Ingests what has landed of {location.name} before its interval is over",
         "doc_md": batches_doc(location.collection),
         "max_active_runs": 1,

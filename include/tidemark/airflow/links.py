@@ -11,6 +11,10 @@ PREFIX = "/tidemark"
 """Where the plugin's pages are, below the address of the API server."""
 
 
+BATCHES = ".batches"
+"""What the id of the DAG of a collection's batches ends with: no collection's name does."""
+
+
 class DataDocsLink(BaseOperatorLink):
     """To the page of what this try of this gate task found, whether it passed or failed."""
 

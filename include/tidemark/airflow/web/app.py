@@ -13,6 +13,7 @@ from fastapi import Depends, FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from tidemark.airflow import settings
+from tidemark.airflow.links import BATCHES
 from tidemark.airflow.location import no_data
 from tidemark.airflow.web.gates import Shown, gate_page
 from tidemark.airflow.web.overview import describe, overview
@@ -94,8 +95,10 @@ def collections(entries: Annotated[list[Entry], Depends(readable)]) -> list[Entr
 
 
 def collection(dag_id: str, may_read: MayRead) -> HTMLResponse:
-    entry = describe(settings.root(), dag_id, may_read) if NAME.fullmatch(dag_id) else None
-    return _html(collection_page(dag_id, entry))
+    # The DAG of a collection's batches shows the collection, to who may read that one's DAG.
+    name = dag_id.removesuffix(BATCHES)
+    shown = NAME.fullmatch(name) and (name == dag_id or may_read(name))
+    return _html(collection_page(name, describe(settings.root(), name, may_read) if shown else None))
 
 
 def gate_result(

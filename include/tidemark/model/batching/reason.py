@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from tidemark.errors import InvalidUsage
-from tidemark.model.nearest import nearest
+from tidemark.model.nearest import similar
 
 
 class Reason(StrEnum):
@@ -109,8 +109,9 @@ def _reason(text: str) -> Reason:
     try:
         return Reason(text)
     except ValueError:
-        hint = nearest(text, list(map(str, Reason)))
-        raise InvalidUsage(f"{text!r} is no reason to cut a batch{hint}; write explicit") from None
+        meant = similar(text, list(map(str, Reason)))
+        hint = f"did you mean {meant!r}?" if meant else "write explicit"
+        raise InvalidUsage(f"{text[:200]!r} is no reason to cut a batch; {hint}") from None
 
 
 def _spoken(reason: Reason) -> str:
