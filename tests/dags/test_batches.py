@@ -207,3 +207,17 @@ def test_a_run_with_nothing_to_take_is_green_and_changes_nothing(
     }
     assert "nothing to do" in said()
     assert location_of(cut).job().log.load().state.ingested.members == ()
+
+
+def test_the_scheduler_and_the_triggerer_read_what_the_dag_file_says(cut: Path) -> None:
+    """Through what the database keeps of them: the DAG as JSON, the trigger by its path and arguments."""
+    from airflow.serialization.encoders import encode_trigger
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    made = DagSerialization.from_dict(json.loads(json.dumps(DagSerialization.to_dict(batches_dag(cut)))))
+    assert made.dag_id == "orders.batches"
+    assert "tidemark-landing://orders" in json.dumps(DagSerialization.to_dict(batches_dag(cut)))
+    (watcher,) = arrivals.arrivals_of(location_of(cut)).watchers
+    kept = json.loads(json.dumps(encode_trigger(watcher.trigger)))
+    again = import_string(kept["classpath"])(**kept["kwargs"])
+    assert again.serialize() == watcher.trigger.serialize()
