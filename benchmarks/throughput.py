@@ -97,9 +97,14 @@ def _bytes(bench: Bench, ingested: int, written: int, objects: int) -> dict[str,
 def warm_spark() -> SparkSession:
     """A session whose Python workers have started and imported Arrow, so that no step pays for that."""
     spark = session("tidemark benchmark")
+    wake_workers(spark)
+    return spark
+
+
+def wake_workers(spark: SparkSession) -> None:
+    """Have Python workers started, with Arrow imported: those that have been idle for a minute are ended."""
     cores = spark.sparkContext.defaultParallelism
     spark.range(0, 64, 1, cores).mapInArrow(lambda batches: batches, "id long").collect()
-    return spark
 
 
 def settings() -> dict[str, str]:

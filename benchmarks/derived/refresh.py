@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from benchmarks.derived.sales import CASES, CHANGES, FOUND, NAME, Case, Rows, Sales
 from benchmarks.measure import Cost, apart, measured
 from benchmarks.steps import Bench, stored
-from benchmarks.throughput import same, warm_spark
+from benchmarks.throughput import same, wake_workers, warm_spark
 from tidemark.jobs.app import open_job
 from tidemark.jobs.derived import shaped
 from tidemark.jobs.steps.correct import correct
@@ -118,6 +118,7 @@ def kept(spark: Any, name: str, derived: Derived, root: Path) -> Kept:
 
 def _corrected(kept: Kept, case: Case, rows: Rows) -> dict[str, Any]:
     before, _ = stored(kept.bench.folder)
+    wake_workers(kept.spark)
     cost, result = kept.correct()
     after, _ = stored(kept.bench.folder)
     found = kept.frame().selectExpr(*FOUND[case.name]).collect()[0].asDict()
