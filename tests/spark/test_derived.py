@@ -38,8 +38,10 @@ from tidemark.model.derived import Definition, Derived, Validity
 from tidemark.spark.derive.by_row import while_valid
 from tidemark.spark.derive.columns import check_fits
 from tidemark.spark.derive.hushed import hushed
+from tidemark.spark.derive.little import bounded
 from tidemark.spark.derive.parts import at_rest, in_order
 from tidemark.spark.derive.raised import DATA, Raised, is_about_rows, naming
+from tidemark.spark.derive.touched import FEW
 from tidemark.spark.derive.views import repeated
 from tidemark.storage.log.log import StateLog
 
@@ -184,12 +186,11 @@ def test_each_mode_gives_what_its_definition_says(spark: Any, events: Made, monk
         report = verify_definition(one.job(), every=True)
         assert (report.sound, report.checked) == (True, 2)
         assert correct(one.job(), check=True)["repaired"] == 0
-    for limit, day in ((f"{VIEWS}.LITTLE_ROWS", 3), (f"{TOUCHED}.FEW", 4)):  # what is not little executors compare
-        monkeypatch.setattr(limit, 0)
-        next_day(events, day)
-        for mode in ("by_key", "floats"):
-            assert made[mode].corrected()["mode"] == "by_key"
-            assert made[mode].held() == DERIVED[mode][1](rows_of(events))
+    next_day(events, 3)
+    for limit, mode in ((f"{VIEWS}.LITTLE_ROWS", "floats"), (f"{TOUCHED}.FEW", "by_key")):
+        monkeypatch.setattr(limit, 0)  # what is not little executors compare
+        assert made[mode].corrected()["mode"] == "by_key"
+        assert made[mode].held() == DERIVED[mode][1](rows_of(events))
     assert spark._jsparkSession.sharedState().cacheManager().isEmpty(), "nothing is kept of what was computed"
 
 
@@ -331,6 +332,16 @@ def test_a_row_without_its_key_and_columns_that_do_not_fit_are_told_without_what
     batch = pa.RecordBatch.from_pylist([{"kind": None, "n": 3, "_rows": 3}])
     with pytest.raises(InvalidUsage, match="which is of the key: kind None, n 3; filter"):
         at_rest(batch, held, batch.schema)
+
+
+def test_of_texts_no_more_comes_to_the_driver_than_it_can_hold(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = Column("text", ColumnType.STRING)
+    declared = Collection("d", (Column("id", ColumnType.INT),), (text,), select("SELECT id, text FROM events"))
+    frame = spark.createDataFrame([(1, "a" * 100), (2, None)], "id long, text string")
+    assert bounded(declared, frame, ["text"]) is frame, "a touched value was there before"
+    assert sorted(bounded(declared, frame, ["id"]).collect()) == sorted(frame.collect())
+    monkeypatch.setattr("tidemark.spark.derive.little.MOST_BYTES", 50)
+    assert bounded(declared, frame, ["id"]).count() > FEW
 
 
 def test_parts_are_in_order_of_columns_as_they_came_not_as_they_are_shown() -> None:

@@ -4,17 +4,18 @@ shuffles and compiled queries, would be nearly all the cost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T
 
 from tidemark.arrow.kernels.merge import summed
 from tidemark.arrow.rows.columns import Ints, integers, replaced
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, sort_columns, updates_schema
-from tidemark.model.collection import Collection
+from tidemark.model.collection import Collection, ColumnType
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.difference import desired_at, differing, held_at, stored
 from tidemark.spark.derive.parts import at_rest
@@ -23,8 +24,12 @@ from tidemark.spark.derive.views import IN_ONE_TASK, Views, told
 
 Updates = DataFrame | list[pa.RecordBatch]
 """Updates of a computation: a frame, or few enough to be here, in the columns and the order they are to be at rest."""
+MOST_BYTES = 2**26
+"""Of what a definition says of touched values that comes to the driver, as Arrow has it in memory."""
 ONE_TASK_ROWS = 2**22
 """Rows in the row groups that hold touched rows, mostly few of them, up to which one task brings groups together."""
+
+_OF_ANY_LENGTH = (ColumnType.STRING, ColumnType.JSON, ColumnType.BYTES)
 
 
 def held_here(views: Views, touched: Touched, columns: Sequence[str]) -> pa.Table | None:
@@ -61,11 +66,32 @@ def held_against(views: Views, desired: DataFrame, touched: Touched, columns: Se
     own, computation = held_here(views, touched, columns), views.computation
     if own is not None and own.num_rows <= FEW:
         settings = IN_ONE_TASK if views.rows_read <= ONE_TASK_ROWS else {}
-        found = differing_here(views, desired, own, settings=settings)
+        found = differing_here(views, bounded(views.computation.collection, desired, columns), own, settings=settings)
         if found is not None:
             return found
     held = held_of(views, touched, columns)
     return differing(computation, [desired_of(views, desired), held_at(held, computation)])
+
+
+def bounded(collection: Collection, desired: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """The rows, or at least so many as are not few where they come to more than MOST_BYTES: texts may be of any length,
+    but for those in `columns`, which were here already."""
+    types = {column.name: column.type for column in stored(collection)}
+    if all(types.get(name) not in _OF_ANY_LENGTH for name in desired.columns if name not in columns):
+        return desired
+    most, many = MOST_BYTES, FEW + 1
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        size = 0
+        for rows in batches:
+            size += rows.nbytes
+            if size > most:
+                yield pa.RecordBatch.from_arrays([pa.nulls(many, of.type) for of in rows.schema], rows.schema.names)
+                return
+            yield rows
+
+    nullable = T.StructType([T.StructField(of.name, of.dataType) for of in desired.schema])
+    return desired.limit(many).mapInArrow(run, nullable)
 
 
 def desired_of(views: Views, desired: DataFrame) -> DataFrame:
