@@ -173,7 +173,7 @@ def windowed(windows: Windows) -> Plain:
     """Windows by the law of the model."""
 
     def happened(rows: Sequence[Row]) -> list[Happened]:
-        there = [row for row in rows if row[windows.on] is not None]
+        there = [row for row in rows if all(row[name] is not None for name in (windows.on, *windows.by))]
         return [Happened(tuple(row[by] for by in windows.by), tuple(row.items()), row[windows.on], 0) for row in there]
 
     def made(rows: Sequence[Row]) -> list[Row]:
@@ -291,14 +291,16 @@ class PlainComputer:
         parts = self.written(computation, difference) if difference else ()
         added = sum(diff for diff in difference.values() if diff > 0)
         retracted = -sum(diff for diff in difference.values() if diff < 0)
-        return Computed(parts, added, retracted, 0, 0, self._untimed(computation))
+        return Computed(parts, added, retracted, 0, 0, self._unplaced(computation))
 
-    def _untimed(self, computation: Computation) -> int:
+    def _unplaced(self, computation: Computation) -> int:
         if (windows := computation.definition.windows) is None:
             return 0
         (given,) = computation.inputs
-        at = [column.name for column in given.state.collection.columns].index(windows.on)
-        return sum(diff for (row, _, _), diff in self._changes(given).items() if row[at] is None)
+        names = [column.name for column in given.state.collection.columns]
+        places = [names.index(name) for name in (windows.on, *windows.by)]
+        changes = self._changes(given).items()
+        return sum(diff for (row, _, _), diff in changes if any(row[at] is None for at in places))
 
     def compare(self, computation: Computation, *, keys: Any, most: int) -> tuple[Differing, ...]:
         names = [column.name for column in computation.collection.columns]

@@ -180,13 +180,16 @@ def test_the_same_windows_from_one_run_or_many(tmp_path: Path) -> None:
     assert held[0] == held[1] == {(-5, 5, 2): 1, (5, 15, 5): 1}
 
 
-def test_rows_of_which_it_is_not_told_when_they_happened_are_in_no_window_and_counted(sea: Sea) -> None:
+def test_rows_of_which_it_is_not_told_when_they_happened_or_by_what_are_in_no_window_and_counted(sea: Sea) -> None:
     sea.add(derived("some", SOMETIMES))
     sea.add(windows_of("w", replace(DAYS, on="at"), "some"))
     told = []
     for number, rows in enumerate([[row(7, "a", 1), row(3, "b", 1), row(4, None, 1)], [row(8, "b", 11)]]):
         sea.ingest("tides", number, ("a", rows))
         sea.correct("some")
-        told.append(sea.correct("w")["untimed"])
+        told.append(sea.correct("w")["unplaced"])
     assert told == [2, 1]
     assert sea.held("w", 2 * DAY - 1) == {(0, 10, 1): 1}
+    sea.add(windows_of("by", replace(DAYS, by=("v",))))
+    assert sea.correct("by")["unplaced"] == 1
+    assert sea.held("by", 2 * DAY - 1) == {("a", 0, 10, 1): 1, ("b", 0, 10, 2): 1}

@@ -58,7 +58,11 @@ class WindowMachine(Machine):
     def rows(self, day: int, many: int) -> list[dict[str, Any]]:
         at = [day * DAY + self.chance.choice([-40, -7, 0, 3, 5, 9, 12, 25, 60]) for _ in range(many)]
         return [
-            row(k, self.chance.choice("aabc"), day * DAY + self.chance.randrange(DAY) + self.chance.choice([0, 0, 20]))
+            row(
+                k,
+                self.chance.choice(["a", "a", "b", "c", None]),
+                day * DAY + self.chance.randrange(DAY) + self.chance.choice([0, 0, 20]),
+            )
             for k in at
         ]
 

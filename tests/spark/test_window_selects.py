@@ -104,7 +104,7 @@ def law(windows: Windows, rows: Rows) -> Rows:
     happened = [
         Happened(tuple(row[places[name]] for name in windows.by), row, _micros(row[places[windows.on]]), 0, count)
         for row, count in rows.items()
-        if row[places["id"]] > 1
+        if row[places["id"]] > 1 and all(row[places[name]] is not None for name in windows.by)
     ]
     told = window_rows(
         windows,

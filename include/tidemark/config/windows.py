@@ -168,7 +168,7 @@ class WindowsSection(_Section):
 
     by: Annotated[list[ColumnName], checked(_names)] = []
     """The input's columns for each of whose values there are windows; one alone needs no list, and without any there
-    are windows of all rows."""
+    are windows of all rows. A row where one is null is in no window, and counted."""
     on: ColumnName
     """When a row happened: a timestamp, a date (midnight UTC) or a whole number. A row where it is null is in no
     window, and counted."""

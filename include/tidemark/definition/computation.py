@@ -95,14 +95,14 @@ class Written:
 class Computed:
     """What a computation came to: the parts written (none: nothing differs), how many rows were added and taken back,
     with their multiplicities, and the rows and bytes at rest that were read for it. Of windows, how many of the rows
-    that were looked at (what changed, or all) are in none, because it is not told when they happened."""
+    that were looked at (what changed, or all) are in none, because what these are on or by is null."""
 
     parts: tuple[Part, ...]
     added: int
     retracted: int
     rows_read: int
     bytes_read: int
-    untimed: int = 0
+    unplaced: int = 0
 
     @property
     def rows(self) -> int:

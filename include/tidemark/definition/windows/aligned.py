@@ -27,7 +27,7 @@ def select_of(told: Checked) -> str:
     """The windows as a query: a row for each value of `by` and each window in which there are rows."""
     windows, name = told.windows, told.input
     assert isinstance(windows.kind, Aligned)  # the others are computed otherwise
-    rows = happening(name, windows.on, told.on, told.where.sql if told.where else "")
+    rows = happening(name, windows.on, told.on, windows.by, told.where.sql if told.where else "")
     rows = assigned(windows.kind, rows, told.on)
     keys = [f"`{name}`.`{column}`" for column in windows.by] + [START, END]
     shown = [f"`{name}`.`{column}` AS `{column}`" for column in windows.by]

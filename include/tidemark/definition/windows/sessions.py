@@ -30,7 +30,7 @@ def in_sessions(told: Checked, shape: InputShape) -> InSessions:
     shown += [f"{aggregate_sql(one, of, where)} AS `{one.name}`" for one, of, where in told.aggregates]
     keys = [*(f"`{name}`.`{column}`" for column in windows.by), begins]
     query = resolved(parsed(f"SELECT {', '.join(shown)} FROM `{name}` GROUP BY {', '.join(keys)}"), shapes).query
-    rows = happening(name, windows.on, told.on, told.where.sql if told.where else "").sql
+    rows = happening(name, windows.on, told.on, windows.by, told.where.sql if told.where else "").sql
     used = {column.name for column in query.find_all(exp.Column)} - {AT, START}
     columns = tuple(column.name for column in shape.columns if column.name in used)
     return InSessions(name, windows.by, windows.kind, rows, columns, text_of(exact(query, shapes)))

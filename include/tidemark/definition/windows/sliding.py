@@ -70,7 +70,7 @@ def slid(told: Checked, shape: InputShape) -> Slid:
         name,
         windows.by,
         windows.kind,
-        happening(name, windows.on, told.on, told.where.sql if told.where else "").sql,
+        happening(name, windows.on, told.on, windows.by, told.where.sql if told.where else "").sql,
         _cells(query, keys, apart),
         apart.states,
         _windows(told, finals),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemark.definition.computation import Computation, Computed, Differing, Input, Written
 from tidemark.definition.recipe import DIFF, Recipe
+from tidemark.definition.windows.checked import checked
 from tidemark.model.collection import Column
 from tidemark.model.derived import Definition, Mode
 from tidemark.model.update import Row
@@ -52,14 +55,14 @@ class SparkComputer:
         ):
             updates = _updates(views)
             answers = [] if updates is None else _written(updates, computation)
-            untimed = _untimed(views)
+            unplaced = _unplaced(views)
         return Computed(
             tuple(part for answer in answers for part in answer.parts),
             sum(answer.added for answer in answers),
             sum(answer.retracted for answer in answers),
             views.rows_read,
             views.bytes_read,
-            untimed,
+            unplaced,
         )
 
     def compare(self, computation: Computation, *, keys: Sequence[Row] | None, most: int) -> tuple[Differing, ...]:
@@ -90,9 +93,9 @@ def _updates(views: Views) -> Updates | None:
             return differing(computation, [desired, held_at(views.own(), computation)])
 
 
-def _untimed(views: Views) -> int:
-    """Of windows, how many of the rows that were looked at are in none, because the column they are on is null: of what
-    changed those that came less those that went."""
+def _unplaced(views: Views) -> int:
+    """Of windows, how many of the rows that were looked at and count are in none, because what they are on or by is
+    null: of what changed those that came less those that went."""
     windows = views.computation.definition.windows
     if windows is None:
         return 0
@@ -100,8 +103,11 @@ def _untimed(views: Views) -> int:
     rows = (
         views.changes(given.name) if given.previous is not None else views.held(given.name).withColumn(DIFF, F.lit(1))
     )
-    counted = rows.where(F.col(f"`{windows.on}`").isNull()).agg(F.sum(DIFF)).first()
-    return int((counted and counted[0]) or 0)
+    where = checked(windows, given.shape).where
+    counting = rows.alias(given.name).where(F.lit(True) if where is None else F.expr(where.sql))
+    null = reduce(or_, (F.col(f"`{name}`").isNull() for name in (windows.on, *windows.by)))
+    found = counting.where(null).agg(F.sum(DIFF)).first()
+    return int((found and found[0]) or 0)
 
 
 def whole(views: Views) -> DataFrame:
