@@ -255,7 +255,8 @@ def test_a_declaration_of_format_1_was_of_landed_files_and_had_no_origin():
     told = json.loads(document.write(record))
     for place in (told["change"], told["checkpoint"]):
         origin = place["collection"].pop("origin")
-        del origin["kind"], origin["reprocess_for"], origin["corrected_share"]
+        for later in ("kind", "reprocess_for", "corrected_share", "batching"):
+            del origin[later]
         place["collection"] |= origin
     older = json.dumps(told | {"format": 1}).encode()
     found = document.read(older, Kind.VERSION, VersionRecord, name="v")
