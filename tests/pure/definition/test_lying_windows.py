@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+import sqlglot
 
 from tests.pure.definition.inputs import FLIGHTS
 from tidemark.definition.explained import explained
@@ -72,6 +73,15 @@ def test_sessions_read_the_columns_they_need() -> None:
     assert isinstance(rule, InSessions)
     assert rule.columns == ("carrier", "Delay", "miles")
     assert "LEAST(MAX(`flights`.`_at`) + CAST(5 AS BIGINT), `flights`.`_start` + CAST(9 AS BIGINT))" in rule.windows
+
+
+@pytest.mark.parametrize("kind", [SLID, Session(5)])
+def test_columns_that_sums_would_hide_are_none_of_theirs(kind: Sliding | Session) -> None:
+    """A count and an average of the rows at one instant would be added up from what is hidden."""
+    found = recipe(Aggregate("n", Function.COUNT), Aggregate("mean", Function.AVG, "fare"), kind=kind)
+    assert found.hidden == ()
+    shown = sqlglot.parse_one(found.whole, dialect="spark").named_selects
+    assert shown == ["carrier", "window_start", "window_end", "n", "mean"]
 
 
 def test_what_they_read_is_told() -> None:

@@ -29,7 +29,10 @@ def analysed_lying(windows: Windows, shape: InputShape, refresh: Refresh = Refre
             "the input refuse them"
         )
     told = checked(windows, shape)
-    whole = replace(analysed(_at_each_instant(told), [shape]), mode=Mode.BY_KEY, by_key=None, hidden=())
+    instants = analysed(_at_each_instant(told), [shape])
+    own = ", ".join(f"`{name}`" for name in instants.columns)  # nothing is subtracted, so nothing need be hidden
+    query = f"SELECT {own} FROM ({instants.whole})" if instants.hidden else instants.whole
+    whole = replace(instants, mode=Mode.BY_KEY, whole=query, by_key=None, hidden=())
     rule = slid(told, shape) if isinstance(windows.kind, Sliding) else in_sessions(told, shape)
     found = replace(
         whole,
