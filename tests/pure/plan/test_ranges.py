@@ -90,7 +90,8 @@ def apart(cuts: list[tuple]) -> list[KeyRange]:
 
 
 def count_in(parts: list[Part], ranges: tuple[KeyRange, ...]) -> int:
-    return sum(part.groups[at][1] for part in parts for at in groups_among(part, ranges))
+    reached = [(part, [keys for keys in ranges if overlaps(part, keys)]) for part in parts]
+    return sum(part.groups[at][1] for part, near in reached if near for at in groups_among(part, near))
 
 
 @given(files, st.integers(1, 5), st.sets(keys).map(sorted))
