@@ -29,7 +29,7 @@ HOUR = 3_600_000_000
         (Cumulate(24 * HOUR, HOUR), "cumulating windows of 1d in steps of 1h", 24),
         (Calendar(Unit.MONTH, "Europe/Paris"), "calendar windows of a month in Europe/Paris", 1),
         (Sliding(HOUR), "sliding windows of 1h", None),
-        (Session(HOUR), "sessions with a gap of 1h", 1),
+        (Session(HOUR), "sessions with a gap of 1h", None),
     ],
 )
 def test_windows_in_words(kind: WindowKind, called: str, most: int | None) -> None:

@@ -12,15 +12,15 @@ from tidemark.model.wording import counted
 
 
 def most_windows(kind: WindowKind) -> int | None:
-    """In how many windows a row is at most; None where that depends on the others."""
+    """How many windows a row can change at most; None where that depends on other rows: one may join two sessions."""
     match kind:
-        case Tumbling() | Calendar() | Session():
+        case Tumbling() | Calendar():
             return 1
         case Hopping():
             return -(-kind.size // kind.advance)
         case Cumulate():
             return kind.size // kind.step
-        case Sliding():
+        case Sliding() | Session():
             return None
         case _:
             assert_never(kind)
@@ -35,8 +35,8 @@ def _lines(windows: Windows) -> Iterator[str]:
     by = f", for each {', '.join(windows.by)}" if windows.by else ", of all rows"
     yield f"{_called(windows.kind)} on {windows.on}{by}"
     most = most_windows(windows.kind)
-    reach = "the windows that hold rows near it" if most is None else f"at most {counted(most, 'window')}"
-    yield f"a row is in {reach}; one that comes late takes back the row of each, and adds the right one"
+    reach = "windows with rows near it" if most is None else f"at most {counted(most, 'window')}"
+    yield f"a row changes {reach}; one that comes late takes back the row of each, and adds the right one"
     if windows.early:
         yield "a window is there as soon as it has rows, and changes until it closes"
     elif windows.grace:
