@@ -115,7 +115,7 @@ def test_the_page_of_windows_says_what_they_are(derived: Path) -> None:
     page = parsed().dags["totals"].doc_md
     for part in (
         "hopping windows of 1h every 10m on at, for each status",
-        "a row is in at most 6 windows",
+        "a row changes at most 6 windows",
         "from 5m after its end on",
         "`status`, `window_start`, `window_end`",
         "| `most` | max of `amount` where `amount > 1` |",
