@@ -25,7 +25,7 @@ from benchmarks.report import tables
 HERE = Path(__file__).resolve().parent
 NAMES = (
     *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
-    *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections", "derived", "undue"),
+    *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections", "derived", "undue", "windows"),
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -40,7 +40,9 @@ def main(
     only: Annotated[str, typer.Option(help=f"some of {','.join(NAMES)}; or profile, or tables")] = ",".join(NAMES),
     full: Annotated[
         bool,
-        typer.Option(help="commits, longevity, peers, contention, corrections, derived and undue at full size: hours"),
+        typer.Option(
+            help="commits, longevity, peers, contention, corrections, derived, undue and windows at full size: hours"
+        ),
     ] = False,
     beside: Annotated[str, typer.Option(help="what else the machine is doing, for the record")] = "",
     out: Annotated[Path | None, typer.Option(help="where the JSON goes; RESULTS.md then stays as it is")] = None,
@@ -100,6 +102,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "corrections": lambda: _corrections(full),
         "derived": lambda: _derived(full),
         "undue": lambda: _undue(full),
+        "windows": lambda: _windows(full),
     }
     for name in chosen:
         report["results"][name] = work[name]()
@@ -162,6 +165,12 @@ def _undue(full: bool) -> dict[str, Any]:
     from benchmarks.undue import undue
 
     return undue(full, say)
+
+
+def _windows(full: bool) -> dict[str, Any]:
+    from benchmarks.windows import windows
+
+    return windows(full, say)
 
 
 def _contention(full: bool) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks import contention, report_age, report_corrections, report_derived, report_spark, undue
+from benchmarks import contention, report_age, report_corrections, report_derived, report_spark, report_windows, undue
 from benchmarks.figures import MIB, Figures, as_markdown, spread
 from benchmarks.targets import targets
 
@@ -14,7 +14,7 @@ PREAMBLE = (
     "Made by `make bench`; do not edit. What is measured and how is said in each module of this folder. Of each "
     "benchmark these are the newest figures in results/."
 )
-NEED_SPARK = {"throughput", "selectivity", "fixed_cost", "spark_reads", "derived"}
+NEED_SPARK = {"throughput", "selectivity", "fixed_cost", "spark_reads", "derived", "windows"}
 
 
 def markdown(reports: Sequence[dict[str, Any]], pictures: Mapping[str, str]) -> str:
@@ -48,7 +48,7 @@ def _where(report: dict[str, Any], names: Sequence[str]) -> list[str]:
     packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
     peers = {
         package: number
-        for name in ("peers", "spark_peers", "corrections", "derived")
+        for name in ("peers", "spark_peers", "corrections", "derived", "windows")
         for package, number in report["results"].get(name, {}).get("versions", {}).items()
     }
     packages += "".join(f", {name} {number}" for name, number in peers.items())
@@ -83,6 +83,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield from report_corrections.corrections(found)
     elif name == "derived":
         yield from report_derived.derived(found)
+    elif name == "windows":
+        yield from report_windows.windows(found)
     elif name == "undue":
         yield from undue.figures(found)
     elif name == "commits":
