@@ -291,7 +291,7 @@ any of them by its name.
 """
 _WHENS = {"EACH_RUN": "each run", "BEHIND": "behind a step", "MAINTENANCE": "maintenance", "ASKED": "when asked for"}
 _OFFERS = {
-    "DAGs": ("tidemark_dag", "collection_dags", "check_collection_files", "maintenance_dag"),
+    "DAGs": ("tidemark_dag", "batches_dag", "collection_dags", "check_collection_files", "maintenance_dag"),
     "Groups": ("step_group", "ingest_group", "seal_group", "drain_group", "compact_group", "maintenance_group"),
     "Operators": ("HoldOperator", "ReleaseHoldOperator", "PublishOperator", "MaintenanceOperator", "AppOperator"),
     "Runs and assets": ("window_of", "intervals_of", "asset_of"),
