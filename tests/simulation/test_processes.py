@@ -17,7 +17,7 @@ from tidemark.storage.stores.local import LocalStore
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(600)]
 
-ROUNDS, ROUNDS_WITH_KILLS = budget(ci=(250, 100), deep=(1000, 400))
+ROUNDS, ROUNDS_WITH_KILLS = budget(ci=(150, 60), deep=(1000, 400))
 
 
 @pytest.fixture
