@@ -34,6 +34,9 @@ class Shape(StrEnum):
 
 
 FormatOption = Annotated[Shape, typer.Option("--format", help="How rows are printed.")]
+KnownOption = Annotated[
+    int | None, typer.Option("--time", parser=instant, metavar="TIME", help="As known at this time. Default: now.")
+]
 LimitOption = Annotated[
     int | None, typer.Option("--limit", min=0, help=f"Most rows; 0 is all. Default: {SHOWN_ROWS} in a table, else all.")
 ]
@@ -57,10 +60,7 @@ def add_to(app: typer.Typer) -> None:
 def as_of(
     call: Call,
     collection: CollectionArgument,
-    time: Annotated[
-        int | None,
-        typer.Option("--time", parser=instant, metavar="TIME", help="As known at this time. Default: now."),
-    ] = None,
+    time: KnownOption = None,
     event_time: Annotated[
         int | None,
         typer.Option("--event-time", parser=instant, metavar="TIME", help="What had happened by then. Default: all."),

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from tidemark.cli.command import Call, CollectionArgument, UsageError, register
-from tidemark.cli.options import instant
-from tidemark.cli.read import PANEL, FormatOption, LimitOption, Shape, WhereOption, conditions, show
+from tidemark.cli.read import PANEL, FormatOption, KnownOption, LimitOption, Shape, WhereOption, conditions, show
 from tidemark.model.instant import format_instant
 
 
@@ -20,10 +19,7 @@ def add_to(app: typer.Typer) -> None:
 def windows(
     call: Call,
     collection: CollectionArgument,
-    time: Annotated[
-        int | None,
-        typer.Option("--time", parser=instant, metavar="TIME", help="As known at this time. Default: now."),
-    ] = None,
+    time: KnownOption = None,
     open_too: Annotated[
         bool, typer.Option("--open", help="Also windows that have rows and are not there before they close.")
     ] = False,
