@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -188,8 +189,6 @@ class TestSettings:
 @pytest.fixture
 def bystander() -> Iterator[Any]:
     """A process of ours that has nothing to do with any of it."""
-    import subprocess
-
     process = subprocess.Popen(["sleep", "60"])
     yield process
     process.kill()
@@ -215,8 +214,6 @@ class TestScratch:
         mine.remove()
 
     def test_a_process_a_dead_owner_left_is_ended_even_stopped(self, tmp_path: Path) -> None:
-        import subprocess
-
         left = tmp_path / "s" / "abc"
         left.mkdir(parents=True)
         process = subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: str(left)})
@@ -225,6 +222,26 @@ class TestScratch:
         assert is_dead(process.pid)
         process.wait()
         assert not left.exists()
+
+    def test_a_process_that_shows_no_environment_yet_is_looked_at_again(self, tmp_path: Path) -> None:
+        left = tmp_path / "s" / "abc"
+        left.mkdir(parents=True)
+        become = f"sleep 0.2; exec env {MARK}={left} sleep 60"
+        process = subprocess.Popen(["/bin/sh", "-c", become], env={})
+        sweep(tmp_path / "s")
+        assert is_dead(process.pid)
+        process.wait()
+
+    def test_a_process_that_never_has_one_holds_nothing_up_for_ever(self, tmp_path: Path) -> None:
+        process = subprocess.Popen(["/bin/sleep", "60"], env={})
+        try:
+            (tmp_path / "s" / "abc").mkdir(parents=True)
+            sweep(tmp_path / "s")
+            assert not is_dead(process.pid)
+            assert not (tmp_path / "s").exists()
+        finally:
+            process.kill()
+            process.wait()
 
     def test_a_link_is_not_followed(self, tmp_path: Path) -> None:
         (tmp_path / "precious" / "file").mkdir(parents=True)

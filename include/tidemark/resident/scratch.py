@@ -6,12 +6,23 @@ import fcntl
 import os
 import secrets
 import shutil
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
 
 MARK = "_TIDEMARK_SCRATCH"
 """In the environment of every process that uses a scratch folder: the folder. Not one a run hands on (`ambient`)."""
+_STARTED_WITHIN_S = 1.0
+"""A process that was started has its environment long before that, on a busy machine too."""
+_YOUNG_S = 3.0
+"""The age up to which a process counts as being started: the time of the machine's start is known to a second only."""
+_LOOKS = 3
+"""How often processes are looked for that others started as these were ended."""
 
 
 @dataclass(frozen=True)
@@ -70,21 +81,35 @@ def _locked(path: Path) -> int | None:
 
 
 def _remove(path: Path) -> None:
-    for _ in range(3):  # a process that is being started when it is looked for is found the next time
-        if not end_marked(path):
-            break
+    end_marked(path)
     shutil.rmtree(path, ignore_errors=True)
 
 
 def end_marked(path: Path) -> int:
-    """SIGKILL every process of this user that carries the mark of this folder; how many there were."""
+    """SIGKILL every process of this user that carries the mark of this folder; how many there were.
+
+    A process shows no environment while it is being started, so there is another look after each that ended some, and
+    while some process does not show whose it is: for `_STARTED_WITHIN_S` at most, after the last that was ended."""
     import psutil
 
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if process.pid != os.getpid() and process.environ().get(MARK) == str(path):
-                process.kill()  # refuses if the number is another process's by now
-                found.append(process)
-    psutil.wait_procs(found, timeout=5)
-    return len(found)
+    ended, looks, deadline = 0, _LOOKS, time.monotonic() + _STARTED_WITHIN_S
+    while True:
+        found, starting = [], False
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if process.pid != os.getpid() and (environment := process.environ()).get(MARK) == str(path):
+                    process.kill()  # refuses if the number is another process's by now
+                    found.append(process)
+                elif not environment and _is_starting(process):
+                    starting = True
+        psutil.wait_procs(found, timeout=5)
+        if found:
+            ended, looks, deadline = ended + len(found), looks - 1, time.monotonic() + _STARTED_WITHIN_S
+        if not looks or not (found or starting) or time.monotonic() > deadline:
+            return ended
+        time.sleep(0.01)
+
+
+def _is_starting(process: psutil.Process) -> bool:
+    """Whether a process without an environment is one that may be about to get one: young, and none of the kernel's."""
+    return bool(process.exe()) and time.time() - process.create_time() < _YOUNG_S
