@@ -61,6 +61,7 @@ FRONTIER: Row = {
 }
 TRACE = STORED | {
     "parts_overlapping": 0,
+    "values_uncancelled": 0,
     "zero_diffs": 0,
     "rows_repeated": 0,
     "description": "[5][9][0]",
@@ -113,6 +114,7 @@ BROKEN: dict[Gate, dict[str, Row]] = {
         "no null keys": {"null_keys": 2},
         "sorted": {"rows_out_of_order": 1},
         "parts disjoint": {"parts_overlapping": 1},
+        "cancels as recorded": {"values_uncancelled": 1},
         "no zero diffs": {"zero_diffs": 1},
         "consolidated": {"rows_repeated": 1},
         "times from lower and since": {"first_time": 4},

@@ -65,13 +65,16 @@ def as_of_batches(
         yield from held_by(store, task)
 
 
-def held_by(store: ObjectStore, task: ReadTask, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+def held_by(
+    store: ObjectStore, task: ReadTask, columns: Sequence[str] | None = None, *, event_times: bool = False
+) -> Iterator[pa.RecordBatch]:
     """What the keys of a task hold, in the columns and order of `as_of`; with `columns` in these alone, rows that are
-    equal in them added up."""
+    equal in them added up. With `event_times` rows that happened at different times stay apart."""
     collection = task.collection
-    schema = as_of_schema(collection, columns)
+    schema = as_of_schema(collection, columns, event_times=event_times)
     shown = schema.names[:-1]
-    # Rows at rest are in order of unseen columns too: without those, rows may be equal that are not neighbours.
+    # Rows at rest are in order of unseen columns too: without those, rows may be equal that are not neighbours. Nor
+    # are those of one event time, which are in order of when they were learned.
     together = ordered_by(collection, shown)
     resort = together != shown
     runs = runs_of(store, task, [*shown, DIFF], together)
@@ -228,9 +231,13 @@ def updates_in(collection: Collection, columns: Sequence[str]) -> pa.Schema:
     return pa.schema([*_fields(collection, columns), *times])
 
 
-def as_of_schema(collection: Collection, columns: Sequence[str] | None = None) -> pa.Schema:
-    """The columns of `as_of`; of the collection's only `columns`, if told, in their order."""
-    return pa.schema([*_fields(collection, columns), pa.field(MULTIPLICITY, pa.int64(), nullable=False)])
+def as_of_schema(
+    collection: Collection, columns: Sequence[str] | None = None, *, event_times: bool = False
+) -> pa.Schema:
+    """The columns of `as_of`; of the collection's only `columns`, if told, in their order; with `event_times` when rows
+    happened, too."""
+    happened = some_of(updates_schema(collection), (EVENT_TIME,)) if event_times else ()
+    return pa.schema([*_fields(collection, columns), *happened, pa.field(MULTIPLICITY, pa.int64(), nullable=False)])
 
 
 def changes_schema(collection: Collection, *, net: bool, columns: Sequence[str] | None = None) -> pa.Schema:

@@ -186,6 +186,12 @@ class Arrangement:
         return self.consumptions[-1] if self.consumptions else None
 
     @property
+    def recorded_below(self) -> int:
+        """What a derived collection holds below here stays as it is: it was recorded, or can be read. A frontier whose
+        batch was taken out before it was sealed is neither."""
+        return self.complete if self.consumed is None else max(self.consumed.upper, self.seal)
+
+    @property
     def certified_trace_upper(self) -> int:
         """What has been moved into the trace below here, all of it has passed its gate."""
         first = next((batch for batch in self.trace if not self.is_certified(batch)), None)

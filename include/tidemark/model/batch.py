@@ -30,7 +30,8 @@ class Part:
     the sum of the row hashes times diff, modulo 2^64 (docs/format.md). `retractions` counts rows with a negative diff;
     of a part of facts either none is taken back or all are. `schema` is the collection's when it was written: by it one
     knows whether the columns are today's. `consolidated` is known of parts that an ingest wrote: of its updates no two
-    are equal but for their diffs, and no diff is 0.
+    are equal but for their diffs, and no diff is 0. `cancels` is known of parts of the trace that a compaction set
+    apart: the diffs of every (key, value) in it add up to 0, so who sums over all its times may leave it out.
     """
 
     file: ObjectRef
@@ -45,6 +46,7 @@ class Part:
     retractions: int = 0
     schema: int = 0
     consolidated: bool = False
+    cancels: bool = False
 
     @property
     def first_key(self) -> Row:
@@ -142,7 +144,8 @@ class UnsealedBatch:
 
 @dataclass(frozen=True)
 class TraceBatch:
-    """Consolidated updates of `[lower, upper)`, sorted by (key, value, time, event_time). May be empty (no parts)."""
+    """Consolidated updates of `[lower, upper)`, sorted by (key, value, time, event_time); of parts that cancel each by
+    itself. May be empty (no parts)."""
 
     id: str
     description: Description

@@ -234,11 +234,13 @@ class Drained:
 
 @dataclass(frozen=True)
 class Compacted:
-    """Neighbouring trace batches, oldest first, replaced by one."""
+    """Neighbouring trace batches, oldest first, replaced by one. Of its rows some were `kept` in parts of theirs."""
 
     fence: Fence
     inputs: tuple[str, ...]
     batch: TraceBatch
+    kept_rows: int = 0
+    kept_bytes: int = 0
     kind: Literal["compacted"] = "compacted"
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import comb
 
 from tidemark.model.arrangement import Arrangement
-from tidemark.plan.compact import budget
+from tidemark.plan.compact import SETTLED_ROWS, SETTLED_SHARE, budget
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ def bounds(state: Arrangement) -> Bounds:
 
     Rows written: each drained row is written by the drain, then once for each level its batch rose. A merge that does
     not rise writes no more than vanished in it or before it; so 2 + the highest level, which is O(log n) for n drains.
+    Of a keyed collection comes what sets history apart: at most 2 * SETTLED_SHARE rows for each one drained, and what
+    was set apart is merged again each time it has doubled.
     """
     totals, trace = state.totals, state.trace
     top = max((batch.level for batch in trace), default=0)
@@ -41,9 +43,14 @@ def bounds(state: Arrangement) -> Bounds:
         live_batches=len(trace),
         live_bound=bound if ahead else None,
         written=round(written / totals.rows_drained, 3) if totals.rows_drained else None,
-        written_bound=2 + top if ahead else None,
+        written_bound=2 + top + _for_settling(state) if ahead else None,
         least=round(fewest_writes(totals.drains, alive) / totals.drains, 3) if totals.drains else None,
     )
+
+
+def _for_settling(state: Arrangement) -> int:
+    oldest = state.trace[0].rows if state.trace and state.collection.kind.facts else 0
+    return 2 * SETTLED_SHARE + (oldest // SETTLED_ROWS).bit_length() if oldest >= SETTLED_ROWS else 0
 
 
 def fewest_writes(batches: int, runs: int) -> int:

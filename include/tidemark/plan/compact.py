@@ -26,6 +26,11 @@ With the fourth drain there are four batches: the oldest takes in the others. On
 eighth drain there are five: the first of the small ones takes in the three behind it. With the fourteenth all five are
 taken in by the oldest, as all but the last are on one level. By then 14 rows were written 14 + 27 times.
 
+The trace of a keyed collection is looked into by every drain, wherever a key may be, and grows with all history that is
+kept. So the oldest batches are also merged when a third of their rows would cancel, a value and its retraction:
+those are written into parts of their own (`cancels`), which drains and reads of the present leave out, and later merges
+of that kind leave as they are. The youngest, above the horizon, are not touched.
+
 Costs: batches alive stay within the budget, O(log n) after n drains; each row is written at most 2 + highest level
 times, O(log n). For equal batches that is on average 1.13 times the least possible for as many batches alive; just
 after a level was completed up to one writing of every row more, since how many batches will come is not known
@@ -38,6 +43,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import takewhile
 
 from tidemark.errors import Corruption, Uncertified
 from tidemark.model.arrangement import Arrangement
@@ -49,6 +55,11 @@ from tidemark.plan.answers import check_sums
 from tidemark.plan.ranges import split_keys, within
 from tidemark.plan.tasks import MergeTask, WriteAnswer
 
+SETTLED_ROWS = 2**18
+"""Sixteen row groups: a lookup in fewer rows has little to gain."""
+SETTLED_SHARE = 3
+"""What cancels is set apart when it is one row in so many."""
+
 
 @dataclass(frozen=True)
 class CompactionRequest:
@@ -56,6 +67,8 @@ class CompactionRequest:
 
     inputs: tuple[TraceBatch, ...]
     description: Description
+    apart_upto: int = -1
+    """What happened up to here and adds up to nothing is set apart (-1: nothing is)."""
 
     @property
     def with_data(self) -> tuple[TraceBatch, ...]:
@@ -69,8 +82,10 @@ class CompactionRequest:
 
     def level(self, rows: int) -> int:
         """The inputs' highest plus one if the output holds more rows than each input, else their highest: data that
-        was retracted does not climb."""
+        was retracted does not climb, nor does what is merged to set that apart."""
         highest = max(batch.level for batch in self.inputs)
+        if self.apart_upto >= 0:
+            return highest
         return highest + 1 if rows > max(batch.rows for batch in self.inputs) else highest
 
 
@@ -80,23 +95,27 @@ def merge_tasks(
     """The merge of the inputs' `parts`, by key range, in order."""
     function = request.description.function
     return [
-        MergeTask(collection, within(parts, keys), keys, 0, MAX_TIME, function, prefix)
+        MergeTask(collection, within(parts, keys), keys, 0, MAX_TIME, function, prefix, request.apart_upto)
         for keys in split_keys(parts, target_rows=target_rows)
     ]
 
 
-def check(request: CompactionRequest, answers: Sequence[WriteAnswer], *, alike: bool) -> None:
-    """The inputs were read whole, and their recorded sums, where forwarding leaves those alone, are the output's:
-    Corruption otherwise.
+def check(
+    request: CompactionRequest, answers: Sequence[WriteAnswer], *, alike: bool, kept: Sequence[Part] = ()
+) -> None:
+    """The inputs were read whole, but for the parts that are `kept` as they are, and their recorded sums, where
+    forwarding leaves those alone, are the output's: Corruption otherwise.
 
     `alike` says whether the inputs have the output's columns: hashes are over columns, so else sums cannot be compared.
     """
     total = check_sums(answers)
     read, held = sum(answer.rows_read for answer in answers), sum(batch.rows for batch in request.inputs)
+    held -= sum(part.rows for part in kept)
     if read != held:
         raise Corruption(f"the compaction read {read} rows, its inputs hold {held}; refused")
     if alike and all(batch.description.function == request.description.function for batch in request.with_data):
-        recorded = sum(batch.digest for batch in request.inputs) % DIGEST_MODULUS
+        left = sum(batch.digest for batch in request.inputs) - sum(part.digest for part in kept)
+        recorded = left % DIGEST_MODULUS
         if total != recorded:
             raise Corruption(f"the inputs' recorded sums give {recorded:016x}, the merge read {total:016x}; refused")
 
@@ -127,13 +146,16 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
     # below the horizon ends earlier. What inputs were forwarded by already is kept: it cannot be taken back.
     function = held[0] if len(inputs) > 1 and len(held) == 1 else reduce(CompactionFunction.then, held, allowed(state))
     lower, upper = inputs[0].description.lower, inputs[-1].description.upper
-    return CompactionRequest(inputs, Description(lower, upper, function.since, function.rungs))
+    apart_upto = state.horizon if _sets_apart(state, inputs) else -1
+    return CompactionRequest(inputs, Description(lower, upper, function.since, function.rungs), apart_upto)
 
 
 def due(state: Arrangement) -> tuple[TraceBatch, ...]:
     """The batches that the next merge replaces, oldest first, certified or not; none if nothing is due."""
     function = allowed(state)
-    return _shrinking(state, function) or (_over_budget(state) if state.collection.compact_ahead else _cascade(state))
+    if shrinking := _shrinking(state, function):
+        return shrinking
+    return (_settling(state) or _over_budget(state)) if state.collection.compact_ahead else _cascade(state)
 
 
 def allowed(state: Arrangement) -> CompactionFunction:
@@ -153,6 +175,33 @@ def _shrinking(state: Arrangement, function: CompactionFunction) -> tuple[TraceB
     rows = sum(batch.rows for batch in behind)
     pending = behind[1:] if behind and behind[0].description.is_one_instant else behind
     return tuple(behind) if pending and 4 * sum(batch.retractions for batch in pending) >= max(1, rows) else ()
+
+
+def _settling(state: Arrangement) -> tuple[TraceBatch, ...]:
+    """The oldest batches, of a keyed collection, if a merge would set apart a third of the rows in which drains look
+    keys up: those behind the horizon, so that the youngest stay as they are.
+
+    A retraction cancels a row of its own batch or of an older one, so those of the oldest batch are apart already, or
+    cannot be. Where less than SETTLED_ROWS are looked into it would bring little.
+    """
+    if not state.collection.kind.facts or not allowed(state).changes_nothing:
+        return ()
+    horizon = state.horizon
+    behind = list(takewhile(lambda batch: batch.description.upper <= horizon, state.trace))
+    if len(behind) < 2:
+        return ()
+    looked_into = sum(batch.rows for batch in behind) - 2 * behind[0].retractions
+    pending = 2 * sum(batch.retractions for batch in behind[1:])
+    return tuple(behind) if looked_into >= SETTLED_ROWS and SETTLED_SHARE * pending >= looked_into else ()
+
+
+def _sets_apart(state: Arrangement, inputs: Sequence[TraceBatch]) -> bool:
+    """Whether a merge sets apart what cancels: of a keyed collection, with its oldest batch, where that is worth parts
+    of their own."""
+    if not state.collection.kind.facts or inputs[0] != state.trace[0]:
+        return False
+    rows, retractions = sum(batch.rows for batch in inputs), sum(batch.retractions for batch in inputs)
+    return rows >= SETTLED_ROWS and 2 * SETTLED_SHARE * retractions >= rows
 
 
 def _over_budget(state: Arrangement) -> tuple[TraceBatch, ...]:

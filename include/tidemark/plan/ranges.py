@@ -90,6 +90,24 @@ def bundled(ranges: Sequence[KeyRange], parts: Sequence[Part], *, target_rows: i
     return [*bundles, tuple(held)] if held else bundles
 
 
+def ranges_of_groups(opened: Iterable[tuple[Part, Sequence[int]]]) -> list[KeyRange]:
+    """The ranges, ascending and apart, of keys that some row groups of parts can hold. A key equal to the first of the
+    next group may be in this one too."""
+    found = []
+    for part, groups in opened:
+        for at in groups:
+            last = part.groups[at + 1][0] if at + 1 < len(part.groups) else part.last_key
+            found.append(KeyRange(part.groups[at][0], behind(last)))
+    united: list[KeyRange] = []
+    for keys in sorted(found, key=lambda keys: keys.lower or ()):
+        before = united[-1] if united else None
+        if before is None or (before.upper is not None and before.upper < (keys.lower or ())):
+            united.append(keys)
+        elif before.upper is not None and (keys.upper is None or keys.upper > before.upper):
+            united[-1] = KeyRange(before.lower, keys.upper)
+    return united
+
+
 def behind(prefix: Row) -> Row | None:
     """The first key behind all that begin with `prefix`; None if there is none, or nobody can say."""
     if not prefix or (isinstance(prefix[-1], int) and prefix[-1] >= 2**63 - 1):

@@ -37,10 +37,11 @@ from tidemark.plan.unsealed import PartsOf, UnsealedRequest
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """Updates with `after < time <= upto` and `event_time <= event_upto`, of `keys`.
+    """Updates with `after < time <= upto` and `event_time <= event_upto`, of `keys`. Some that happened before
+    `event_from` may be missing: whoever asks so looks at none of them.
 
     `trace` holds those below the trace upper; `unsealed` are the rows from there on. Times are told as `function`
-    forwards them, whether or not a compaction has run yet.
+    forwards them, whether or not a compaction has run yet. `sums`: what is answered adds them up over all times.
     """
 
     collection: Collection
@@ -51,10 +52,23 @@ class ReadRequest:
     keys: KeyRange
     trace: tuple[TraceBatch, ...]
     unsealed: UnsealedRequest
+    sums: bool = False
+    event_from: int = 0
 
     def needs(self, part: Part) -> bool:
-        """Whether a part can hold an update of the read."""
-        return part.last_time > self.after and part.first_time <= self.upto and part.first_event_time <= self.event_upto
+        """Whether a part can hold an update of the read, and one that counts."""
+        if self.sums and part.cancels and self._holds_whole(part):
+            return False
+        learned = part.last_time > self.after and part.first_time <= self.upto
+        return (
+            learned
+            and self.event_from <= self.function(part.last_event_time)
+            and part.first_event_time <= self.event_upto
+        )
+
+    def _holds_whole(self, part: Part) -> bool:
+        inside = self.after < part.first_time and part.last_time <= self.upto
+        return inside and part.last_event_time <= self.event_upto
 
 
 def read_tasks(
@@ -137,7 +151,7 @@ def plan_as_of(
             f"event time {_at(event_time)} is below since {_at(state.since)}, and that history was merged"
             + _nearest(state, event_time)
         )
-    return _request(state, -1, upto, MAX_TIME if event_time is None else event_time, keys)
+    return _request(state, -1, upto, MAX_TIME if event_time is None else event_time, keys, sums=True)
 
 
 def plan_changes(state: Arrangement, after: int, upto: int | None = None, keys: KeyRange = ALL_KEYS) -> ReadRequest:
@@ -161,14 +175,16 @@ def plan_updates(state: Arrangement, upto: int = MAX_TIME - 1, keys: KeyRange = 
     return _request(state, -1, upto, MAX_TIME, keys)
 
 
-def _request(state: Arrangement, after: int, upto: int, event_upto: int, keys: KeyRange) -> ReadRequest:
+def _request(
+    state: Arrangement, after: int, upto: int, event_upto: int, keys: KeyRange, *, sums: bool = False
+) -> ReadRequest:
     trace = tuple(
         batch
         for batch in state.trace
         if batch.rows and batch.description.lower <= upto and batch.description.last_possible > after
     )
     unsealed = plan_of(state.collection.kind).request(state, state.trace_upper, upto + 1)
-    return ReadRequest(state.collection, state.function, after, upto, event_upto, keys, trace, unsealed)
+    return ReadRequest(state.collection, state.function, after, upto, event_upto, keys, trace, unsealed, sums)
 
 
 def _check_event_times(state: Arrangement, event_time: int) -> None:

@@ -199,7 +199,9 @@ class RetractedAnswer:
 
 @dataclass(frozen=True)
 class MergeTask:
-    """Merge sorted parts within a key range: keep times in `[lower, upper)`, forward by `function`, consolidate."""
+    """Merge sorted parts within a key range: keep times in `[lower, upper)`, forward by `function`, consolidate. Of
+    what happened at `apart_upto` or before, rows of a (key, value) whose diffs add up to 0 go into parts of their own,
+    all that take it away among them (-1: none do)."""
 
     collection: Collection
     parts: tuple[Part, ...]
@@ -208,6 +210,7 @@ class MergeTask:
     upper: int
     function: CompactionFunction
     prefix: str = ""
+    apart_upto: int = -1
     kernel: ClassVar[str] = "merge"
 
 
@@ -360,7 +363,8 @@ class InspectAnswer:
     predecessor's place (in the trace there are none; unsealed rows may repeat). `first_key` and `last_key` are None
     for an empty part. `columns` are those of today's declaration if the part has what it should have of them, since it
     was written under that or an earlier one; else those found, and only `rows` are counted. `misplaced` counts row
-    groups that do not begin at the key recorded. `added` and `retracted` are rows with their multiplicities.
+    groups that do not begin at the key recorded. `added` and `retracted` are rows with their multiplicities. Of a part
+    that is recorded to cancel `uncancelled` counts the values of keys whose diffs do not add up to 0.
     """
 
     file: ObjectRef
@@ -381,6 +385,7 @@ class InspectAnswer:
     misplaced: int = 0
     added: int = 0
     retracted: int = 0
+    uncancelled: int = 0
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,8 @@ def _trace_rows(state: Arrangement, request: GateRequest, found: Mapping[str, In
         answers = found[batch.id].answers
         description, neighbour = batch.description, older[batch.id]
         yield _recorded_and_found(batch, found[batch.id]) | {
-            "parts_overlapping": _overlaps(answers),
+            "parts_overlapping": _overlaps(found[batch.id]),
+            "values_uncancelled": sum(answer.uncancelled for answer in answers),
             "zero_diffs": sum(answer.zero_diffs for answer in answers),
             "rows_repeated": sum(answer.repeated for answer in answers),
             "description": str(description),
@@ -230,8 +231,10 @@ def _trace_rows(state: Arrangement, request: GateRequest, found: Mapping[str, In
         }
 
 
-def _overlaps(answers: Sequence[InspectAnswer]) -> int:
-    """Parts of one sorted run follow each other: how many start before their predecessor ends."""
+def _overlaps(found: Inspected) -> int:
+    """Parts of one sorted run follow each other: how many start before their predecessor ends. What cancels is apart
+    from the rest, in parts of several merges."""
+    answers = [answer for part, answer in zip(found.parts, found.answers, strict=True) if not part.cancels]
     spans = [(answer.first_key, answer.last_key) for answer in answers if answer.first_key and answer.last_key]
     comparable = sorted((span for span in spans if None not in (*span[0], *span[1])), key=lambda span: span)
     return sum(newer[0] < older[1] for older, newer in pairwise(comparable))

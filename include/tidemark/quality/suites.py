@@ -214,6 +214,11 @@ TRACE = (
         "{parts_overlapping} parts start before the one before them ends",
     ),
     _none(
+        "cancels as recorded",
+        "values_uncancelled",
+        "in parts that cancel {values_uncancelled} values of keys, whose diffs do not add up to 0",
+    ),
+    _none(
         "no zero diffs",
         "zero_diffs",
         "diff 0, {zero_diffs} times",

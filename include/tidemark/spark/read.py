@@ -24,14 +24,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidemark.arrow import read
-from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, as_of_schema, changes_schema
+from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, as_of_schema, changes_schema, updates_in
 from tidemark.arrow.rows.cuts import pieces
-from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, some_of, updates_schema
 from tidemark.arrow.view import Keep
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.plan.ranges import TASK_ROWS, groups_among
-from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes, read_tasks, read_tasks_within
+from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, read_tasks, read_tasks_within
 from tidemark.plan.tasks import ALL_KEYS, AtRest, KeyRange, ReadTask
 from tidemark.plan.unmerged import unmerged
 from tidemark.plan.unsealed import PartsOf
@@ -106,12 +106,23 @@ def changes(
 
 
 def held_rows(
-    spark: SparkSession, store: ObjectStore, request: ReadRequest, ranges: Sequence[KeyRange] = ()
+    spark: SparkSession,
+    store: ObjectStore,
+    request: ReadRequest,
+    ranges: Sequence[KeyRange] = (),
+    columns: Sequence[str] | None = None,
+    *,
+    event_times: bool = False,
 ) -> DataFrame:
-    """The answer to a request of `plan_as_of`, in the columns of `as_of`; with `ranges` of these keys only."""
-    schema = as_of_schema(request.collection)
+    """The answer to a request of `plan_as_of`, in the columns of `as_of`; with `ranges` of these keys only, with
+    `event_times` rows apart by when they happened (µs)."""
+    schema = as_of_schema(request.collection, columns, event_times=event_times)
+
+    def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        return read.held_by(store, task, columns, event_times=event_times)
+
     told = [*map(F.col, schema.names[:-1]), F.col(DIFF).alias(MULTIPLICITY)]
-    return _answered(spark, store, request, schema, told, read.held_by, None, times=False, ranges=ranges)
+    return _answered(spark, store, request, schema, told, merged, None, times=False, ranges=ranges)
 
 
 def updates(
@@ -123,10 +134,37 @@ def updates(
 ) -> DataFrame:
     """The updates that a request asks for, consolidated: key and value columns, or `columns`, `_time`, `_event_time`,
     `_diff`; with `ranges` of these keys only."""
-    told = {"_commit_version": TIME, "diff": DIFF}
-    changed = _told(spark, store, request, None, net=False, columns=columns, ranges=ranges)
-    kept = (name for name in changed.columns if name not in (CHANGE_TYPE, "_commit_timestamp"))
-    return changed.select(*(F.col(name).alias(told.get(name, name)) for name in kept))
+    schema = updates_in(request.collection, _or_all(request, columns))
+
+    def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        return read.updates_of(store, task, schema.names[:-3])
+
+    told = [F.col(name) for name in schema.names]
+    return _answered(spark, store, request, schema, told, merged, None, times=True, ranges=ranges)
+
+
+def some_updates(
+    spark: SparkSession, store: ObjectStore, request: ReadRequest, columns: Sequence[str] | None = None
+) -> DataFrame:
+    """Updates that add up to those that a request asks for: `columns` and `_diff`, as they are at rest. Rows that are
+    equal may stand there several times, and cancel each other."""
+    schema = updates_in(request.collection, _or_all(request, columns))
+    names = [*schema.names[:-3], DIFF]
+
+    def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        return (rows.select(names) for rows in read.updates_of(store, task, schema.names[:-3]))
+
+    request, parts = parts_table.opened_read(store, request)
+    told, collection = [F.col(name) for name in names], request.collection
+    plain = [
+        AtRest(tuple(part for part in some.parts if part.schema == collection.schema), some.after)
+        for some in (() if collection.unseen or "://" in store.url else at_rest(request, parts))
+    ]
+    return _of_both(spark, store, request, parts, plain, some_of(schema, names), told, merged)
+
+
+def _or_all(request: ReadRequest, columns: Sequence[str] | None) -> Sequence[str]:
+    return [column.name for column in request.collection.columns] if columns is None else columns
 
 
 def merged_rows(
@@ -154,7 +192,6 @@ def _told(
     *,
     net: bool,
     columns: Sequence[str] | None,
-    ranges: Sequence[KeyRange] = (),
 ) -> DataFrame:
     """The answer to a request of `plan_changes`."""
     schema = changes_schema(request.collection, net=net, columns=columns)
@@ -167,7 +204,7 @@ def _told(
     version = F.col(TIME).alias("_commit_version")
     times = [] if net else [version, F.timestamp_micros(TIME).alias("_commit_timestamp"), F.col(EVENT_TIME)]
     told = [*asked, sign, *times, F.col(DIFF).alias("diff")]
-    return _answered(spark, store, request, schema, told, merged, keep, times=not net, ranges=ranges)
+    return _answered(spark, store, request, schema, told, merged, keep, times=not net)
 
 
 def _answered(
@@ -188,6 +225,22 @@ def _answered(
     if ranges:
         request = replace(request, keys=KeyRange(ranges[0].lower, ranges[-1].upper))
     plain = unmerged(request, parts, times=times, ranges=ranges) if keep is None and "://" not in store.url else ()
+    return _of_both(spark, store, request, parts, plain, schema, told, merged, keep, ranges)
+
+
+def _of_both(
+    spark: SparkSession,
+    store: ObjectStore,
+    request: ReadRequest,
+    parts: PartsOf,
+    plain: Sequence[AtRest],
+    schema: pa.Schema,
+    told: Sequence[Column],
+    merged: Answer,
+    keep: Keep | None = None,
+    ranges: Sequence[KeyRange] = (),
+) -> DataFrame:
+    """Of the `plain` parts what is `told` of their rows, of all others what `merged` makes of them."""
     frames = [rows.select(*told) for rows in _plain(spark, store, request, plain)]
     tasks = _tasks(spark, request, parts, ranges, {part.file.key for one in plain for part in one.parts})
     if tasks:

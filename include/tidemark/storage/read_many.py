@@ -16,9 +16,10 @@ AHEAD = 512
 """So many answers are held at most before they are asked for."""
 
 
-def read_many(read: Callable[[T], U], items: Sequence[T]) -> Iterator[U]:
-    """What `read` answers to each item, in order. Raises what it raises for the first item it fails on."""
-    if len(items) <= FEW:
+def read_many(read: Callable[[T], U], items: Sequence[T], *, few: int = FEW) -> Iterator[U]:
+    """What `read` answers to each item, in order. Raises what it raises for the first item it fails on. Up to `few` are
+    read one after the other; what is not asked for any more is not read either, but for READERS that have begun."""
+    if len(items) <= few:
         yield from map(read, items)
         return
     with ThreadPoolExecutor(READERS) as pool:

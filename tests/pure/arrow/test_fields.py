@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
+import threading
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.faulty import WrappedStore
 from support.relanded import relanded
 from tests.pure.arrow.samples import KEYED, SMALL, batch, collection, of_facts, of_updates, rows, write
 from tidemark.arrow.kernels.inspect import inspect_part
 from tidemark.arrow.kernels.merge import merge_range
-from tidemark.arrow.parts.bounds import integer_bounds
+from tidemark.arrow.parts.bounds import bounds_by_group, group_bounds, has_no_null, integer_bounds, none_has_null
 from tidemark.arrow.parts.reader import read_groups
 from tidemark.arrow.rows.fields import field_id, found, is_earlier, todays_names
 from tidemark.arrow.rows.schema import (
@@ -32,6 +35,7 @@ from tidemark.model.fact import Fact
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.update import Update
 from tidemark.plan.tasks import InspectTask, KeyRange, MergeTask
+from tidemark.storage.read_many import READERS
 from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
@@ -160,7 +164,55 @@ def test_bounds_are_those_of_all_row_groups() -> None:
     schema = updates_schema(WIDE)
     assert integer_bounds(store, part, schema.field("size")) == (-(2**63), 9)
     assert integer_bounds(store, part, schema.field("day")) is None
+    assert group_bounds(store, part, schema.field("size")) == [(-(2**63), 4), None, (9, 9)]
+    assert group_bounds(store, part, updates_schema(TODAY).field("more")) is None
     assert integer_bounds(store, part, updates_schema(TODAY).field("more")) is None, "not in the file"
+
+
+def test_nulls_are_told_of_all_row_groups_by_the_footer() -> None:
+    store = MemoryStore()
+    told = [Update((n,), (size, "w", None), 0, 0, 1) for n, size in enumerate([4, 5, 6, 7, None])]
+    whole, holed = (write(store, WIDE, of_updates(WIDE, some), group_rows=2)[0] for some in (told[:4], told))
+    size, word, day = (pa.schema([updates_schema(WIDE).field(name)]) for name in ("size", "word", "day"))
+    assert has_no_null(store, whole, size)
+    assert not has_no_null(store, holed, size)
+    assert has_no_null(store, holed, word)
+    assert not has_no_null(store, whole, day)
+    assert not has_no_null(store, whole, pa.schema([*size, updates_schema(TODAY).field("more")])), "not in the file"
+
+
+def test_footers_of_many_parts_are_read_at_once_and_are_told_in_order() -> None:
+    store = Gathering(MemoryStore())
+    field = updates_schema(WIDE).field("size")
+    rows = [of_updates(WIDE, [Update((n,), (n, "w", None), 0, 0, 1)]) for n in range(3 * READERS)]
+    parts = [write(store, WIDE, row)[0] for row in rows]
+    assert bounds_by_group(store, parts, field) == [[(n, n)] for n in range(len(parts))]
+    store.gather()
+    assert none_has_null(store, parts, pa.schema([field]))
+    (holed,) = write(store, WIDE, of_updates(WIDE, [Update((99,), (None, "w", None), 0, 0, 1)]))
+    store.gather()
+    assert not none_has_null(store, [*parts, holed], pa.schema([field]))
+    assert not none_has_null(store, [holed], pa.schema([field]))
+    assert bounds_by_group(store, [holed, *parts], updates_schema(TODAY).field("more")) is None
+
+
+class Gathering(WrappedStore):
+    """No file is opened before as many are being opened as are read at once; later ones are as they come."""
+
+    def __init__(self, inner: MemoryStore) -> None:
+        super().__init__(inner)
+        self.gather()
+
+    def gather(self) -> None:
+        self.opened, self._barrier, self._lock = 0, threading.Barrier(READERS, timeout=20), threading.Lock()
+
+    def open_input(self, key: str) -> Any:
+        with self._lock:
+            self.opened += 1
+            early = self.opened <= READERS
+        if early:
+            self._barrier.wait()
+        return self.inner.open_input(key)
 
 
 def test_inspection_finds_an_earlier_part_as_it_was_written() -> None:

@@ -73,6 +73,20 @@ def test_disorder_repetition_and_zeros_are_counted_across_row_groups(monkeypatch
     assert (answer.first_time, answer.last_time, answer.first_event_time, answer.last_event_time) == (0, 9, 0, 9)
 
 
+@pytest.mark.parametrize("at_once", [1, 4])
+@pytest.mark.parametrize("group_rows", [1, 2, 3])
+def test_what_should_cancel_is_added_up_across_row_groups(
+    at_once: int, group_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspect, "GROUPS_AT_ONCE", at_once)
+    gone = [(1, "a", 1, 1, 1), (1, "a", 2, 2, -1), (2, "a", 1, 1, 2), (2, "a", 4, 2, -1), (2, "a", 4, 3, -1)]
+    store, kept = MemoryStore(), [(1, "b", 3, 3, 1), (2, "a", 9, 9, 1)]
+    for rows, count in ((gone, 0), (sorted([*gone, *kept]), 2), ([*gone, (3, "a", 1, 1, 1)], 1)):
+        part = stored(store, batch(updates_schema(SMALL), rows), group_rows)
+        assert found(store, SMALL, replace(part, cancels=True)).uncancelled == count
+        assert found(store, SMALL, part).uncancelled == 0
+
+
 def test_null_keys_are_counted() -> None:
     table = batch(updates_schema(SMALL), [(1, "a", 0, 0, 1), (2, "a", 0, 0, 1)])
     holed = table.set_column(0, pa.field("number", pa.int64()), pa.array([None, 1]))

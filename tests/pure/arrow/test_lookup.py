@@ -69,7 +69,7 @@ def written(store: MemoryStore, of: Collection, rows: pa.RecordBatch, group_rows
         return writer.close()
 
 
-ALL = Wanted((), lambda rows: np.ones(rows.num_rows, bool), lambda part: True)
+ALL = Wanted(pa.schema([]), lambda rows: np.ones(rows.num_rows, bool), lambda part: True)
 
 
 def lookup(store: MemoryStore, of: Collection, parts: Sequence[Part], fetched: Fetched, wanted: Wanted = ALL) -> Lookup:
@@ -94,7 +94,9 @@ def test_where_none_of_the_keys_rows_is_wanted_the_rest_of_a_row_group_is_not_re
     bytes_read, found = [], []
     for upto in (4, 5):
         wanted = Wanted(
-            ("_event_time",), lambda rows, upto=upto: rows["_event_time"].to_numpy() <= upto, lambda _: False
+            pa.schema([("_event_time", pa.int64())]),
+            lambda rows, upto=upto: rows["_event_time"].to_numpy() <= upto,
+            lambda _: False,
         )
         fetched = Fetched()
         with lookup(store, of, parts, fetched, wanted) as opened:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import pyarrow as pa
 import pytest
@@ -30,7 +30,7 @@ from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
 from tidemark.model.frontier import CompactionFunction
-from tidemark.model.update import Row, Update, advance, consolidate
+from tidemark.model.update import Row, Update, advance, consolidate, sort_key
 from tidemark.plan.tasks import KeyRange, MergeTask
 from tidemark.storage.stores.memory import MemoryStore
 
@@ -82,6 +82,78 @@ def test_a_merge_is_advance_and_consolidate(
         == digest(of_updates(SMALL, found))
         == digest(of_updates(SMALL, advance(inside, CompactionFunction(since))))
     )
+
+
+@laws
+@given(dense, st.integers(1, 4), st.integers(0, 6))
+def test_what_cancels_is_set_apart(inputs: list[list[Update]], group_rows: int, upto: int) -> None:
+    store = MemoryStore()
+    parts = written(SMALL, store, inputs, group_rows)
+    answer = merge_range(store, task_of(SMALL, parts, apart_upto=upto))
+    whole = consolidate([u for some in inputs for u in some])
+    groups = [list(some) for _, some in groupby(whole, key=lambda u: sort_key(u)[:2])]
+    told: dict[bool, list[Update]] = {False: [], True: []}
+    for some in groups:
+        gone = cancelling(some, upto)
+        assert sum(u.diff for u in gone) == 0
+        for u in some:
+            told[u in gone] += [u]
+    found = {
+        cancels: as_updates(SMALL, read(store, [part for part in answer.parts if part.cancels == cancels]))
+        for cancels in (False, True)
+    }
+    assert found == told
+
+
+def cancelling(equal: list[Update], upto: int) -> list[Update]:
+    """Of updates of one key and value, in order, those that cancel: what is taken away by `upto`, and the first that
+    was put there, as far as both add up to nothing."""
+    settled = [u for u in equal if u.event_time <= upto]
+    taken, put = [u for u in settled if u.diff < 0], [u for u in settled if u.diff > 0]
+    for count in range(1, len(put) + 1):
+        if sum(u.diff for u in [*taken, *put[:count]]) == 0:
+            return [*taken, *put[:count]]
+    return []
+
+
+def test_a_value_that_came_back_is_left_and_its_past_is_set_apart() -> None:
+    store = MemoryStore()
+    came, went, back, late = (Update((1,), ("v",), *at) for at in ((1, 1, 1), (2, 2, -1), (3, 3, 1), (9, 9, -1)))
+    parts = written(SMALL, store, [[came, went, back, late]], 4)
+    answer = merge_range(store, task_of(SMALL, parts, apart_upto=3))
+    held, apart = (
+        as_updates(SMALL, read(store, [part])) for part in sorted(answer.parts, key=lambda part: part.cancels)
+    )
+    assert (held, apart) == ([back, late], [came, went])
+    again = merge_range(store, task_of(SMALL, parts, apart_upto=9))
+    assert [(part.cancels, part.rows) for part in again.parts] == [(True, 4)]
+
+
+def test_what_cancels_is_set_apart_whole_where_a_round_ends_in_it() -> None:
+    """Each round is of a few rows; of a value that is longer than may wait, pieces are set apart."""
+    store = MemoryStore()
+    rows = [Update((key,), ("v",), at, at, 1 if at < 3 else -1) for key in range(40) for at in range(6)]
+    parts = written(SMALL, store, [rows[::2], rows[1::2]], 1)
+    for most, held in ((6, 0), (1, 1)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(merged, "__kwdefaults__", {"buffered_rows": 4})
+            patch.setattr("tidemark.arrow.kernels.merge.VALUE_ROWS", most)
+            answer = merge_range(store, task_of(SMALL, parts, apart_upto=9))
+        left = [u for part in answer.parts if not part.cancels for u in as_updates(SMALL, read(store, [part]))]
+        assert sum(u.diff for u in left) == 0
+        assert (len(left) > 0) == held
+
+
+def test_sums_beyond_64_bits_cancel_exactly() -> None:
+    store, much = MemoryStore(), 2**62
+    diffs = [much, much, much, much, -much, -much, -much, -much]
+    rows = [Update((1,), ("v",), at, at, diff) for at, diff in enumerate(diffs)]
+    # As 64-bit numbers the first four add up to nothing, and so would nothing and they.
+    parts = written(SMALL, store, [rows[:4], rows[4:]], 4)
+    (apart,) = merge_range(store, task_of(SMALL, parts, apart_upto=9)).parts
+    assert (apart.cancels, apart.rows) == (True, 8)
+    (held,) = merge_range(store, task_of(SMALL, parts, apart_upto=3)).parts
+    assert (held.cancels, held.rows) == (False, 8)
 
 
 @laws

@@ -26,7 +26,7 @@ from tests.pure.arrow.samples import (
     values,
     write,
 )
-from tidemark.arrow.kernels.merge import Tally
+from tidemark.arrow.kernels.merge import Tally, merge_range
 from tidemark.arrow.kernels.resolve import resolve_range, updates_from
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.order import sort_key_of
@@ -37,7 +37,7 @@ from tidemark.model.collection import Envelope
 from tidemark.model.fact import Fact
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.update import Row, Update, advance, consolidate, sort_key
-from tidemark.plan.tasks import KeyRange, ResolveTask
+from tidemark.plan.tasks import KeyRange, MergeTask, ResolveTask
 from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
@@ -122,6 +122,18 @@ def test_new_facts_resolve_as_if_every_fact_were_remembered(case: Said, batches:
         f"late among known: {any(n.event_time < k.event_time for n in case.new for k in case.known if n.key == k.key)}"
     )
     event(f"since at the horizon: {case.since == case.horizon > 0}")
+
+
+@laws
+@given(said(), st.integers(0, LAST))
+def test_what_cancels_in_the_trace_counts_for_nothing(case: Said, settled: int) -> None:
+    store, tally = MemoryStore(), Tally()
+    task = task_of(store, case)
+    merge = MergeTask(ORDERED, task.trace, EVERYTHING, 0, 2**63 - 1, CompactionFunction(), "out", settled)
+    trace = merge_range(store, merge).parts
+    found = as_updates(ORDERED, updates_from(store, replace(task, trace=trace), tally))
+    assert found == by_the_model(case.known, case.new)
+    event(f"set apart: {any(part.cancels for part in trace)}")
 
 
 @laws
@@ -230,6 +242,18 @@ def test_only_row_groups_that_can_hold_a_touched_key_are_read() -> None:
     # The tail of a file that holds its footer is read at once.
     per_file = 64 * 1024
     assert answer.bytes_read < 4 * per_file + sum(part.file.bytes for part in held) / 20
+
+
+def test_what_happened_after_the_fact_that_follows_is_not_looked_at() -> None:
+    """Of a key whose next fact is known: the part that begins later is not there to be opened."""
+    store = MemoryStore()
+    known = [fact(key, f"{at}", 5, event_time=at) for at in (12, 14, 16) for key in (1, 2)]
+    new = [fact(1, "late", 15, event_time=11), fact(2, "late", 15, event_time=13)]
+    parts = [write(store, KEYED, of_facts(KEYED, some), facts=True) for some in (known[4:], known[2:4], known[:2], new)]
+    task = ResolveTask(KEYED, (*parts[0], *parts[1], *parts[2], *parts[3]), (), KeyRange(), 10, 20, 10, "out")
+    for part in parts[0]:
+        store.delete(part.file.key)
+    assert as_updates(KEYED, updates_from(store, task, Tally())) == by_the_model(known, new)
 
 
 def test_a_key_with_more_facts_than_memory_is_resolved_whole() -> None:

@@ -85,10 +85,15 @@ def summed(updates: list[Update], time: int, event_time: int) -> Points:
 
 
 def parts_of(store: MemoryStore, lines: list[Said], batches: int) -> tuple[Part, ...]:
-    """What was said, and in parts of their own what was taken back, over several batches."""
+    """What was said, and in parts of their own what was taken back, over several batches, or, where these are so many
+    that it pays to look at few of them, in slices of time and event time."""
     written: list[Part] = []
-    for at, sign in product(range(batches), (+1, -1)):
-        told = [line.fact for line in lines[at::batches] if line.diff == sign]
+    slices = [lines[at::batches] for at in range(batches)]
+    if batches > 3:
+        some, size = sorted(lines, key=lambda line: (line.time, line.event_time)), -(-len(lines) // batches) or 1
+        slices = [some[start : start + size] for start in range(0, len(some), size)]
+    for batch, sign in product(slices, (+1, -1)):
+        told = [line.fact for line in batch if line.diff == sign]
         written += write(store, KEYED, of_facts(KEYED, told), facts=True, taken_back=sign < 0)
     return tuple(written)
 
@@ -113,7 +118,7 @@ bases = st.dictionaries(st.integers(1, 3), st.sampled_from(["a", "old"]))
 
 
 @laws
-@given(sources(), st.lists(st.integers(0, LAST + 1), max_size=2), bases, st.integers(1, 3), st.integers(1, 20))
+@given(sources(), st.lists(st.integers(0, LAST + 1), max_size=2), bases, st.integers(1, 12), st.integers(1, 20))
 def test_drains_write_the_history_of_what_is_said_at_every_time(
     lines: list[Said], cuts: list[int], base: dict[int, str], batches: int, buffered: int
 ) -> None:
@@ -170,6 +175,27 @@ def test_what_was_held_is_looked_up_where_known_facts_lie_among_new_ones() -> No
     lines += [replace(line, time=7, diff=-1) for line in lines[:2]]
     trace = base + drained(lines, base, 0, 6, 1, 2**18)
     assert summed(trace + drained(lines, trace, 6, 9, 1, 2**18), 8, 5) == {(1, "old"): 1, (2, "y"): 1}
+
+
+@pytest.mark.parametrize("beside", [[], [Said(9, 2, 4, 0, "Z", -1)]], ids=["alone", "beside a new one"])
+def test_what_was_taken_back_before_is_not_what_follows_on_a_new_fact(beside: list[Said]) -> None:
+    """B is said no more, so A is followed by C, which lies in a part that begins after B happened."""
+    said = [Said(3, 1, 5, 0, "B", 1), Said(3, 2, 4, 0, "Z", 1)]
+    parts = [said, [Said(3, 1, 7, 0, "C", 1)], [Said(6, 1, 5, 0, "B", -1), *beside], [Said(9, 1, 3, 0, "A", 1)]]
+    store = MemoryStore()
+    written = [
+        write(store, KEYED, of_facts(KEYED, [line.fact for line in part]), facts=True, taken_back=part[0].diff < 0)
+        for part in parts
+    ]
+    lines = sorted((line for part in parts for line in part), key=lambda line: line.time)
+    trace = drained(lines, [], 0, 9, 1, 2**18)
+    held_parts, facts = write(store, KEYED, of_updates(KEYED, trace)), tuple(part for some in written for part in some)
+    task = ResolveTask(KEYED, facts, held_parts, KeyRange(), 9, 10, FIRST - 1, "out")
+    updates = as_updates(KEYED, updates_from(store, task, Tally()))
+    assert [update for update in updates if update.key == (1,)] == [
+        Update((1,), ("A", 0.5), 9, 3, 1),
+        Update((1,), ("A", 0.5), 9, 7, -1),
+    ]
 
 
 def test_what_is_taken_back_at_the_horizon_is_refused() -> None:

@@ -18,6 +18,7 @@ from support.relanded import relanded
 from tests.pure.arrow.samples import KEYED, SMALL, laws, of_facts, of_updates, rows, values, write
 from tests.pure.arrow.test_read import ADDED, frontiers, told, unsealed
 from tests.pure.arrow.test_resolve import by_the_model
+from tidemark.arrow.kernels.merge import merge_range
 from tidemark.arrow.parts.reader import read_groups
 from tidemark.arrow.read import as_of, as_of_schema, changes, changes_schema, held_by, told_of
 from tidemark.arrow.rows.columns import integers
@@ -29,10 +30,11 @@ from tidemark.model.batch import Description, TraceBatch
 from tidemark.model.collection import Collection, ColumnType, Late
 from tidemark.model.evolution import evolved
 from tidemark.model.fact import Fact
+from tidemark.model.frontier import CompactionFunction
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.update import Row, Update
 from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes, read_tasks, read_tasks_within
-from tidemark.plan.tasks import KeyRange
+from tidemark.plan.tasks import KeyRange, MergeTask
 from tidemark.plan.unmerged import unmerged
 from tidemark.storage.sidecars.parts_table import opened_read
 from tidemark.storage.stores.memory import MemoryStore
@@ -187,6 +189,26 @@ def test_keys_that_came_in_order_leave_whole_parts_alone(of: Collection) -> None
     assert checked(store, state, 11, 19, 5) == (45 if of is KEYED else 61)
     store, state = loaded(of, upto=27, changed=[0, 26])
     assert split_answer(store, plan_as_of(state), net=None)[1] == 0, "its one part spans all keys"
+
+
+def test_what_is_held_is_read_as_it_is_once_what_cancels_is_apart() -> None:
+    """Of three values a key had two; the second came back. Before the merge each key has a retraction."""
+    store = MemoryStore()
+    some = [
+        Update((key,), (value, 0.5), at, at, diff)
+        for key in range(20)
+        for value, at, diff in (("a", 1, 1), ("a", 3, -1), ("b", 3, 1), ("b", 5, -1), ("a", 5, 1))
+    ]
+    before = trace(store, KEYED, Description(0, 20), some)
+    state = Arrangement(KEYED, complete_below=20, seal=20, trace=(before,))
+    assert split_answer(store, plan_as_of(state), net=None)[1] == 0
+    assert isinstance(before.parts, tuple)
+    asked = MergeTask(KEYED, before.parts, KeyRange(), 0, 20, CompactionFunction(0), "out", apart_upto=20)
+    parts = merge_range(store, asked).parts
+    after = replace(state, trace=(replace(before, id="apart", parts=parts, part_count=len(parts)),))
+    found, plain = split_answer(store, plan_as_of(after), net=None)
+    assert (found, plain) == (sorted(rows(as_of(store, state)), key=repr), 20)
+    assert checked(store, after, 4, 4, 2) == 20, "but for the past"
 
 
 def test_a_key_in_two_parts_of_a_batch_is_told_as_it_is_and_summed_up() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.row_groups import groups_holding
 from tidemark.model.batch import ObjectRef, Part
-from tidemark.plan.ranges import bundled, groups_among, groups_within, overlaps, ranges_of, split_keys
+from tidemark.plan.ranges import bundled, groups_among, groups_within, overlaps, ranges_of, ranges_of_groups, split_keys
 from tidemark.plan.tasks import KeyRange
 
 keys = st.tuples(st.integers(0, 6), st.sampled_from(["a", "b"]))
@@ -101,6 +101,20 @@ def test_every_row_group_that_holds_a_key_is_found(rows, group_rows, touched):
     found = groups_holding(part, touched)
     assert needed <= set(found)
     assert found == sorted(set(found))
+
+
+@given(st.lists(files, max_size=4), st.integers(1, 5), st.data())
+def test_ranges_of_row_groups_hold_all_their_keys_and_are_apart(several, group_rows, data):
+    parts = [part_of(rows, group_rows) for rows in several]
+    numbers = [list(range(len(part.groups))) for part in parts]
+    wanted = [sorted(data.draw(st.sets(st.sampled_from(some)))) for some in numbers]
+    ranges = ranges_of_groups(zip(parts, wanted, strict=True))
+    assert all(one.upper is not None and one.upper < other.lower for one, other in pairwise(ranges))
+    for rows, part, groups in zip(several, parts, wanted, strict=True):
+        found = groups_among(part, ranges) if ranges else []
+        assert set(groups) <= set(found)
+        held = [key for at in groups for key in groups_of(rows, group_rows)[at]]
+        assert all(any(inside(key, one) for one in ranges) for key in held)
 
 
 class TestRangesOfPrefixes:

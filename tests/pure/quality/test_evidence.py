@@ -159,6 +159,13 @@ def test_parts_of_one_run_may_meet_in_a_key_but_not_overlap(spans: list[tuple[in
     assert rows["a"]["parts_overlapping"] == overlaps
 
 
+def test_what_cancels_lies_beside_the_rest() -> None:
+    parts = [part("p", 1, 4), replace(part("q", 2, 3), cancels=True), replace(part("r", 1, 9), cancels=True)]
+    state = Arrangement(COLLECTION, complete_below=9, seal=9, trace=(trace("a", 0, 9),))
+    rows = of_trace(state, a=found(*parts, uncancelled=1))
+    assert (rows["a"]["parts_overlapping"], rows["a"]["values_uncancelled"]) == (0, 3)
+
+
 @pytest.mark.parametrize(
     ("levels", "ahead", "due", "bound"),
     [

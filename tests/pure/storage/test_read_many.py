@@ -26,6 +26,36 @@ def test_many_are_read_at_once():
     assert list(read_many(read, range(FEW + 1))) == list(range(FEW + 1))
 
 
+def test_so_few_as_are_told_to_be_few_are_read_one_after_the_other():
+    threads: set[int] = set()
+
+    def read(item: int) -> int:
+        threads.add(threading.get_ident())
+        return item
+
+    assert list(read_many(read, range(3), few=3)) == [0, 1, 2]
+    assert threads == {threading.get_ident()}
+    assert list(read_many(read, range(3), few=2)) == [0, 1, 2]
+    assert len(threads) > 1
+
+
+def test_what_is_not_asked_for_any_more_is_not_read():
+    begun: list[int] = []
+    let_go = threading.Event()
+
+    def read(item: int) -> int:
+        begun.append(item)
+        if item:
+            let_go.wait(20)
+        return item
+
+    answers = read_many(read, range(300), few=1)
+    assert next(answers) == 0
+    threading.Timer(0.5, let_go.set).start()
+    answers.close()
+    assert len(begun) <= READERS + 1
+
+
 def test_what_was_not_asked_for_yet_is_not_all_read():
     asked: list[int] = []
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.parts.reader import OpenedPart, readable
-from tidemark.arrow.rows.columns import integers
+from tidemark.arrow.rows.columns import Bools, Ints, integers
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.fields import is_earlier
 from tidemark.arrow.rows.order import starts, unsorted
@@ -109,6 +109,8 @@ class _Findings:
         self._first: pa.RecordBatch | None = None
         self._misplaced = 0
         self._added = self._retracted = 0
+        self._cancels = task.part.cancels
+        self._sum = self._uncancelled = 0
         self._rows = self._digest = self._null_keys = self._zero_diffs = self._unsorted = self._repeated = 0
         self._times: list[int] = []
         self._event_times: list[int] = []
@@ -136,8 +138,20 @@ class _Findings:
         joined = batch if self._last is None else pa.concat_batches([self._last, batch])
         self._unsorted += unsorted(joined, self._order)
         self._repeated += int(np.count_nonzero(~starts(joined, self._order)))
+        if self._cancels:
+            self._add_up(integers(batch, DIFF), starts(joined, self._order[:-2])[joined.num_rows - batch.num_rows :])
         self._first = batch.slice(0, 1) if self._first is None else self._first
         self._last = batch.slice(batch.num_rows - 1)
+
+    def _add_up(self, diffs: Ints, begins: Bools) -> None:
+        """The sums of the values that end in some rows, of which `begins` says where one starts; the last goes on."""
+        sums = np.add.reduceat(diffs, np.union1d([0], np.flatnonzero(begins)))
+        if begins[0]:
+            self._uncancelled += self._sum != 0
+        else:
+            sums[0] += self._sum
+        self._uncancelled += int(np.count_nonzero(sums[:-1]))
+        self._sum = int(sums[-1])
 
     def answer(self, file: ObjectRef) -> InspectAnswer:
         keys = [keys_of(row, [0], self._key_width)[0] if row else None for row in (self._first, self._last)]
@@ -160,4 +174,5 @@ class _Findings:
             misplaced=self._misplaced,
             added=self._added,
             retracted=self._retracted,
+            uncancelled=self._uncancelled + (self._sum != 0),
         )

@@ -37,16 +37,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.parts.reader import Fetched, read_groups
 from tidemark.arrow.parts.writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS, PartWriter
 from tidemark.arrow.rows.columns import integers
-from tidemark.arrow.rows.consolidate import consolidated, forwarded
+from tidemark.arrow.rows.consolidate import cancelling, consolidated, forwarded
 from tidemark.arrow.rows.cuts import PIECE_BYTES, compacted, joined, sorted_pieces
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.memory import memory
-from tidemark.arrow.rows.order import SortKey, rows_before, rows_up_to, sort_key_at, sort_key_of
+from tidemark.arrow.rows.order import SortKey, rows_before, rows_up_to, sort_key_at, sort_key_of, starts
 from tidemark.arrow.rows.schema import TIME, sort_columns, updates_schema
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.update import Row
@@ -59,6 +60,9 @@ BUFFERED_ROWS = 2**18
 read of a dozen runs a tenth more CPU, in rounds."""
 ROW_BYTES = 256
 """Of rows that take more bytes than this fewer are held in memory, so that their bytes are bounded too."""
+
+VALUE_ROWS = 2**14
+"""Updates of one key and value that wait for more of them, to be set apart together."""
 
 LEAST_SHARE = 8
 """Rows are held to a part in so many of that at the least, however little memory is left."""
@@ -88,7 +92,42 @@ def merge_range(store: ObjectStore, task: MergeTask) -> WriteAnswer:
     Raises Corruption if a part is not what was recorded, InvalidUsage if diffs add up beyond 64 bits.
     """
     tally = Tally()
-    return write_updates(store, task, merged(store, task, tally), tally)
+    updates = merged(store, task, tally)
+    return (
+        write_updates(store, task, updates, tally) if task.apart_upto < 0 else _write_apart(store, task, updates, tally)
+    )
+
+
+def _write_apart(store: ObjectStore, task: MergeTask, updates: Iterable[pa.RecordBatch], tally: Tally) -> WriteAnswer:
+    """As `write_updates`, with what cancels in parts of its own."""
+    schema, width = updates_schema(task.collection), len(task.collection.key)
+    columns = sort_columns(task.collection, facts=False)[:-2]
+    with (
+        PartWriter(store, task.prefix, schema, key_width=width, facts=False) as held,
+        PartWriter(store, task.prefix, schema, key_width=width, facts=False, cancels=True) as apart,
+    ):
+        for batch in _whole_values(updates, columns):
+            gone = cancelling(batch, columns, task.apart_upto)
+            held.write(batch.filter(pa.array(~gone)))
+            apart.write(batch.filter(pa.array(gone)))
+        return WriteAnswer((*held.close(), *apart.close()), tally.rows, tally.digest, tally.fetched.bytes)
+
+
+def _whole_values(updates: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The same rows, those equal in `columns`, by which they are in order, in one batch: but for more of them than
+    VALUE_ROWS (fewer where they are wide), which are looked at in pieces, so that memory is bounded.
+
+    A single pair left apart would keep its part from being answered with as it is (plan/unmerged.py).
+    """
+    held: list[pa.RecordBatch] = []
+    for batch in updates:
+        rows = joined([*held, batch])
+        last = int(np.flatnonzero(starts(rows, columns))[-1]) if rows.num_rows else 0
+        rest = rows.slice(last)
+        waits = _weight(rest) <= VALUE_ROWS
+        yield rows.slice(0, last) if waits else rows
+        held = [compacted(rest, rows)] if waits else []
+    yield from held
 
 
 def write_updates(

@@ -22,8 +22,8 @@ Of a fact that is taken back this is not so: what it hid may be what was held be
 below all that is taken back, and there the sum holds nothing of it (kernels/retracted.py).
 
 Costs: every new fact is read once. Of known facts and of the trace only the row groups that can hold one of the block's
-keys are read (parts/lookup.py, docs/decisions/0034). In memory are one block, BLOCK_BYTES, and what is looked up for
-it.
+keys are read (parts/lookup.py, docs/decisions/0034), and of known facts those up to the one that follows on the key's
+new ones (following.py). In memory are one block, BLOCK_BYTES, and what is looked up for it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidemark.arrow.kernels.following import Following
 from tidemark.arrow.kernels.history import NOTHING, Changes, Facts, changes_of
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds, write_updates
 from tidemark.arrow.kernels.retracted import any_taken_back, signed, signed_schema, standing, takes_back
@@ -140,6 +141,11 @@ def _is_remembered(rows: pa.RecordBatch, task: ResolveTask) -> Bools:
     return np.asarray((integers(rows, TIME) < task.lower) & (integers(rows, EVENT_TIME) >= task.horizon))
 
 
+def _is_nothing(part: Part, horizon: int) -> bool:
+    """Whether what a part of the trace holds up to the horizon is nothing, as all of it is and adds up to that."""
+    return part.cancels and part.last_event_time <= horizon
+
+
 @dataclass(frozen=True)
 class _Block:
     """All facts of some keys that are remembered or new, in order, and updates of what was held before them."""
@@ -157,17 +163,21 @@ class _Past:
         self._key_columns = [column.name for column in task.collection.key]
         self._order = sort_columns(task.collection, facts=True)
         facts, updates = facts_schema(task.collection), updates_schema(task.collection)
-        held = [*value_columns(task.collection), EVENT_TIME, DIFF]
+        held = [*value_columns(task.collection), DIFF]
         known = [p for p in task.facts if p.last_time < task.lower and p.last_event_time >= task.horizon]
-        trace = [p for p in task.trace if p.first_event_time <= task.horizon]
+        trace = [p for p in task.trace if p.first_event_time <= task.horizon and not _is_nothing(p, task.horizon)]
         self._signed = signed_schema(task.collection) if any_taken_back(task.facts) else None
         self._known = {
             sign: Lookup(
                 store,
-                some,
+                sorted(some, key=lambda part: part.first_event_time),
                 keys=some_of(facts, self._key_columns),
                 others=some_of(facts, set(facts.names) - set(self._key_columns)),
-                wanted=Wanted((TIME, EVENT_TIME), lambda rows: _is_remembered(rows, task), self._all_remembered),
+                wanted=Wanted(
+                    some_of(facts, [TIME, EVENT_TIME]),
+                    lambda rows: _is_remembered(rows, task),
+                    self._all_remembered,
+                ),
                 fetched=tally.fetched,
             )
             for sign in (+1, -1)
@@ -179,7 +189,7 @@ class _Past:
             keys=some_of(updates, self._key_columns),
             others=some_of(updates, held),
             wanted=Wanted(
-                (EVENT_TIME,),
+                some_of(updates, [EVENT_TIME]),
                 lambda rows: np.asarray(integers(rows, EVENT_TIME) <= task.horizon),
                 lambda part: part.last_event_time <= task.horizon,
             ),
@@ -233,17 +243,27 @@ class _Past:
             facts = facts.filter(pa.array(touched[numbers]))
             begins = starts(facts, self._key_columns)
         keys = facts.select(self._key_columns).filter(pa.array(begins))
-        if known := self._known_of(keys):
+        if known := self._known_of(facts, keys):
             facts = sort(pa.concat_batches([facts, *(rows.cast(facts.schema) for rows in known)]), self._order)
         return _Block(facts, keys, self._before(facts, keys))
 
-    def _known_of(self, keys: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """The remembered facts of keys in the parts that hold no new ones."""
-        told = [(sign, rows) for sign, known in self._known.items() for rows in known.rows_of(keys, BLOCK_BYTES)]
+    def _known_of(self, facts: pa.RecordBatch, keys: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """The remembered facts of keys in the parts that hold no new ones, as far as they can matter to `facts`."""
+        following = Following(keys)
+        changes = integers(facts, TIME) >= self._task.lower
+        if self._signed is not None:
+            changes |= integers(facts, DIFF) < 0
+        numbers = np.cumsum(starts(facts, self._key_columns)) - 1
+        following.changes(numbers[changes], integers(facts, EVENT_TIME)[changes])
+        taken = self._known[-1].rows_of(keys, BLOCK_BYTES) if -1 in self._known else []
+        for rows in taken:
+            following.changes_of(rows)
+        said = self._known[+1].rows_of(keys, BLOCK_BYTES, following) if +1 in self._known else []
         if self._signed is None:
-            return [rows for _, rows in told]
-        facts = facts_schema(self._task.collection)
-        return [signed(rows.select(facts.names).cast(facts), self._signed, sign) for sign, rows in told]
+            return said
+        schema = facts_schema(self._task.collection)
+        told = [(-1, rows) for rows in taken] + [(+1, rows) for rows in said]
+        return [signed(rows.select(schema.names).cast(schema), self._signed, sign) for sign, rows in told]
 
     def _before(self, facts: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
         """The updates up to the horizon of the keys whose history may begin with a new fact, or with another one."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from tidemark.arrow.parts.reader import Fetched, OpenedPart
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, values
 from tidemark.arrow.rows.cuts import NARROW, joined
-from tidemark.arrow.rows.order import ranks, rows_before, rows_up_to, sort_key_of
+from tidemark.arrow.rows.order import ranks, rows_around
 from tidemark.arrow.rows.schema import keys_of, some_of
 from tidemark.model.batch import Part
 from tidemark.model.update import Row
@@ -28,6 +29,8 @@ from tidemark.storage.stores.store import ObjectStore
 GATHERED_BYTES = 2**18
 """Rows of about so many bytes are compared with the keys at a time: of most row groups a few rows are near, and each
 comparison costs as much as a thousand."""
+AT_ONCE_BYTES = 8 * 2**20
+"""Row groups of about so many bytes are read at once, or a single one: half the cost of small ones is in the calls."""
 
 
 class TooWide(Exception):
@@ -36,12 +39,24 @@ class TooWide(Exception):
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which of the keys' rows are wanted: those for which `test` says so, by these columns. Of a part of which it would
-    say so of every row (`all_of`) nothing need be asked."""
+    """Which of the keys' rows are wanted: those for which `test` says so, by these columns, which may be others than
+    those asked for. Of a part of which it would say so of every row (`all_of`) nothing need be asked."""
 
-    columns: tuple[str, ...]
+    columns: pa.Schema
     test: Callable[[pa.RecordBatch], Bools]
     all_of: Callable[[Part], bool]
+
+
+class Narrowing(Protocol):
+    """Which of the keys asked for are looked up in which part, by what was found in those before it."""
+
+    def asked(self, part: Part) -> pa.RecordBatch:
+        """Some of the keys, in order."""
+        ...
+
+    def found(self, rows: pa.RecordBatch) -> None:
+        """Wanted rows of a part."""
+        ...
 
 
 class Lookup:
@@ -67,8 +82,7 @@ class Lookup:
         self._keys, self._schema = keys, pa.schema([*keys, *others])
         self._first = pa.schema([keys.field(0)])
         self._rest = pa.schema(list(self._schema)[1:])
-        self._telling = some_of(self._rest, wanted.columns)
-        self._others = some_of(self._rest, set(self._rest.names) - set(wanted.columns))
+        self._others = some_of(self._rest, set(self._rest.names) - set(wanted.columns.names))
         self._nothing = pa.RecordBatch.from_pylist([], self._schema)
         self._parts = list(parts)
         self._open: dict[str, _Open] = {}
@@ -80,21 +94,24 @@ class Lookup:
         for file in self._open.values():
             file.part.close()
 
-    def rows_of(self, touched: pa.RecordBatch, most: int) -> list[pa.RecordBatch]:
-        """The wanted rows whose key is among `touched`, distinct keys in order; in order within each batch.
+    def rows_of(self, touched: pa.RecordBatch, most: int, narrowing: Narrowing | None = None) -> list[pa.RecordBatch]:
+        """The wanted rows whose key is among `touched`, distinct keys in order; in order within each batch. With
+        `narrowing` some rows may be missing, of keys that it asked for no more.
 
         Raises TooWide if they are wide, more than `most` bytes, and not of one key only.
         """
-        first, last = keys_of(touched, [0, touched.num_rows - 1], touched.num_columns)
-        self._leave_behind(first)
+        self._leave_behind(keys_of(touched, [0], touched.num_columns)[0])
         found, size, count = [], 0, 0
         for part in self._parts:
-            for rows in self._among(self._near_in(part, first, last, touched), touched):
+            asked = touched if narrowing is None else narrowing.asked(part)
+            for rows in self._among(self._near_in(part, asked), asked) if asked.num_rows else ():
                 size, count = size + rows.nbytes, count + rows.num_rows
                 if size > max(most, NARROW * count) and touched.num_rows > 1:
                     raise TooWide
                 if rows.num_rows:
                     found.append(rows)
+                if rows.num_rows and narrowing is not None:
+                    narrowing.found(rows)
         return found
 
     def _leave_behind(self, key: Row) -> None:
@@ -104,17 +121,31 @@ class Lookup:
                 self._open.pop(part.file.key).part.close()
         self._parts = [part for part in self._parts if not part.last_key < key]
 
-    def _near_in(self, part: Part, first: Row, last: Row, touched: pa.RecordBatch) -> Iterator[_Near]:
+    def _near_in(self, part: Part, touched: pa.RecordBatch) -> Iterator[_Near]:
+        first, last = keys_of(touched, [0, touched.num_rows - 1], touched.num_columns)
         firsts = [key for key, _ in part.groups]
-        for group in range(max(0, bisect_left(firsts, first) - 1), bisect_right(firsts, last)):
-            # A group may end with the key the next one begins with.
-            end_key = firsts[group + 1] if group + 1 < len(firsts) else part.last_key
-            start = rows_before(touched, sort_key_of(firsts[group]), self._keys.names)
-            end = rows_up_to(touched, sort_key_of(end_key), self._keys.names)
-            if start < end:
-                rows = self._near_of_group(part, group, touched.slice(start, end - start))
-                if rows.num_rows:
-                    yield _Near(rows, start, end)
+        low, high = max(0, bisect_left(firsts, first) - 1), bisect_right(firsts, last)
+        # A group may end with the key the next one begins with.
+        bounds = [*firsts[low : high + 1], *([part.last_key] if high == len(firsts) else [])]
+        before, up_to = rows_around(touched, bounds, self._keys.names)
+        groups = [
+            (low + at, start, end)
+            for at, (start, end) in enumerate(zip(before[:-1].tolist(), up_to[1:].tolist(), strict=True))
+            if start < end
+        ]
+        if not groups:
+            return
+        file = self._opened(part)
+        for some in file.bundled(groups):
+            start, end = some[0][1], some[-1][2]
+            rows = self._near_of(file, [group for group, _, _ in some], touched.slice(start, end - start))
+            if rows.num_rows:
+                yield _Near(rows, start, end)
+
+    def _opened(self, part: Part) -> _Open:
+        if part.file.key not in self._open:
+            self._open[part.file.key] = _Open(OpenedPart(self._store, part, self._fetched, dictionaries=True))
+        return self._open[part.file.key]
 
     def _among(self, near: Iterator[_Near], touched: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Of rows near the keys those that are wanted and of one of them, several row groups at a time."""
@@ -137,24 +168,28 @@ class Lookup:
         held = _among(rows.select(self._keys.names), touched.slice(start, end - start))
         return rows if held.all() else rows.filter(pa.array(held))
 
-    def _near_of_group(self, part: Part, group: int, touched: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a row group that are wanted and whose first key column is that of one of the keys."""
-        if part.file.key not in self._open:
-            self._open[part.file.key] = _Open(OpenedPart(self._store, part, self._fetched, dictionaries=True))
-        file = self._open[part.file.key]
-        near = _near(contiguous(file.columns(group, self._first).column(0)), contiguous(touched.column(0)))
-        steps = [self._first, self._rest]
-        if len(near) and not self._wanted.all_of(part):
-            steps = [self._first, self._telling, self._others]
-            near = near[self._wanted.test(file.rows(group, self._telling, near))]
+    def _near_of(self, file: _Open, groups: Sequence[int], touched: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of some row groups that are wanted and whose first key column is that of one of the keys."""
+        firsts = file.columns(groups, self._first)
+        near = _near(firsts.column(0), contiguous(touched.column(0)))
         if not len(near):
             return self._nothing
-        found = {
-            name: column
-            for step in steps
-            for name, column in zip(step.names, file.rows(group, step, near).columns, strict=True)
-        }
-        return pa.RecordBatch.from_arrays([found[name] for name in self._schema.names], schema=self._schema)
+        found = file.taken(firsts, self._first, near)
+        groups, near = file.holding(groups, near)
+        others = self._rest
+        if not self._wanted.all_of(file.part.part):
+            telling = file.rows(groups, self._wanted.columns, near)
+            wanted = self._wanted.test(telling)
+            if not wanted.any():
+                return self._nothing
+            found = _side_by_side([found, telling])
+            if not wanted.all():
+                found = found.filter(pa.array(wanted))
+                groups, near = file.holding(groups, near[wanted])
+            others = self._others
+        if others.names:
+            found = _side_by_side([found, file.rows(groups, others, near)])
+        return pa.RecordBatch.from_arrays([found.column(name) for name in self._schema.names], schema=self._schema)
 
 
 @dataclass(frozen=True)
@@ -168,39 +203,98 @@ class _Near:
 
 @dataclass
 class _Open:
-    """An open part, and of the row group last read the columns read so far, as they are in the file."""
+    """An open part, and the columns read so far of the row groups last read, as they are in the file."""
 
     part: OpenedPart
-    group: int = -1
-    read: list[tuple[pa.Schema, pa.RecordBatch]] = field(default_factory=list)
+    groups: Sequence[int] = ()
+    read: list[tuple[pa.Schema, pa.Table]] = field(default_factory=list)
 
-    def columns(self, group: int, schema: pa.Schema) -> pa.RecordBatch:
-        """Columns of a row group, as they are in the file."""
-        if self.group != group:
-            self.group, self.read = group, []
+    def bundled(self, groups: Sequence[tuple[int, int, int]]) -> Iterator[Sequence[tuple[int, int, int]]]:
+        """Row groups, each with what belongs to it, so many at a time as are read at once."""
+        metadata = self.part.metadata
+        fixed = 8 * metadata.num_columns
+        held: list[tuple[int, int, int]] = []
+        size = 0
+        for some in groups:
+            group = metadata.row_group(some[0])
+            more = max(group.total_byte_size, group.num_rows * fixed)
+            # What is at hand of a row group is not read again.
+            if held and (size + more > AT_ONCE_BYTES or self.groups == [held[0][0]]):
+                yield held
+                held, size = [], 0
+            held.append(some)
+            size += more
+        if held:
+            yield held
+
+    def columns(self, groups: Sequence[int], schema: pa.Schema) -> pa.Table:
+        """Columns of row groups, as they are in the file. Those of a single one stay at hand."""
+        if len(groups) > 1:
+            return self.part.encoded(groups, schema)
+        if self.groups != groups:
+            self.groups, self.read = groups, []
         for asked, held in self.read:
             if asked is schema:
                 return held
-        self.read.append((schema, self.part.encoded([group], schema)))
+        self.read.append((schema, self.part.encoded(groups, schema)))
         return self.read[-1][1]
 
-    def rows(self, group: int, schema: pa.Schema, some: Ints) -> pa.RecordBatch:
-        """Some rows of a row group."""
-        return self.part.decoded(self.columns(group, schema).take(pa.array(some)), schema)
+    def rows(self, groups: Sequence[int], schema: pa.Schema, some: Ints) -> pa.RecordBatch:
+        """Some rows of row groups, by their places in these."""
+        return self.taken(self.columns(groups, schema), schema, some)
+
+    def taken(self, held: pa.Table, schema: pa.Schema, some: Ints) -> pa.RecordBatch:
+        """The same of what `columns` gave."""
+        taken = [_taken(column, some) for column in held.columns]
+        return self.part.decoded(pa.RecordBatch.from_arrays(taken, held.schema.names), schema)
+
+    def holding(self, groups: Sequence[int], places: Ints) -> tuple[Sequence[int], Ints]:
+        """Those of the row groups that hold some of the places, and the places in these."""
+        if len(groups) == 1:
+            return groups, places
+        sizes = np.array([self.part.part.groups[group][1] for group in groups])
+        counts = np.diff(np.searchsorted(places, np.cumsum(sizes)), prepend=0)
+        held = counts > 0
+        if held.all():
+            return groups, places
+        before = np.cumsum(np.where(held, 0, sizes))
+        kept = [group for group, holds in zip(groups, held.tolist(), strict=True) if holds]
+        return kept, places - np.repeat(before, counts)
 
 
-def _near(held: pa.Array, wanted: pa.Array) -> Ints:
-    """The places in `held`, which ascends, of what is among `wanted`."""
+def _side_by_side(rows: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The same rows in the columns of all."""
+    columns = [column for some in rows for column in some.columns]
+    return pa.RecordBatch.from_arrays(columns, [name for some in rows for name in some.schema.names])
+
+
+def _taken(column: pa.ChunkedArray, some: Ints) -> pa.Array:
+    """The values at ascending places. Texts of several dictionaries come without: to unite these costs more."""
+    if column.num_chunks == 1:
+        return column.chunk(0).take(pa.array(some))
+    found, before = [], 0
+    for chunk in column.chunks:
+        start, end = np.searchsorted(some, (before, before + len(chunk))).tolist()
+        taken = chunk.take(pa.array(some[start:end] - before))
+        found.append(taken.dictionary_decode() if pa.types.is_dictionary(column.type) else taken)
+        before += len(chunk)
+    return pa.concat_arrays(found)
+
+
+def _near(held: pa.ChunkedArray, wanted: pa.Array) -> Ints:
+    """The places in `held`, which ascends, of what is among `wanted`, which ascends."""
     kind = held.type
     if kind == wanted.type and (pa.types.is_int64(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind)):
-        numbers, sought = values(held), np.unique(values(wanted))
+        numbers, sought = values(contiguous(held)), values(wanted)
+        sought = sought[np.append(True, sought[1:] != sought[:-1])]
         starts, ends = (np.searchsorted(numbers, sought, side) for side in ("left", "right"))
         return _spans(starts, ends)
     if pa.types.is_dictionary(kind):
-        among = pc.is_in(held.dictionary, value_set=wanted.cast(kind.value_type)).take(held.indices)
+        sought = wanted.cast(kind.value_type)
+        found = [pc.is_in(chunk.dictionary, value_set=sought).take(chunk.indices) for chunk in held.chunks]
     else:
-        among = pc.is_in(held.cast(wanted.type), value_set=wanted)
-    return np.flatnonzero(among.to_numpy(zero_copy_only=False))
+        found = [pc.is_in(chunk.cast(wanted.type), value_set=wanted) for chunk in held.chunks]
+    return np.flatnonzero(np.concatenate([some.to_numpy(zero_copy_only=False) for some in found]))
 
 
 def _spans(starts: Ints, ends: Ints) -> Ints:

@@ -99,11 +99,12 @@ class OpenedPart:
             rows = self._whole(groups, names)
             return as_wanted(rows, pairs, sum(self.part.groups[group][1] for group in groups))
 
-    def encoded(self, groups: Sequence[int], schema: pa.Schema) -> pa.RecordBatch:
+    def encoded(self, groups: Sequence[int], schema: pa.Schema) -> pa.Table:
         """The rows of some row groups in those columns of the file that `schema` asks for, at least one of which it
-        has, as the file has them: some rows of it are what `decoded` takes."""
+        has, as the file has them: some rows of it are what `decoded` takes. Texts in dictionaries have a chunk for each
+        row group, as each has a dictionary of its own."""
         with readable(self.part):
-            return self._whole(groups, [source.name for _, source in self._pairs(schema) if source is not None])
+            return self._table(groups, [source.name for _, source in self._pairs(schema) if source is not None])
 
     def decoded(self, rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         """Rows that `encoded` gave for `schema`, in its columns."""
@@ -121,8 +122,11 @@ class OpenedPart:
         return pairs
 
     def _whole(self, groups: Sequence[int], names: list[str] | None) -> pa.RecordBatch:
+        return one_batch(self._table(groups, names))
+
+    def _table(self, groups: Sequence[int], names: list[str] | None) -> pa.Table:
         """All rows of the groups: damage in a page's header can make the reader end early and say nothing."""
-        rows = one_batch(self._file.read_row_groups(list(groups), columns=names, use_threads=False))
+        rows = self._file.read_row_groups(list(groups), columns=names, use_threads=False)
         recorded = sum(self.part.groups[group][1] for group in groups)
         if names != [] and rows.num_rows != recorded:
             raise Corruption(f"{self.part.file.key} gives {rows.num_rows} rows, recorded were {recorded}")

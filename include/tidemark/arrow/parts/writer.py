@@ -56,7 +56,7 @@ class PartWriter:
     row groups and parts by rows, and by what they take in memory. A part is reported only after its file is whole and
     durable; leaving the block without `close` abandons the open file. With `tell_consolidated` the record of a part of
     updates, which are then in order throughout, says whether they are consolidated. With `taken_back` the records
-    of parts of facts say that these are taken back.
+    of parts of facts say that these are taken back; with `cancels` those of parts of updates that these add up to 0.
     """
 
     def __init__(
@@ -73,13 +73,14 @@ class PartWriter:
         group_bytes: int = ROW_GROUP_BYTES,
         tell_consolidated: bool = False,
         taken_back: bool = False,
+        cancels: bool = False,
         name: Callable[[], str] = fresh_name,
     ) -> None:
         if facts == (DIFF in schema.names):
             raise InvalidUsage(f"columns {schema.names} are not those of {'facts' if facts else 'updates'}")
         self._store, self._prefix, self._name = store, prefix.rstrip("/"), name
         self._schema, self._key_width = schema, key_width
-        self._tell_consolidated, self._taken_back = tell_consolidated, taken_back
+        self._tell_consolidated, self._taken_back, self._cancels = tell_consolidated, taken_back, cancels
         self._group_rows, self._group_bytes = group_rows, group_bytes
         self._part_rows, self._part_bytes = max(1, part_rows // group_rows) * group_rows, part_bytes
         self._waiting: list[pa.Table] = []
@@ -157,7 +158,8 @@ class PartWriter:
 
     def _start(self) -> _OpenPart:
         key = f"{self._prefix}/{self._name()}.parquet"
-        return _OpenPart(self._store, key, self._schema, self._key_width, self._tell_consolidated, self._taken_back)
+        told = (self._tell_consolidated, self._taken_back, self._cancels)
+        return _OpenPart(self._store, key, self._schema, self._key_width, *told)
 
 
 class _OpenPart:
@@ -171,9 +173,10 @@ class _OpenPart:
         key_width: int,
         tell_consolidated: bool,
         taken_back: bool,
+        cancels: bool,
     ) -> None:
         self._key = key
-        self._consolidated, self._taken_back = tell_consolidated, taken_back
+        self._consolidated, self._taken_back, self._cancels = tell_consolidated, taken_back, cancels
         self._last_row: pa.RecordBatch = None
         self._groups: list[tuple[Row, int]] = []
         self._last_key: Row = ()
@@ -226,6 +229,7 @@ class _OpenPart:
             retractions=self._retractions,
             schema=self._schema_number,
             consolidated=self._consolidated,
+            cancels=self._cancels,
         )
 
     def abandon(self, error: BaseException | None) -> None:

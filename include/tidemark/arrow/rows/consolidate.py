@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidemark.arrow.rows.columns import Ints, integers, replaced
+from tidemark.arrow.rows.columns import Bools, Ints, integers, replaced
 from tidemark.arrow.rows.order import starts
 from tidemark.arrow.rows.plain import plain_values
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
@@ -59,6 +60,33 @@ def consolidated(updates: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBa
     sums = summed(diffs, firsts, lambda row: _described(updates, row, columns))
     kept = sums != 0
     return replaced(updates.take(pa.array(firsts[kept])), DIFF, sums[kept])
+
+
+def cancelling(updates: pa.RecordBatch, columns: Sequence[str], upto: int) -> Bools:
+    """Which of the updates, in order of `columns`, cancel: of each run of equal ones that happened at `upto` or before
+    all that take away, and the first of those that put there what these take. What is left of a run puts there only.
+
+    None of a run where the first do not add up to just that.
+    """
+    firsts = np.flatnonzero(starts(updates, columns))
+    if not len(firsts):
+        return np.zeros(0, bool)
+    diffs, lengths = integers(updates, DIFF), np.diff(firsts, append=updates.num_rows)
+    settled = integers(updates, EVENT_TIME) <= upto
+    put = _addable(np.where(settled, np.maximum(diffs, 0), 0))
+    taken = np.add.reduceat(_addable(np.where(settled, -np.minimum(diffs, 0), 0)), firsts)
+    upto_each = np.cumsum(put)
+    upto_each = upto_each - np.repeat(upto_each[firsts] - put[firsts], lengths)
+    wanted = np.repeat(taken, lengths)
+    even = np.logical_or.reduceat((put > 0) & (upto_each == wanted), firsts)
+    return np.asarray(settled & np.repeat(even, lengths) & ((diffs < 0) | (upto_each <= wanted)))
+
+
+def _addable(diffs: Ints) -> npt.NDArray[Any]:
+    """The same numbers, all of which can be added up without a loss."""
+    # The least 64-bit number turned is itself.
+    fits = int(diffs.min()) >= 0 and int(diffs.max()) * len(diffs) <= MAX_TIME
+    return diffs if fits else diffs.astype(object)
 
 
 def summed(diffs: Ints, firsts: npt.NDArray[np.intp], describe: Callable[[int], str]) -> Ints:

@@ -95,6 +95,20 @@ def rows_up_to(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str]) ->
     return bisect_right(range(batch.num_rows), bound, low, high, key=_sort_keys(batch, columns))
 
 
+def rows_around(batch: pa.RecordBatch, keys: Sequence[Row], columns: Sequence[str]) -> tuple[Ints, Ints]:
+    """For each of some keys, plain scalars, how many rows of a sorted batch are before it, and before it or at it."""
+    first = batch.column(columns[0])
+    if not keys or not pa.types.is_int64(first.type) or first.null_count:
+        before, up_to = np.zeros(len(keys), np.int64), np.full(len(keys), batch.num_rows)
+    else:
+        held, sought = values(first), np.array([key[0] for key in keys], np.int64)
+        before, up_to = np.searchsorted(held, sought, "left"), np.searchsorted(held, sought, "right")
+    for at in np.flatnonzero(before < up_to).tolist():
+        bound = sort_key_of(keys[at])
+        before[at], up_to[at] = rows_before(batch, bound, columns), rows_up_to(batch, bound, columns)
+    return before, up_to
+
+
 def _narrowed(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str]) -> tuple[int, int]:
     """Between which rows a place is, by the first column alone if that is of plain integers: mostly that is all."""
     first, (kind, value) = batch.column(columns[0]), bound[0]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
+from tidemark.arrow.kernels.merge import chained
 from tidemark.jobs.job import Job, Outcome
 from tidemark.jobs.steps.ahead import settle
 from tidemark.jobs.steps.remember import remember
 from tidemark.jobs.steps.retain import retain
 from tidemark.jobs.steps.write import trace_batch
 from tidemark.model.arrangement import Arrangement, LedgerRun
-from tidemark.model.batch import TraceBatch
+from tidemark.model.batch import Part, TraceBatch
 from tidemark.model.change import Compacted, LedgerMerged
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
@@ -20,6 +23,9 @@ from tidemark.plan.ranges import TASK_ROWS
 from tidemark.plan.tasks import MergeTask, WriteAnswer
 from tidemark.storage.log.log import Head
 from tidemark.storage.sidecars import ledger, parts_table
+
+SETTLED_RUNS = 8
+"""As many runs of what was set apart a read of the past opens at most."""
 
 
 def compact(job: Job, interval: Interval) -> dict[str, Any]:
@@ -32,8 +38,8 @@ def compact(job: Job, interval: Interval) -> dict[str, Any]:
     settled = settle(job, interval)
     while (change := _compact_once(job, interval)) is not None:
         merges += 1
-        rows += change.batch.rows
-        written += change.batch.bytes
+        rows += change.batch.rows - change.kept_rows
+        written += change.batch.bytes - change.kept_bytes
     remembered = remember(job, interval)
     while _merge_ledger_once(job):
         pass
@@ -57,25 +63,58 @@ def _compact_once(job: Job, interval: Interval) -> Compacted | None:
         if request is None:
             return None
         head, fence = job.fenced(head, "compact", interval)
-        return Compacted(fence, tuple(batch.id for batch in request.inputs), execute(job, head.state, request))
+        batch, kept = execute(job, head.state, request)
+        return Compacted(fence, tuple(held.id for held in request.inputs), batch, kept.rows, kept.bytes)
 
     return job.commit_until_fit(change_for).change
 
 
-def execute(job: Job, state: Arrangement, request: CompactionRequest) -> TraceBatch:
-    """Write what a request asks for; the batch, not yet committed. Corruption where sums do not agree."""
+@dataclass(frozen=True)
+class Kept:
+    """Rows and bytes of the parts of a merge's inputs that serve its output as they are."""
+
+    rows: int = 0
+    bytes: int = 0
+
+
+def execute(job: Job, state: Arrangement, request: CompactionRequest) -> tuple[TraceBatch, Kept]:
+    """Write what a request asks for: the batch, not yet committed, and what of it was there. Corruption where sums do
+    not agree."""
     identity = job.new_id()
     if request.moves_no_data:
-        return _taken_over(request, identity)
+        return _taken_over(request, identity), Kept()
     parts = parts_table.parts_of(job.store, request.with_data)
-    tasks = merge_tasks(state.collection, request, parts, target_rows=TASK_ROWS, prefix=f"data/{identity}")
-    total = sum(batch.rows for batch in request.inputs)
+    kept = _kept(request, parts)
+    there = {part.file.key for part in kept}
+    rest = [part for part in parts if part.file.key not in there]
+    tasks = merge_tasks(state.collection, request, rest, target_rows=TASK_ROWS, prefix=f"data/{identity}")
+    total = _rows(rest)
     job.note(f"merging {len(request.inputs)} batches of {total} rows in {len(tasks)} tasks")
     answers: list[WriteAnswer] = job.runner().run(MergeTask.kernel, tasks)
-    check(request, answers, alike=all(part.schema == state.collection.schema for part in parts))
-    written = [part for answer in answers for part in answer.parts]
-    rows = sum(part.rows for part in written)
-    return trace_batch(job, identity, request.description, request.level(rows), written)
+    check(request, answers, alike=all(part.schema == state.collection.schema for part in parts), kept=kept)
+    written = [*kept, *(part for answer in answers for part in answer.parts)]
+    rows = _rows(written)
+    batch = trace_batch(job, identity, request.description, request.level(rows), written)
+    return batch, Kept(_rows(kept), sum(part.file.bytes for part in kept))
+
+
+def _kept(request: CompactionRequest, parts: Sequence[Part]) -> list[Part]:
+    """The parts that were set apart before, and stay as they are: none where times are forwarded. Where they are of
+    SETTLED_RUNS runs, those stay that have more rows than all smaller ones together, and the others are merged, too."""
+    if request.apart_upto < 0 or any(
+        batch.description.function != request.description.function for batch in request.with_data
+    ):
+        return []
+    apart = [part for part in parts if part.cancels]
+    runs = sorted(chained(apart), key=_rows)
+    if len(runs) < SETTLED_RUNS:
+        return apart
+    below = accumulate((_rows(run) for run in runs), initial=0)
+    return [part for run, smaller in zip(runs, below, strict=False) if _rows(run) > smaller for part in run]
+
+
+def _rows(parts: Sequence[Part]) -> int:
+    return sum(part.rows for part in parts)
 
 
 def _taken_over(request: CompactionRequest, identity: str) -> TraceBatch:

@@ -64,8 +64,8 @@ def compacted(state: Arrangement, change: Compacted) -> Outcome:
     rewritten = not any(held.parts == change.batch.parts for held in inputs)
     totals = replace(
         state.totals,
-        rows_compacted=state.totals.rows_compacted + change.batch.rows * rewritten,
-        bytes_compacted=state.totals.bytes_compacted + change.batch.bytes * rewritten,
+        rows_compacted=state.totals.rows_compacted + (change.batch.rows - change.kept_rows) * rewritten,
+        bytes_compacted=state.totals.bytes_compacted + (change.batch.bytes - change.kept_bytes) * rewritten,
     )
     certificates = tuple(c for c in state.certificates if c.batch not in change.inputs)
     if not rewritten:
