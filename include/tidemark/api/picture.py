@@ -166,7 +166,9 @@ def _draw(ax: Axes, strip: Strip, *, filled: bool) -> None:
     if filled:
         ax.bar(strip.starts, strip.values, spans, align="edge", color=colours, edgecolor="white", linewidth=0.4)
     else:
+        # Of windows that lie over each other at one height, the starts tell them apart.
         ax.hlines(strip.values, strip.starts, strip.ends, colors=colours, linewidth=1.2, alpha=0.7)
+        ax.scatter(strip.starts, strip.values, marker="|", s=18, linewidth=0.9, color=colours)
     marked = [at for at, corrected in enumerate(strip.corrected) if corrected]
     if marked:
         middles = [strip.starts[at] + spans[at] / 2 for at in marked]

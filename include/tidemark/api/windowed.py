@@ -10,11 +10,16 @@ import pyarrow as pa
 from tidemark.api.answer import Answer
 from tidemark.api.asked import selection
 from tidemark.api.keys import keys_within
+from tidemark.arrow.rows.schema import arrow_type
 from tidemark.arrow.windows import Told, windows_schema, windows_told
 from tidemark.errors import InvalidUsage, require
+from tidemark.jobs.job import Job, fresh_id
+from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
 from tidemark.model.derived import Derived
 from tidemark.model.instant import MAX_TIME, format_instant
+from tidemark.model.window.lateness import Lateness
+from tidemark.model.window.statistics import FIRST, FIRST_ARRIVAL, LAST, LAST_ARRIVAL, MEAN_BYTES, TOLD
 from tidemark.model.window.windows import Windows
 from tidemark.plan.read import plan_as_of, plan_updates, read_tasks
 from tidemark.plan.tasks import ReadTask
@@ -32,6 +37,11 @@ def windows_of(collection: Collection) -> Windows:
     if found is None:
         raise InvalidUsage(f"{collection.name} is not defined by windows; read it with as_of or changes")
     return found
+
+
+def late_by(state: Arrangement, time: int) -> Lateness | None:
+    """What had come too late for the windows of a collection, as known at a time; None where that is not kept."""
+    return next((held.late for held in reversed(state.consumptions) if held.upper <= time + 1), None)
 
 
 class WindowRows(Answer):
@@ -59,6 +69,31 @@ class WindowRows(Answer):
     def windows(self) -> Windows:
         """What windows they are."""
         return self._told.windows
+
+    def with_statistics(self, spark: Any) -> WindowStatistics:
+        """The same windows, and of each what the input has in it, as it was consumed for them: read from the input by
+        the session `spark`, or one that it gives when it is called, in bounded memory, each time the answer is read.
+
+        `_rows` are the different rows, `_distinct_keys` how many keys these have, `_net_diff` how many rows there are,
+        each as often as it is there; `_bytes` those of the different rows' values (a number or a time has 8, a decimal
+        16, a date 4, a truth 1, a text as many as in UTF-8, a null none), `_mean_bytes` of one row. `_first_event` and
+        `_last_event` are from when the rows are, `_first_arrival` since when one of them was known first, and
+        `_last_arrival` when one came last, as far as the input's history is kept: what was known before counts from
+        there on. Of windows on event times, rows that happened at different times are different.
+
+        Where windows take late rows for a while only, all this is of what counts in each, as it came and went until
+        then; `_window_updates_late` is how many rows came too late for a window, `_rows_late_for_all` those of them
+        that were late for all their windows, and `_rows_late_for_some` those that another one took. Of a session these
+        are the rows that it would have taken and that no session took. By `late: next_window` a window's rows are
+        those that count in it, so that the first may be from before it began; they are late for their own windows all
+        the same. All is null of windows that took no more rows already where the history begins that the input keeps:
+        what counted in these is not known any more.
+
+        Raises InvalidUsage where the input is gone, or does not keep any more what was consumed of it; MissingExtra
+        without `tidemark[spark]`.
+        """
+        require("pyspark", "spark")
+        return WindowStatistics(self, self._pinned, spark)
 
     def draw(self, path: str, value: str | None = None) -> int:
         """Draw the windows into a file (svg, png or pdf, by its name), as high as the column `value` of each (the first
@@ -96,3 +131,60 @@ class WindowRows(Answer):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return WindowRows, (self._pinned, *self._given)
+
+
+class WindowStatistics(Answer):
+    """The rows of `windows`, and of each window what the input has in it."""
+
+    def __init__(self, windows: WindowRows, pinned: Pinned, spark: Any) -> None:
+        from tidemark.jobs.questions.window_statistics import statistics
+
+        self._windows, self._spark = windows, spark
+        job = Job(pinned.store, pinned.log, _no_tasks, fresh_id())
+        self._asked_of = statistics(job, pinned.state, windows.time, open_too=windows._told.open)
+        (given,) = self._asked_of[0].inputs
+        on = windows.windows.on
+        schema = _schema(windows.schema, given.state.collection, on)
+        super().__init__(pinned, schema)
+
+    @property
+    def time(self) -> int:
+        """As known then, in microseconds."""
+        return self._windows.time
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        require("pyspark", "spark")
+        from tidemark.spark.package import ship
+        from tidemark.spark.streamed import streamed
+
+        spark = self._spark() if callable(self._spark) else self._spark
+        ship(spark)
+        key = [column.name for column in self._pinned.state.collection.key]
+        yield from streamed(self._frame(spark), self._schema, key)
+
+    def _frame(self, spark: Any) -> Any:
+        require("pyspark", "spark")
+        from tidemark.spark.derive.settings import apart
+        from tidemark.spark.derive.statistics import with_statistics
+
+        own, (asked, how) = apart(spark), self._asked_of
+        return with_statistics(
+            self._windows._frame(own), asked, how, narrowed=bool(self._windows._selection.conditions.columns)
+        )
+
+    def _asked(self) -> list[str]:
+        return [*self._windows._asked(), "with statistics"]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise InvalidUsage("an answer with statistics holds a Spark session; send the windows, and ask for them there")
+
+
+def _no_tasks() -> Any:
+    raise AssertionError("an answer is read by the session it was given")
+
+
+def _schema(windows: pa.Schema, given: Collection, on: str) -> pa.Schema:
+    arrived = pa.timestamp("us", "UTC")
+    happened = next((arrow_type(column.type) for column in given.columns if column.name == on), arrived)
+    types = {MEAN_BYTES: pa.float64(), FIRST: happened, LAST: happened, FIRST_ARRIVAL: arrived, LAST_ARRIVAL: arrived}
+    return pa.schema([*windows, *(pa.field(name, types.get(name, pa.int64())) for name in TOLD)])

@@ -104,7 +104,8 @@ def _next(told: dict[str, Any] | None) -> str:
     why = f" ({told['why']})" if told["why"] else ""
     reach = ""
     if "changed_rows" in told:
-        windows = f", and computes {told['touched_windows']:,} windows" if "touched_windows" in told else ""
+        most = f"at most {told['touched_windows']:,} windows" if "touched_windows" in told else ""
+        windows = f", and computes {most or 'for each ' + told['touched']}" if most or "touched" in told else ""
         reach = f"; reads at most {output.counted(told['changed_rows'], 'row')} that changed{windows}"
     return f"corrects to {told['upper_text']}, {told['mode'].replace('_', ' ')}{why}{reach}"
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import Annotated, Any
 
 import typer
 
-from tidemark.cli.command import Call, CollectionArgument, UsageError, register
+from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, UsageError, register
 from tidemark.cli.read import PANEL, FormatOption, KnownOption, LimitOption, Shape, WhereOption, conditions, show
+from tidemark.errors import InvalidUsage
 from tidemark.model.instant import format_instant
+from tidemark.model.window.windows import Late
+
+_COUNTED = ", and counted in the next window where late for all"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -23,6 +28,13 @@ def windows(
     open_too: Annotated[
         bool, typer.Option("--open", help="Also windows that have rows and are not there before they close.")
     ] = False,
+    statistics: Annotated[
+        bool,
+        typer.Option(
+            "--statistics",
+            help="Also what the input has in each: rows, bytes, arrivals, and what came too late. Starts Spark.",
+        ),
+    ] = False,
     plot: Annotated[
         str | None,
         typer.Option("--plot", metavar="FILE", help="Draw them into this file instead: .svg, .png or .pdf."),
@@ -34,12 +46,17 @@ def windows(
     where: WhereOption = None,
     limit: LimitOption = None,
     shape: FormatOption = Shape.TABLE,
+    spark: SparkOption = LOCAL_SPARK,
 ) -> None:
     """The windows of a collection that is defined by them: their rows, whether each is closed and final, how often its
     row was corrected, since when it is there.
 
     Example: tidemark windows departures_by_hour --where origin=EWR --plot ewr.svg
     """
+    from tidemark.api.windowed import late_by
+
+    if statistics and plot is not None:
+        raise UsageError("--plot draws what windows tell of themselves; leave --statistics out")
     opened = call.opened(collection)
     answer = opened.windows(time, open_too, where=conditions(opened.state, where))
     known = f"as known at {format_instant(answer.time)}, version {opened.version}"
@@ -48,7 +65,20 @@ def windows(
             raise UsageError("--value says how high windows are drawn; give --plot FILE too")
         about = {"collection": collection, "version": opened.version, "time": answer.time}
         about["time_text"] = format_instant(answer.time)
-        show(call, answer, limit, shape, about, known, of="window")
+        if answer.windows.counts_late_for is not None and (late := late_by(opened.state, answer.time)):
+            about["late"] = asdict(late)
+            known = f"{known}; {late.words}{_COUNTED if answer.windows.late is Late.NEXT_WINDOW else ''}"
+        told = answer.with_statistics(lambda: _session(call, collection, spark)) if statistics else answer
+        show(call, told, limit, shape, about, known, of="window")
         return
     count = answer.draw(plot, value)
     call.emit({"collection": collection, "plot": plot, "windows": count}, f"{plot}: {count:,} windows {known}")
+
+
+def _session(call: Call, collection: str, spark: str) -> Any:
+    """The Spark session that reads inputs."""
+    runner = call.job(collection, spark=spark, step="windows").runner()
+    found = getattr(runner, "spark", None)
+    if found is None:
+        raise InvalidUsage("statistics of windows are read by Spark, and this run has none")
+    return found

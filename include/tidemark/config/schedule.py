@@ -8,10 +8,11 @@ refused. A source path is rendered once an interval, so a wider one would count 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from croniter import CroniterError, croniter
 
@@ -123,6 +124,17 @@ class Schedule:
 
     def _no_boundary(self, time: int) -> InvalidUsage:
         return InvalidUsage(f"schedule {self.text!r} has no boundary near {format_instant(time)}")
+
+
+def interval_ends(schedules: Sequence[Schedule], lower: int, upper: int) -> tuple[int, ...]:
+    """Up to where collections of these schedules are complete together, at `lower` and whenever that moves on below
+    `upper`: the last end of an interval of the one whose last lies furthest back. Ascending."""
+    each = [
+        [schedule.latest(lower), *takewhile(lambda time: time < upper, schedule._after(lower))]
+        for schedule in schedules
+    ]
+    times = {lower}.union(*(own[1:] for own in each))
+    return tuple(sorted({min(own[bisect_right(own, time) - 1] for own in each) for time in times}))
 
 
 def check_bounds(collection: Collection) -> None:

@@ -156,7 +156,9 @@ class LateRows(_Section):
     discard: Nothing | None = None
     """The window stays as it was."""
     next_window: Nothing | None = None
-    """The row counts in the earliest window of its key that is still open."""
+    """A row that is late for all of its windows counts in the earliest one of its key that is open when it comes, with
+    its own time. Of `tumbling`, `hopping`, `cumulate` and `calendar`, over events that land (envelope `append`) with
+    `retention: all` and without `reprocess_for`."""
 
 
 class WindowsSection(_Section):
@@ -170,8 +172,9 @@ class WindowsSection(_Section):
     """The input's columns for each of whose values there are windows; one alone needs no list, and without any there
     are windows of all rows. A row where one is null is in no window, and counted."""
     on: ColumnName
-    """When a row happened: a timestamp, a date (midnight UTC) or a whole number. A row where it is null is in no
-    window, and counted."""
+    """When a row happened: a column that is a timestamp, a date (midnight UTC) or a whole number. A row where it is
+    null is in no window, and counted. `event_time`, where the input has no column of that name: the event time of the
+    input's rows. They must land as events (envelope `append` or `updates`), with `retention: all`."""
     tumbling: Annotated[TumblingSection, _short("size")] | None = None
     """Windows side by side: `1h`."""
     hopping: HoppingSection | None = None
@@ -190,7 +193,7 @@ class WindowsSection(_Section):
     """How long after its end a window closes."""
     late: Annotated[LateRows, checked(late_section)] = LateRows(reemit=ReemitSection())
     """What rows of a closed window do: `reemit` (they correct it), `{reemit: {max_lateness: 3d}}`, `discard`, or
-    `next_window`."""
+    `next_window`. Of sessions `discard` and `max_lateness` need an input that lands with `retention: all`."""
     early: bool = False
     """Whether the rows of open windows are there at once, and change until the window closes."""
 

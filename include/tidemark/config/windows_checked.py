@@ -9,7 +9,7 @@ from tidemark.config.windows import AggregateSection, WindowsSection
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import format_duration
 from tidemark.model.window.kind import Cumulate, Hopping, WindowKind
-from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Late
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 
 MOST_WINDOWS = 10_000
 """Windows that a row may be in, each of which it is a row of while they are computed."""
@@ -56,10 +56,6 @@ def _problems(section: WindowsSection, aggregates: Mapping[str, AggregateSection
         yield tuple(str(error).partition(":")[0].split(".")), str(error)
     if wrong := _too_many(windows.kind):
         yield ("windows", kinds[0]), wrong
-    if windows.late is not Late.REEMIT or windows.max_lateness is not None:
-        bounded = " with max_lateness" if windows.max_lateness is not None else ""
-        told = f"late: {windows.late}{bounded} is not computed by this version; leave it out"
-        yield ("windows", "late"), f"{told}, and late rows correct their windows however late they are"
 
 
 def _too_many(kind: WindowKind) -> str:

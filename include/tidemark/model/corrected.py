@@ -9,6 +9,7 @@ from tidemark.model.batch import UnsealedBatch
 from tidemark.model.derived import Consumption, Mode
 from tidemark.model.instant import format_instant
 from tidemark.model.records import Fence
+from tidemark.model.window.lateness import Lateness
 from tidemark.model.wording import SHORT_ID, counted
 
 CORRECT = "correct"
@@ -40,6 +41,12 @@ class Corrected:
     kind: Literal["corrected"] = "corrected"
 
     @property
+    def late(self) -> Lateness:
+        """What came too late for windows, of what this run consumed."""
+        same = self.previous is not None and self.previous.definition == self.consumption.definition
+        return self.consumption.late - self.previous.late if self.previous and same else self.consumption.late
+
+    @property
     def words(self) -> str:
         upper, how = format_instant(self.consumption.upper), str(self.mode).replace("_", " ")
         told = [f"{counted(self.rows_read, 'row')} read"]
@@ -50,4 +57,6 @@ class Corrected:
             told.append(f"{rows} as {self.batch.id[:SHORT_ID]}")
         if self.repaired:
             told.append(f"{counted(self.repaired, 'row')} repaired")
+        if late := self.late:
+            told.append(late.words)
         return f"corrected to {upper}, {how}{f' ({self.why})' if self.why else ''}: {', '.join(told)}"

@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from tidemark.errors import InvalidUsage
+from tidemark.model.window.lateness import NOT_LATE, Lateness
 from tidemark.model.window.windows import Windows
 
 
@@ -167,7 +168,8 @@ class Consumption:
     """What one commit of `correct` records: D is `upper` (u), and complete below `complete_below`, having consumed the
     inputs so far, under that definition (`Collection.computed_as`). `batch` is what it wrote (None:
     nothing differed). `ended`: no input will tell anything new that is on time. `building`: a first build, which has
-    more of the inputs' history ahead."""
+    more of the inputs' history ahead. `late`: of windows that take late rows for a while only, what came too late since
+    they were first computed under that definition."""
 
     upper: int
     complete_below: int
@@ -176,6 +178,7 @@ class Consumption:
     batch: str | None = None
     ended: bool = False
     building: bool = False
+    late: Lateness = NOT_LATE
 
     def of(self, name: str) -> Consumed | None:
         """How far an input was consumed; None if it was none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Context, Decimal
@@ -16,9 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemark.arrow.kernels.windows.merged import merged
-from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding
+from tidemark.arrow.kernels.windows.merged import grows, merged
+from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding, sliding_in_order
 from tidemark.arrow.kernels.windows.sums import Overflowed
+from tidemark.definition.recipe import BAND
 from tidemark.definition.state import Op, State
 from tidemark.errors import InvalidUsage
 
@@ -99,7 +101,7 @@ def told(op: Op, cells: list[Any]) -> Any:
 
 
 def batches(cells: list[Cell], each: int, schema: pa.Schema = SCHEMA) -> Iterator[pa.RecordBatch]:
-    names = [name for name in ("key", CHUNK, AT) if name in schema.names]
+    names = [name for name in ("key", CHUNK, BAND, AT) if name in schema.names]
     ordered = sorted(cells, key=lambda cell: [cell[name] for name in names])
     for at in range(0, len(ordered), each):
         yield pa.RecordBatch.from_pylist(ordered[at : at + each], schema=schema)
@@ -117,7 +119,10 @@ def same(one: Any, other: Any) -> bool:
 
 def check(cells: list[Cell], size: int, rows: list[Cell], clamp: bool = False) -> None:
     """The windows are those of the brute force, each once, and hold what their cells come to."""
-    wanted = brute(cells, size, clamp)
+    check_held(brute(cells, size, clamp), size, rows)
+
+
+def check_held(wanted: dict[tuple[str, int], list[Cell]], size: int, rows: list[Cell]) -> None:
     assert sorted((row["key"], row[START]) for row in rows) == sorted(wanted)
     for row in rows:
         inside = wanted[row["key"], row[START]]
@@ -152,6 +157,12 @@ def test_no_window_starts_below_zero_where_that_is_asked(cells: list[Cell], size
     check(cells, size, slid([*below, *cells], slide, each), clamp=True)
 
 
+def test_batches_of_which_no_cell_is_in_a_window_leave_those_before_complete() -> None:
+    cells = [{**dict.fromkeys(COLUMNS), "key": "a", AT: at} for at in (5, 6, 9)]
+    below = [{**cells[0], "key": "b", AT: at} for at in (-9, -8, -7)]
+    check(cells, 3, slid([*cells, *below], Slide(("key",), 3, STATES, clamp_start_at_zero=True), 3), clamp=True)
+
+
 @given(drawn_cells(-20), st.integers(0, 6), st.integers(0, 3), st.integers(1, 5), st.booleans())
 @settings(deadline=None, max_examples=60)
 def test_chunks_with_their_margins_tell_each_window_once(
@@ -167,6 +178,85 @@ def test_chunks_with_their_margins_tell_each_window_once(
     schema = pa.schema([SCHEMA.field("key"), (CHUNK, pa.int64()), *(SCHEMA.field(at) for at in range(1, len(SCHEMA)))])
     rows = slid(chunked, Slide(("key",), size, STATES, clamp, width), each, schema)
     check(cells, size, rows, clamp)
+
+
+@given(drawn_cells(-20), st.integers(0, 9), st.booleans(), st.integers(1, 5), st.booleans())
+@settings(deadline=None, max_examples=80)
+def test_windows_may_come_in_order(cells: list[Cell], size: int, chunks: bool, each: int, clamp: bool) -> None:
+    columns, width, fixed = (
+        list(SCHEMA),
+        size + 3 if chunks else None,
+        tuple(one for one in STATES if not grows(one.op)),
+    )
+    if width is not None:
+        columns.insert(1, pa.field(CHUNK, pa.int64()))
+        lowest = 0 if clamp else -99
+        cells = [
+            {**cell, CHUNK: chunk}
+            for cell in cells
+            for chunk in range((cell[AT] - size) // width, (cell[AT] + 1) // width + 1)
+            if cell[AT] >= lowest
+        ]
+    slide = Slide(("key",), size, fixed, clamp, width)
+    found = [
+        row for some in sliding_in_order(batches(cells, each, pa.schema(columns)), slide) for row in some.to_pylist()
+    ]
+    assert [(row["key"], row[START]) for row in found] == sorted((row["key"], row[START]) for row in found)
+    wanted = slid(cells, slide, each, pa.schema(columns))
+    assert repr(found) == repr(sorted(wanted, key=lambda row: (row["key"], row[START])))
+
+
+def test_what_waits_to_be_in_order_is_what_a_window_reaches() -> None:
+    """Of a key of many rows windows are told soon after the cells they are of."""
+    count, size = 5_000, 50
+    told = ahead = 0
+
+    def stream() -> Iterator[pa.RecordBatch]:
+        nonlocal ahead
+        for first in range(0, count, 100):
+            ahead = max(ahead, first - told)
+            yield integers(list(range(first, first + 100)))
+
+    for some in sliding_in_order(stream(), Slide((), size, ())):
+        told += some.num_rows
+    assert told == count + size
+    assert ahead < 500
+
+
+@given(
+    drawn_cells(-20),
+    st.integers(0, 6),
+    st.booleans(),
+    st.integers(1, 5),
+    st.sets(st.integers(-25, 25), max_size=4),
+    st.randoms(use_true_random=False),
+    st.booleans(),
+)
+@settings(deadline=None, max_examples=80)
+def test_bands_of_starts_tell_windows_of_cells_of_their_own(
+    cells: list[Cell], size: int, chunks: bool, each: int, some: set[int], draw: Random, clamp: bool
+) -> None:
+    """Each band has some of the cells: its windows are those of these, and no others start in it."""
+    cells = [cell for cell in cells if cell[AT] >= 0] or [{**cells[0], AT: 3}] if clamp else cells
+    bounds, width = tuple(sorted(some)), size + 3 if chunks else None
+    banded = [{**cell, BAND: band} for band in range(len(bounds) + 1) for cell in cells if draw.random() < 0.7]
+    wanted = {
+        (key, start): held
+        for band in range(len(bounds) + 1)
+        if (mine := [cell for cell in banded if cell[BAND] == band])
+        for (key, start), held in brute(mine, size, clamp).items()
+        if bisect_right(bounds, start) == band
+    }
+    columns = [SCHEMA.field("key"), (BAND, pa.int64()), *(SCHEMA.field(at) for at in range(1, len(SCHEMA)))]
+    if width is not None:
+        columns.insert(1, (CHUNK, pa.int64()))
+        banded = [
+            {**cell, CHUNK: chunk}
+            for cell in banded
+            for chunk in range((cell[AT] - size) // width, (cell[AT] + 1) // width + 1)
+        ]
+    slide = Slide(("key",), size, STATES, clamp, width, bounds)
+    check_held(wanted, size, slid(banded, slide, each, pa.schema(columns)))
 
 
 def integers(ats: list[int], **columns: list[Any]) -> pa.RecordBatch:

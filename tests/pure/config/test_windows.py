@@ -13,7 +13,7 @@ from tidemark.model.collection import Column, ColumnType
 from tidemark.model.derived import Definition
 from tidemark.model.instant import parse_duration
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
+from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Sliding, Tumbling, Unit
 from tidemark.model.window.windows import Late, Windows
 
 pytestmark = pytest.mark.pure
@@ -189,11 +189,33 @@ def test_windows_are_of_one_input_and_a_landed_collection_has_none(tmp_path: Pat
         parse(path)
 
 
-@pytest.mark.parametrize("said", ["discard", "next_window", "{reemit: {max_lateness: 3d}}"])
-def test_policies_that_are_not_computed_yet_are_refused_by_name(tmp_path: Path, said: str) -> None:
-    told = refusal(tmp_path, f"windows:\n  on: at\n  tumbling: 1h\n  late: {said}\naggregates: {{n: count}}\n")
-    assert told.startswith("6: late: ")
-    assert "is not computed by this version" in told
+@pytest.mark.parametrize(
+    ("said", "late", "max_lateness"),
+    [
+        ("discard", Late.DISCARD, None),
+        ("reemit", Late.REEMIT, None),
+        ("{reemit: {max_lateness: 3d}}", Late.REEMIT, 72 * HOUR),
+        ("next_window", Late.NEXT_WINDOW, None),
+    ],
+)
+def test_what_late_rows_do(tmp_path: Path, said: str, late: Late, max_lateness: int | None) -> None:
+    count = (Aggregate("n", Function.COUNT),)
+    for kind, of in (("tumbling", Tumbling(HOUR)), ("sliding", Sliding(HOUR))):
+        if (kind, late) == ("sliding", Late.NEXT_WINDOW):  # there is none
+            continue
+        found = parsed(tmp_path, f"windows:\n  on: at\n  {kind}: 1h\n  late: {said}\naggregates: {{n: count}}\n")
+        assert found.windows == Windows((), "at", of, count, late=late, max_lateness=max_lateness)
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [("sliding: 1h", "they are where rows are"), ("session: 1h", "while nothing comes none is open")],
+)
+def test_where_windows_lie_as_rows_do_there_is_no_next_one(tmp_path: Path, kind: str, why: str) -> None:
+    told = refusal(tmp_path, f"windows:\n  on: at\n  {kind}\n  late: next_window\naggregates: {{n: count}}\n")
+    assert told.startswith("6: late: next_window of ")
+    assert why in told
+    assert told.endswith("write discard or reemit")
 
 
 def test_a_column_may_be_called_as_a_truth_of_yaml(tmp_path: Path) -> None:

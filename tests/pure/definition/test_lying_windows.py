@@ -9,7 +9,7 @@ import sqlglot
 
 from tests.pure.definition.inputs import FLIGHTS
 from tidemark.definition.explained import explained
-from tidemark.definition.recipe import InSessions, Recipe, Slid
+from tidemark.definition.recipe import ForAWhile, InSessions, PlainCells, Recipe, Slid
 from tidemark.definition.state import Op, State
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.errors import InvalidUsage
@@ -63,6 +63,63 @@ def test_each_function_is_states_of_instants(aggregate: Aggregate, ops: list[Op]
     assert [state.op for state in slid(aggregate).states] == ops
 
 
+def plain(*aggregates: Aggregate, where: str = "", on: str = "at") -> PlainCells | None:
+    rule = analysed_windows(Windows(("carrier",), on, SLID, aggregates, where=where), FLIGHTS).windowed
+    assert isinstance(rule, Slid)
+    return rule.plain
+
+
+def test_what_columns_tell_needs_no_query() -> None:
+    found = plain(
+        Aggregate("n", Function.COUNT),
+        Aggregate("known", Function.COUNT, "miles"),
+        Aggregate("fares", Function.SUM, "Fare"),
+        Aggregate("again", Function.SUM, "fare"),
+        Aggregate("least", Function.MIN, "delay"),
+        Aggregate("last", Function.LAST, "at"),
+    )
+    assert found is not None
+    assert [(one.state.op, one.of, one.count) for one in found.taken] == [
+        (Op.ADD, None, True),
+        (Op.ADD, "miles", True),
+        (Op.ADD, "fare", False),
+        (Op.MIN, "Delay", False),
+        (Op.LAST, "at", False),
+    ]
+    shown = {"n": "s0", "known": "s1", "fares": "s2", "again": "s2", "least": "s3", "last": "s4"}
+    assert dict(found.told) == shown
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        Aggregate("a", Function.COUNT, "Delay + 1"),
+        Aggregate("a", Function.COUNT, "Delay", "id > 1"),
+        Aggregate("a", Function.SUM, "miles"),
+        Aggregate("a", Function.MAX, "miles"),
+        Aggregate("a", Function.MIN, "carrier"),
+        Aggregate("a", Function.FIRST, "id", "id > 2"),
+        Aggregate("a", Function.AVG, "Delay"),
+        Aggregate("a", Function.COLLECT, "id"),
+        Aggregate("a", Function.COUNT_DISTINCT, "id"),
+        Aggregate("a", Function.APPROX_QUANTILE, "Delay", at=0.9),
+    ],
+)
+def test_what_columns_alone_do_not_tell_is_not_plain(aggregate: Aggregate) -> None:
+    count = Aggregate("n", Function.COUNT)
+    assert plain(count) is not None
+    assert plain(count, aggregate) is None
+
+
+def test_rows_that_are_not_those_of_the_input_are_not_plain() -> None:
+    count = Aggregate("n", Function.COUNT)
+    assert plain(count, where="id > 1") is None
+    bounded = Windows(("carrier",), "at", SLID, (count,), max_lateness=9)
+    rule = analysed_windows(bounded, FLIGHTS).windowed
+    assert isinstance(rule, Slid)
+    assert rule.plain is None
+
+
 def test_an_average_that_could_not_be_rounded_as_sparks_is_refused() -> None:
     with pytest.raises(InvalidUsage, match=r"average of .* in sliding windows has more digits"):
         recipe(Aggregate("mean", Function.AVG, "CAST(fare AS decimal(30, 2))"))
@@ -73,6 +130,22 @@ def test_sessions_read_the_columns_they_need() -> None:
     assert isinstance(rule, InSessions)
     assert rule.columns == ("carrier", "Delay", "miles")
     assert "LEAST(MAX(`flights`.`_at`) + CAST(5 AS BIGINT), `flights`.`_start` + CAST(9 AS BIGINT))" in rule.windows
+
+
+def test_sessions_are_told_by_cells_where_sql_puts_all_states_together() -> None:
+    mean, first = Aggregate("mean", Function.AVG, "fare"), Aggregate("first", Function.FIRST, "id")
+    rule = recipe(mean, kind=Session(5)).windowed
+    assert isinstance(rule, InSessions)
+    assert rule.merged is not None
+    assert rule.merged.states == (State("s0", Op.ADD), State("s1", Op.ADD))
+    assert rule.merged.cells.startswith(
+        "SELECT `flights`.`carrier` AS `k0`, `flights`.`_bucket` AS `_bucket`, MIN(`flights`.`_at`) AS `_first`"
+    )
+    wide = Aggregate("wide", Function.AVG, "CAST(fare AS decimal(30, 2))")
+    for one in (first, Aggregate("floats", Function.SUM, "miles"), wide):
+        by_rows = recipe(mean, one, kind=Session(5)).windowed
+        assert isinstance(by_rows, InSessions)
+        assert by_rows.merged is None, one.name
 
 
 @pytest.mark.parametrize("kind", [SLID, Session(5)])
@@ -100,5 +173,17 @@ def test_they_are_computed_by_key_unless_all_is_asked_for() -> None:
     assert (recipe(count).mode, recipe(count).key) == (Mode.BY_KEY, ("carrier", "window_start", "window_end"))
     assert recipe(count, kind=Session(5)).mode is Mode.BY_KEY
     assert recipe(count, refresh=Refresh.WHOLE).mode is Mode.WHOLE
-    with pytest.raises(InvalidUsage, match="late rows correct session windows however late"):
-        analysed_windows(Windows((), "at", Session(5), (count,), late=Late.DISCARD), FLIGHTS)
+    for_a_while = analysed_windows(Windows(("carrier",), "at", SLID, (count,), grace=3, late=Late.DISCARD), FLIGHTS)
+    rule = for_a_while.windowed
+    assert isinstance(rule, Slid)
+    assert rule.for_a_while == ForAWhile(3, 0, ("carrier",)), "a count needs no column besides"
+    assert rule.cells.endswith("GROUP BY `flights`.`carrier`, `flights`.`_at`, `flights`.`_band`")
+
+
+def test_sessions_that_freeze_are_told_apart_by_where_they_end_too() -> None:
+    windows = Windows(("carrier",), "at", Session(5), (Aggregate("n", Function.COUNT),), grace=3, max_lateness=10)
+    rule = analysed_windows(windows, FLIGHTS).windowed
+    assert isinstance(rule, InSessions)
+    assert (rule.after, rule.merged) == (14, None), "a row at the end still joins"
+    assert rule.windows.endswith("GROUP BY `flights`.`carrier`, `flights`.`_start`, `flights`.`_end`")
+    assert rule.columns == ("carrier",)

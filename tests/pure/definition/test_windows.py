@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.pure.definition.inputs import CARRIERS, FLIGHTS, columns
-from tidemark.definition.recipe import InputShape
-from tidemark.definition.windows.aligned import analysed_windows
+from tidemark.definition.recipe import Added, Aggregated, Grouped, InputShape, Placed, Plain
+from tidemark.definition.windows.analysed import analysed_windows
+from tidemark.definition.windows.assigned import END, START
+from tidemark.definition.windows.explained import explained_windows
 from tidemark.errors import InvalidUsage
+from tidemark.model.collection import ColumnType
 from tidemark.model.derived import Mode, Refresh
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit, WindowKind
-from tidemark.model.window.windows import Windows
+from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
+from tidemark.model.window.windows import Late, Windows
 
 pytestmark = pytest.mark.pure
 
@@ -63,10 +67,9 @@ def of(function: Function, of: str = "", where: str = "") -> tuple[Aggregate, ..
     ("changes", "told"),
     [
         ({"on": "scheduled"}, "windows.on: flights has no column scheduled; "),
-        (
-            {"on": "event_time"},
-            "windows.on: windows by the event times of flights are not computed by this version; ke",
-        ),
+        ({"on": "Event_Time"}, "windows.on: flights has no column Event_Time; "),
+        ({"on": "event_time", "by": ("event_time",)}, "windows.by: flights has no column event_time; "),
+        ({"on": "event_time", "where": "_happened IS NULL"}, "windows.where: "),
         ({"on": "carrier"}, "windows.on: column carrier of flights is string; windows are on a timestamp, a date or"),
         ({"on": "miles"}, "windows.on: column miles of flights is float"),
         ({"by": ("carier",)}, "windows.by: flights has no column carier; did you mean 'carrier'?"),
@@ -94,6 +97,32 @@ def test_what_does_not_fit_the_input_is_one_line(changes: dict[str, Any], told: 
     assert "the select" not in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", [Tumbling(7), Calendar(Unit.DAY, "Asia/Tokyo"), Sliding(7), Session(7)])
+def test_event_times_are_a_timestamp_that_no_column_of_the_input_is(kind: WindowKind) -> None:
+    most = (Aggregate("most", Function.MAX, "Delay"),)
+    windows = Windows(("carrier",), "event_time", kind, most)
+    recipe = analysed_windows(windows, FLIGHTS)
+    with_one = FLIGHTS.with_columns(*columns("happened:timestamp"))
+    other = analysed_windows(replace(windows, on="happened"), with_one)
+    assert (recipe.happened, other.happened) == (True, False)
+    by_queries = other.by_key and replace(other.by_key, plain=None, columns={}, grouped=None)
+    seen = replace(other, happened=True, placed=None, by_key=by_queries)
+    assert repr(recipe).replace("_happened", "happened") == repr(seen), "rows at hand do not tell when they happened"
+
+
+def test_a_column_called_event_time_goes_before_the_axis() -> None:
+    """However it is spelled: SQL knows no difference of case, so there it would be one name of two things."""
+    for name, said in (("event_time", None), ("Event_Time", "did you mean 'Event_Time'?")):
+        shape = replace(FLIGHTS, columns=(*FLIGHTS.columns, *columns(f"{name}:int")))
+        if said is None:
+            recipe = analysed_windows(replace(HOURLY, on="event_time"), shape)
+            assert not recipe.happened
+            assert "`flights`.`event_time`" in recipe.whole
+        else:
+            with pytest.raises(InvalidUsage, match=re.escape(said)):
+                analysed_windows(replace(HOURLY, on="event_time"), shape)
+
+
 def test_windows_are_over_keyed_inputs_too() -> None:
     ranks = Windows((), "rank", Tumbling(2), (Aggregate("names", Function.COLLECT, "name"),))
     assert analysed_windows(ranks, CARRIERS).mode is Mode.BY_KEY
@@ -104,3 +133,62 @@ def test_a_column_may_be_called_as_a_key_is_within() -> None:
     assert recipe.by_key is not None
     assert recipe.by_key.delta is None, "added up, it could not be told from the key"
     assert any("a column is called k0" in why for why in recipe.why)
+
+
+@pytest.mark.parametrize("kind", [Tumbling(7), Hopping(7, 2), Cumulate(9, 3), Calendar(Unit.WEEK, "Asia/Tokyo")])
+def test_windows_that_take_late_rows_for_a_while_are_computed_as_others_of_the_rows_in_time(kind: WindowKind) -> None:
+    lasting = replace(HOURLY, kind=kind)
+    recipe = analysed_windows(replace(lasting, late=Late.DISCARD), FLIGHTS)
+    assert recipe.in_time is not None
+    assert recipe.in_time.columns == ("carrier",), "no more of the input is needed"
+    assert (recipe.mode, recipe.key, recipe.columns) == (
+        Mode.BY_KEY,
+        ("carrier", "window_start", "window_end"),
+        ("carrier", "window_start", "window_end", "n"),
+    )
+    assert recipe.by_key is not None
+    assert recipe.by_key.delta is not None
+    assert recipe.by_key.clustered == {"flights": (("carrier", "k0"),)}
+    found = (recipe.by_key.plain, recipe.by_key.columns, recipe.by_key.grouped, recipe.placed)
+    assert found == (None, {}, None, None), "whether a row came in time is asked of Spark"
+    assert analysed_windows(replace(lasting, max_lateness=3), FLIGHTS).in_time != recipe.in_time
+    assert analysed_windows(lasting, FLIGHTS).in_time is None
+    moving = analysed_windows(replace(lasting, late=Late.NEXT_WINDOW), FLIGHTS)
+    assert moving.in_time is not None
+    assert (moving.in_time.moves, recipe.in_time.moves) == (True, False)
+    assert replace(moving, in_time=recipe.in_time) == recipe, "all else is computed as of the rows that count"
+    assert moving.in_time.late == recipe.in_time.late, "a row is late whatever is done with it"
+
+
+def test_how_long_late_rows_count_is_explained() -> None:
+    told = "a row that comes once a window has {} changes it no more, and is counted"
+    hour = replace(HOURLY, max_lateness=3_600_000_000)
+    assert told.format("been closed for 1h") in explained_windows(hour)
+    assert told.format("closed") in explained_windows(replace(HOURLY, late=Late.DISCARD))
+    assert not any("no more" in line for line in explained_windows(HOURLY))
+    moving = "a row that comes late for all of its windows is in the first one that is open when it comes"
+    assert {moving, told.format("closed")} < {*explained_windows(replace(HOURLY, late=Late.NEXT_WINDOW))}
+    session = "a row that comes once a session has closed changes it no more, and is counted where it joins no other"
+    assert session in explained_windows(replace(HOURLY, kind=Session(5), late=Late.DISCARD))
+
+
+@pytest.mark.parametrize("kind", [Tumbling(7), Hopping(7, 2), Cumulate(9, 3)])
+def test_windows_told_by_arithmetic_are_as_plain_as_groups_of_a_table(kind: WindowKind) -> None:
+    windows = replace(HOURLY, kind=kind)
+    recipe = analysed_windows(windows, FLIGHTS)
+    assert recipe.by_key is not None
+    assert recipe.by_key.columns == {"flights": ("carrier", START, END)}
+    assert recipe.by_key.plain == Plain(("carrier", START, END), (Added("n"),), "n")
+    assert recipe.placed == Placed(kind, "at", ("carrier",), ColumnType.TIMESTAMP)
+    most = analysed_windows(replace(windows, on="id", aggregates=(Aggregate("m", Function.MAX, "Delay"),)), FLIGHTS)
+    assert most.by_key is not None
+    told = (Aggregated("m", Function.MAX, "Delay", ColumnType.INT),)
+    assert most.by_key.grouped == Grouped(("carrier", START, END), told)
+    assert most.placed == Placed(kind, "id", ("carrier",), ColumnType.INT)
+
+
+@pytest.mark.parametrize("windows", [replace(HOURLY, where="id > 2"), replace(HOURLY, kind=Calendar(Unit.DAY))])
+def test_rows_that_count_by_a_condition_and_windows_of_a_calendar_are_told_by_queries(windows: Windows) -> None:
+    recipe = analysed_windows(windows, FLIGHTS)
+    assert recipe.by_key is not None
+    assert (recipe.placed, recipe.by_key.plain, recipe.by_key.columns) == (None, None, {})

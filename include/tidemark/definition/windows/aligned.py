@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemark.definition.analysed import analysed
-from tidemark.definition.recipe import InputShape, Recipe
+from tidemark.definition.recipe import InputShape, Placed, Recipe
 from tidemark.definition.windows.aggregates import aggregate_sql
-from tidemark.definition.windows.assigned import END, START, assigned, happening
+from tidemark.definition.windows.assigned import AT, END, START, Source, assigned, happening
 from tidemark.definition.windows.checked import Checked, checked
+from tidemark.definition.windows.in_time import in_time
+from tidemark.model.collection import Column, ColumnType
 from tidemark.model.derived import Refresh
-from tidemark.model.window.kind import Aligned
+from tidemark.model.window.kind import Aligned, Calendar, Session, Sliding
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
 
@@ -19,18 +21,48 @@ def analysed_windows(windows: Windows, shape: InputShape, refresh: Refresh = Ref
 
     Raises InvalidUsage for columns that are none of the input's or have a wrong type, and for expressions that a select
     may not hold either."""
-    recipe = analysed(select_of(checked(windows, shape)), [shape], refresh)
-    return replace(recipe, key=(*recipe.columns[: len(windows.by)], WINDOW_START, WINDOW_END))
-
-
-def select_of(told: Checked) -> str:
-    """The windows as a query: a row for each value of `by` and each window in which there are rows."""
-    windows, name = told.windows, told.input
     assert isinstance(windows.kind, Aligned)  # the others are computed otherwise
-    rows = happening(name, windows.on, told.on, windows.by, told.where.sql if told.where else "")
-    rows = assigned(windows.kind, rows, told.on)
+    told = checked(windows, shape)
+    if windows.counts_late_for is None:
+        rows = assigned(windows.kind, _happened(told), told.on).rows
+        recipe = _without_queries(told, analysed(select_of(told, rows), [told.shape], refresh))
+    else:
+        query = select_of(told, f"`{shape.name}`")
+        rule, placed = in_time(told, told.shape, query, _happened(told))
+        recipe = analysed(query, [placed], refresh)
+        # What is seen of a row besides its columns is not at hand without Spark.
+        by_key = recipe.by_key and replace(recipe.by_key, plain=None, columns={}, grouped=None)
+        recipe = replace(recipe, by_key=by_key, in_time=rule, used=None)
+    key = (*recipe.columns[: len(windows.by)], WINDOW_START, WINDOW_END)
+    return replace(recipe, key=key, happened=told.happened)
+
+
+def _without_queries(told: Checked, recipe: Recipe) -> Recipe:
+    """The recipe, which also says what it comes to for rows that have their windows already: a select over a table of
+    such rows is as plain as one of any other."""
+    kind, rule = told.windows.kind, recipe.by_key
+    if isinstance(kind, Calendar | Sliding | Session) or rule is None or told.where is not None or told.happened:
+        return recipe
+    bound = ColumnType.INT if told.on is ColumnType.INT else ColumnType.TIMESTAMP
+    shape = told.shape.with_columns(Column(AT, ColumnType.INT), Column(START, bound), Column(END, bound))
+    same = analysed(select_of(told, f"`{shape.name}`"), [shape]).by_key
+    if same is None or (same.held, same.sums) != (rule.held, rule.sums):
+        return recipe
+    rule = replace(rule, plain=same.plain, grouped=same.grouped, columns=same.columns)
+    return replace(recipe, by_key=rule, placed=Placed(kind, told.windows.on, told.windows.by, bound))
+
+
+def _happened(told: Checked) -> Source:
+    windows = told.windows
+    return happening(told.input, windows.on, told.on, windows.by, told.where.sql if told.where else "")
+
+
+def select_of(told: Checked, rows: str) -> str:
+    """The windows as a query over rows that have their windows: a row for each value of `by` and each window in which
+    there are rows."""
+    windows, name = told.windows, told.input
     keys = [f"`{name}`.`{column}`" for column in windows.by] + [START, END]
     shown = [f"`{name}`.`{column}` AS `{column}`" for column in windows.by]
     shown += [f"{START} AS {WINDOW_START}", f"{END} AS {WINDOW_END}"]
     shown += [f"{aggregate_sql(one, of, where)} AS `{one.name}`" for one, of, where in told.aggregates]
-    return f"SELECT {', '.join(shown)} FROM {rows.rows} GROUP BY {', '.join(keys)}"
+    return f"SELECT {', '.join(shown)} FROM {rows} GROUP BY {', '.join(keys)}"

@@ -67,13 +67,42 @@ def assigned(kind: Aligned, rows: Source, of: ValueType) -> Source:
             placed = placed.adding(_steps=_each(shortest, str(kind.size // kind.step)))
             first, last = "_first", f"_first + _steps * {kind.step}"
         case Calendar():
-            return _by_calendar(kind, rows, of)
+            placed, first, last = in_units(kind, rows)
     return placed.adding(**{START: typed(first, of), END: typed(last, of)})
 
 
-def _floor(size: int, offset: int) -> str:
-    """The last multiple of a size, moved by an offset, that is not after AT."""
-    return f"{AT} - pmod({AT} - {offset % size}, {size})"
+def is_last(kind: Aligned) -> str:
+    """Of a row that `assigned` gives, whether of the windows that its row is in this is the last to end."""
+    match kind:
+        case Hopping():
+            return "_back = 0"
+        case Cumulate():
+            return f"_steps = {kind.size // kind.step}"
+        case Tumbling() | Calendar():
+            return "true"
+
+
+def earliest_after(kind: Aligned, rows: Source, instant: str) -> tuple[Source, str, str]:
+    """The rows, and of each, in microseconds, when the first window begins and ends that ends after an instant, which
+    is SQL over the rows too (model/window/bounds.py). Null where that is."""
+    match kind:
+        case Tumbling():
+            start = _floor(kind.size, kind.offset, instant)
+            return rows, start, f"{start} + {kind.size}"
+        case Hopping():
+            start = f"{_floor(kind.advance, kind.offset, f'({instant} - {kind.size})')} + {kind.advance}"
+            return rows, start, f"{start} + {kind.size}"
+        case Cumulate():
+            start = _floor(kind.size, kind.offset, instant)
+            end = f"{_floor(kind.step, kind.offset, instant)} + {kind.step}"
+            return rows, start, end
+        case Calendar():
+            return in_units(kind, rows, instant, "_open")
+
+
+def _floor(size: int, offset: int, instant: str = AT) -> str:
+    """The last multiple of a size, moved by an offset, that is not after an instant."""
+    return f"{instant} - pmod({instant} - {offset % size}, {size})"
 
 
 def _each(first: str, last: str) -> str:
@@ -81,19 +110,22 @@ def _each(first: str, last: str) -> str:
     return f"explode(sequence(CAST({first} AS bigint), CAST({last} AS bigint)))"
 
 
-def _by_calendar(kind: Calendar, rows: Source, of: ValueType) -> Source:
-    """A unit begins at the first instant at which clocks show its first day: where they are put forward at midnight,
+def in_units(kind: Calendar, rows: Source, instant: str = AT, called: str = "") -> tuple[Source, str, str]:
+    """The rows with more columns, which `called` begins, and when the unit that holds an instant begins and ends.
+
+    A unit begins at the first instant at which clocks show its first day: where they are put forward at midnight,
     after that; where midnight comes twice, at the first. What they show of a day again after it had begun to be the
     next one belongs to the next, so that no instant is in two units."""
     unit, following = _UNITS[kind.unit]
-    local = f"CAST(from_utc_timestamp(timestamp_micros({AT}), '{kind.zone}') AS date)"
-    shown = rows.adding(_unit=unit.format(local))
-    once, twice = following.format("_unit"), following.format(following.format("_unit"))
-    begins = {name: _begins(day, kind.zone) for name, day in (("_this", "_unit"), ("_next", once), ("_last", twice))}
+    this, after, last, day = (f"{called}{name}" for name in ("_this", "_next", "_last", "_unit"))
+    local = f"CAST(from_utc_timestamp(timestamp_micros({instant}), '{kind.zone}') AS date)"
+    shown = rows.adding(**{day: unit.format(local)})
+    once, twice = following.format(day), following.format(following.format(day))
+    begins = {name: _begins(first, kind.zone) for name, first in ((this, day), (after, once), (last, twice))}
     placed = shown.adding(**begins)
-    first = f"CASE WHEN {AT} < _next THEN _this ELSE _next END"
-    last = f"CASE WHEN {AT} < _next THEN _next ELSE _last END"
-    return placed.adding(**{START: typed(first, of), END: typed(last, of)})
+    begin = f"CASE WHEN {instant} < {after} THEN {this} ELSE {after} END"
+    end = f"CASE WHEN {instant} < {after} THEN {after} ELSE {last} END"
+    return placed, begin, end
 
 
 def _begins(day: str, zone: str) -> str:

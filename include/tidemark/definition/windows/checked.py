@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tidemark.definition.recipe import InputShape
+from tidemark.definition.recipe import HAPPENED, InputShape
 from tidemark.definition.resolve import spelled_alike
 from tidemark.definition.types import UNKNOWN
 from tidemark.definition.windows.aggregates import check_type
@@ -15,19 +15,28 @@ from tidemark.model.collection import Column, ColumnType, ValueType
 from tidemark.model.nearest import nearest
 from tidemark.model.window.aggregate import Aggregate
 from tidemark.model.window.kind import Calendar
-from tidemark.model.window.windows import EVENT_TIME, Windows
+from tidemark.model.window.windows import Windows
+
+_HAPPENED = Column(HAPPENED, ColumnType.TIMESTAMP)
 
 
 @dataclass(frozen=True)
 class Checked:
-    """Windows whose names are those of the columns of `input`. `on` is the type of the column they are on, `where` the
-    condition, and of each aggregate there is what it is of and its condition."""
+    """Windows whose names are those of the columns of the view of an input, which is of that `shape`: with `happened`
+    they are on its column HAPPENED. `on` is the type of the column they are on, `where` the condition, and of each
+    aggregate there is what it is of and its condition."""
 
     windows: Windows
-    input: str
+    shape: InputShape
+    happened: bool
     on: ValueType
     where: RowExpression | None
     aggregates: tuple[tuple[Aggregate, RowExpression | None, RowExpression | None], ...]
+
+    @property
+    def input(self) -> str:
+        """What the input is called."""
+        return self.shape.name
 
 
 def check_expressions(windows: Windows) -> None:
@@ -40,7 +49,8 @@ def checked(windows: Windows, shape: InputShape) -> Checked:
     """The windows over an input of this shape. Raises InvalidUsage in one line for what does not fit it."""
     shapes = spelled_alike([shape])
     columns = {column.name: column for column in shape.columns}
-    on = _column(columns, windows.on, "windows.on", shape.name)
+    happened = windows.is_on_event_time(columns)
+    on = _HAPPENED if happened else _column(columns, windows.on, "windows.on", shape.name)
     if on.type not in TIMES:
         raise InvalidUsage(
             f"windows.on: column {on.name} of {shape.name} is {on.type}; windows are on a timestamp, a date or an int "
@@ -68,7 +78,8 @@ def checked(windows: Windows, shape: InputShape) -> Checked:
         where = read(one.where, f"aggregates.{one.name}.where")
         found.append((one, of, _condition(where, f"aggregates.{one.name}.where", one.where)))
     where = _condition(read(windows.where, "windows.where"), "windows.where", windows.where)
-    return Checked(windows, shape.name, on.type, where, tuple(found))
+    seen = shape.with_columns(_HAPPENED) if happened else shape
+    return Checked(replace(windows, on=on.name), seen, happened, on.type, where, tuple(found))
 
 
 def _expressions(windows: Windows) -> list[tuple[str, str]]:
@@ -79,11 +90,6 @@ def _expressions(windows: Windows) -> list[tuple[str, str]]:
 
 
 def _column(columns: dict[str, Column], name: str, called: str, of: str) -> Column:
-    if name == EVENT_TIME and called == "windows.on" and name not in columns:
-        raise InvalidUsage(
-            f"{called}: windows by the event times of {of} are not computed by this version; keep what {of} reads them "
-            "from as a column of its value, and name that"
-        )
     if name not in columns:
         raise InvalidUsage(f"{called}: {of} has no column {name}{nearest(name, list(columns))}")
     return columns[name]

@@ -7,12 +7,13 @@ from typing import assert_never
 
 from tidemark.model.instant import format_duration
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, WindowKind
-from tidemark.model.window.windows import Windows
+from tidemark.model.window.windows import Late, Windows
 from tidemark.model.wording import counted
 
 
 def most_windows(kind: WindowKind) -> int | None:
-    """How many windows a row can change at most; None where that depends on other rows: one may join two sessions."""
+    """How many windows a row can change at most: so many rows of windows it takes back, so many it adds. None where
+    that depends on other rows."""
     match kind:
         case Tumbling() | Calendar():
             return 1
@@ -20,10 +21,30 @@ def most_windows(kind: WindowKind) -> int | None:
             return -(-kind.size // kind.advance)
         case Cumulate():
             return kind.size // kind.step
-        case Sliding() | Session():
+        case Session():
+            return 2 if kind.max_length is None else None
+        case Sliding():
             return None
         case _:
             assert_never(kind)
+
+
+def most_of_all(kind: WindowKind) -> int:
+    """How many windows there are for each row, at most."""
+    if isinstance(kind, Session):
+        return 1
+    return most_windows(kind) or 2  # of sliding ones the one that ends with it, and the one just after it
+
+
+def reach(kind: WindowKind) -> str:
+    """Which windows a row changes, where it is not told how many these are at most."""
+    if isinstance(kind, Session):
+        return (
+            "at most 2 sessions, and where one is cut for its length those that follow within the gap: each begins "
+            "where the one before was cut"
+        )
+    assert isinstance(kind, Sliding)
+    return f"2 windows of its own, and one for each instant with rows within {format_duration(kind.size)} of it"
 
 
 def explained_windows(windows: Windows) -> tuple[str, ...]:
@@ -35,8 +56,17 @@ def _lines(windows: Windows) -> Iterator[str]:
     by = f", for each {', '.join(windows.by)}" if windows.by else ", of all rows"
     yield f"{_called(windows.kind)} on {windows.on}{by}"
     most = most_windows(windows.kind)
-    reach = "windows with rows near it" if most is None else f"at most {counted(most, 'window')}"
-    yield f"a row changes {reach}; one that comes late takes back the row of each, and adds the right one"
+    of = "session" if isinstance(windows.kind, Session) else "window"
+    changed = reach(windows.kind) if most is None else f"at most {counted(most, of)}"
+    changed += ": it may join two, or part one" if isinstance(windows.kind, Session) and most else ""
+    corrects = "; one that comes late takes back the row of each, and adds the right one"
+    yield f"a row changes {changed}{corrects if windows.counts_late_for is None else ''}"
+    if (lateness := windows.counts_late_for) is not None:
+        closed = f"been closed for {format_duration(lateness)}" if lateness else "closed"
+        told = f"a row that comes once a {of} has {closed} changes it no more, and is counted"
+        yield f"{told} where it joins no other" if of == "session" else told
+        if windows.late is Late.NEXT_WINDOW:
+            yield "a row that comes late for all of its windows is in the first one that is open when it comes"
     if windows.early:
         yield "a window is there as soon as it has rows, and changes until it closes"
     elif windows.grace:

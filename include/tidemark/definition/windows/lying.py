@@ -11,10 +11,9 @@ from tidemark.definition.windows.assigned import AT, END, START, happening, type
 from tidemark.definition.windows.checked import Checked, checked
 from tidemark.definition.windows.sessions import in_sessions
 from tidemark.definition.windows.sliding import slid
-from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Mode, Refresh
 from tidemark.model.window.kind import Session, Sliding
-from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Late, Windows
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
 _WHY = "{} follow from the rows around them, so those near a change are computed anew"
 
@@ -23,22 +22,18 @@ def analysed_lying(windows: Windows, shape: InputShape, refresh: Refresh = Refre
     """What to compute for sliding windows or sessions over an input of this shape. Raises InvalidUsage as
     `aligned.analysed_windows`."""
     assert isinstance(windows.kind, Sliding | Session)
-    if windows.late is not Late.REEMIT or windows.max_lateness is not None:
-        raise InvalidUsage(
-            f"windows.late: late rows correct {windows.kind.kind} windows however late; leave late out, or have "
-            "the input refuse them"
-        )
     told = checked(windows, shape)
-    instants = analysed(_at_each_instant(told), [shape])
+    instants = analysed(_at_each_instant(told), [told.shape])
     own = ", ".join(f"`{name}`" for name in instants.columns)  # nothing is subtracted, so nothing need be hidden
     query = f"SELECT {own} FROM ({instants.whole})" if instants.hidden else instants.whole
-    whole = replace(instants, mode=Mode.BY_KEY, whole=query, by_key=None, hidden=())
-    rule = slid(told, shape) if isinstance(windows.kind, Sliding) else in_sessions(told, shape)
+    whole = replace(instants, mode=Mode.BY_KEY, whole=query, by_key=None, hidden=(), used=None)
+    rule = slid(told) if isinstance(windows.kind, Sliding) else in_sessions(told)
     found = replace(
         whole,
         windowed=rule,
         why=(f"not by row: {_WHY.format('sliding windows' if isinstance(rule.kind, Sliding) else 'sessions')}",),
         key=(*windows.by, WINDOW_START, WINDOW_END),
+        happened=told.happened,
     )
     if refresh is Refresh.WHOLE:
         return replace(found, mode=Mode.WHOLE, why=("its file says refresh: whole",))

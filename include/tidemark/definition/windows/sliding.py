@@ -7,8 +7,8 @@ window's state in its place: `sum(x) / count(x)` of instants is two states that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -16,7 +16,7 @@ from tidemark.definition.delta import quotient
 from tidemark.definition.dialect import text_of
 from tidemark.definition.functions import name_of, own_aggregates, with_filter
 from tidemark.definition.parse import parsed
-from tidemark.definition.recipe import CELLED, InputShape, Slid
+from tidemark.definition.recipe import BAND, CELLED, ForAWhile, InputShape, Slid
 from tidemark.definition.relations import types_of
 from tidemark.definition.resolve import resolved, spelled_alike
 from tidemark.definition.state import Op, State
@@ -26,11 +26,12 @@ from tidemark.definition.windows.aggregates import aggregate_sql, on_a_grid
 from tidemark.definition.windows.assigned import AT, END, START, happening, typed
 from tidemark.definition.windows.checked import Checked
 from tidemark.definition.windows.expressions import RowExpression
+from tidemark.definition.windows.plain_cells import plain_cells
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Column, ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Sliding
-from tidemark.model.window.windows import WINDOW_END, WINDOW_START
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
 _OPS = {
     "bit_or": Op.BIT_OR,
@@ -45,20 +46,42 @@ _MOST_DIGITS = 22
 """Of a decimal, before and behind the point, of which an average is rounded as Spark does it."""
 
 
-def slid(told: Checked, shape: InputShape) -> Slid:
-    """How sliding windows over an input of this shape are computed. Raises InvalidUsage for an average of decimals with
-    too many digits."""
+def slid(told: Checked) -> Slid:
+    """How sliding windows over an input are computed. Raises InvalidUsage for an average of decimals with too many
+    digits."""
     windows, name = told.windows, told.input
     assert isinstance(windows.kind, Sliding)
-    shapes = spelled_alike([with_micros(shape, AT)])
+    bounded = windows.counts_late_for is not None
+    apart, finals, cells = stated(told, (AT, BAND) if bounded else (AT,), {})
+    rows = happening(name, windows.on, told.on, windows.by, told.where.sql if told.where else "").sql
+    found = Slid(name, windows.by, windows.on, windows.kind, rows, cells, apart, windows_sql(told, finals))
+    if bounded:
+        return replace(found, for_a_while=_for_a_while(told, cells))
+    return replace(found, plain=plain_cells(told, apart, cells, finals))
+
+
+def _for_a_while(told: Checked, cells: str) -> ForAWhile:
+    windows = told.windows
+    assert windows.counts_late_for is not None
+    used = {column.name for column in parsed(cells).find_all(exp.Column)}
+    columns = tuple(column.name for column in told.shape.columns if column.name in used)
+    return ForAWhile(windows.grace, windows.counts_late_for, columns)
+
+
+def stated(told: Checked, places: Sequence[str], more: Mapping[str, str]) -> tuple[tuple[State, ...], list[str], str]:
+    """The aggregates taken apart: the states of cells, what is told of a window's states, and the query that gives the
+    cells: rows that are equal in `by` and the columns `places`, with these, with `more` aggregates of AT, by what they
+    are called, and the states. Raises InvalidUsage as `slid`."""
+    windows, name = told.windows, told.input
+    shapes = spelled_alike([with_micros(told.shape, *dict.fromkeys((AT, *places)))])
     own = [_Own.of(one, of, where) for one, of, where in told.aggregates]
     aggregates = [
         mine.sql if mine else aggregate_sql(one, of, where)
         for mine, (one, of, where) in zip(own, told.aggregates, strict=True)
     ]
-    keys = [f"`{name}`.`{column}`" for column in windows.by]
+    keys = [f"`{name}`.`{column}`" for column in (*windows.by, *places)]
     shown = ", ".join(f"{sql} AS a{at}" for at, sql in enumerate(aggregates))
-    text = f"SELECT {shown} FROM `{name}` GROUP BY {', '.join([*keys, f'`{name}`.`{AT}`'])}"
+    text = f"SELECT {shown} FROM `{name}` GROUP BY {', '.join(keys)}"
     query = exact(resolved(parsed(text), shapes).query, shapes)
     assert isinstance(query, exp.Select)
     apart = _Apart(types_of(query, shapes))
@@ -66,34 +89,32 @@ def slid(told: Checked, shape: InputShape) -> Slid:
         mine.final(apart.state(node, mine.op, mine.at)) if mine else text_of(apart.final(node))
         for mine, node in zip(own, [one.unalias() for one in query.selects], strict=True)
     ]
-    return Slid(
-        name,
-        windows.by,
-        windows.kind,
-        happening(name, windows.on, told.on, windows.by, told.where.sql if told.where else "").sql,
-        _cells(query, keys, apart),
-        apart.states,
-        _windows(told, finals),
-    )
+    return apart.states, finals, _cells(query, keys, [*_keys(windows), *places], more, apart)
+
+
+def _keys(windows: Windows) -> list[str]:
+    return [f"k{at}" for at in range(len(windows.by))]
 
 
 def with_micros(shape: InputShape, *names: str) -> InputShape:
     """An input that has times in microseconds besides its own columns."""
-    more = tuple(Column(name, ColumnType.INT) for name in names)
-    return InputShape(shape.name, (*shape.columns, *more), shape.key, shape.one_value)
+    return shape.with_columns(*(Column(name, ColumnType.INT) for name in names))
 
 
-def _cells(query: exp.Select, keys: list[str], apart: _Apart) -> str:
+def _cells(
+    query: exp.Select, columns: Sequence[str], names: Sequence[str], more: Mapping[str, str], apart: _Apart
+) -> str:
     cells = query.copy()
-    at = exp.column(AT, query.args["from_"].this.alias_or_name)
-    by: list[exp.Expr] = [exp.maybe_parse(f"{key} AS k{place}", dialect="spark") for place, key in enumerate(keys)]
-    states = [exp.alias_(node, name) for name, node in apart.cells.items()]
-    cells.set("expressions", [*by, exp.alias_(at, AT), *states])
+    of = query.args["from_"].this.alias_or_name
+    told = [*zip(columns, names, strict=True), *((sql.format(f"`{of}`.`{AT}`"), name) for name, sql in more.items())]
+    shown: list[exp.Expr] = [exp.maybe_parse(f"{sql} AS `{name}`", dialect="spark") for sql, name in told]
+    cells.set("expressions", [*shown, *(exp.alias_(node, name) for name, node in apart.cells.items())])
     return text_of(cells)
 
 
-def _windows(told: Checked, finals: list[str]) -> str:
-    shown = [f"k{at} AS `{name}`" for at, name in enumerate(told.windows.by)]
+def windows_sql(told: Checked, finals: Sequence[str]) -> str:
+    """The query that tells windows by their states."""
+    shown = [f"{key} AS `{name}`" for key, name in zip(_keys(told.windows), told.windows.by, strict=True)]
     shown += [f"{typed(START, told.on)} AS {WINDOW_START}", f"{typed(END, told.on)} AS {WINDOW_END}"]
     shown += [f"{final} AS `{one.name}`" for (one, _, _), final in zip(told.aggregates, finals, strict=True)]
     return f"SELECT {', '.join(shown)} FROM {CELLED}"

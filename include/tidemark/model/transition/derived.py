@@ -22,9 +22,10 @@ def corrected(state: Arrangement, change: Corrected) -> Outcome:
     """The inputs were consumed to new frontiers: what differs is the last unsealed batch, and the frontier moved on.
 
     Planned from another consumption than the newest there is, or under another definition, it is stale: so of two runs
-    side by side one commits. Nothing is written below the frontier before: what was recorded stays as it was.
+    side by side one commits. Nothing is written below what is recorded, and the frontier is above all
+    there were.
     """
-    batch, lower = change.batch, state.complete
+    batch, lower = change.batch, state.recorded_below
     consumption = replace(change.consumption, batch=batch.id if batch else None)
     taken_out = batch is not None and any(batch.id == held.id for held in state.quarantined)
     if taken_out or consumption in state.consumptions:
@@ -35,6 +36,8 @@ def corrected(state: Arrangement, change: Corrected) -> Outcome:
         return Stale(f"collection {state.collection.name} was defined otherwise meanwhile")
     if change.previous != state.consumed or change.fence.interval.lower != lower:
         return Stale(f"collection {state.collection.name} was corrected to {format_instant(lower)} by another run")
+    if consumption.upper <= state.complete:
+        return Stale(f"collection {state.collection.name} had the frontier {state.complete} already")
     if batch and batch.first_time < lower:
         return Stale(f"the batch has changes of {batch.first_time}, but what is below {lower} was corrected already")
     since, rungs = state.since, state.rungs

@@ -51,6 +51,13 @@ def earliest_after(kind: Aligned, at: int, *, clamp_start_at_zero: bool = False)
     return windows_at(kind, at)[0]
 
 
+def earliest_from(kind: Aligned, window: Window) -> int:
+    """The first instant for which a window is the `earliest_after`: the end of the one before it, by start and end."""
+    if isinstance(kind, Hopping):
+        return window.end - kind.advance
+    return window.end - kind.step if isinstance(kind, Cumulate) else window.start
+
+
 def _grid(at: int, step: int, offset: int) -> int:
     """The last of the instants n * step + offset that is not after `at`."""
     return (at - offset) // step * step + offset

@@ -16,7 +16,7 @@ from tidemark.model.window.close import is_closed, is_frozen
 from tidemark.model.window.frozen_sessions import Judgement, Revival, frozen_sessions, rows_of_sessions
 from tidemark.model.window.happened import Contents, Happened, Key, consolidated, instants
 from tidemark.model.window.kind import Aligned, Session, Sliding, WindowKind
-from tidemark.model.window.sliding import left_of, right_of, sliding_windows
+from tidemark.model.window.sliding import left_of, may_be_held, right_of, sliding_windows
 from tidemark.model.window.windows import Late, Windows
 
 ByWindow = dict[tuple[Key, Window], Contents]
@@ -87,8 +87,7 @@ def aligned_windows(rule: Rule, kind: Aligned, at: int, learned: int) -> set[Win
 def candidates(rule: Rule, kind: Sliding, rows: list[Happened]) -> set[Window]:
     """Where sliding windows of one key may be: before what was in time for the window before it, after what was in time
     for any. The last window that can hold a row starts at its instant: who is late for it is late for all."""
-    if kind.clamp_start_at_zero:
-        rows = [row for row in rows if _at(row) >= 0]
+    rows = [row for row in rows if may_be_held(kind, _at(row))]
     if rule.lateness is None:
         return set(sliding_windows(kind, instants(consolidated(rows))))
     lasting = consolidated(row for row in rows if not rule.frozen(_at(row) + kind.size, row.learned))
@@ -98,7 +97,7 @@ def candidates(rule: Rule, kind: Sliding, rows: list[Happened]) -> set[Window]:
 
 def judged_sessions(rule: Rule, kind: Session, rows: list[Happened]) -> Judgement:
     """The sessions of one key where what is late for them is bounded."""
-    return frozen_sessions(kind, rows, rule.frozen, rule.revival, discarding=rule.late is not Late.NEXT_WINDOW)
+    return frozen_sessions(kind, rows, rule.frozen, rule.revival)
 
 
 def _of_one_key(rule: Rule, rows: list[Happened]) -> Iterator[tuple[Window, list[Happened]]]:

@@ -2,6 +2,10 @@
 
 A row joins the sessions it touches that are not frozen when it is learned, however old it is; if it touches none, and
 the session it would make is frozen already, it is late for it. Rows learned at once are looked at together.
+
+What takes a row back takes it from an open session, if one holds it. Else it is late, too, where the row stands in a
+frozen session, which keeps it, or was late itself: so no session holds a row fewer times than none, unless the input
+does.
 """
 
 from __future__ import annotations
@@ -41,37 +45,38 @@ def rows_of_sessions(kind: Session, rows: Iterable[Happened]) -> dict[Window, li
 
 
 class Judgement(NamedTuple):
-    """The sessions of one key, each with its rows, and the rows that came too late for any."""
+    """The sessions of one key, each with its rows; the rows that came too late for any, and those that did not."""
 
     sessions: dict[Window, list[Happened]]
     late: list[Happened]
+    in_time: list[Happened]
 
 
-def frozen_sessions(
-    kind: Session, rows: Iterable[Happened], frozen: Frozen, revival: Revival, *, discarding: bool
-) -> Judgement:
-    """The sessions of one key. Late rows are left out if they are discarded; else they make sessions of their own."""
+def frozen_sessions(kind: Session, rows: Iterable[Happened], frozen: Frozen, revival: Revival) -> Judgement:
+    """The sessions of one key, without the rows that came too late for any."""
     open_rows: list[Happened] = []
     late: list[Happened] = []
+    in_time: list[Happened] = []
     final: list[tuple[Span, list[Happened]]] = []
     for (learned, _), together in groupby(sorted(rows, key=_order), key=_order):
         if revival is not Revival.ALL_MERGE:
             done = [span for span in _spans(kind, open_rows) if frozen(session_of(kind, span).end, learned)]
             final += [(span, [row for row in open_rows if _within(row, span)]) for span in done]
             open_rows = [row for row in open_rows if not any(_within(row, span) for span in done)]
-        everything = [*together]
-        arriving = _apart_from_final(everything, open_rows, [row for _, held in final for row in held])
+        gone = [*late, *(row for _, held in final for row in held)]
+        arriving, staying = _apart(list(together), open_rows, gone)
         if revival is Revival.OWN_IS_JUDGED:
-            arriving = [row for row in arriving if not frozen(session_of(kind, (_at(row), _at(row))).end, learned)]
-        elif discarding:
-            arriving = _on_time(kind, open_rows, arriving, lambda end: frozen(end, learned), revival)  # noqa: B023
-        open_rows += arriving
-        late += (Counter(everything) - Counter(arriving)).elements()
+            counting = [row for row in arriving if not frozen(session_of(kind, (_at(row), _at(row))).end, learned)]
+        else:
+            counting = _on_time(kind, open_rows, arriving, lambda end: frozen(end, learned), revival)  # noqa: B023
+        open_rows += counting
+        in_time += counting
+        late += [*staying, *(Counter(arriving) - Counter(counting)).elements()]
     found: dict[Window, list[Happened]] = {}
     last = [(span, [row for row in open_rows if _within(row, span)]) for span in _spans(kind, open_rows)]
     for span, held in [*final, *last]:
         found.setdefault(session_of(kind, span), []).extend(held)
-    return Judgement(found, late)
+    return Judgement(found, late, in_time)
 
 
 def _on_time(
@@ -92,14 +97,24 @@ def _on_time(
         arriving = on_time
 
 
-def _apart_from_final(arriving: list[Happened], open_rows: list[Happened], final: list[Happened]) -> list[Happened]:
-    """Without the retractions of rows that a frozen session holds and no open one: these stay as they are."""
-    held, frozen = consolidated(open_rows), consolidated(final)
-    return [
-        row
-        for row in arriving
-        if row.diff > 0 or held.get((row.value, _at(row)), 0) > 0 or frozen.get((row.value, _at(row)), 0) <= 0
-    ]
+def _apart(
+    arriving: list[Happened], open_rows: list[Happened], gone: list[Happened]
+) -> tuple[list[Happened], list[Happened]]:
+    """The rows that arrive without those that take back what no open session holds, but frozen ones do, or what was
+    late; and these."""
+    held, elsewhere, back = consolidated(open_rows), consolidated(gone), Counter[tuple[object, int]]()
+    for of, diff in consolidated(arriving).items():
+        back[of] = max(0, min(-held.get(of, 0) - diff, elsewhere.get(of, 0)))
+    left, apart = [], []
+    for row in arriving:
+        of = row.value, _at(row)
+        many = max(0, min(-row.diff, back[of]))
+        back[of] -= many
+        if many:
+            apart.append(row._replace(diff=-many))
+        if row.diff + many or not many:
+            left.append(row._replace(diff=row.diff + many))
+    return left, apart
 
 
 def _spans(kind: Session, rows: Iterable[Happened]) -> list[Span]:

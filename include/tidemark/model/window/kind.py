@@ -108,7 +108,7 @@ class Calendar:
 class Sliding:
     """One window for each set of rows that a closed interval of length `size` can hold: for each instant t with rows
     the window that ends with it, [t - size, t], and the one just after it, [t + 1, t + 1 + size], if it holds a row.
-    With `clamp_start_at_zero` no window starts below 0, as Kafka has it."""
+    With `clamp_start_at_zero` no window starts below 0, as Kafka has it, and rows below 0 are in none."""
 
     size: int
     clamp_start_at_zero: bool = False

@@ -3,17 +3,18 @@ and how often a row was late for a window."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tidemark.model.window.bounds import Window, windows_at
-from tidemark.model.window.contents import Rule, candidates, judged_sessions
+from tidemark.model.window.contents import Rule, contents, judged_sessions
 from tidemark.model.window.happened import Happened, Key
 from tidemark.model.window.kind import Session, Sliding
-from tidemark.model.window.sliding import left_of
+from tidemark.model.window.sliding import left_of, may_be_held
 from tidemark.model.window.windows import Late
+from tidemark.model.wording import counted
 
 
 class Judged(NamedTuple):
@@ -39,21 +40,45 @@ def behind(rows: Iterable[Happened]) -> list[int]:
     return [max(row.learned - row.at, 0) for row in rows if row.at is not None for _ in range(abs(row.diff))]
 
 
-class Lateness(NamedTuple):
-    """The three numbers."""
+@dataclass(frozen=True)
+class Lateness:
+    """The three numbers. Rows that were taken back count as those that came."""
 
-    rows_late_for_all: int
-    rows_late_for_some: int
-    window_updates_late: int
+    rows_late_for_all: int = 0
+    rows_late_for_some: int = 0
+    window_updates_late: int = 0
+
+    def __bool__(self) -> bool:
+        return self != NOT_LATE
+
+    @property
+    def words(self) -> str:
+        """The numbers, for people."""
+        of_rows = f"{counted(self.rows_late_for_all, 'row')} late for all windows, {self.rows_late_for_some:,} for some"
+        return f"{of_rows}, {counted(self.window_updates_late, 'window update')} lost"
+
+    def __add__(self, other: Lateness) -> Lateness:
+        return Lateness(
+            self.rows_late_for_all + other.rows_late_for_all,
+            self.rows_late_for_some + other.rows_late_for_some,
+            self.window_updates_late + other.window_updates_late,
+        )
+
+    def __sub__(self, other: Lateness) -> Lateness:
+        return self + Lateness(-other.rows_late_for_all, -other.rows_late_for_some, -other.window_updates_late)
+
+
+NOT_LATE = Lateness()
 
 
 def lateness(judged: Iterable[Judged]) -> Lateness:
-    """The numbers of rows that were judged, each as often as it is there."""
+    """The numbers of rows that were judged, each as often as it is there. One that sliding windows to come may hold is
+    late for some, though none that is there holds it: so what comes later changes no number."""
     all_of = some_of = updates = 0
     for one in judged:
         times = abs(one.row.diff)
-        all_of += times * one.late_for_all
-        some_of += times * one.late_for_some
+        all_of += times * one.refused
+        some_of += times * (one.late > 0 and not one.refused)
         updates += times * one.late
     return Lateness(all_of, some_of, updates)
 
@@ -66,7 +91,8 @@ def late_when_closed(rule: Rule) -> Rule:
 def judge(rule: Rule, rows: Iterable[Happened]) -> list[Judged]:
     """The rows that some window can hold, each with how many windows take it no more: those that are frozen by the rule
     (`late_when_closed`: that had closed). A row that is late for every sliding window it could be in opens none and is
-    late once; so is one that no session takes."""
+    late once; so is one that no session takes. Of sliding windows those count that hold something, and the one that
+    ends with the row."""
     if rule.late is Late.NEXT_WINDOW:
         rule = late_when_closed(rule)
     by_key: dict[Key, list[Happened]] = defaultdict(list)
@@ -81,21 +107,22 @@ def _of_one_key(rule: Rule, rows: list[Happened]) -> list[Judged]:
     if isinstance(kind, Session):
         if rule.lateness is None:
             return [Judged(row, 1, 0, False) for row in rows]
-        late = judged_sessions(rule, kind, rows).late
-        in_time = (Counter(rows) - Counter(late)).elements()
-        return [*(Judged(row, 1, 0, False) for row in in_time), *(Judged(row, 0, 1, True) for row in late)]
+        told = judged_sessions(rule, kind, rows)
+        return [*(Judged(row, 1, 0, False) for row in told.in_time), *(Judged(row, 0, 1, True) for row in told.late)]
     if isinstance(kind, Sliding):
-        windows = candidates(rule, kind, rows)
-        return [_of_sliding(rule, kind, windows, row, _at(row)) for row in rows]
+        windows = {window for _, window in contents(rule, rows)}
+        return [judge_slid(rule, kind, windows, row, _at(row)) for row in rows if may_be_held(kind, _at(row))]
     found = []
     for row in rows:
         holding = windows_at(kind, _at(row), clamp_start_at_zero=rule.clamp_start_at_zero)
         missed = sum(rule.frozen(window.end, row.learned) for window in holding)
-        found.append(Judged(row, len(holding) - missed, missed, 0 < missed == len(holding)))
+        if holding:
+            found.append(Judged(row, len(holding) - missed, missed, missed == len(holding)))
     return found
 
 
-def _of_sliding(rule: Rule, kind: Sliding, windows: set[Window], row: Happened, at: int) -> Judged:
+def judge_slid(rule: Rule, kind: Sliding, windows: Iterable[Window], row: Happened, at: int) -> Judged:
+    """A row at an instant, judged by the sliding windows of its key that hold something."""
     holding = {window for window in windows if window.start <= at <= window.end} | {left_of(kind, at)}
     missed = sum(rule.frozen(window.end, row.learned) for window in holding)
     refused = rule.frozen(at + kind.size, row.learned)

@@ -45,6 +45,14 @@ def is_full(kind: Session, first: int, at: int) -> bool:
     return kind.max_length is not None and at - first >= kind.max_length
 
 
+def would_take(kind: Session, window: Window, at: int) -> bool:
+    """Whether a row at an instant would be in a session of these bounds, or be together with its first or last row."""
+    first, second = sorted((window, session_of(kind, (at, at))))
+    if first.end != second.start:
+        return first.end > second.start
+    return kind.exact_gap_merges and not is_full(kind, first.start, second.start)
+
+
 def merged(own: Iterable[Window], *, exact_gap_merges: bool = True) -> list[Window]:
     """The sessions of rows that have a gap each: `own` are their intervals, each from its instant to its gap after it.
     Those that overlap are one session, and those that touch unless exactly the gap apart is apart."""

@@ -6,7 +6,13 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from tidemark.model.window.bounds import Window
+from tidemark.model.window.close import closes_at
 from tidemark.model.window.kind import Sliding
+
+
+def may_be_held(kind: Sliding, at: int) -> bool:
+    """Whether any window can hold an instant: with `clamp_start_at_zero` none holds what is below 0."""
+    return at >= 0 or not kind.clamp_start_at_zero
 
 
 def left_of(kind: Sliding, at: int) -> Window:
@@ -21,12 +27,17 @@ def right_of(kind: Sliding, at: int) -> Window:
 
 
 def sliding_windows(kind: Sliding, instants: Iterable[int]) -> list[Window]:
-    """The windows of one key that has rows at these instants, in order. With `clamp_start_at_zero` no window holds what
-    is below 0."""
-    ascending = sorted(at for at in set(instants) if at >= 0 or not kind.clamp_start_at_zero)
+    """The windows of one key that has rows at these instants, in order."""
+    ascending = sorted(at for at in set(instants) if may_be_held(kind, at))
     found = {left_of(kind, at) for at in ascending}
     found |= {right_of(kind, at) for at, following in pairwise(ascending) if following <= right_of(kind, at).end}
     return sorted(found)
+
+
+def first_start(kind: Sliding, grace: int, lateness: int, learned: int) -> int:
+    """The least start of the windows that what is learned at a time counts in, where windows are frozen so long after
+    they closed. It depends on that time alone."""
+    return learned - closes_at(kind, kind.size, grace) - lateness + 1
 
 
 def starts_touched(kind: Sliding, at: int) -> tuple[int, int]:

@@ -3,17 +3,19 @@ kind, and what is told of each."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.aggregate import Aggregate
-from tidemark.model.window.kind import Sliding, WindowKind
+from tidemark.model.window.kind import Session, Sliding, WindowKind
 
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 """The columns of a row that say which window it is of; the end belongs to sliding windows and to no others."""
 EVENT_TIME = "event_time"
-"""Windows `on` this are by the time rows have on the input's event time axis."""
+"""Windows `on` this are by when rows happened, the event times of the input's updates; unless the input has a column of
+that name."""
 
 
 class Late(StrEnum):
@@ -30,10 +32,10 @@ class Windows:
     """A row for each window of each value of the columns `by` in which there are rows: its key are these columns,
     WINDOW_START and WINDOW_END; its value are the `aggregates`.
 
-    `on` is the column that says when a row happened (EVENT_TIME: the event time of its update). Only rows for which
-    `where` holds count (Spark SQL over a row of the input). A window closes `grace` µs after its end: from then on its
-    row is there; with `early` as soon as it has rows. Late rows count by `late`; `reemit` for `max_lateness` µs after
-    the window closed (None: for ever).
+    `on` is the column that says when a row happened; or EVENT_TIME, the event time of its update (`is_on_event_time`).
+    Only rows for which `where` holds count (Spark SQL over a row of the input). A window closes `grace` µs after its
+    end: from then on its row is there; with `early` as soon as it has rows. Late rows count by `late`; `reemit` for
+    `max_lateness` µs after the window closed (None: for ever).
     """
 
     by: tuple[str, ...]
@@ -56,9 +58,19 @@ class Windows:
                 "late: next_window of sliding windows: they are where rows are, so there is no next one that a late "
                 "row could count in; write discard or reemit"
             )
+        if self.late is Late.NEXT_WINDOW and isinstance(self.kind, Session):
+            raise InvalidUsage(
+                "late: next_window of sessions: while nothing comes none is open that a late row could count in, and "
+                "one of its own would lie among those that were told; write discard or reemit"
+            )
         names = [*self.by, WINDOW_START, WINDOW_END, *(one.name for one in self.aggregates)]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise InvalidUsage(f"columns of windows are called {', '.join(repeated)} twice; call one of them otherwise")
+
+    def is_on_event_time(self, columns: Iterable[str]) -> bool:
+        """Whether they are on the event times of an input with these columns: one that is called so, however it is
+        spelled, goes before, as SQL knows no difference of case."""
+        return self.on == EVENT_TIME and EVENT_TIME not in {name.lower() for name in columns}
 
     @property
     def counts_late_for(self) -> int | None:

@@ -10,16 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conformance.window_retention import least_retention, require_retention
 from tests.pure.model.window import brute
-from tests.pure.model.window.test_window_kinds import by_law, kinds
+from tests.pure.model.window.test_window_kinds import by_law, kinds, the_long_way
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.close import (
     closes_at,
     end_exclusive,
     is_closed,
-    least_retention,
-    require_retention,
 )
 from tidemark.model.window.contents import Rule, contents, on_time
 from tidemark.model.window.frozen_sessions import Revival
@@ -105,6 +104,23 @@ def test_next_window_loses_nothing_and_takes_the_earliest_that_is_open(kind: Any
             assert all(min((start, end) for _, start, end in alone) < other for other in still_open)
 
 
+@given(aligned, graces, rows)
+def test_next_window_by_hand(kind: Any, grace: int, some: list[Happened]):
+    """Each row alone, of all windows there are: the open ones that it lies in, and where one had closed the first."""
+    all_over = [Happened("k", "", at, 0) for at in range(-40, 75)]
+    everywhere = [(start, end) for _, start, end in the_long_way(kind, all_over)]
+    expected: dict[Any, Counter[Any]] = {}
+    for row in some:
+        own = [(start, end) for start, end in everywhere if start <= row.at < end]  # type: ignore[operator]
+        still_open = [(start, end) for start, end in everywhere if end + grace > row.learned]
+        found = {one for one in own if one in still_open}
+        if len(found) < len(own):
+            found.add(min(still_open))
+        for one in found:
+            expected.setdefault(("k", *one), Counter())[row.value, row.at] += 1
+    assert held(Rule(kind, grace, Late.NEXT_WINDOW), some) == expected
+
+
 @given(st.builds(Sliding, st.integers(0, 8), st.booleans()), graces, rows)
 def test_sliding_windows_hold_what_found_them_open(kind: Sliding, grace: int, some: list[Happened]):
     """The brute way: a start is one where a row that was in time leaves, or the first that holds one in time for it."""
@@ -174,20 +190,18 @@ def test_sessions_are_those_of_an_engine(gap: int, grace: int, some: list[Happen
 def test_what_is_learned_at_once_is_looked_at_at_once(kind: Session, grace: int, some: Any, dice: random.Random):
     shuffled = [*some]
     dice.shuffle(shuffled)
-    for policy in (Late.DISCARD, Late.NEXT_WINDOW):
-        rule = Rule(kind, grace, policy)
-        assert held(rule, some) == held(rule, shuffled)
-        in_time = [row._replace(learned=-100) for row in some]
-        assert held(rule, in_time) == by_law(kind, in_time)
-    counted = sum(sum(of.values()) for of in held(Rule(kind, grace, Late.NEXT_WINDOW), some).values())
-    assert counted == len(some)
+    rule = Rule(kind, grace, Late.DISCARD)
+    assert held(rule, some) == held(rule, shuffled)
+    in_time = [row._replace(learned=-100) for row in some]
+    assert held(rule, in_time) == by_law(kind, in_time)
 
 
 @given(kinds, graces, rows)
 def test_the_three_numbers(kind: Any, grace: int, some: list[Happened]):
     rule = Rule(kind, grace, Late.DISCARD)
     judged = judge(rule, some)
-    assert Counter(one.row for one in judged) == Counter(some)
+    held_by_some = [row for row in some if the_long_way(kind, [row])]
+    assert Counter(one.row for one in judged) == Counter(held_by_some)
     numbers = lateness(judged)
     assert numbers.rows_late_for_all + numbers.rows_late_for_some <= len(some)
     assert numbers == lateness(judge(late_when_closed(Rule(kind, grace)), some))
@@ -231,8 +245,6 @@ def test_late_for_a_frozen_session_touches_the_open_one_it_lies_in():
     assert held(rule, [*at, Happened("k", 1, 1, 30)]) == {("k", 0, 30): Counter([(0, 0), (1, 1), (10, 10), (20, 20)])}
     late_one = Happened("k", 1, 1, 31)
     assert held(rule, [*at, late_one]) == {("k", 0, 30): Counter([(0, 0), (10, 10), (20, 20)])}
-    own = held(Rule(Session(10), late=Late.NEXT_WINDOW), [*at, late_one])
-    assert own == {("k", 0, 30): Counter([(0, 0), (10, 10), (20, 20)]), ("k", 1, 11): Counter([(1, 1)])}
 
 
 def test_a_retraction_of_what_a_closed_session_holds_takes_nothing_from_an_open_one():
@@ -259,6 +271,64 @@ def test_windows_that_are_open_have_their_rows_within_the_least_retention(kind: 
                 assert isinstance(kind, Session) or at[0] >= close - least
 
 
-def test_there_is_no_next_sliding_window():
-    with pytest.raises(InvalidUsage, match="next_window of sliding windows"):
-        Windows((), "t", Sliding(5), (Aggregate("n", Function.COUNT),), late=Late.NEXT_WINDOW)
+@pytest.mark.parametrize(("kind", "called"), [(Sliding(5), "sliding windows"), (Session(5), "sessions")])
+def test_there_is_no_next_window_where_windows_lie_as_rows_do(kind: Sliding | Session, called: str):
+    with pytest.raises(InvalidUsage, match=rf"next_window of {called}: .*; write discard or reemit$"):
+        Windows((), "t", kind, (Aggregate("n", Function.COUNT),), late=Late.NEXT_WINDOW)
+
+
+@pytest.mark.parametrize("learned", [0, 100])
+def test_a_row_that_no_window_can_hold_is_neither_in_time_nor_late(learned: int) -> None:
+    rule = Rule(Sliding(10, clamp_start_at_zero=True), late=Late.DISCARD)
+    rows = [Happened("k", "v", -5, learned), Happened("k", "v", 3, 0)]
+    assert [one.row.at for one in judge(rule, rows)] == [3]
+    assert contents(rule, rows).keys() == {("k", (0, 10))}
+
+
+def test_a_retraction_of_a_row_that_was_late_is_late_whatever_session_has_come_meanwhile():
+    """The row at 5 came too late for a session of its own; one that lies around it began after that."""
+    rule = Rule(Session(10), late=Late.DISCARD)
+    late_one, fresh = Happened("k", "a", 5, 16), Happened("k", "b", 8, 17)
+    back = late_one._replace(diff=-1, learned=18)
+    assert held(rule, [late_one, fresh, back]) == {("k", 8, 18): Counter([("b", 8)])}
+    assert [one.row for one in judge(rule, [late_one, fresh, back]) if one.late] == [late_one, back]
+
+
+def test_rows_taken_back_are_taken_from_open_sessions_first():
+    """One stands in a frozen session, one in an open one, and both go at once."""
+    rule = Rule(Session(10), late=Late.DISCARD)
+    first, bridge, again = Happened("k", "a", 0, 0), Happened("k", "b", 8, 12), Happened("k", "a", 0, 13)
+    gone = first._replace(diff=-2, learned=14)
+    before = {("k", 0, 10): Counter([("a", 0)]), ("k", 0, 18): Counter([("a", 0), ("b", 8)])}
+    assert held(rule, [first, bridge, again]) == before
+    assert held(rule, [first, bridge, again, gone]) == {
+        ("k", 0, 10): Counter([("a", 0)]),
+        ("k", 8, 18): Counter([("b", 8)]),
+    }
+
+
+with_retractions = st.lists(
+    st.tuples(st.sampled_from("xy"), st.integers(-5, 12), st.integers(0, 45), st.booleans(), st.integers(0, 20)),
+    max_size=8,
+).map(
+    lambda told: [
+        row
+        for value, at, when, taken_back, after in told
+        for row in [
+            Happened("k", value, at, when),
+            *([Happened("k", value, at, when + after, -1)] if taken_back else []),
+        ]
+    ]
+)
+
+
+@settings(max_examples=200)
+@given(
+    st.builds(Session, st.integers(1, 8), st.booleans(), st.none() | st.integers(1, 12)),
+    graces,
+    with_retractions,
+    st.sampled_from(Revival),
+)
+def test_no_session_holds_fewer_rows_than_none(kind: Session, grace: int, some: list[Happened], revival: Revival):
+    rule = Rule(kind, grace, Late.DISCARD, revival=revival)
+    assert all(count > 0 for of in contents(rule, some).values() for count in of.values())

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.pure.model.window import brute
 from tidemark.errors import InvalidUsage
-from tidemark.model.window.bounds import earliest_after, windows_at
+from tidemark.model.window.bounds import earliest_after, earliest_from, windows_at
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Cumulate, Hopping, Session, Sliding, Tumbling, WindowKind
+from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
 from tidemark.model.window.sliding import sliding_windows, starts_touched
 from tidemark.model.window.told import delta
 
@@ -99,6 +99,21 @@ def test_the_earliest_window_after_an_instant(kind: Any, at: int, clamp: bool):
     later = {window for t in range(at, at + 80) for window in windows_at(kind, t, clamp_start_at_zero=clamp)}
     found = earliest_after(kind, at, clamp_start_at_zero=clamp)
     assert found == min(window for window in later if window.end > at)
+
+
+@given(kinds.filter(lambda kind: not isinstance(kind, Sliding | Session)), instants)
+def test_from_when_on_a_window_is_the_earliest_after(kind: Any, at: int):
+    window = earliest_after(kind, at)
+    since = earliest_from(kind, window)
+    assert since <= at
+    assert earliest_after(kind, since) == window != earliest_after(kind, since - 1)
+
+
+def test_a_unit_of_the_calendar_is_the_earliest_from_its_beginning_on():
+    for zone in ("America/Havana", "America/Sao_Paulo"):
+        window = earliest_after(Calendar(Unit.DAY, zone), 1_541_300_400_000_000)
+        assert earliest_from(Calendar(Unit.DAY, zone), window) == window.start
+        assert earliest_after(Calendar(Unit.DAY, zone), window.start - 1).end == window.start
 
 
 def test_an_offset_counts_by_what_is_left_of_the_size():

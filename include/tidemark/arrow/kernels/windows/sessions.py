@@ -19,7 +19,9 @@ from tidemark.errors import InvalidUsage
 
 FIRST, LAST, START = "_first", "_last", "_start"
 """The columns of cells that say at which instants they begin and end; that of the instant at which its session does."""
-_FAR = 1 << 61
+FAR = 1 << 61
+"""Instants lie so far from 1970 at most."""
+BEYOND = "beyond 2^61, where no session can lie; filter such rows out"
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,19 @@ def in_sessions(batches: Iterable[pa.RecordBatch], gaps: Gaps) -> Iterator[pa.Re
         before = told.take(pa.array([len(told) - 1]))
 
 
+def check_near(instants: Ints) -> None:
+    """Raise InvalidUsage for an instant beyond 2^61."""
+    if int(instants.min()) < -FAR or int(instants.max()) > FAR:
+        far = next(int(one) for one in instants if not -FAR <= one <= FAR)
+        raise InvalidUsage(f"a row is at {far}, {BEYOND}")
+
+
 def _starts(cells: pa.RecordBatch, gaps: Gaps, first_start: int | None) -> Ints:
     """Where the session of each cell begins; that of the first cell is known, unless it is the first of all."""
     first, last = integers(cells, FIRST), integers(cells, LAST)
-    for instants in (first, last):
-        if int(instants.min()) < -_FAR or int(instants.max()) > _FAR:
-            far = next(int(one) for one in instants if not -_FAR <= one <= _FAR)
-            raise InvalidUsage(f"a row is at {far}, beyond 2^61, where no session can lie; filter such rows out")
-    within = min(gaps.gap, 4 * _FAR - 1) - (0 if gaps.exact_gap_merges else 1)
+    check_near(first)
+    check_near(last)
+    within = min(gaps.gap, 4 * FAR - 1) - (0 if gaps.exact_gap_merges else 1)
     begins = starts(cells, gaps.group)
     begins[0] = True
     begins[1:] |= first[1:] - last[:-1] > within
@@ -62,11 +69,11 @@ def _starts(cells: pa.RecordBatch, gaps: Gaps, first_start: int | None) -> Ints:
     if first_start is not None:
         held[0] = first_start
     if gaps.max_length is not None:
-        _cut(first, held, begins, gaps.max_length)
+        cut(first, held, begins, gaps.max_length)
     return held[np.maximum.accumulate(np.where(begins, np.arange(len(first)), 0))]
 
 
-def _cut(first: Ints, held: Ints, begins: Bools, most: int) -> None:
+def cut(first: Ints, held: Ints, begins: Bools, most: int) -> None:
     """Mark where sessions begin anew as they have become too long. `held` says where those begin that are marked."""
     bounds = np.append(np.flatnonzero(begins), len(first))
     for at in np.flatnonzero(first[bounds[1:] - 1] - held[bounds[:-1]] >= most):

@@ -18,6 +18,7 @@ import pyarrow as pa
 from tidemark.arrow.kernels.windows.merged import Lists, Texts, grows, merged
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers
 from tidemark.arrow.rows.order import starts
+from tidemark.definition.recipe import BAND
 from tidemark.definition.state import Op, State
 from tidemark.errors import InvalidUsage
 
@@ -36,13 +37,15 @@ class Slide:
     """How to slide: cells are together where they are equal in `group`; the windows' `size`; whether none starts below
     0 (then cells below 0 are in none). With a `width` cells have the column CHUNK, are together by it too, and of
     chunk c the windows that start in [c * width, (c + 1) * width) are told: it must hold all cells from one before
-    these starts to `size` after them."""
+    these starts to `size` after them. With `bounds`, which ascend, the same holds of the column BAND: of band b those
+    are told that start at bounds[b - 1] or later, and before bounds[b]."""
 
     group: tuple[str, ...]
     size: int
     states: tuple[State, ...]
     clamp_start_at_zero: bool = False
     width: int | None = None
+    bounds: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.size < _FAR:
@@ -50,7 +53,8 @@ class Slide:
 
     @property
     def together(self) -> tuple[str, ...]:
-        return self.group if self.width is None else (*self.group, CHUNK)
+        chunk = () if self.width is None else (CHUNK,)
+        return (*self.group, *chunk) if self.bounds is None else (*self.group, *chunk, BAND)
 
 
 def sliding(
@@ -60,18 +64,52 @@ def sliding(
 
     Raises InvalidUsage for an instant beyond 2^61, Overflowed (sums.py) for a sum that does not fit.
     """
+    for block in _blocks(batches, slide):
+        yield from _told(block, block.windows(), rows, room)
+
+
+def sliding_in_order(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[pa.RecordBatch]:
+    """The same in order of group and START, for states that do not grow with a window. What is in memory besides are
+    the windows that start within a window's size of the last cell: those to come may start between them."""
+    waiting: list[pa.RecordBatch] = []
+    for block in _blocks(batches, slide):
+        windows, groups = block.windows(), np.cumsum(starts(block.cells, slide.together))
+        windows = windows.where(np.lexsort((windows.start, groups[windows.lo])))
+        of, held = groups[windows.lo], sum(map(len, waiting))
+        told = [*waiting, *_told(block, windows, len(windows) + 1, ROOM)]
+        waiting = []
+        if not told:
+            continue
+        found = pa.concat_batches(told)
+        if held:  # they are of the group that the block begins with, as the cells are that were carried
+            begun = held + int(np.searchsorted(of, groups[0], "right"))
+            first = np.argsort(integers(found, START)[:begun], kind="stable")
+            found = found.take(pa.array(np.append(first, np.arange(begun, len(found)))))
+        done = len(found)
+        if not block.ends:
+            last = 0 if groups[-1] == groups[0] else held + int(np.searchsorted(of, groups[-1], "left"))
+            upto = integers(block.cells, AT)[-1] - slide.size
+            done = last + int(np.searchsorted(integers(found, START)[last:], upto, "left"))
+            waiting = [found.slice(done)] if done < len(found) else []
+        if done:
+            yield found.slice(0, done)
+
+
+def _blocks(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[_Block]:
+    """Cells as blocks, each with what its windows reach of those before."""
     carried: pa.RecordBatch | None = None
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         some = _countable(batch, slide)
+        if not some.num_rows:  # what waits may be the last there is
+            continue
         if waiting and sum(map(len, waiting)) >= (0 if carried is None else len(carried)):
             block = _Block.of(carried, waiting, slide, ends=False)
-            yield from _told(block, rows, room)
+            yield block
             carried, waiting = block.reached(), []
-        if some.num_rows:
-            waiting.append(some)
+        waiting.append(some)
     if waiting:
-        yield from _told(_Block.of(carried, waiting, slide, ends=True), rows, room)
+        yield _Block.of(carried, waiting, slide, ends=True)
 
 
 def schema_of(cells: pa.Schema, slide: Slide) -> pa.Schema:
@@ -109,7 +147,7 @@ class _Ranges:
     def __len__(self) -> int:
         return len(self.start)
 
-    def where(self, wanted: Bools) -> _Ranges:
+    def where(self, wanted: Bools | Ints) -> _Ranges:
         return _Ranges(self.start[wanted], self.lo[wanted], self.hi[wanted])
 
     def moved(self, by: int) -> _Ranges:
@@ -153,10 +191,13 @@ class _Block:
         """The windows that are complete with this block, and were not with those before."""
         at, begins = integers(self.cells, AT), starts(self.cells, self.slide.together)
         found = _windows(at, begins, self.slide, self.carried, self.before, self.ends)
-        if self.slide.width is None:
-            return found
-        chunk = integers(self.cells, CHUNK)[found.lo]
-        return found.where(found.start // self.slide.width == chunk)
+        if self.slide.width is not None:
+            chunk = integers(self.cells, CHUNK)[found.lo]
+            found = found.where(found.start // self.slide.width == chunk)
+        if self.slide.bounds is not None:
+            band = integers(self.cells, BAND)[found.lo]
+            found = found.where(np.searchsorted(self.slide.bounds, found.start, "right") == band)
+        return found
 
 
 def _windows(at: Ints, begins: Bools, slide: Slide, carried: int, before: int, ends: bool) -> _Ranges:
@@ -194,9 +235,9 @@ def _windows(at: Ints, begins: Bools, slide: Slide, carried: int, before: int, e
     return _together([left, right, _Ranges(np.zeros(len(early), np.int64), early, upto).where(is_closed)])
 
 
-def _told(block: _Block, rows: int, room: int) -> Iterator[pa.RecordBatch]:
-    """The windows of a block, some at a time."""
-    cells, slide, windows = block.cells, block.slide, block.windows()
+def _told(block: _Block, windows: _Ranges, rows: int, room: int) -> Iterator[pa.RecordBatch]:
+    """Windows of a block, some at a time."""
+    cells, slide = block.cells, block.slide
     if not len(windows):
         return
     schema = schema_of(cells.schema, slide)

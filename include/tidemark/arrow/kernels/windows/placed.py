@@ -1,0 +1,78 @@
+"""Rows once for each window of an aligned kind that they are in, by arithmetic (model/window/bounds.py)."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.arrow.kernels.windows.sums import Overflowed
+from tidemark.arrow.rows.columns import Ints, contiguous, values
+from tidemark.arrow.rows.schema import arrow_type
+from tidemark.definition.recipe import Placed
+from tidemark.definition.windows.assigned import END, START
+from tidemark.model.window.kind import Cumulate, Hopping, Tumbling
+
+_DAY = 86_400_000_000
+_MOST = 2**61
+"""Instants and lengths, in microseconds, of which no sum of two is beyond 64 bits."""
+_MOST_ROWS = 2**22
+"""How many rows of one batch come to at most, each once for each of its windows."""
+
+
+def placed(rows: pa.RecordBatch, rule: Placed) -> pa.RecordBatch:
+    """The rows that are in windows, with START and END, in the order they have. Raises Overflowed for what is left to
+    SQL: instants that are too far away, and rows that are in too many windows."""
+    told = reduce(pc.and_, (pc.is_valid(rows.column(name)) for name in (rule.on, *rule.by)))
+    rows = rows.filter(told)
+    of, start, end = _bounds(rule, _instants(contiguous(rows.column(rule.on))))
+    bound = arrow_type(rule.bound)
+    found = rows if len(of) == rows.num_rows and isinstance(rule.kind, Tumbling) else rows.take(pa.array(of))
+    return found.append_column(START, pa.array(start).cast(bound)).append_column(END, pa.array(end).cast(bound))
+
+
+def _instants(column: pa.Array) -> Ints:
+    found = values(column).astype(np.int64)
+    unit = _DAY if pa.types.is_date(column.type) else 1
+    if len(found) and max(abs(int(found.min())), abs(int(found.max()))) * unit > _MOST:
+        raise Overflowed("an instant is too far away")
+    return found * unit
+
+
+def _bounds(rule: Placed, at: Ints) -> tuple[Ints, Ints, Ints]:
+    """The windows of some instants, in order: of which instant each is, its start and its end."""
+    kind = rule.kind
+    if kind.size > _MOST:
+        raise Overflowed("a window is too long")
+    if isinstance(kind, Tumbling):
+        start = _grid(at, kind.size, kind.offset)
+        return np.arange(len(at)), start, start + kind.size
+    if isinstance(kind, Hopping):
+        newest = _grid(at, kind.advance, kind.offset)
+        many = np.maximum((kind.size - 1 - (at - newest)) // kind.advance + 1, 0)
+        of, each = _repeated(many)
+        start = newest[of] - (many[of] - 1 - each) * kind.advance
+        return of, start, start + kind.size
+    assert isinstance(kind, Cumulate)
+    first = _grid(at, kind.size, kind.offset)
+    steps = (at - first) // kind.step
+    of, each = _repeated(kind.size // kind.step - steps)
+    start = first[of]
+    return of, start, start + (steps[of] + each + 1) * kind.step
+
+
+def _repeated(many: Ints) -> tuple[Ints, Ints]:
+    """Each place as often as it says, and which time it is, from 0."""
+    if len(many) and int(many.max()) * len(many) > _MOST_ROWS:
+        raise Overflowed("rows are in too many windows")
+    of = np.repeat(np.arange(len(many)), many)
+    return of, np.arange(len(of)) - np.repeat(np.cumsum(many) - many, many)
+
+
+def _grid(at: Ints, step: int, offset: int) -> Ints:
+    """The last of the instants n * step + offset that is not after each."""
+    if step > _MOST:
+        raise Overflowed("windows are too far apart")
+    return at - (at - offset % step) % step

@@ -1,0 +1,52 @@
+"""Stretches of time that are put together where they meet: what of a group a change can reach.
+
+An example: held are sessions [0, 10] and [12, 20], and what changed reaches from 9 to 13. All three meet, so the region
+is [0, 20]. A session [30, 40] meets none of them and is in no region, as nothing of it changed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tidemark.arrow.rows.columns import Bools, Ints
+
+
+class Regions(NamedTuple):
+    """Regions in order of group and time, no two of a group meeting: both ends are of them."""
+
+    group: Ints
+    first: Ints
+    upto: Ints
+
+
+def regions(group: Ints, first: Ints, upto: Ints, changed: Bools) -> Regions:
+    """Where stretches [first, upto] of groups lie, of which some changed, with all that they meet, and what that meets
+    in turn. Groups are numbered from 0."""
+    if not len(group):
+        return Regions(group, first, upto)
+    order = np.lexsort((upto, first, group))
+    group, first, upto, changed = group[order], first[order], upto[order], changed[order]
+    ends, places = np.unique(upto, return_inverse=True)
+    # As groups ascend, the largest end so far of a group is that of its number and its end's place in order.
+    reached = ends[np.maximum.accumulate(group * len(ends) + places) % len(ends)]
+    begins = np.ones(len(group), bool)
+    begins[1:] = (group[1:] != group[:-1]) | (first[1:] > reached[:-1])
+    at = np.flatnonzero(begins)
+    kept = np.logical_or.reduceat(changed, at)
+    return Regions(group[at][kept], first[at][kept], np.maximum.reduceat(upto, at)[kept])
+
+
+def in_regions(group: Ints, at: Ints, found: Regions) -> Bools:
+    """Which instants of groups lie in one of their regions."""
+    count = len(found.group)
+    if not count:
+        return np.zeros(len(group), bool)
+    groups, instants = np.append(found.group, group), np.append(found.first, at)
+    order = np.lexsort((np.append(np.zeros(count, np.int8), np.ones(len(group), np.int8)), instants, groups))
+    places = np.empty(len(order), np.int64)
+    places[order] = np.cumsum(order < count) - 1
+    nearest = np.maximum(places[count:], 0)
+    before = places[count:] >= 0
+    return np.asarray(before & (found.group[nearest] == group) & (at <= found.upto[nearest]))

@@ -1,0 +1,80 @@
+"""Sliding windows so plain that rows at hand need no query: told by the columns themselves, as counts, sums of whole
+numbers and decimals, extremes, first and last values.
+
+It is a second way to compute the same, so it is kept that narrow, and taken from the queries that it stands for: what
+is not one of these few forms has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from tidemark.definition.functions import name_of
+from tidemark.definition.parse import parsed
+from tidemark.definition.recipe import PlainCells, Taken
+from tidemark.definition.state import Op, State
+from tidemark.definition.windows.checked import Checked
+from tidemark.model.collection import ColumnType, DecimalType, ValueType
+
+_FIXED = (ColumnType.INT, ColumnType.BOOL, ColumnType.DATE, ColumnType.TIMESTAMP)
+"""Types whose values are all as wide, besides decimals: however many windows show one, what they take is known."""
+_EXTREMES = {Op.MIN: "min", Op.MAX: "max", Op.FIRST: "min", Op.LAST: "max"}
+
+
+def plain_cells(told: Checked, states: Sequence[State], cells: str, finals: Sequence[str]) -> PlainCells | None:
+    """What the query of `cells` gives for the states, and what is told of a window's (`finals`), where both are plain
+    and the rows are those of the input; None else."""
+    if told.where is not None:
+        return None
+    query = parsed(cells)
+    assert isinstance(query, exp.Select)
+    nodes = {one.alias_or_name: one.unalias() for one in query.selects}
+    types = {column.name: column.type for column in told.shape.columns}
+    taken = [_taken(state, nodes[state.name], types) for state in states]
+    shown = [_shown(final) for final in finals]
+    if None in taken or None in shown:
+        return None
+    names = [one.name for one, _, _ in told.aggregates]
+    return PlainCells(
+        tuple(one for one in taken if one is not None),
+        tuple((name, state) for name, state in zip(names, shown, strict=True) if state is not None),
+    )
+
+
+def _shown(final: str) -> str | None:
+    """The state that a column of windows shows as it is."""
+    query = parsed(f"SELECT {final} FROM w")
+    assert isinstance(query, exp.Select)
+    node = query.selects[0].unalias().unnest()
+    return node.name if isinstance(node, exp.Column) else None
+
+
+def _taken(state: State, node: exp.Expr, types: Mapping[str, ValueType]) -> Taken | None:
+    if isinstance(node, exp.Filter):
+        if state.op not in (Op.FIRST, Op.LAST) or not _leaves_out_nulls(node):
+            return None
+        node = node.this
+    if not isinstance(node, exp.Anonymous) or len(node.expressions) != 1:
+        return None
+    name, of = name_of(node), node.expressions[0]
+    if name == "count" and state.op is Op.ADD and isinstance(of, exp.Star):
+        return Taken(state, None, count=True)
+    if not isinstance(of, exp.Column):
+        return None
+    if name == "count" and state.op is Op.ADD:
+        return Taken(state, of.name, count=True)
+    decimal = isinstance(types[of.name], DecimalType)
+    if name == "sum" and state.op is Op.ADD:
+        return Taken(state, of.name) if decimal or types[of.name] is ColumnType.INT else None
+    fixed = decimal or types[of.name] in _FIXED
+    return Taken(state, of.name) if fixed and _EXTREMES.get(state.op) == name else None
+
+
+def _leaves_out_nulls(node: exp.Filter) -> bool:
+    """Whether nulls of what an aggregate is of are all that its filter leaves out: it does so of itself."""
+    condition = node.expression.this
+    is_null = condition.this.unnest() if isinstance(condition, exp.Not) else None
+    of: list[exp.Expr] = node.this.expressions
+    return isinstance(is_null, exp.Is) and isinstance(is_null.expression, exp.Null) and [is_null.this.unnest()] == of

@@ -1,0 +1,81 @@
+"""The kernel that gives rows their windows against windows found by trying every start there is, in plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.arrow.kernels.windows.placed import placed
+from tidemark.arrow.kernels.windows.sums import Overflowed
+from tidemark.definition.recipe import Placed
+from tidemark.model.collection import ColumnType
+from tidemark.model.window.kind import Cumulate, Hopping, Tumbling
+
+pytestmark = pytest.mark.pure
+
+Kind = Tumbling | Hopping | Cumulate
+NEAR = 60
+KINDS = st.one_of(
+    st.builds(Tumbling, st.integers(1, 12), st.integers(-30, 30)),
+    st.builds(Hopping, st.integers(1, 12), st.integers(1, 15), st.integers(-30, 30), st.just(True)),
+    st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(-30, 30)).map(
+        lambda told: Cumulate(told[0] * told[1], told[0], told[2])
+    ),
+)
+ROWS = st.lists(st.tuples(st.sampled_from([None, "a"]), st.one_of(st.none(), st.integers(-20, 20))), max_size=12)
+
+
+def bounds(kind: Kind) -> list[tuple[int, int]]:
+    """All windows around the instants that are tried."""
+    every = kind.advance if isinstance(kind, Hopping) else kind.size
+    starts = [at for at in range(-NEAR, NEAR) if (at - kind.offset) % every == 0]
+    if isinstance(kind, Cumulate):
+        return [(start, start + end) for start in starts for end in range(kind.step, kind.size + 1, kind.step)]
+    return [(start, start + kind.size) for start in starts]
+
+
+@given(KINDS, ROWS)
+def test_rows_are_in_the_windows_that_hold_their_instant(kind: Kind, rows: list[tuple[str | None, int | None]]) -> None:
+    expected = [
+        (by, at, start, end)
+        for by, at in rows
+        if by is not None and at is not None
+        for start, end in bounds(kind)
+        if start <= at < end
+    ]
+    batch = pa.record_batch(
+        [pa.array([by for by, _ in rows], pa.string()), pa.array([at for _, at in rows], pa.int64())], ["by", "at"]
+    )
+    found = placed(batch, Placed(kind, "at", ("by",), ColumnType.INT))
+    assert [tuple(row.values()) for row in found.to_pylist()] == expected
+
+
+@pytest.mark.parametrize(("of", "unit"), [(pa.timestamp("us", "UTC"), 1), (pa.date32(), 86_400_000_000)])
+def test_times_and_dates_have_windows_of_times(of: pa.DataType, unit: int) -> None:
+    numbers = [-3, 0, None, 5]
+    at = pa.array(numbers, pa.int32() if of == pa.date32() else pa.int64()).cast(of)
+    found = placed(pa.record_batch([at], ["at"]), Placed(Tumbling(2 * unit), "at", (), ColumnType.TIMESTAMP))
+    assert found.schema.field("_start").type == found.schema.field("_end").type == pa.timestamp("us", "UTC")
+    starts, ends = (found.column(name).cast(pa.int64()).to_pylist() for name in ("_start", "_end"))
+    assert starts == [-4 * unit, 0, 4 * unit]
+    assert ends == [-2 * unit, 2 * unit, 6 * unit]
+
+
+@pytest.mark.parametrize(
+    ("kind", "at"),
+    [
+        (Tumbling(10), 2**62),
+        (Tumbling(10), -(2**62)),
+        (Tumbling(2**62), 1),
+        (Hopping(2**40, 1), 1),
+        (Cumulate(2**40, 1), 1),
+    ],
+)
+def test_what_is_too_far_and_too_much_is_not_told(kind: Kind, at: int) -> None:
+    rows: Any = pa.record_batch([pa.array([at])], ["at"])
+    with pytest.raises(Overflowed):
+        placed(rows, Placed(kind, "at", (), ColumnType.INT))

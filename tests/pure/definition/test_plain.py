@@ -1,0 +1,58 @@
+"""Which definitions are so plain that changes are added up without a query, and which touched values are columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pure.definition.inputs import FLIGHTS, columns, recipe
+from tidemark.definition.analysed import analysed
+from tidemark.definition.recipe import Added, ByKey, InputShape, Plain
+
+pytestmark = pytest.mark.pure
+
+NOT_PLAIN = [
+    "SELECT carrier, count(*) AS n FROM flights WHERE id > 1 GROUP BY carrier",
+    "SELECT carrier, count(*) FILTER (WHERE id > 1) AS n FROM flights GROUP BY carrier",
+    "SELECT upper(carrier) AS c, count(*) AS n FROM flights GROUP BY ALL",
+    "SELECT carrier, sum(Delay + 1) AS s FROM flights GROUP BY carrier",
+    "SELECT carrier, sum(Delay) + 1 AS s FROM flights GROUP BY carrier",
+    "SELECT carrier, sum(fare) AS s FROM flights GROUP BY carrier",
+    "SELECT carrier, avg(Delay) AS a FROM flights GROUP BY carrier",
+    "SELECT carrier, count(id, Delay) AS n FROM flights GROUP BY carrier",
+    "SELECT carrier, count(*) AS n, 1 AS one FROM flights GROUP BY carrier",
+    "SELECT c AS carrier, count(*) AS n FROM (SELECT carrier AS c FROM flights) GROUP BY ALL",
+    "SELECT carrier, max(Delay) AS m FROM flights GROUP BY carrier",
+]
+
+
+def by_key(select: str) -> ByKey:
+    found = recipe(select).by_key
+    assert found is not None
+    return found
+
+
+def test_counts_and_sums_of_columns_are_added_up_without_a_query() -> None:
+    sums = by_key("SELECT carrier AS c, sum(delay) AS s, count(fare) AS f FROM flights GROUP BY carrier").plain
+    added = (Added("_rows"), Added("_part1", "Delay", count=True), Added("s", "Delay", null_without="_part1"))
+    assert sums == Plain(("carrier",), (*added, Added("f", "fare", count=True)), "_rows")
+    distinct = by_key("SELECT DISTINCT carrier, day FROM flights").plain
+    assert distinct == Plain(("carrier", "day"), (Added("_rows"),), "_rows")
+
+
+@pytest.mark.parametrize("select", NOT_PLAIN)
+def test_whatever_else_is_there_is_for_a_query(select: str) -> None:
+    assert by_key(select).plain is None
+
+
+def test_touched_values_that_are_columns_are_told() -> None:
+    assert by_key("SELECT carrier, max(Delay) AS m FROM flights GROUP BY carrier").columns == {"flights": ("carrier",)}
+    joined = by_key("SELECT f.id, f.carrier, name FROM flights f JOIN carriers ON f.carrier = code")
+    assert joined.columns == {"flights": ("carrier",), "carriers": ("code",)}
+    assert by_key("SELECT upper(carrier) AS c, max(id) AS m FROM flights GROUP BY ALL").columns == {}
+
+
+def test_who_reads_columns_by_name_is_told_none_of_a_name_that_inputs_spell_differently() -> None:
+    other = InputShape("others", columns("CARRIER:string n:int"), ("n",))
+    found = analysed("SELECT carrier, count(*) AS c FROM others GROUP BY carrier", [FLIGHTS, other]).by_key
+    assert found is not None
+    assert (found.plain, found.columns) == (None, {})

@@ -1,0 +1,114 @@
+"""Statistics of windows are aggregates of the same windows, over rows that say how often and since when they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.pure.definition.inputs import CARRIERS, FLIGHTS, columns
+from tidemark.definition.recipe import HAPPENED, LEARNED, Slid
+from tidemark.definition.windows.analysed import analysed_windows
+from tidemark.definition.windows.statistics import statistics_of
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
+from tidemark.model.window.statistics import KEYS, NET, ROWS
+from tidemark.model.window.windows import Late, Windows
+
+COUNT = (Aggregate("n", Function.COUNT),)
+WINDOWS = Windows(("carrier",), "at", Tumbling(10), COUNT, where="Delay > 15", grace=5)
+
+
+@pytest.mark.parametrize(
+    "kind", [Tumbling(10), Hopping(10, 4), Cumulate(10, 5), Calendar(Unit.DAY), Sliding(10), Session(10)]
+)
+def test_they_are_of_the_windows_that_are_told_of_the_same_rows(kind: WindowKind) -> None:
+    windows = replace(WINDOWS, kind=kind)
+    told, own = statistics_of(windows, FLIGHTS), analysed_windows(windows, FLIGHTS)
+    assert told.recipe.key == own.key
+    assert told.recipe.columns[:3] == own.columns[:3]
+    assert not told.recipe.hidden
+    assert "Delay` > 15" in (told.recipe.windowed.rows if told.recipe.windowed else told.recipe.whole)
+
+
+def test_a_value_has_the_bytes_of_its_type_and_a_key_is_text_that_no_other_key_is() -> None:
+    told = statistics_of(replace(WINDOWS, by=("code",), on="rank", where=""), CARRIERS)
+    fixed = "IF(`rank` IS NULL, 0, 8)"
+    assert told.size == f"coalesce(octet_length(`code`), 0) + coalesce(octet_length(`name`), 0) + {fixed}"
+    assert told.key == "to_json(array(CAST(`code` AS string)))"
+    assert told.called[KEYS] == told.called[ROWS], "of one value each, there are as many keys as rows"
+
+
+def test_no_column_of_the_input_is_taken_for_one_of_theirs() -> None:
+    told = statistics_of(
+        replace(WINDOWS, by=("s0",)), replace(FLIGHTS, columns=(*FLIGHTS.columns, *columns("s0:string")))
+    )
+    assert {told.called[ROWS], told.called[NET]} < set(told.recipe.columns)
+    assert len(set(told.recipe.columns)) == 11
+
+
+@pytest.mark.parametrize("kind", [Tumbling(10), Sliding(10), Session(10)])
+def test_on_event_times_rows_are_told_apart_by_when_they_happened_too(kind: WindowKind) -> None:
+    told = statistics_of(replace(WINDOWS, on="event_time", kind=kind), FLIGHTS)
+    rows = told.recipe.windowed.rows if told.recipe.windowed else told.recipe.whole
+    assert f"`flights`.`{HAPPENED}` " in rows
+    assert HAPPENED not in told.size, "it is no value of a row"
+    carriers = statistics_of(replace(WINDOWS, by=("code",), on="event_time", where="", kind=kind), CARRIERS)
+    assert carriers.called[KEYS] != carriers.called[ROWS], "a key may be there at several times"
+
+
+@pytest.mark.parametrize("kind", [Tumbling(10), Hopping(10, 4), Cumulate(10, 5), Calendar(Unit.DAY)])
+@pytest.mark.parametrize("on", ["at", "day", "id", "event_time"])
+@pytest.mark.parametrize("more", [{"late": Late.DISCARD}, {"max_lateness": 7}])
+def test_of_windows_that_take_late_rows_for_a_while_rows_are_those_that_count(
+    kind: WindowKind, on: str, more: dict[str, Any]
+) -> None:
+    told = statistics_of(replace(WINDOWS, kind=kind, on=on, **more), FLIGHTS)
+    assert told.counted is not None
+    own = [column.name for column in FLIGHTS.columns]
+    assert told.counted.columns == (*own, *([HAPPENED] if on == "event_time" else []))
+    for query in (told.counted.rows, told.counted.late):
+        assert "Delay` > 15" in query
+        assert f"<= {LEARNED} - {5 + more.get('max_lateness', 0)}L" in query
+    assert "Delay" not in told.recipe.whole
+    assert not told.recipe.hidden
+    assert told.recipe.key == ("carrier", "window_start", "window_end")
+    assert told.recipe.columns[:3] == told.recipe.key
+
+
+@pytest.mark.parametrize("kind", [Tumbling(10), Hopping(10, 4), Cumulate(10, 5), Calendar(Unit.DAY)])
+def test_by_next_window_rows_are_where_they_count_and_late_for_their_own_windows(kind: WindowKind) -> None:
+    moving = statistics_of(replace(WINDOWS, kind=kind, late=Late.NEXT_WINDOW), FLIGHTS)
+    staying = statistics_of(replace(WINDOWS, kind=kind, late=Late.DISCARD), FLIGHTS)
+    assert moving.counted is not None
+    assert staying.counted is not None
+    assert "_moves" in moving.counted.rows
+    assert "_moves" not in staying.counted.rows
+    assert moving.counted.late == staying.counted.late
+    assert replace(moving, counted=None) == replace(staying, counted=None)
+
+
+@pytest.mark.parametrize("kind", [Sliding(10), Session(10)])
+@pytest.mark.parametrize("on", ["at", "event_time"])
+def test_of_windows_that_lie_where_rows_are_which_count_is_told_as_where_they_are_computed(
+    kind: WindowKind, on: str
+) -> None:
+    windows = replace(WINDOWS, kind=kind, on=on, late=Late.DISCARD)
+    told, own = statistics_of(windows, FLIGHTS), analysed_windows(windows, FLIGHTS)
+    assert told.counted is None
+    assert told.recipe.windowed is not None
+    assert own.windowed is not None
+    assert told.recipe.windowed.kind == own.windowed.kind
+    if isinstance(told.recipe.windowed, Slid) and isinstance(own.windowed, Slid):
+        assert own.windowed.for_a_while is not None
+        assert replace(told.recipe.windowed.for_a_while, columns=()) == replace(own.windowed.for_a_while, columns=())
+    else:
+        assert told.recipe.windowed.after == own.windowed.after == 6
+
+
+def test_a_frozen_session_may_hold_what_was_taken_back_so_keys_are_counted() -> None:
+    windows = replace(WINDOWS, by=("code",), on="rank", where="", kind=Session(10))
+    assert statistics_of(windows, CARRIERS).called[KEYS] == statistics_of(windows, CARRIERS).called[ROWS]
+    lasting = statistics_of(replace(windows, late=Late.DISCARD), CARRIERS)
+    assert lasting.called[KEYS] != lasting.called[ROWS]
