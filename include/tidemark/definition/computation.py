@@ -10,6 +10,8 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.collection import Collection
 from tidemark.model.derived import Definition, Mode, Validity
+from tidemark.model.window.judged import Judging, judging_of
+from tidemark.model.window.lateness import NOT_LATE, Lateness
 
 DAY = 86_400_000_000
 """By how much a frontier is taken to move on, of a collection that was not computed yet."""
@@ -18,13 +20,37 @@ DAY = 86_400_000_000
 @dataclass(frozen=True)
 class Input:
     """An input as a computation reads it: the state of the collection at `url`, as known at `upper` - 1; what changed
-    since `previous` - 1 (None: it was not consumed before, or what changed since cannot be told)."""
+    since `previous` - 1 (None: it was not consumed before, or what changed since cannot be told).
+
+    Where windows take late rows for a while only, `consumed` is how far it was consumed by what the collection holds
+    (None: that says nothing of it), and `ends` are the ends of its intervals; where late rows count in the next window,
+    rows are judged `judged_from` some time before that (model/window/judged.py). With `all_judged` these are all there
+    were, as all of its history is judged, whatever of it was consumed."""
 
     name: str
     url: str
     state: Arrangement
     upper: int
     previous: int | None = None
+    consumed: int | None = None
+    ends: tuple[int, ...] = ()
+    judged_from: int | None = None
+    all_judged: bool = False
+
+    @property
+    def judging(self) -> Judging:
+        """How late its rows came."""
+        if self.all_judged:
+            return Judging(0, self.ends)
+        function = self.state.function
+        return judging_of(
+            self.ends,
+            since=function.since,
+            merged=not function.changes_nothing,
+            consumed=self.consumed,
+            only_new=self.previous is not None,
+            judged_from=self.judged_from,
+        )
 
     @property
     def shape(self) -> InputShape:
@@ -95,7 +121,8 @@ class Written:
 class Computed:
     """What a computation came to: the parts written (none: nothing differs), how many rows were added and taken back,
     with their multiplicities, and the rows and bytes at rest that were read for it. Of windows, how many of the rows
-    that were looked at (what changed, or all) are in none, because what these are on or by is null."""
+    that were looked at (what changed, or all) are in none, because what these are on or by is null; and of what is new
+    how much came late, where that is not counted for ever."""
 
     parts: tuple[Part, ...]
     added: int
@@ -103,6 +130,7 @@ class Computed:
     rows_read: int
     bytes_read: int
     unplaced: int = 0
+    late: Lateness = NOT_LATE
 
     @property
     def rows(self) -> int:

@@ -14,7 +14,8 @@ from sqlglot import exp
 
 from tidemark.definition.dialect import text_of
 from tidemark.definition.functions import is_aggregate, name_of, own_aggregates, with_filter
-from tidemark.definition.recipe import DELTA, DIFF, HELD, InputShape
+from tidemark.definition.keys import is_plain
+from tidemark.definition.recipe import DELTA, DIFF, HELD, Added, InputShape, Plain
 from tidemark.definition.relations import types_of
 from tidemark.definition.rows import not_by_row, source_of_changes
 from tidemark.definition.sums import BIG, distinct_of
@@ -51,6 +52,7 @@ class Delta:
     delta: str
     sums: tuple[str, ...]
     grown: str
+    plain: Plain | None
 
 
 def delta_of(query: exp.Query, held: Sequence[str], shapes: Mapping[str, InputShape]) -> Delta:
@@ -119,7 +121,30 @@ class _Growth:
                 query.select(exp.alias_(_from_zero(self.parts[text]), name), copy=False)
         columns = tuple(_column(name, self.parts[text].type) for text, name in ordered if name in hidden)
         sums = tuple(name for _, name in ordered)
-        return Delta(query, columns, self._changes(), sums, self._grown(finals, hidden))
+        return Delta(query, columns, self._changes(), sums, self._grown(finals, hidden), self._plain(hidden))
+
+    def _plain(self, hidden: Sequence[str]) -> Plain | None:
+        """The same without a query, where that can be told."""
+        keys = [self.shown[name] for name in self.held]
+        others = [node for name, node in self.shown.items() if name not in self.held]
+        if not is_plain(self.select) or not all(isinstance(one, exp.Column) for one in keys):
+            return None
+        sums = {name: self._added(name, self.parts[text].whole) for text, name in self.names.items()}
+        if any(one is None for one in sums.values()) or any(text_of(one) not in self.names for one in others):
+            return None
+        return Plain(tuple(one.name for one in keys), tuple(filter(None, sums.values())), self.rows.name)
+
+    def _added(self, name: str, whole: exp.Expr) -> Added | None:
+        """How a part is added up, if it is of a column as it is."""
+        if not isinstance(whole, exp.Func) or len(whole.expressions) != 1:
+            return None
+        (of,), count = whole.expressions, name_of(whole) == "count"
+        if count and isinstance(of, exp.Star | exp.Literal):
+            return Added(name)
+        if not isinstance(of, exp.Column) or (not count and type_of(of, self.types) not in WHOLE_NUMBERS):
+            return None
+        values = self.names.get(text_of(_call("COUNT", of.copy())))
+        return Added(name, of.name, count, None if count else values)
 
     def _part(self, whole: exp.Expr, change: exp.Expr, of: str) -> exp.Column:
         """The column of GROWN that holds a part: the group's own column that is the same, or a hidden one."""

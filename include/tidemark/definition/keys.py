@@ -29,9 +29,11 @@ def by_key(whole: exp.Query, columns: Sequence[str], shapes: Mapping[str, InputS
         for name in inputs
     }
     clustered = {name: _clustered(shapes[name], blocks[name], expressions) for name in inputs}
+    plain = {name: _plain(blocks[name], expressions) for name in inputs}
     for block in found.blocks:
         _restrict(block, [keys[block] for keys in expressions])
-    return ByKey(touched, text_of(tree), tuple(held), clustered)
+    named_only = {name: found for name, found in plain.items() if found}
+    return ByKey(touched, text_of(tree), tuple(held), clustered, columns=named_only)
 
 
 def _text(keys: Keys) -> tuple[str, ...]:
@@ -47,6 +49,21 @@ def _touched(block: Block, expressions: Sequence[exp.Expr]) -> str:
             changed.set(part, [one.copy() for one in held] if isinstance(held, list) else held.copy())
     source_of_changes(changed.args["from_"].this, ())
     return text_of(changed.distinct(copy=False))
+
+
+def _plain(blocks: Sequence[Block], expressions: Sequence[Keys]) -> tuple[str, ...]:
+    """The columns of an input that the values are, where its changed rows are asked for no more than these."""
+    if len(blocks) != 1 or not is_plain(blocks[0].select):
+        return ()
+    nodes = [keys[blocks[0]].unnest() for keys in expressions]
+    return tuple(one.name for one in nodes) if all(isinstance(one, exp.Column) for one in nodes) else ()
+
+
+def is_plain(select: exp.Select) -> bool:
+    """Whether a SELECT is of all rows of an input, as they are."""
+    source = select.args.get("from_")
+    others = any(select.args.get(part) for part in ("joins", "laterals", "where"))
+    return source is not None and isinstance(source.this, exp.Table) and not others
 
 
 def _restrict(block: Block, expressions: Sequence[exp.Expr]) -> None:

@@ -27,6 +27,7 @@ from tidemark.definition.relations import output_names, output_types, types_of
 from tidemark.definition.resolve import names_of
 from tidemark.definition.rows import not_by_row
 from tidemark.definition.types import UNKNOWN, type_of
+from tidemark.definition.used import used_columns
 
 
 class NotLocal(Exception):
@@ -102,8 +103,10 @@ def located(query: exp.Expr, shapes: Mapping[str, InputShape]) -> Located:
 
 
 def wrapped(query: exp.Query, shapes: Mapping[str, InputShape]) -> exp.Query:
-    """The query with every input that stands in a join as a subquery of its own, which can be restricted."""
+    """The query with every input that stands in a join as a subquery of its own, which can be restricted: of those of
+    its columns that the query looks at."""
     query = query.copy()
+    used = used_columns(query, shapes.values())
     for select in list(query.find_all(exp.Select)):
         joins = [join for join in select.args.get("joins") or [] if not isinstance(join.this, exp.Lateral)]
         if not joins or select.args.get("from_") is None:
@@ -111,7 +114,8 @@ def wrapped(query: exp.Query, shapes: Mapping[str, InputShape]) -> exp.Query:
         for source in [select.args["from_"].this, *(join.this for join in joins)]:
             if isinstance(source, exp.Table) and source.name in shapes:
                 called = source.alias_or_name
-                columns = [exp.alias_(exp.column(one.name, called), one.name) for one in shapes[source.name].columns]
+                names = used[source.name] or shapes[source.name].key
+                columns = [exp.alias_(exp.column(name, called), name) for name in names]
                 inner = exp.select(*columns).from_(exp.alias_(exp.to_table(source.name), called, table=True))
                 source.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(called))))
     return query

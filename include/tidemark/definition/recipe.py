@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from tidemark.definition.state import State
-from tidemark.model.collection import Column
+from tidemark.model.collection import Column, ColumnType, ValueType
 from tidemark.model.derived import Mode
-from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.aggregate import Function
+from tidemark.model.window.bands import Bands
+from tidemark.model.window.kind import Cumulate, Hopping, Session, Sliding, Tumbling
 
 TIME, EVENT_TIME, DIFF = "_time", "_event_time", "_diff"
 """Columns that views of changes have besides the input's own."""
+HAPPENED = "_happened"
+"""The column of the view of an input, and of its changes, that says when a row happened, as a timestamp: where windows
+are on event times. A row is there once for each of its event times then."""
 TOUCHED = "_touched"
 """The view that holds the key values whose rows must be computed anew, in columns `k0`, `k1`, …."""
 DELTA = "_delta"
 """The view of what `by_key.delta` gives: by how much the groups' sums grew."""
 HELD = "_held"
 """The view of the rows that stand now in the groups of DELTA (or of more), with their hidden columns."""
+LEARNED = "_learned"
+"""The column of an input's updates that says up to where it was complete when they came (model/window/judged.py)."""
+FROZEN = "_frozen"
+"""The column that says of a row in a window whether the window took it no more when it came."""
+LATE_FOR_ALL, LATE_FOR_SOME, LATE_UPDATES = "_late_for_all", "_late_for_some", "_late_updates"
+"""How many rows came late, and for how many windows."""
+BAND = "_band"
+"""The column of rows and cells that says of which windows they are, by where these start (model/window/bands.py)."""
 CELLED = "_windows"
 """The view of windows that were put together of cells."""
 
@@ -36,6 +49,10 @@ class InputShape:
     key: tuple[str, ...]
     one_value: bool = False
 
+    def with_columns(self, *more: Column) -> InputShape:
+        """An input that has more columns besides its own."""
+        return replace(self, columns=(*self.columns, *more))
+
 
 @dataclass(frozen=True)
 class ByRow:
@@ -44,6 +61,48 @@ class ByRow:
 
     input: str
     select: str
+
+
+@dataclass(frozen=True)
+class Added:
+    """A column of `ByKey.sums` that is of the input's column `of`: its sum, or the `count` of its values that are not
+    null; without `of` the count of rows. One that is `null_without` another, a count, is null where that is 0."""
+
+    name: str
+    of: str | None = None
+    count: bool = False
+    null_without: str | None = None
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A delta that needs no query: the groups' `keys` are columns of the input, and the sums are of rows, or of whole
+    numbers in columns of it; `rows` is that of rows."""
+
+    keys: tuple[str, ...]
+    sums: tuple[Added, ...]
+    rows: str
+
+
+@dataclass(frozen=True)
+class Aggregated:
+    """A column of groups: what a function tells of the values of the input's column `of` (None: `count`, of rows) that
+    are not null, in its `type`: the least or greatest in Spark's order, a sum or mean that is exact and, of floats,
+    rounded once. Of no values all but counts are null."""
+
+    name: str
+    function: Function
+    of: str | None
+    type: ValueType
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Groups that need no query: their `keys` are columns of the input, which `ByKey.held` shows in this order; all
+    others of the definition's columns are `aggregates`."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[Aggregated, ...]
 
 
 @dataclass(frozen=True)
@@ -61,6 +120,9 @@ class ByKey:
     `sums`: the definition's columns that are added up, and the hidden ones, which come last.
     `grown`: a query over the views DELTA and HELD that gives the rows of these groups as they are to be: the columns of
     the definition and the hidden ones. A group without rows is not in it; one with fewer than none raises.
+    `plain`: what `delta` and `grown` say, where it is so little that changes at hand are added up without Spark.
+    `columns`: by input, where `touched` asks for nothing but columns of it, which ones k0, k1, … are.
+    `grouped`: what `select` says, where it is so little that rows at hand are grouped without Spark.
     """
 
     touched: Mapping[str, str]
@@ -70,25 +132,82 @@ class ByKey:
     delta: str | None = None
     sums: tuple[str, ...] = ()
     grown: str | None = None
+    plain: Plain | None = None
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    grouped: Grouped | None = None
+
+
+@dataclass(frozen=True)
+class Taken:
+    """How rows give a state without a query: by its op, of the column `of`; or, with `count`, as how many of that are
+    not null, without `of` how many rows there are."""
+
+    state: State
+    of: str | None
+    count: bool = False
+
+
+@dataclass(frozen=True)
+class PlainCells:
+    """What the queries of Slid say, where rows at hand need none: all rows are in windows of which it is told when they
+    happened and by what, `taken` are the states, and the pairs of `told` say which state a column shows."""
+
+    taken: tuple[Taken, ...]
+    told: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Slid:
     """Sliding windows over the rows of one input, put together of *cells*, what is known of each instant.
 
-    `by`: the input's columns by which windows are told apart.
+    `by`: the input's columns by which windows are told apart; `on`: the one that says when a row happened.
     `rows`: a query over the view of the input, or of its changes under the input's name: those of its rows that are in
     windows, with the column AT.
     `cells`: a query over what `rows` gives, under the input's name, that gives for each instant the values of `by` as
     `k0`, `k1`, …, AT, and the `states`.
     `windows`: a query over the view CELLED of windows, which has `k0`, `k1`, …, START and END in microseconds, and the
     states of each, that gives the columns of the definition.
+    `for_a_while` (None: late rows count for ever): rows and cells have the column BAND, too, and cells are told apart
+    by it.
+    `plain`: what `rows`, `cells` and `windows` say, where it is so little that rows at hand need no query.
     """
 
     input: str
     by: tuple[str, ...]
+    on: str
     kind: Sliding
     rows: str
+    cells: str
+    states: tuple[State, ...]
+    windows: str
+    for_a_while: ForAWhile | None = None
+    plain: PlainCells | None = None
+
+
+@dataclass(frozen=True)
+class ForAWhile:
+    """Sliding windows take late rows for `lateness` µs after they closed, which they do `grace` µs after their end.
+    `columns` are those that cells need of what `rows` gives, `by` among them."""
+
+    grace: int
+    lateness: int
+    columns: tuple[str, ...]
+
+    def bands(self, kind: Sliding, learned: Iterable[int]) -> Bands:
+        """The bands of starts where rows came at these times."""
+        return Bands.of(kind, self.grace, self.lateness, learned)
+
+
+@dataclass(frozen=True)
+class MergedCells:
+    """Windows told by the states of *cells*, here the rows of a stretch of time.
+
+    `cells`: a query over what `rows` gives, under the input's name, and the column `_bucket` with the number of the
+    stretch, that gives for each the values of `by` as `k0`, `k1`, …, `_bucket`, its `_first` and `_last` instant, and
+    the `states`, all of which aggregates of SQL put together.
+    `windows`: as of Slid.
+    """
+
     cells: str
     states: tuple[State, ...]
     windows: str
@@ -96,16 +215,53 @@ class Slid:
 
 @dataclass(frozen=True)
 class InSessions:
-    """Sessions of the rows of one input; `by` and `rows` as of Slid. `windows`: a query over `columns` of what `rows`
-    gives and AT, under the input's name, with the column START, the microsecond at which the session of each row
-    begins."""
+    """Sessions of the rows of one input; `by`, `on` and `rows` as of Slid. `windows`: a query over `columns` of what
+    `rows` gives and AT, under the input's name, with the column START, the microsecond at which the session of each
+    row begins. `merged`: how they are told by cells instead, where all aggregates can be.
+
+    Of sessions that take late rows for a while only, one that ends at e takes none that is learned at e + `after` or
+    later, and `rows` is a query over the view of the input's updates; `windows` is over rows with END, too."""
 
     input: str
     by: tuple[str, ...]
+    on: str
     kind: Session
     rows: str
     columns: tuple[str, ...]
     windows: str
+    merged: MergedCells | None = None
+    after: int | None = None
+
+
+@dataclass(frozen=True)
+class InTime:
+    """Windows that take late rows for a while only: `whole` and `by_key` of the recipe are over the rows of `input`
+    that count, once for each window they count in.
+
+    `rows`: a query over the view of the input's updates, under the input's name, with LEARNED and DIFF, that gives the
+    `columns` that are needed of it (`by` among them), AT, START and END of each window, DIFF and FROZEN.
+    `late`: a query over the same view that gives one row of LATE_FOR_ALL, LATE_FOR_SOME and LATE_UPDATES.
+    `moves`: late rows count in the window that was open when they came, so that none can be taken back.
+    """
+
+    input: str
+    by: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: str
+    late: str
+    moves: bool = False
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Rows of an input, once for each window of a `kind` that they are in, by arithmetic alone: those of which the
+    columns `on` and `by` are not null, with the columns START and END, which are of the type `bound`. What `by_key` of
+    the recipe says without queries (`plain`, `grouped`, `columns`) is over such rows."""
+
+    kind: Tumbling | Hopping | Cumulate
+    on: str
+    by: tuple[str, ...]
+    bound: ColumnType
 
 
 @dataclass(frozen=True)
@@ -114,7 +270,11 @@ class Recipe:
     as its multiplicity says; `columns` are its columns in order; `key` is the inferred one (None: it must be declared);
     `hidden` are columns of ours that `whole` gives behind them (`select` of `by_key` too). `mode` is the cheapest that
     is right, and `why` says, a line each, what decided against a cheaper one. Of windows that lie where rows are,
-    `windowed` says how they are computed; `whole` then has their columns, but not their rows.
+    `windowed` says how they are computed; `whole` then has their columns, but not their rows. With `happened` the views
+    of the input, and of its changes, have the column HAPPENED. `used` tells by input which of its columns any of these
+    queries looks at, and maybe others (None: all of them).
+    Of windows that take late rows for a while only, `in_time` says which rows count. Of others that lie where they lie,
+    `placed` says which rows are in them, where that needs no query.
     """
 
     mode: Mode
@@ -126,3 +286,7 @@ class Recipe:
     by_row: ByRow | None = None
     by_key: ByKey | None = None
     windowed: Slid | InSessions | None = None
+    happened: bool = False
+    used: Mapping[str, tuple[str, ...]] | None = None
+    in_time: InTime | None = None
+    placed: Placed | None = None

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
+from tidemark.model.collection import Collection
 from tidemark.model.derived import Consumption
 from tidemark.model.frontier import EMPTY
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
+from tidemark.plan.computed_as import computed_as, differs
 from tidemark.plan.consume import InputState as InputState
 from tidemark.plan.consume import Meeting, Usable, meeting, usable
 from tidemark.plan.consume import Waits as Waits
@@ -28,7 +30,8 @@ FIRST = "first build"
 @dataclass(frozen=True)
 class InputRange:
     """What is read of one input, as its state of `version` has it: as known at `upto`, and, where only changes are
-    looked at, those after `after` up to it (None: `upto` alone is readable, all is read).
+    looked at, those after `after` up to it (None: `upto` alone is readable, all is read). `consumed` is how far it was
+    consumed by what the collection holds (None: that is no answer to what is asked).
 
     `hold_before` is where the input is to be held before anything is read, `hold_after` once that is committed.
     """
@@ -39,6 +42,7 @@ class InputRange:
     upto: int
     hold_before: int
     hold_after: int
+    consumed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -178,15 +182,21 @@ class _Plan:
         previous = self.previous
         if previous is None:
             return FIRST
-        collection = self.state.collection
-        if previous.definition != collection.computed_as:
-            same = previous.definition.partition(".")[0] == collection.derived.fingerprint
-            return "it is kept in other columns" if same else "another definition"
+        if why := differs(previous.definition, self.state.collection, self._collections):
+            return why
         for given in self.inputs:
             held = previous.of(given.name)
             if held is None or held.incarnation != given.state.incarnation:
                 return f"{given.name} was created anew"
         return ""
+
+    @property
+    def _computed_as(self) -> str:
+        return computed_as(self.state.collection, self._collections)
+
+    @property
+    def _collections(self) -> list[Collection]:
+        return [given.state.collection for given in self.inputs]
 
     def _lost(self) -> str:
         """Why changes since the last consumption cannot be read; "" if they can."""
@@ -233,7 +243,7 @@ class _Plan:
             upper,
             upper if ended else met.complete,
             tuple(given.consumed(to) for given, to in met.uppers),
-            self.state.collection.computed_as,
+            self._computed_as,
             ended=ended,
             building=self._builds(met.complete),
         )
@@ -252,12 +262,16 @@ class _Plan:
         moves: bool,
         checks: bool,
     ) -> CorrectRequest:
-        floors = {} if whole else self._floors()
+        held = self._floors()
+        floors = {} if whole else held
         return CorrectRequest(
             consumption,
             self.previous,
-            Interval(self.state.complete, consumption.upper),
-            tuple(_range(given, upper, floors.get(given.name)) for given, upper in uppers),
+            Interval(self.state.recorded_below, consumption.upper),
+            tuple(
+                replace(_range(given, upper, floors.get(given.name)), consumed=held.get(given.name))
+                for given, upper in uppers
+            ),
             whole,
             moves,
             checks,

@@ -1,0 +1,39 @@
+"""What the rows of a derived collection follow from besides the rows of its inputs, as its consumptions record it; and
+why what was computed from something else says nothing any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidemark.model.collection import Collection
+from tidemark.plan.arrivals import judged_by
+from tidemark.plan.event_times import reads_event_times
+
+_ON_EVENT_TIMES = ".event_time"
+"""What the record of a definition has behind it if its windows are on event times."""
+_JUDGED_BY = ".judged by "
+"""What it has behind that, before a schedule, if in which window a row counts follows from that."""
+
+
+def computed_as(collection: Collection, inputs: Sequence[Collection]) -> str:
+    """What the rows of a derived collection follow from (`Collection.computed_as`), over such inputs: `event_time` is
+    another thing once the input has a column of that name, and with another schedule rows came at another time."""
+    over = any(reads_event_times(collection.derived, given) for given in inputs)
+    schedules = [schedule for given in inputs if (schedule := judged_by(collection.derived, given))]
+    by = "".join(f"{_JUDGED_BY}{schedule}" for schedule in schedules)
+    return collection.computed_as + (_ON_EVENT_TIMES if over else "") + by
+
+
+def differs(recorded: str, collection: Collection, inputs: Sequence[Collection]) -> str:
+    """Why what was computed as recorded says nothing of what is to be held; "" if it does."""
+    wanted = computed_as(collection, inputs)
+    if recorded == wanted:
+        return ""
+    if recorded.partition(".")[0] != collection.derived.fingerprint:
+        return "another definition"
+    known, what = (said.partition(_JUDGED_BY)[0] for said in (recorded, wanted))
+    if known == what:
+        return "its input has another schedule, by which rows are late"
+    if known.removesuffix(_ON_EVENT_TIMES) == what.removesuffix(_ON_EVENT_TIMES):
+        return "a column event_time came or went"
+    return "it is kept in other columns"

@@ -1,0 +1,95 @@
+"""Which definitions are so plain that rows at hand are grouped without Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pure.definition.inputs import FLIGHTS, columns, recipe
+from tidemark.definition.analysed import analysed
+from tidemark.definition.recipe import Aggregated, Grouped, InputShape
+from tidemark.model.collection import ColumnType, DecimalType
+from tidemark.model.window.aggregate import Function
+
+pytestmark = pytest.mark.pure
+
+INT, FLOAT = ColumnType.INT, ColumnType.FLOAT
+WIDE = InputShape(
+    "prices", columns("shop:string id:int price:decimal(28,3) more:decimal(29,3) raw:bytes doc:json"), ("shop", "id")
+)
+NOT_PLAIN = [
+    "SELECT carrier, max(Delay) AS m FROM flights WHERE id > 1 GROUP BY carrier",
+    "SELECT carrier, max(Delay) AS m FROM flights GROUP BY carrier HAVING max(Delay) > 3",
+    "SELECT carrier, max(Delay) FILTER (WHERE id > 1) AS m FROM flights GROUP BY carrier",
+    "SELECT carrier, max(Delay) + 1 AS m FROM flights GROUP BY carrier",
+    "SELECT carrier, max(Delay + 1) AS m FROM flights GROUP BY carrier",
+    "SELECT carrier, max(CAST(Delay AS string)) AS m FROM flights GROUP BY carrier",
+    "SELECT upper(carrier) AS c, max(Delay) AS m FROM flights GROUP BY ALL",
+    "SELECT miles, max(Delay) AS m FROM flights GROUP BY miles",
+    "SELECT tags, max(Delay) AS m FROM flights GROUP BY tags",
+    "SELECT carrier, max(Delay) AS m FROM flights GROUP BY carrier, day",
+    "SELECT carrier, max(Delay) AS m, 1 AS one FROM flights GROUP BY carrier",
+    "SELECT carrier, max(Delay) AS m, avg(fare) AS a FROM flights GROUP BY carrier",
+    "SELECT carrier, max(tags) AS m FROM flights GROUP BY carrier",
+    "SELECT carrier, count(DISTINCT tags) AS n FROM flights GROUP BY carrier",
+    "SELECT carrier, count(DISTINCT Delay, id) AS n FROM flights GROUP BY carrier",
+    "SELECT carrier, max(Delay) AS m, sum(DISTINCT Delay) AS s FROM flights GROUP BY carrier",
+    "SELECT carrier, median(Delay) AS m FROM flights GROUP BY carrier",
+    "SELECT carrier, max(named_struct('at', at, 'id', id)).id AS last FROM flights GROUP BY carrier",
+    "SELECT carrier, max(Delay) OVER (PARTITION BY carrier) AS m FROM flights",
+    "SELECT c AS carrier, max(m) AS m FROM (SELECT carrier AS c, Delay AS m FROM flights) GROUP BY ALL",
+    "SELECT f.carrier, max(rank) AS m FROM flights f JOIN carriers ON f.carrier = code GROUP BY f.carrier",
+]
+
+MANY = """\
+SELECT day AS d, max(delay) AS most, count(*) AS n, f.carrier, avg(miles) AS mean, sum(miles) AS far,
+    min(fare) AS least, count(DISTINCT at) AS times, sum(fare) AS fares, count(tags) AS tagged, mean(id) AS middle
+FROM flights f GROUP BY f.carrier, day"""
+
+
+def grouped(select: str) -> Grouped | None:
+    found = recipe(select).by_key
+    assert found is not None
+    return found.grouped
+
+
+def test_aggregates_of_columns_are_told_without_a_query() -> None:
+    assert grouped(MANY) == Grouped(
+        ("day", "carrier"),
+        (
+            Aggregated("most", Function.MAX, "Delay", INT),
+            Aggregated("n", Function.COUNT, None, INT),
+            Aggregated("mean", Function.AVG, "miles", FLOAT),
+            Aggregated("far", Function.SUM, "miles", FLOAT),
+            Aggregated("least", Function.MIN, "fare", DecimalType(12, 2)),
+            Aggregated("times", Function.COUNT_DISTINCT, "at", INT),
+            Aggregated("fares", Function.SUM, "fare", DecimalType(22, 2)),
+            Aggregated("tagged", Function.COUNT, "tags", INT),
+            Aggregated("middle", Function.AVG, "id", FLOAT),
+        ),
+    )
+
+
+@pytest.mark.parametrize("select", NOT_PLAIN)
+def test_whatever_else_is_there_is_for_a_query(select: str) -> None:
+    assert grouped(select) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "plain"),
+    [("sum(price)", True), ("sum(more)", False), ("max(more)", True), ("max(raw)", False), ("count(raw)", True)],
+)
+def test_decimals_whose_sum_may_not_fit_and_types_without_an_order_are_for_a_query(told: str, plain: bool) -> None:
+    found = analysed(f"SELECT shop, max(id) AS m, {told} AS x FROM prices GROUP BY shop", [WIDE]).by_key
+    assert found is not None
+    assert (found.grouped is not None) is plain
+
+
+def test_sums_that_grow_are_not_computed_anew() -> None:
+    assert grouped("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier") is None
+
+
+def test_columns_that_inputs_spell_differently_are_not_told() -> None:
+    other = InputShape("others", columns("CARRIER:string n:int"), ("n",))
+    found = analysed("SELECT carrier, max(n) AS m FROM others GROUP BY carrier", [FLIGHTS, other]).by_key
+    assert found is not None
+    assert found.grouped is None
