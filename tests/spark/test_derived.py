@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyspark
 import pytest
 from pyspark.errors import PySparkException, PythonException
+from pyspark.sql import functions
 
 from tests.spark.support import APPEND, Made, day_of
 from tests.support.inprocess import InProcessRunner
@@ -41,6 +42,7 @@ from tidemark.spark.derive.hushed import hushed
 from tidemark.spark.derive.little import bounded
 from tidemark.spark.derive.parts import at_rest, in_order
 from tidemark.spark.derive.raised import DATA, Raised, is_about_rows, naming
+from tidemark.spark.derive.settings import with_settings
 from tidemark.spark.derive.touched import FEW
 from tidemark.spark.derive.views import repeated
 from tidemark.storage.log.log import StateLog
@@ -360,11 +362,13 @@ def test_parts_are_in_order_of_columns_as_they_came_not_as_they_are_shown() -> N
     assert [name for name in sort_columns(one, facts=False) if name in names] == names
 
 
-def test_what_a_definition_raises_names_the_row(spark: Any, events: Made) -> None:
+def test_what_a_definition_raises_names_the_row(spark: Any, events: Made, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "tidemark")
     made = Deriving(events, spark, "d", select("SELECT id, 10 DIV (id - 7) AS share FROM events"), ("id",))
     made.declared()
     with pytest.raises(InvalidUsage, match=r"the definition of d raises DIVIDE_BY_ZERO: .* for the row id 7, "):
         made.corrected()
+    assert "Exception in task" in caplog.text, "what Spark logs of it was not held back"
     made = Deriving(events, spark, "n", select("SELECT kind, id FROM events WHERE id < 9"), ("kind",))
     made.declared()
     with pytest.raises(InvalidUsage, match="gives a row without kind, which is of the key: kind None, id "):
@@ -383,6 +387,18 @@ def test_what_spark_logs_of_a_row_that_raises_is_not_shown_and_of_all_else_is(
     with pytest.raises(PySparkException), hushed():
         raising.collect()
     assert "Exception in task" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_what_a_row_raises_is_one_line_also_where_it_is_broadcast(spark: Any, adaptive: str) -> None:
+    raising = functions.broadcast(spark.range(3).selectExpr("id", "1 DIV id AS share"))
+    with (
+        with_settings(spark, {"spark.sql.adaptive.enabled": adaptive}),
+        pytest.raises(Raised, match="definition of d raises DIVIDE_BY_ZERO: Division by zero"),
+        hushed(),
+        naming("d", str),
+    ):
+        raising.join(spark.range(3), "id").toArrow()
 
 
 VALID = [
@@ -407,9 +423,8 @@ def test_a_row_is_there_from_when_it_begins_until_it_ends(spark: Any) -> None:
 
 def test_a_row_that_is_there_fewer_times_than_never_is_named(spark: Any) -> None:
     frame = spark.createDataFrame([(1, 2), (7, -1)], "id long, many long")
-    declared = Collection("d", (Column("id", ColumnType.INT),), (), select("SELECT id FROM events"))
     with pytest.raises(Exception, match=r'collection d holds a row of key \{"id":7\} -1 times; a definition sees'):
-        repeated(frame, declared, "many").collect()
+        repeated(frame, "d", ["id"], "many").collect()
 
 
 def test_columns_that_are_others_by_now_are_told_with_those_there_were() -> None:

@@ -4,6 +4,7 @@ what Spark's own frames and session windows are where these mean the same."""
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,19 +14,29 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from tests.spark.support import Made
+from tests.spark.support import DAY, START, Made
 from tests.spark.test_derived import Deriving
+from tests.spark.window_statistics import check_statistics
 from tidemark.arrow.read import as_of, told_of
-from tidemark.jobs.questions.definition import verify_definition
+from tidemark.definition.windows.assigned import AT, END
+from tidemark.definition.windows.assigned import START as START_OF
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.questions.definition import differing_keys, verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.instant import from_datetime
 from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.bounds import Window
+from tidemark.model.window.contents import Rule
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Session, Sliding
-from tidemark.model.window.windows import Windows
+from tidemark.model.window.lateness import judge, lateness
+from tidemark.model.window.sessions import session_of
+from tidemark.model.window.sessions import would_take as taken_by_law
+from tidemark.model.window.windows import Late, Windows
 from tidemark.plan.read import plan_updates, read_tasks
+from tidemark.spark.derive import late_sessions, sessions, views
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.spark
@@ -58,14 +69,17 @@ ALL = (
     Aggregate("different", Function.COUNT_DISTINCT, "code"),
     Aggregate("about", Function.APPROX_DISTINCT, "code"),
     Aggregate("p90", Function.APPROX_QUANTILE, "n", at=0.9),
+    Aggregate("newest", Function.MAX, "moment"),
 )
 FEW = (ALL[0], ALL[2])
+SOME = (*FEW, *ALL[9:12])
+SUMMED = (*ALL[:3], *ALL[4:9])
+"""What cells of sessions tell, so that no row is looked at twice."""
 WINDOWS = {
     "slid": Windows(("who",), "t", Sliding(10), ALL, early=True),
-    "clamped": Windows(
-        (), "moment", Sliding(7, clamp_start_at_zero=True), FEW, where="who <> 'late' AND t >= 0", early=True
-    ),
+    "clamped": Windows((), "moment", Sliding(7, clamp_start_at_zero=True), FEW, where="who <> 'late'", early=True),
     "met": Windows(("who",), "t", Session(10), ALL, early=True),
+    "summed": Windows(("who",), "t", Session(10), SUMMED, early=True),
     "cut": Windows((), "moment", Session(6, exact_gap_merges=False, max_length=9), FEW, early=True),
 }
 Reading = tuple[str, int, int | None, int | None, float | None, str | None]
@@ -106,15 +120,26 @@ DAYS: list[list[tuple[Reading, int]]] = [
 ]
 
 
-def land(events: Made, day: int) -> None:
-    """The readings of a day as signed updates."""
+LASTING = START + DAY - 50
+"""So long after it closed a window takes rows, that on the second day those are frozen that end at 50 or before, and on
+the third all are."""
+FOR_A_WHILE = {
+    "lasting": Windows(("who",), "t", Session(10), SOME, max_lateness=LASTING - 1, early=True),
+    "lasting_cut": Windows(
+        (), "moment", Session(6, False, 9), FEW, "who <> 'late'", grace=LASTING, late=Late.DISCARD, early=True
+    ),
+}
+
+
+def land(events: Made, day: int, *more: Reading) -> None:
+    """The readings of a day as signed updates, and more that come on it."""
     learned = datetime(2024, 1, day, 12, tzinfo=UTC)
     rows = [
         {
             "who": who,
             "id": id_,
             "t": at,
-            "moment": None if at is None else EPOCH + timedelta(microseconds=at),
+            "moment": None if at is None or at > 2**60 else EPOCH + timedelta(microseconds=at),
             "n": n,
             "x": x,
             "price": None if n is None else Decimal(n) / 4,
@@ -122,7 +147,7 @@ def land(events: Made, day: int) -> None:
             "learned": learned,
             "change": count,
         }
-        for (who, id_, at, n, x, code), count in DAYS[day - 1]
+        for (who, id_, at, n, x, code), count in [*DAYS[day - 1], *((one, 1) for one in more)]
     ]
     instant = pa.timestamp("us", "UTC")
     types = [pa.string(), pa.int64(), pa.int64(), instant, pa.int64(), pa.float64(), pa.decimal128(12, 2), pa.string()]
@@ -134,27 +159,37 @@ def land(events: Made, day: int) -> None:
     events.step("trace", day)
 
 
-def law(windows: Windows, events: Made) -> Counter[tuple[Any, ...]]:
-    """The windows of what is held, by the law."""
-    rows = as_of(events.store, events.log.load().state).to_pylist()
-    happened = [
+def happened(windows: Windows, rows: list[dict[str, Any]]) -> list[Happened]:
+    """Rows as windows see them; updates with the day they came on."""
+    return [
         Happened(
             tuple(row[name] for name in windows.by),
-            tuple(row.items()),
+            tuple((name, _one_nan(cell)) for name, cell in row.items() if name[0] != "_" and name != "diff"),
             _micros(row[windows.on]),
-            0,
-            row["_multiplicity"],
+            row.get("_commit_version", 0) // DAY * DAY,
+            row["_multiplicity"] if "_multiplicity" in row else row["diff"],
         )
         for row in rows
-        if row[windows.on] is not None and (not windows.where or (row["who"] != "late" and row["t"] >= 0))
+        if row[windows.on] is not None and (not windows.where or row["who"] != "late")
     ]
+
+
+def _one_nan(cell: Any) -> Any:
+    return NAN if cell != cell else cell
+
+
+def law(windows: Windows, rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+    """The windows of what is held, or of updates, by the law."""
     conditions = {
         "x > 0": lambda row: _above(row["x"], 0),
         "n > 2": lambda row: _above(row["n"], 2),
         "": lambda _: True,
     }
     told = window_rows(
-        windows, happened, lambda one, row: dict(row)[one.of], lambda one, row: conditions[one.where](dict(row))
+        windows,
+        happened(windows, rows),
+        lambda one, row: dict(row)[one.of],
+        lambda one, row: conditions[one.where](dict(row)),
     )
     return Counter({(*key, *window, *map(_plain, values)): 1 for key, window, values in told})
 
@@ -172,22 +207,29 @@ def _plain(value: Any) -> Any:
     return repr(value + 0.0) if isinstance(value, float) else _micros(value)
 
 
+def rows_of(events: Made) -> list[dict[str, Any]]:
+    """The readings there are."""
+    return as_of(events.store, events.log.load().state).to_pylist()
+
+
+def updates_of(job: Any) -> list[dict[str, Any]]:
+    """The updates of a collection, sealed or not."""
+    tasks = read_tasks(*parts_table.opened_read(job.store, plan_updates(job.log.load().state)))
+    return [row for task in tasks for rows in told_of(job.store, task, net=False) for row in rows.to_pylist()]
+
+
 def held(one: Deriving) -> Counter[tuple[Any, ...]]:
     """What a collection of early windows holds, sealed or not."""
-    job = one.job()
-    request = plan_updates(job.log.load().state)
-    names = [column.name for column in request.collection.columns]
+    names = [column.name for column in one.job().log.load().state.collection.columns]
     found: Counter[tuple[Any, ...]] = Counter()
-    for task in read_tasks(*parts_table.opened_read(job.store, request)):
-        for row in (row for rows in told_of(job.store, task, net=False) for row in rows.to_pylist()):
-            found[tuple(_plain(row[name]) for name in names)] += row["diff"]
+    for row in updates_of(one.job()):
+        found[tuple(_plain(row[name]) for name in names)] += row["diff"]
     return Counter({row: count for row, count in found.items() if count})
 
 
 def by_spark(spark: Any, events: Made, query: str) -> Counter[tuple[Any, ...]]:
     """What Spark says of the readings there are, as the view `readings`."""
-    rows = as_of(events.store, events.log.load().state).to_pylist()
-    each = [(row["who"], row["t"], row["n"]) for row in rows for _ in range(row["_multiplicity"])]
+    each = [(row["who"], row["t"], row["n"]) for row in rows_of(events) for _ in range(row["_multiplicity"])]
     spark.createDataFrame(each, "who string, t long, n long").createOrReplaceTempView("readings")
     return Counter(tuple(row) for row in spark.sql(query).collect())
 
@@ -216,19 +258,97 @@ def deriving(events: Made, spark: Any, name: str, windows: Windows) -> Deriving:
     return Deriving(events, spark, name, Derived(("readings",), Definition(windows=windows)))
 
 
-def test_windows_are_what_the_law_says_whole_and_from_changes(spark: Any, events: Made) -> None:
+def test_windows_are_what_the_law_says_whole_and_from_changes(
+    spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = {name: deriving(events, spark, name, windows) for name, windows in WINDOWS.items()}
     for name, one in made.items():
         one.declared()
         assert correct(one.job())["mode"] == "whole"
-        assert held(one) == law(WINDOWS[name], events), name
+        assert held(one) == law(WINDOWS[name], rows_of(events)), name
     for name, query in (("slid", FRAMES), ("met", SESSIONS)):  # key, bounds, rows and total
         assert by_spark(spark, events, query) == Counter((*row[:4], row[5]) for row in held(made[name])), name
     for day in (2, 3):
         land(events, day)
+        if day == 2:  # by executors, then by the driver, as they are few
+            monkeypatch.setattr(views, "LITTLE_ROWS", -1)
+            monkeypatch.setattr(sessions, "LEAST_TASK_ROWS", -1)
         for name in ("slid", "met") if day == 2 else WINDOWS:  # the others at once from both days
             told = correct(made[name].job())
             assert (told["mode"], told["outcome"]) == ("by_key", "applied")
-            assert held(made[name]) == law(WINDOWS[name], events), (name, day)
+            assert held(made[name]) == law(WINDOWS[name], rows_of(events)), (name, day)
+        monkeypatch.undo()
+    monkeypatch.setattr(sessions, "LEAST_TASK_ROWS", -1)  # what is computed of many rows is the same
+    assert correct(made["summed"].job(), whole=True)["outcome"] == "nothing to do"
+    monkeypatch.undo()
     assert verify_definition(made["met"].job(), every=True).sound
+    for name in ("slid", "met"):
+        job = made[name].job()
+        state = job.log.load().state
+        keys = [row[:3] for row in held(made[name]) if row[0] == "ann" and row[1] > 0][:2]
+        assert keys
+        assert differing_keys(job, state, keys, 9) == (), name
+        absent = [(who, start + 1, end) for who, start, end in keys]
+        assert differing_keys(job, state, absent, 9) == (), name
+        made[name].corrected()
+        assert check_statistics(made[name], WINDOWS[name], lambda row: True).told > 0
     assert spark._jsparkSession.sharedState().cacheManager().isEmpty(), "nothing is kept of what was computed"
+
+
+def test_a_row_where_no_session_can_lie_is_refused(spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    land(events, 2, reading("far", 2**61 + 1))
+    made = {name: deriving(events, spark, name, WINDOWS[name]) for name in ("met", "summed")}
+    for one in made.values():
+        one.declared()
+        for most in (sessions.LEAST_TASK_ROWS, -1):
+            monkeypatch.setattr(sessions, "LEAST_TASK_ROWS", most)
+            with pytest.raises(InvalidUsage, match=r"a row is at 2305843009213693953, beyond 2\^61"):
+                correct(one.job())
+        monkeypatch.undo()
+
+
+def test_sessions_hold_what_came_before_they_were_frozen(spark: Any, events: Made) -> None:
+    """On the second day a row joins what is open still, and others do not what is frozen; what that holds is not taken
+    back. On the third all are frozen."""
+    made = {name: deriving(events, spark, name, windows) for name, windows in FOR_A_WHILE.items()}
+    known: dict[str, list[dict[str, Any]]] = {name: [] for name in made}
+    numbers = []
+    for day in (1, 2, 3):
+        if day > 1:
+            land(events, day)
+        for name, windows in FOR_A_WHILE.items():
+            if day == 1:
+                made[name].declared()
+            elif (day, name) == (2, "lasting_cut"):
+                continue
+            rows = updates_of(events.job())
+            told = correct(made[name].job())
+            assert told["mode"] == ("whole" if day == 1 else "by_key")
+            assert held(made[name]) == law(windows, rows), (name, day)
+            now, before = (lateness(judge(Rule.of(windows), happened(windows, some))) for some in (rows, known[name]))
+            assert told["late"] == asdict(now - before)
+            numbers.append(told["late"]["rows_late_for_all"])
+            known[name] = rows
+    assert numbers[0] == numbers[1] == 0
+    assert min(numbers[2:]) > 0
+    assert held(made["lasting"]) != law(Windows(("who",), "t", Session(10), SOME), known["lasting"])
+    job = made["lasting"].job()
+    keys = [row[:3] for row in held(made["lasting"]) if row[0] == "ann"]
+    assert keys
+    assert differing_keys(job, job.log.load().state, keys, 9) == ()
+    assert correct(made["lasting_cut"].job(), whole=True)["outcome"] == "nothing to do"
+    for name, windows in FOR_A_WHILE.items():
+        made[name].corrected()
+        checked = check_statistics(made[name], windows, lambda row, of=windows: not of.where or row["who"] != "late")
+        assert (checked.told > 0, checked.untold, checked.late > 0) == (True, 0, True), name
+
+
+@pytest.mark.parametrize(
+    "kind", [Session(4), Session(4, False), Session(4, True, 4), Session(4, True, 3), Session(4, True, 6)]
+)
+def test_a_session_would_take_in_sql_what_the_law_says(spark: Any, kind: Session) -> None:
+    cases = [(at, *session_of(kind, (0, last))) for at in range(-6, 14) for last in range(min(7, kind.max_length or 7))]
+    frame = spark.createDataFrame(cases, f"{AT} long, {START_OF} long, {END} long")
+    taken = {tuple(row) for row in frame.where(late_sessions.would_take(kind)).collect()}
+    assert taken == {case for case in cases if taken_by_law(kind, Window(*case[1:]), case[0])}
+    assert 0 < len(taken) < len(cases)

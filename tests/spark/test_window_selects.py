@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -25,14 +26,17 @@ from tests.spark.test_definition_modes import (
     touched,
 )
 from tests.support.budget import budget
-from tidemark.definition.recipe import Recipe
+from tidemark.definition.recipe import DIFF, FROZEN, LEARNED, Recipe
+from tidemark.definition.resolve import sql_type
 from tidemark.definition.windows.aligned import analysed_windows
+from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.model.instant import from_datetime
 from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.contents import Rule, aligned_windows
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
-from tidemark.model.window.windows import Windows
+from tidemark.model.window.windows import Late, Windows
 
 pytestmark = pytest.mark.spark
 __all__ = ["engine"]
@@ -135,7 +139,7 @@ def told(frame: Any, recipe: Recipe) -> Rows:
 
 @pytest.mark.parametrize(
     "case",
-    budget(ci=["tumbling", "dates, of all", "hopping", "no midnight", "midnight twice", "no day"], deep=list(CASES)),
+    budget(ci=["dates, of all", "hopping", "no midnight", "no day"], deep=list(CASES)),
 )
 def test_windows_are_what_the_law_says_in_every_mode(engine: Any, case: str) -> None:
     windows, chance = CASES[case], random.Random(case)
@@ -160,6 +164,40 @@ def test_windows_are_what_the_law_says_in_every_mode(engine: Any, case: str) -> 
     if rule.delta is not None:
         keys, desired = grown(engine, rule, held, changes)
         assert less(desired, restricted(before, places, keys)) == expected
+
+
+@pytest.mark.parametrize(
+    "case",
+    budget(ci=["before 1970", "dates, of all", "hopping", "sampling", "clocks go back"], deep=list(CASES)),
+)
+def test_late_rows_are_placed_in_the_window_that_was_open(engine: Any, case: str) -> None:
+    """Each row with when it came, or as one that came before whatever is judged, in the windows that the law says."""
+    chance, grace = random.Random(case), 3 * HOUR if CASES[case].on == "at" else 2
+    windows = replace(CASES[case], grace=grace, late=Late.NEXT_WINDOW)
+    rule, place = analysed_windows(windows, FLIGHTS).in_time, NAMES.index(windows.on)
+    assert rule is not None
+    units = {"at": HOUR, "day": 48 * HOUR, "Delay": 2_400 * HOUR if isinstance(windows.kind, Calendar) else 1}
+
+    def learned(row: Row) -> int | None:
+        after = chance.randrange(-60, 200) * units[windows.on]
+        return None if chance.random() < 0.1 else (_micros(row[place]) or 0) + after
+
+    came = [(*row, learned(row)) for row in sorted(flights(chance)[0], key=repr)]
+    types = ", ".join(f"{column.name} {sql_type(column.type)}" for column in FLIGHTS.columns)
+    frame = engine.createDataFrame([(*row, 1) for row in came], f"{types}, {LEARNED} bigint, {DIFF} bigint")
+    frame.createOrReplaceTempView("flights")
+    micros = "CAST({} AS bigint)" if windows.on == "Delay" else "unix_micros({})"
+    found = engine.sql(rule.rows).where(f"NOT {FROZEN}").selectExpr(AT, micros.format(START), micros.format(END))
+    expected = Counter(
+        (at, *window)
+        for row in came
+        if row[NAMES.index("id")] > 1
+        and all(row[NAMES.index(name)] is not None for name in windows.by)
+        and (at := _micros(row[place])) is not None
+        for window in aligned_windows(Rule.of(windows), windows.kind, at, -(2**60) if row[-1] is None else row[-1])
+    )
+    assert Counter(map(tuple, found.collect())) == expected
+    assert any(not start <= at < end for at, start, end in expected)
 
 
 def test_windows_are_those_of_spark(engine: Any) -> None:

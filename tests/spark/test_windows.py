@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
-from tests.spark.support import APPEND, DAY, HOUR, START, Made
+from tests.spark.support import APPEND, DAY, HOUR, INSTANT, START, Made, day_of
 from tests.spark.test_derived import Deriving, rows_of
+from tests.spark.window_statistics import check_statistics
+from tests.support.world import certify
 from tidemark.arrow.read import as_of
+from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.steps.correct import correct
+from tidemark.jobs.steps.seal import seal
+from tidemark.model.change import CompactionAllowed
+from tidemark.model.collection import Gate
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.instant import from_datetime
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.close import is_closed
+from tidemark.model.window.contents import Rule
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Calendar, Hopping, Tumbling, Unit
-from tidemark.model.window.windows import Windows
+from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit
+from tidemark.model.window.lateness import judge, lateness
+from tidemark.model.window.windows import Late, Windows
+from tidemark.plan.read import plan_updates
+from tidemark.spark.read import updates
 
 pytestmark = pytest.mark.spark
 
@@ -40,6 +55,22 @@ DECLARED = {
     "hopping": Windows((), "at", Hopping(8 * HOUR, 3 * HOUR), EXTREMES, where="id > 2", grace=5 * HOUR),
     "days": Windows((), "at", Calendar(Unit.DAY, "America/New_York"), COUNTS, where="id > 2", early=True),
 }
+FOR_A_WHILE = {
+    "discarding": Windows(
+        ("kind",), "at", Hopping(8 * HOUR, 3 * HOUR), EXTREMES, "id > 2", grace=2 * HOUR, late=Late.DISCARD
+    ),
+    "growing": Windows(("id",), "at", Tumbling(5 * HOUR), COUNTS, "id > 2", max_lateness=9 * HOUR, early=True),
+    "slid": Windows(("kind",), "at", Sliding(5 * HOUR), EXTREMES, "id > 2", grace=2 * HOUR, late=Late.DISCARD),
+    "near": Windows((), "at", Sliding(40 * HOUR, True), COUNTS[:1], "id > 2", max_lateness=9 * HOUR, early=True),
+}
+MOVING = {
+    "anew": Windows(
+        ("kind",), "at", Cumulate(30 * HOUR, 10 * HOUR), EXTREMES, "id > 2", grace=2 * HOUR, late=Late.NEXT_WINDOW
+    ),
+    "adding": Windows(
+        (), "at", Calendar(Unit.DAY, "America/New_York"), COUNTS, "id > 2", late=Late.NEXT_WINDOW, early=True
+    ),
+}
 
 
 @pytest.fixture
@@ -51,14 +82,28 @@ def events(tmp_path: Path) -> Made:
     return made
 
 
-def law(windows: Windows, rows: list[dict[str, Any]], close: int) -> Counter[tuple[Any, ...]]:
-    happened = [
-        Happened(tuple(row[by] for by in windows.by), tuple(row.items()), from_datetime(row["at"]), 0)
+def happened(windows: Windows, rows: list[dict[str, Any]]) -> list[Happened]:
+    """Rows, and where they are updates how often and when they came: with the day that they are of, late ones when the
+    day before was complete."""
+    return [
+        Happened(
+            tuple(row[by] for by in windows.by),
+            tuple((name, cell) for name, cell in row.items() if name not in ("_time", "_event_time", "_diff")),
+            from_datetime(row["at"]),
+            row.get("_time", 0) // DAY * DAY,
+            row.get("_diff", 1),
+        )
         for row in rows
         if row["id"] > 2 and all(row[by] is not None for by in windows.by)
     ]
+
+
+def law(windows: Windows, rows: list[dict[str, Any]], close: int) -> Counter[tuple[Any, ...]]:
     told = window_rows(
-        windows, happened, lambda one, row: dict(row)[one.of], lambda one, row: not one.where or dict(row)["id"] > 4
+        windows,
+        happened(windows, rows),
+        lambda one, row: dict(row)[one.of],
+        lambda one, row: not one.where or dict(row)["id"] > 4,
     )
     there = [
         (key, window, values)
@@ -112,3 +157,172 @@ def test_closed_windows_are_there_and_right_after_each_day(spark: Any, events: M
                 assert all(row[2] <= close for row in held(one, close))
     assert modes == ["whole"] * 3 + ["by_key"] * 3
     assert verify_definition(made["hopping"].job()).sound
+    for name, one in made.items():
+        assert check_statistics(one, DECLARED[name], fits).told > 0
+    seen = {"time": START + DAY - 1, "where": "kind <> 'a'"}
+    assert check_statistics(made["overnight"], OVERNIGHT, fits, **seen).told > 0
+
+
+def fits(row: dict[str, Any]) -> bool:
+    """What all windows here ask of a row."""
+    return bool(row["id"] > 2)
+
+
+ON_EVENT_TIME = {
+    "adding": Windows(("kind",), "event_time", Tumbling(5 * HOUR), COUNTS, where="id > 2"),
+    "anew": Windows((), "event_time", Hopping(8 * HOUR, 3 * HOUR), (COUNTS[0], EXTREMES[1]), where="id > 2"),
+    "met": Windows(("kind",), "event_time", Session(2 * HOUR), COUNTS[:2], where="id > 2"),
+}
+LATE_ON_EVENT_TIME = {
+    "slid_for_a_while": replace(ON_EVENT_TIME["anew"], kind=Sliding(5 * HOUR), late=Late.DISCARD),
+    "met_for_a_while": replace(ON_EVENT_TIME["met"], max_lateness=3 * HOUR),
+}
+TOLD_TWICE = APPEND.replace("at: timestamp}", "at: timestamp, happened: timestamp}").replace(
+    "time: {column: at}\n", "time: {column: at}\nevent_time: {column: happened}\nreprocess_for: 5d\n"
+)
+
+
+def test_windows_on_event_times_are_of_when_rows_happened(spark: Any, tmp_path: Path) -> None:
+    """Rows that are equal but for that, in as few groups as there are; a day's file says otherwise afterwards."""
+    events = Made(tmp_path, TOLD_TWICE)
+    files = {day: events.landing / f"events/2024-01-{day:02d}/0.parquet" for day in (1, 2)}
+    made = {
+        name: Deriving(events, spark, name, Derived(("events",), Definition(windows=windows)))
+        for name, windows in ON_EVENT_TIME.items()
+    }
+    modes = []
+    for day, rows in ((1, 60), (2, 30), (1, 50)):
+        again = files[day].exists()
+        table = pyarrow.parquet.read_table(files[day]).slice(0, rows) if again else event_rows(day, rows)
+        files[day].parent.mkdir(parents=True, exist_ok=True)
+        pyarrow.parquet.write_table(table, files[day])
+        events.moved(day)
+        events.step("trace", day)
+        landed = [
+            row for file in files.values() if file.exists() for row in pyarrow.parquet.read_table(file).to_pylist()
+        ]
+        happened = [{**row, "at": row["happened"]} for row in landed]
+        close = events.log.load().state.complete_below
+        for name, one in made.items():
+            if len(modes) < len(made):
+                one.declared()
+            modes.append(one.corrected()["mode"])
+            assert held(one, one.job().log.load().state.complete) == law(ON_EVENT_TIME[name], happened, close), (
+                name,
+                day,
+            )
+    assert modes == ["whole"] * 3 + ["by_key"] * 6
+    assert verify_definition(made["anew"].job()).sound
+    for name in ("anew", "met"):
+        assert check_statistics(made[name], ON_EVENT_TIME[name], fits).told > 0
+    for name, windows in LATE_ON_EVENT_TIME.items():
+        one = Deriving(events, spark, name, Derived(("events",), Definition(windows=windows)))
+        one.declared()
+        one.corrected()
+        checked = check_statistics(one, windows, fits)
+        assert (checked.told > 0, checked.untold, checked.late > 0) == (True, 0, True), name
+
+
+def event_rows(day: int, rows: int) -> pa.Table:
+    """Few different rows, each at many event times: up to three days before they were learned, or some hours after."""
+    chance = random.Random(day)
+    learned = [START + (day - 1) * DAY + chance.randrange(24) * HOUR for _ in range(rows)]
+    reach = (-2 * DAY, 0) if day > 1 else (0, DAY // 2)
+    happened = [time + chance.randrange(reach[0] // HOUR, reach[1] // HOUR + 3) * HOUR for time in learned]
+    columns = {
+        "id": pa.array([chance.randrange(6) for _ in range(rows)], pa.int64()),
+        "kind": pa.array([chance.choice(["a", "b", None]) for _ in range(rows)], pa.string()),
+        "amount": pa.nulls(rows, pa.float64()),
+        "happened": pa.array(happened, pa.int64()).cast(INSTANT),
+        "at": pa.array(learned, pa.int64()).cast(INSTANT),
+    }
+    return pa.table(columns)
+
+
+def followed(spark: Any, events: Made, declared: dict[str, Windows]) -> dict[str, Deriving]:
+    """Windows of two days' events, checked after each. Through `correct` alone, which does not wait for the steps after
+    it."""
+    made = {
+        name: Deriving(events, spark, name, Derived(("events",), Definition(windows=windows)))
+        for name, windows in declared.items()
+    }
+    rows: list[dict[str, Any]] = []
+    for day in (1, 2):
+        if day == 2:
+            events.land(2, 60, keys=12)
+            events.moved(2)
+            events.step("trace", 2)
+        known, rows = rows, learned(spark, events)
+        for name, windows in declared.items():
+            if day == 1:
+                made[name].declared()
+            told = correct(made[name].job())
+            assert told["mode"] == ("whole" if day == 1 else "by_key")
+            assert standing(spark, made[name], START + day * DAY) == law(windows, rows, START + day * DAY), (name, day)
+            was, now = (lateness(judge(Rule.of(windows), happened(windows, some))) for some in (known, rows))
+            assert told["late"] == asdict(now - was), (name, day)
+            assert any(told["late"].values()) == (day == 2)
+    assert all(verify_definition(one.job()).sound for one in made.values())
+    return made
+
+
+def test_windows_hold_what_came_before_they_were_frozen(spark: Any, events: Made) -> None:
+    made = followed(spark, events, FOR_A_WHILE)
+    for name, one in made.items():
+        certify(one.job(), Gate.UNSEALED)
+        seal(one.job(), day_of(1))
+        checked = check_statistics(one, FOR_A_WHILE[name], fits)
+        assert (checked.told > 0, checked.untold, checked.late > 0) == (True, 0, True)
+    log = events.log
+    log.commit(log.load(), CompactionAllowed(START + 2 * DAY - 1, (), 0))
+    for one in made.values():
+        assert correct(one.job(), whole=True)["outcome"] == "nothing to do"
+    for name in ("growing", "near"):
+        checked = check_statistics(made[name], FOR_A_WHILE[name], fits)
+        assert (checked.told > 0, checked.untold > 0) == (True, True)
+
+
+def test_late_rows_count_in_the_window_that_is_open_when_they_come(spark: Any, events: Made) -> None:
+    """As long as none is taken back: of an input whose files may be read again that is refused before anything is read,
+    and of one where that has been, when the row is met."""
+    made = followed(spark, events, MOVING)
+    for name, one in made.items():
+        certify(one.job(), Gate.UNSEALED)
+        seal(one.job(), day_of(1))
+        checked = check_statistics(one, MOVING[name], fits)
+        assert (checked.told > 0, checked.untold, checked.late > 0) == (True, 0, True)
+    again = events.text + "reprocess_for: 5d\n"
+    events.file.write_text(again)
+    events.land(3, 20, keys=12, files=1)
+    events.moved(3)
+    file = events.landing / "events/2024-01-03/0.parquet"
+    pyarrow.parquet.write_table(pyarrow.parquet.read_table(file).slice(0, 10), file)
+    for text, refused in (
+        (again, "when a file is read again: remove reprocess_for from its file, or write"),
+        (events.text, r"events takes back a row of key .*, which late: next_window may have counted in another window"),
+    ):
+        events.file.write_text(text)
+        events.moved(3)
+        events.step("trace", 3)
+        with pytest.raises(InvalidUsage, match=refused) as caught:
+            correct(made["anew"].job())
+        assert "\n" not in str(caught.value)
+
+
+def learned(spark: Any, events: Made) -> list[dict[str, Any]]:
+    """The updates of the events, of which nothing is merged yet."""
+    state = events.log.load().state
+    assert state.since == 0
+    return [row.asDict() for row in updates(spark, events.store, plan_updates(state)).collect()]
+
+
+def standing(spark: Any, one: Deriving, close: int) -> Counter[tuple[Any, ...]]:
+    """What a collection holds before a time, also what is not sealed."""
+    job = one.job()
+    state = job.log.load().state
+    names = [column.name for column in state.collection.columns]
+    found: Counter[tuple[Any, ...]] = Counter()
+    for row in updates(spark, job.store, plan_updates(state)).where(f"_time < {close}").collect():
+        cells = [from_datetime(row[name]) if name.startswith("window_") else plain(row[name]) for name in names]
+        found[tuple(cells)] += row["_diff"]
+    return Counter({row: many for row, many in found.items() if many})

@@ -90,7 +90,7 @@ class AppOperator(SparkSubmitOperator):
             self._hook.on_kill()
 
     def _without_spark(self, argv: list[str]) -> dict[str, Any] | None:
-        """The result of a step whose plan is empty or touches metadata only; None if the app has to run."""
+        """The result of a step that needs no Spark (0010); None if the app has to run."""
         from tidemark.jobs import app
 
         if self.app not in STEPS:

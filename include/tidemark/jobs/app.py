@@ -24,7 +24,7 @@ from tidemark.storage.log.log import StateLog
 
 
 class NeedsSpark(BaseException):
-    """A step that was tried without Spark has data to read. Not an Exception: no job may swallow it."""
+    """A step that was tried without Spark needs it. Not an Exception: no job may swallow it."""
 
 
 def parser(step: str) -> argparse.ArgumentParser:
@@ -115,7 +115,8 @@ def _trimmed(value: Any, items: int, text: int) -> Any:
 
 
 def without_spark(step: str, argv: Sequence[str]) -> dict[str, Any] | None:
-    """The step's result if its plan is empty or touches metadata only; None if it must read data.
+    """The step's result if its plan is empty or touches metadata only, or what it reads is little; None if it needs
+    Spark.
 
     Raises what the step raises. Nothing is lost by trying: what was planned is planned again.
     """

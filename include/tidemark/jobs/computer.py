@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tidemark.definition.computation import Computation, Computed, Differing, Input
@@ -38,11 +38,15 @@ class Computer(Protocol):
         ...
 
 
-def on_spark(runner: Any) -> Computer:
-    """The computer on the session of a runner."""
+def on_spark(runner: Callable[[], Any]) -> Computer:
+    """The computer on the session of a runner, which is called once something is asked of Spark: what is little may be
+    computed without."""
     from tidemark.spark.derive.computer import SparkComputer
 
-    spark = getattr(runner, "spark", None)
-    if spark is None:
-        raise InvalidUsage("a derived collection is computed by Spark, and this run has none")
-    return SparkComputer(spark)
+    def session() -> Any:
+        spark = getattr(runner(), "spark", None)
+        if spark is None:
+            raise InvalidUsage("a derived collection is computed by Spark, and this run has none")
+        return spark
+
+    return SparkComputer(session)

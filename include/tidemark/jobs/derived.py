@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
-from tidemark.config.schedule import Schedule
+from tidemark.config.schedule import Schedule, interval_ends
 from tidemark.definition.computation import Computation, Input, shape_of
 from tidemark.definition.recipe import Recipe
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection, Column, Landed
-from tidemark.model.derived import Consumption, Derived, Mode, Refresh
+from tidemark.model.derived import Consumption, Definition, Derived, Mode, Refresh
 from tidemark.model.evolution import evolved
+from tidemark.model.window.judged import judged_from
+from tidemark.model.window.kind import Sliding
+from tidemark.model.window.windows import Late
+from tidemark.plan.arrivals import check_arrivals
 from tidemark.plan.correct import CorrectRequest, InputState, Waits, plan_correct
+from tidemark.plan.event_times import check_event_times
 from tidemark.plan.read import at_rest, plan_as_of, plan_changes
+from tidemark.plan.whole_history import check_whole_history, judges_all_history
 from tidemark.storage.sidecars import parts_table
 
 STOPS = 64
@@ -53,8 +59,13 @@ def recipe_of(derived: Derived, inputs: Sequence[InputState]) -> Recipe | None:
     """How a definition is computed, by its text and its inputs' columns; None if it is a function in Python.
 
     Raises InvalidUsage, in one line, for a definition that is refused, or that its inputs' columns do not fit any more,
-    and for an input that was never created."""
+    for an input that was never created, and for one that does not keep what it sees of it: event times, or when all
+    rows came."""
     shapes = [shape_of(given.name, _created(given).collection) for given in inputs]
+    for given in inputs:
+        check_event_times(derived, _created(given))
+        check_arrivals(derived, _created(given))
+        check_whole_history(derived, _created(given))
     if derived.definition.function:
         return None
     if derived.definition.windows is not None:
@@ -111,6 +122,7 @@ def inputs_of(job: Job, request: CorrectRequest, inputs: Sequence[InputState]) -
             states[one.name],
             one.upto + 1,
             None if one.after is None else one.after + 1,
+            one.consumed,
         )
         for one in request.inputs
     )
@@ -123,8 +135,60 @@ def consumed_inputs(job: Job, consumption: Consumption, inputs: Sequence[InputSt
         held, state = consumption.of(given.name), _created(given)
         if held is None or held.incarnation != state.incarnation or not state.function.keeps(held.upper - 1):
             raise Untold(f"{given.name} does not keep what was consumed of it; run correct, which computes all anew")
-        found.append(Input(given.name, job.neighbour(given.name).store.url, state, held.upper))
+        found.append(Input(given.name, job.neighbour(given.name).store.url, state, held.upper, consumed=held.upper))
     return tuple(found)
+
+
+def judged(job: Job, asked: Computation) -> Computation:
+    """A computation whose inputs know the ends of their intervals, by which rows are late for windows: those of the
+    landed collections an input rests on, where several, of all of them. Where no row is late for ever it is left as it
+    is.
+
+    Raises InvalidUsage where one of these is not there any more."""
+    windows = asked.definition.windows
+    if windows is None or windows.counts_late_for is None:
+        return asked
+    return replace(asked, inputs=tuple(_with_ends(job, asked.definition, given) for given in asked.inputs))
+
+
+def readable_from(job: Job, derived: Derived, given: Arrangement, consumed: int) -> int:
+    """From when on an input is to be readable that was consumed to a time: just below that. Where sliding windows take
+    late rows for a while only, just below the end of the interval up to which it was complete then: it is told apart
+    who came before that, and who came since, though they were consumed (model/window/judged.py)."""
+    windows = derived.definition.windows
+    if windows is None or windows.counts_late_for is None or not isinstance(windows.kind, Sliding):
+        return consumed - 1
+    schedules = [Schedule(_landed(job, name).landed.schedule) for name in _roots(given)]
+    return min(consumed, *(schedule.latest(consumed) for schedule in schedules)) - 1
+
+
+def _with_ends(job: Job, definition: Definition, given: Input) -> Input:
+    windows = definition.windows
+    assert windows is not None  # only of these rows are judged
+    roots = [_landed(job, name) for name in _roots(given.state)]
+    schedules, start = [Schedule(root.landed.schedule) for root in roots], min(root.start for root in roots)
+    if judges_all_history(definition):
+        return replace(given, ends=interval_ends(schedules, start, given.upper), all_judged=True)
+    before = given.state.since if given.consumed is None else min(given.state.since, given.consumed)
+    lower = max(before if given.previous is None else given.previous, start)
+    if given.previous is not None and windows.late is Late.NEXT_WINDOW:
+        (standing,) = interval_ends(schedules, lower, lower + 1)
+        begins = judged_from(windows, standing)
+        given, lower = replace(given, judged_from=begins), max(start, begins)
+    return replace(given, ends=interval_ends(schedules, lower, given.upper))
+
+
+def _roots(given: Arrangement) -> Sequence[str]:
+    if not given.collection.is_derived:
+        return [given.collection.name]
+    return [root.collection for root in given.consumed.roots] if given.consumed else []
+
+
+def _landed(job: Job, name: str) -> Collection:
+    state = job.neighbour(name).log.load().arrangement
+    if state is None:
+        raise InvalidUsage(f"{name}, by whose schedule rows are late for windows, is not there any more")
+    return state.collection
 
 
 def tells_changes(job: Job, given: Input) -> bool:
@@ -155,7 +219,8 @@ def computation(
     the inputs hold, whatever of it was consumed before."""
     derived = state.collection.derived
     read = tuple(replace(given, previous=None) if mode is Mode.WHOLE else given for given in inputs)
-    return Computation(url, state, derived.definition, recipe, mode, read, state.complete, upper, "", derived.validity)
+    before = state.recorded_below
+    return Computation(url, state, derived.definition, recipe, mode, read, before, upper, "", derived.validity)
 
 
 def planned(state: Arrangement, inputs: Sequence[InputState], **asked: Any) -> CorrectRequest | Waits | None:
@@ -175,9 +240,17 @@ def _stops(state: Arrangement, inputs: Sequence[InputState]) -> tuple[int, ...]:
     below = state.complete_below or max(one.collection.start for one in states)
     schedules = {one.collection.origin.schedule for one in states if isinstance(one.collection.origin, Landed)}
     upto = max(one.complete_below for one in states)  # one that has ended is waited for by nobody
-    ahead = [[*islice(_boundaries(Schedule(text), below), STOPS)] for text in sorted(schedules)]
-    coarsest = max(ahead, key=lambda times: times[1] - times[0], default=[])
-    return tuple(time for time in coarsest if time < upto)
+    if not schedules:
+        return ()
+    coarsest = max((Schedule(text) for text in sorted(schedules)), key=lambda schedule: _width(schedule, below))
+    ahead = islice(_boundaries(coarsest, below), STOPS)
+    return tuple(takewhile(lambda time: time < upto, ahead))  # a boundary takes a millisecond to find
+
+
+def _width(schedule: Schedule, after: int) -> int:
+    """How long the first whole interval is that begins after `after`."""
+    lower, upper = islice(_boundaries(schedule, after), 2)
+    return upper - lower
 
 
 def _boundaries(schedule: Schedule, after: int) -> Iterator[int]:

@@ -104,15 +104,15 @@ class Job:
     new_id: Callable[[], str] = fresh_id
     note: Callable[[str], None] = field(default=lambda text: None)
     first: bool = False
-    computer_on: Callable[[Runner], Computer] = on_spark
+    computer_on: Callable[[Callable[[], Runner]], Computer] = on_spark
     beside: Callable[[str], StateLog] | None = None
     _held: set[Fence] = field(default_factory=set)
     _near: dict[str, StateLog] = field(default_factory=dict)
 
     @property
     def computer(self) -> Computer:
-        """What computes a derived collection; the runner is called for it."""
-        return self.computer_on(self.runner())
+        """What computes a derived collection; the runner is called if that takes one."""
+        return self.computer_on(self.runner)
 
     def neighbour(self, name: str) -> Job:
         """A job on another collection below the same root: to read it, and to place holds on it. Its log is opened

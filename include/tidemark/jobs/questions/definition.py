@@ -9,12 +9,14 @@ from typing import Any
 from tidemark.definition.computation import Differing
 from tidemark.definition.recipe import Recipe
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.derived import Untold, as_computed, computation, consumed_inputs, opened, recipe_of
+from tidemark.jobs.derived import Untold, as_computed, computation, consumed_inputs, judged, opened, recipe_of
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.derived import Consumption, Mode
 from tidemark.model.instant import format_instant
 from tidemark.model.update import Row
+from tidemark.plan.computed_as import computed_as
+from tidemark.plan.consume import InputState
 
 MOST = 20
 """Rows that are told of a frontier at which they differ."""
@@ -87,7 +89,7 @@ def verify_definition(job: Job, *, every: bool = False, most: int = MOST) -> Def
     for consumption in newest_first if every else newest_first[:1]:
         told = {held.input: held.upper for held in consumption.inputs}
         frontier = Frontier(consumption.upper, consumption.complete_below, told)
-        if untold := _untold(state, consumption, recipe):
+        if untold := _untold(state, consumption, recipe, inputs):
             found.append(Frontier(**{**vars(frontier), "untold": untold}))
             continue
         try:
@@ -97,7 +99,7 @@ def verify_definition(job: Job, *, every: bool = False, most: int = MOST) -> Def
             continue
         asked = computation(state, job.store.url, recipe, Mode.WHOLE, read, upper=consumption.upper)
         job.note(f"computing {state.collection.name} as of {format_instant(consumption.upper)} anew")
-        rows = job.computer.compare(asked, keys=None, most=most)
+        rows = job.computer.compare(judged(job, asked), keys=None, most=most)
         found.append(Frontier(**{**vars(frontier), "differing": rows}))
     return DefinitionReport(state.collection.name, head.version, tuple(found))
 
@@ -110,16 +112,17 @@ def differing_keys(job: Job, state: Arrangement, keys: Sequence[Row], most: int)
         return ()
     inputs = opened(job, derived)
     recipe = recipe_of(derived, inputs)
-    if untold := _untold(state, consumption, recipe):
+    if untold := _untold(state, consumption, recipe, inputs):
         raise Untold(untold)
     read = consumed_inputs(job, consumption, inputs)
     asked = computation(state, job.store.url, recipe, Mode.WHOLE, read, upper=consumption.upper)
-    return job.computer.compare(asked, keys=keys, most=most)
+    return job.computer.compare(judged(job, asked), keys=keys, most=most)
 
 
-def _untold(state: Arrangement, consumption: Consumption, recipe: Recipe | None) -> str:
+def _untold(state: Arrangement, consumption: Consumption, recipe: Recipe | None, inputs: Sequence[InputState]) -> str:
     """Why what was held at a frontier cannot be compared with the definition; "" if it can."""
-    if consumption.definition != state.collection.computed_as:
+    known = [given.state.collection for given in inputs if given.state is not None]
+    if consumption.definition != computed_as(state.collection, known):
         return "another definition was in force"
     if as_computed(state.collection, recipe) != state.collection:
         return "columns of its inputs changed, and with that what is kept behind its sums"

@@ -80,16 +80,18 @@ def _windows(derived: Derived) -> tuple[str, ...]:
     return explained_windows(derived.definition.windows)
 
 
-def _touches(job: Job, derived: Derived, mode: Mode, read: Sequence[Input]) -> dict[str, int]:
+def _touches(job: Job, derived: Derived, mode: Mode, read: Sequence[Input]) -> dict[str, Any]:
     """How many rows of the input the next run of windows reads, and how many windows it computes, at most; where that
-    can be told from records."""
+    cannot be told from records, which windows these are."""
     if derived.definition.windows is None:
         return {}
-    from tidemark.definition.windows.explained import most_windows
+    from tidemark.definition.windows.explained import most_of_all, most_windows, reach
 
+    kind = derived.definition.windows.kind
     given = replace(read[0], previous=None) if mode is Mode.WHOLE else read[0]
-    rows, most = changed_rows(job, given), most_windows(derived.definition.windows.kind)
-    return {"changed_rows": rows} | ({} if most is None else {"touched_windows": rows * most})
+    rows = changed_rows(job, given)
+    most = most_of_all(kind) if mode is Mode.WHOLE else most_windows(kind)
+    return {"changed_rows": rows} | ({"touched": reach(kind)} if most is None else {"touched_windows": rows * most})
 
 
 def _told(state: Arrangement | None, given: InputState) -> dict[str, Any]:
@@ -127,7 +129,8 @@ def _queries(recipe: Recipe | None) -> dict[str, Any]:
     if recipe.windowed:  # `whole` is no query of theirs
         steps = ("rows", "cells", "windows")
         return {name: query for name in steps if (query := getattr(recipe.windowed, name, None))}
-    told: dict[str, Any] = {"whole": recipe.whole}
+    told: dict[str, Any] = {"rows": recipe.in_time.rows} if recipe.in_time else {}
+    told["whole"] = recipe.whole
     if recipe.by_row:
         told["by_row"] = recipe.by_row.select
     if recipe.by_key:

@@ -187,6 +187,8 @@ def findings_of(
 def _compared(part: Part, answer: InspectAnswer) -> Iterator[tuple[str, object, object]]:
     yield "rows", part.rows, answer.rows
     yield "sum", f"{part.digest:016x}", f"{answer.digest:016x}"
+    if part.cancels:
+        yield "values that do not cancel", 0, answer.uncancelled
     if answer.rows:
         yield "first key", tuple(part.first_key), tuple(answer.first_key or ())
         yield "last key", tuple(part.last_key), tuple(answer.last_key or ())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tidemark.definition.computation import Computed
@@ -18,9 +18,11 @@ from tidemark.jobs.derived import (
     as_written,
     computation,
     inputs_of,
+    judged,
     mode_of,
     opened,
     planned,
+    readable_from,
     recipe_of,
     tells_changes,
 )
@@ -32,10 +34,14 @@ from tidemark.model.corrected import CORRECT
 from tidemark.model.derived import Consumption, Mode
 from tidemark.model.frontier import EMPTY
 from tidemark.model.instant import format_instant
+from tidemark.model.window.lateness import NOT_LATE
 from tidemark.model.wording import counted
+from tidemark.plan.arrivals import moves_late_rows
 from tidemark.plan.consume import Usable, laggard, usable
 from tidemark.plan.correct import CorrectRequest, InputState, Waits, hold_name
+from tidemark.plan.event_times import reads_event_times
 from tidemark.plan.retain import check_hold
+from tidemark.plan.whole_history import judges_all_history
 from tidemark.storage.log.log import Head
 
 NOTHING = Computed((), 0, 0, 0, 0)
@@ -49,7 +55,8 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
     frontier and how far each input is consumed; of windows how many of the rows looked at are in none, as what these
     are on or by is null (`unplaced`, net of those that went); where an input is to be waited for, which (`waits_for`)
     and why (`waits`), also after it committed what could be had: `unfinished` says that what it was corrected to, by
-    this run or by one that was killed, is not readable yet. A run that finds nothing new starts no JVM.
+    this run or by one that was killed, is not readable yet. A run that finds nothing new, or what this process adds up
+    itself, starts no JVM.
 
     Raises InvalidUsage for a definition that is refused or raises, GateFailed where its columns are others by now.
     """
@@ -144,7 +151,7 @@ def _computed(
     if request.whole or any(tells_changes(job, given) for given in read):
         changed = "" if request.whole else " by what changed" if mode is not Mode.WHOLE else ""
         job.note(f"computing {state.collection.name} to {format_instant(request.upper)}{changed}")
-        computed = job.computer.compute(as_written(asked, batch, state.complete))
+        computed = job.computer.compute(as_written(judged(job, asked), batch, state.recorded_below))
     else:
         computed = NOTHING
     found = _Found(inputs, request, computed=computed)
@@ -154,9 +161,11 @@ def _computed(
     if computed.parts:
         made = unsealed_batch(job, batch, request.interval, computed.parts, learned_at=None)
     by_row = recipe is not None and recipe.by_row is not None
+    answered = request.previous is not None and all(given.consumed is not None for given in request.inputs)
+    before = request.previous.late if request.previous and answered else NOT_LATE
     change = Corrected(
         fence,
-        replace(request.consumption, batch=made.id if made else None),
+        replace(request.consumption, batch=made.id if made else None, late=before + computed.late),
         made,
         request.previous,
         mode,
@@ -208,8 +217,13 @@ def _place(job: Job, state: Arrangement, name: str, since: int, *, missing_ok: b
 
 
 def _wanted(job: Job, state: Arrangement, given: Arrangement, since: int) -> Hold | None:
-    """The hold that an input is to get; None if it is held so already, and long enough."""
-    lag, called, at = state.collection.derived.max_lag, hold_name(state.collection.name), max(since, given.since)
+    """The hold that an input is to get; None if it is held so already, and long enough. Where its event times are seen,
+    or when all of its rows came, nothing is to be merged, whatever retention it is given."""
+    derived, called = state.collection.derived, hold_name(state.collection.name)
+    lag, at = derived.max_lag, max(readable_from(job, derived, given, since + 1), given.since)
+    kept_whole = judges_all_history(derived.definition) or moves_late_rows(derived)
+    if kept_whole or reads_event_times(derived, given.collection):
+        at = given.since
     now = int(job.log.wall() * 1_000_000)
     held = next((one for one in given.holds if one.name == called), None)
     if held and held.since == at and (lag is None) == (held.expires is None):
@@ -253,6 +267,7 @@ def _result(head: Head, done: Sequence[_Settled], waits: Waits | None) -> dict[s
         }
         if head.state.collection.derived.definition.windows is not None:
             told["unplaced"] = sum(one.found.computed.unplaced for one in done)
+            told["late"] = asdict(sum((one.found.computed.late for one in done), NOT_LATE))
     return told | (_frontier(newest) if newest else {})
 
 

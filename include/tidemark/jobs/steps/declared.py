@@ -58,7 +58,8 @@ _STEPS = (
         help="""Make a derived collection what its definition says of its inputs, as far as these are complete.
 
     What differs is written, computed from what changed wherever that is right (`tidemark explain` says how, and why).
-    A run that finds nothing new starts no Spark.
+    A run that finds nothing new starts no Spark, nor does one that adds up few changes of counts and sums, or
+    computes few groups of plain aggregates anew.
 
     Example: tidemark correct delays_by_carrier
     """,

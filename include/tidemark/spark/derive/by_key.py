@@ -3,49 +3,70 @@ rows that stand there; sums that can be subtracted are added up from the changes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.definition.recipe import DELTA, DIFF, HELD, TOUCHED, ByKey, changes_of
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START
+from tidemark.spark.derive import in_time
 from tidemark.spark.derive.analysis import analysed
 from tidemark.spark.derive.difference import differing, held_at, stored
+from tidemark.spark.derive.grouped import grouped_here
 from tidemark.spark.derive.little import Updates, desired_of, differing_here, held_against, held_here, standing
-from tidemark.spark.derive.touched import Touched, held_of, looked_at, touched_of
-from tidemark.spark.derive.views import AS_IT_IS, Views, called
+from tidemark.spark.derive.plainly import grown_here
+from tidemark.spark.derive.settings import AS_IT_IS
+from tidemark.spark.derive.touched import Touched, held_of, looked_at, touched_few, touched_here, touched_of
+from tidemark.spark.derive.views import Views, called
 
 
 def learned(views: Views) -> Updates | None:
     """By what the rows of touched values differ from what the definition says of them; None where none is touched."""
     rule = rule_of(views)
-    return _touched(views, rule) if rule.delta is None else _grown(views, rule)
+    if rule.delta is None:
+        return _touched(views, rule)
+    plainly = grown_here(views, rule)
+    return _grown(views, rule) if plainly is None else plainly
 
 
 def _touched(views: Views, rule: ByKey) -> Updates | None:
     """Groups and join keys computed anew."""
     changed = [held.name for held in views.computation.inputs if held.previous != held.upper]
-    values = [queried(views, {changes_of(name): views.changes(name)}, rule.touched[name]) for name in changed]
-    distinct = reduce(DataFrame.unionAll, values).distinct() if len(values) > 1 else values[0]
-    touched = touched_of(views, distinct, sum(map(views.rows_changed, changed)))
+    few = None
+    if all(name in rule.columns for name in changed):
+        few = touched_here(views, {name: rule.columns[name] for name in changed})
+    if few is not None:
+        here = grouped_here(views, rule, few)
+        if here is not None:
+            return here
+    touched = _values_touched(views, rule, changed) if few is None else touched_few(views, few)
     if touched.is_empty:
         return None
     return held_against(views, definition_of(views, touched), touched, rule.held)
 
 
+def _values_touched(views: Views, rule: ByKey, changed: Sequence[str]) -> Touched:
+    values = [queried(views, {changes_of(name): in_time.changes(views, name)}, rule.touched[name]) for name in changed]
+    distinct = reduce(DataFrame.unionAll, values).distinct() if len(values) > 1 else values[0]
+    return touched_of(views, distinct, sum(map(views.rows_changed, changed)))
+
+
 def _grown(views: Views, rule: ByKey) -> Updates | None:
     """Sums of groups by how much they grew."""
     (name,) = (held.name for held in views.computation.inputs)
-    grew = queried(views, {changes_of(name): views.changes(name)}, rule.delta or "")
+    grew = queried(views, {changes_of(name): in_time.changes(views, name)}, rule.delta or "")
     keys = [f"k{at}" for at in range(len(rule.held))]
     delta, few = looked_at(views, grew, views.rows_changed(name))
     touched = Touched(delta.select(*keys), None if few is None else few.select(keys))
     if touched.is_empty:
         return None
-    own = held_here(views, touched, rule.held)
+    own = held_here(views, touched.few, rule.held)
     if own is not None:
-        held = views.spark.createDataFrame(standing(views.computation.collection, own))
+        held = views.spark.createDataFrame(
+            standing(own, [column.name for column in stored(views.computation.collection)])
+        )
         desired = queried(views, {DELTA: delta, HELD: held}, rule.grown or "")
         found = differing_here(views, desired, own, settings=AS_IT_IS)
         if found is not None:
@@ -63,9 +84,16 @@ def _grown_by_executors(views: Views, rule: ByKey, delta: DataFrame, own: DataFr
 def definition_of(views: Views, touched: Touched) -> DataFrame:
     """The rows of the definition that touched values have."""
     rule = rule_of(views)
+    between = None
+    if views.computation.definition.windows is not None and {WINDOW_START, WINDOW_END} <= set(rule.held):
+        start, end = (f"k{rule.held.index(name)}" for name in (WINDOW_START, WINDOW_END))
+        between = touched.between(start, end)
     frames = {
-        held.name: views.held(
-            held.name, touched.ranges(views, held.name, held.state.collection, dict(rule.clustered.get(held.name, ())))
+        held.name: in_time.held(
+            views,
+            held.name,
+            touched.ranges(views, held.name, held.state.collection, dict(rule.clustered.get(held.name, ()))),
+            between,
         )
         for held in views.computation.inputs
     }

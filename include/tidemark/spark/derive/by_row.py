@@ -41,7 +41,7 @@ def row(views: Views) -> str:
     """Which row of the input the query raises for, for a message."""
     rule = _rule(views)
     key = [column.name for column in views.computation.input(rule.input).state.collection.key]
-    shown = views.changes(rule.input)
+    shown = views.changes(rule.input, all_columns=True)
     return row_that_raises(shown, key, lambda some: _queried(views, rule, some))
 
 

@@ -16,8 +16,9 @@ from tidemark.definition.computation import Differing
 from tidemark.definition.recipe import DIFF, TIME
 from tidemark.model.collection import Column
 from tidemark.model.update import Row
+from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.ranges import ranges_of
-from tidemark.spark.derive import by_key, by_row
+from tidemark.spark.derive import by_key, by_row, in_time, lying
 from tidemark.spark.derive.columns import value
 from tidemark.spark.derive.difference import stored, there
 from tidemark.spark.derive.touched import MOST_RANGES, Touched, touched_of
@@ -34,8 +35,10 @@ def differing_rows(
     computation = views.computation
     columns = stored(computation.collection)
     desired = _desired(views, keys) if whole is None else _there(views, whole)
+    desired = in_time.computed_anew(views, desired)
     ranges = () if keys is None else ranges_of(keys, views.groups(computation.name), MOST_RANGES)
-    own = views.own(ranges).where(F.col(TIME) < computation.upper).select(*map(value, columns), F.col(DIFF))
+    own = in_time.computed_anew(views, views.own(ranges).where(F.col(TIME) < computation.upper))
+    own = own.select(*map(value, columns), F.col(DIFF))
     if keys is not None:
         some = asked_keys(views, keys)
         desired, own = some.among(desired, _key(views)), some.among(own, _key(views))
@@ -62,11 +65,18 @@ def _desired(views: Views, keys: Sequence[Row] | None) -> DataFrame:
         rows = by_row.all_of(views).where(F.col(TIME) < computation.upper)
         return rows.select(*map(value, columns), F.col(DIFF))
     assert keys is not None  # else the whole is asked for
-    held = by_key.rule_of(views).held
-    values = asked_keys(views, keys).frame.select(
-        *(F.col(f"k{_key(views).index(name)}").alias(f"k{at}") for at, name in enumerate(held))
-    )
-    return _there(views, by_key.definition_of(views, touched_of(views, values.distinct(), len(keys))))
+    if computation.recipe.windowed is not None:
+        rule = computation.recipe.windowed
+        touched = touched_of(views, _values_of(views, keys, (*rule.by, WINDOW_START)), len(keys))
+        return _there(views, lying.some(views, rule, touched, len(keys)))
+    values = _values_of(views, keys, by_key.rule_of(views).held)
+    return _there(views, by_key.definition_of(views, touched_of(views, values, len(keys))))
+
+
+def _values_of(views: Views, keys: Sequence[Row], columns: Sequence[str]) -> DataFrame:
+    """Some columns of some keys of D, as k0, k1, …, each once."""
+    told = [F.col(f"k{_key(views).index(name)}").alias(f"k{at}") for at, name in enumerate(columns)]
+    return asked_keys(views, keys).frame.select(*told).distinct()
 
 
 def _there(views: Views, rows: DataFrame) -> DataFrame:
@@ -80,6 +90,8 @@ def can_be_restricted(views: Views) -> bool:
     recipe = views.computation.recipe
     if recipe is None:
         return False
+    if recipe.windowed is not None:
+        return lying.can_be_restricted(recipe.windowed)
     return recipe.by_row is not None or (recipe.by_key is not None and set(recipe.by_key.held) <= set(_key(views)))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import reduce
 from operator import or_
 
@@ -12,33 +13,41 @@ from pyspark.sql import functions as F
 from tidemark.definition.computation import Computation, Computed, Differing, Input, Written
 from tidemark.definition.recipe import DIFF, Recipe
 from tidemark.definition.windows.checked import checked
+from tidemark.definition.windows.explained import most_of_all
 from tidemark.model.collection import Column
 from tidemark.model.derived import Definition, Mode
 from tidemark.model.update import Row
-from tidemark.spark.derive import by_key, by_row, lying, python
+from tidemark.model.window.kind import Sliding
+from tidemark.model.window.lateness import Lateness
+from tidemark.spark.derive import by_key, by_row, in_time, lying, python
 from tidemark.spark.derive.analysis import analysed, check_function, check_same_every_time
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.compared import can_be_restricted, differing_rows
 from tidemark.spark.derive.difference import desired_at, differing, held_at
+from tidemark.spark.derive.footers import holds_nothing, none_is_null
 from tidemark.spark.derive.hushed import hushed
 from tidemark.spark.derive.little import Updates
 from tidemark.spark.derive.parts import written, written_here
 from tidemark.spark.derive.raised import naming
-from tidemark.spark.derive.views import Views, apart, called, empty
+from tidemark.spark.derive.settings import IN_ONE_TASK, apart, with_settings
+from tidemark.spark.derive.slid_plainly import built_plainly
+from tidemark.spark.derive.views import Views, called, empty
+from tidemark.spark.read import LEAST_TASK_ROWS
 
 
 class SparkComputer:
-    """Computes on a Spark session; executors open the stores themselves."""
+    """Computes on a Spark session, which is asked for when it is needed; executors open the stores themselves."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self.spark = spark
+    def __init__(self, session: Callable[[], SparkSession]) -> None:
+        self._session = session
 
     def shape(
         self, name: str, definition: Definition, recipe: Recipe | None, inputs: Sequence[Input]
     ) -> tuple[Column, ...]:
         """The columns of a definition, as Spark's analysis of it over empty inputs finds them."""
-        spark = apart(self.spark)
-        frames = {held.name: empty(spark, held) for held in inputs}
+        spark = apart(self._session())
+        rule = recipe.in_time if recipe else None
+        frames = {held.name: in_time.empty_rows(empty(spark, held, recipe), held.name, rule) for held in inputs}
         with called(frames):
             frame = analysed(spark, name, recipe.whole) if recipe else python.answer(name, definition, frames)
             check_same_every_time(name, frame)
@@ -49,13 +58,12 @@ class SparkComputer:
     def compute(self, computation: Computation) -> Computed:
         """Write what differs."""
         with (
-            hushed(),
-            Views(computation, apart(self.spark)) as views,
+            self._hushing() as session,
+            Views(computation, session) as views,
             naming(computation.name, lambda: by_row.row(views) if computation.rows_keep_times else ""),
         ):
-            updates = _updates(views)
-            answers = [] if updates is None else _written(updates, computation)
-            unplaced = _unplaced(views)
+            answers = _written(views)
+            unplaced, late = _unplaced(views), _late(views)
         return Computed(
             tuple(part for answer in answers for part in answer.parts),
             sum(answer.added for answer in answers),
@@ -63,18 +71,49 @@ class SparkComputer:
             views.rows_read,
             views.bytes_read,
             unplaced,
+            late,
         )
 
     def compare(self, computation: Computation, *, keys: Sequence[Row] | None, most: int) -> tuple[Differing, ...]:
         """Rows by which D as of u - 1 differs from its definition, `most` at most."""
         by_row = computation.recipe is not None and computation.recipe.by_row is not None
-        with hushed(), Views(computation, apart(self.spark)) as views, naming(computation.name, lambda: ""):
+        with self._hushing() as session, Views(computation, session) as views, naming(computation.name, lambda: ""):
             restricted = by_row or (keys is not None and can_be_restricted(views))
             return differing_rows(views, None if restricted else whole(views), keys, most)
 
+    @contextmanager
+    def _hushing(self) -> Iterator[Callable[[], SparkSession]]:
+        """The session, if it is asked for: hushed from then on until the end of the block."""
+        with ExitStack() as stack:
 
-def _written(updates: Updates, computation: Computation) -> list[Written]:
-    return written(updates, computation) if isinstance(updates, DataFrame) else written_here(updates, computation)
+            def session() -> SparkSession:
+                spark = self._session()
+                stack.enter_context(hushed())
+                return spark
+
+            yield session
+
+
+def _written(views: Views) -> list[Written]:
+    if (plainly := built_plainly(views)) is not None:
+        return plainly
+    updates = _updates(views)
+    if updates is None:
+        return []
+    if not isinstance(updates, DataFrame):
+        return written_here(updates, views.computation)
+    with with_settings(views.spark, IN_ONE_TASK if _builds_few(views) else {}):
+        return written(updates, views.computation)
+
+
+def _builds_few(views: Views) -> bool:
+    """Whether windows are computed for the first time, and of so few rows that to shuffle them costs more than it
+    spares. Sliding ones are cut into tasks otherwise."""
+    computation, windows = views.computation, views.computation.definition.windows
+    if windows is None or isinstance(windows.kind, Sliding) or computation.mode is not Mode.WHOLE:
+        return False
+    rows = sum(views.rows_held(given.name) for given in computation.inputs) * most_of_all(windows.kind)
+    return rows <= LEAST_TASK_ROWS and holds_nothing(computation)
 
 
 def _updates(views: Views) -> Updates | None:
@@ -89,8 +128,20 @@ def _updates(views: Views) -> Updates | None:
             rule = computation.recipe.windowed
             return by_key.learned(views) if rule is None else lying.learned(views, rule)
         case Mode.WHOLE:
-            desired = by_row.all_of(views) if computation.rows_keep_times else desired_at(whole(views), computation)
-            return differing(computation, [desired, held_at(views.own(), computation)])
+            if computation.rows_keep_times:
+                return differing(computation, [by_row.all_of(views), held_at(views.own(), computation)])
+            desired = desired_at(in_time.computed_anew(views, whole(views)), computation)
+            if computation.definition.windows is not None and holds_nothing(computation):
+                return desired  # a window is one row, so there is nothing to add up
+            return differing(computation, [desired, held_at(in_time.computed_anew(views, views.own()), computation)])
+
+
+def _late(views: Views) -> Lateness:
+    """How much of what is new came late for windows that took it no more."""
+    recipe = views.computation.recipe
+    if recipe is not None and recipe.windowed is not None:
+        return lying.late(views, recipe.windowed)
+    return in_time.late(views)
 
 
 def _unplaced(views: Views) -> int:
@@ -99,13 +150,19 @@ def _unplaced(views: Views) -> int:
     windows = views.computation.definition.windows
     if windows is None:
         return 0
+    if views.unplaced is not None:
+        return views.unplaced
     (given,) = views.computation.inputs
+    told = checked(windows, given.shape)
+    names = windows.by if told.happened else (told.windows.on, *windows.by)  # an event time is never null
+    if none_is_null(given, names):
+        return 0
     rows = (
         views.changes(given.name) if given.previous is not None else views.held(given.name).withColumn(DIFF, F.lit(1))
     )
-    where = checked(windows, given.shape).where
+    where = told.where
     counting = rows.alias(given.name).where(F.lit(True) if where is None else F.expr(where.sql))
-    null = reduce(or_, (F.col(f"`{name}`").isNull() for name in (windows.on, *windows.by)))
+    null = reduce(or_, (F.col(f"`{name}`").isNull() for name in names))
     found = counting.where(null).agg(F.sum(DIFF)).first()
     return int((found and found[0]) or 0)
 
@@ -115,7 +172,9 @@ def whole(views: Views) -> DataFrame:
     computation = views.computation
     if computation.recipe is not None and computation.recipe.windowed is not None:
         return lying.whole(views, computation.recipe.windowed)
-    frames = {held.name: views.held(held.name) for held in computation.inputs}
+    frames = {held.name: in_time.held(views, held.name) for held in computation.inputs}
+    if _builds_few(views):
+        frames = {name: frame.coalesce(1) for name, frame in frames.items()}
     with called(frames):
         if computation.recipe is None:
             frame = python.answer(computation.name, computation.definition, frames)

@@ -11,12 +11,15 @@ and was not yet due at the frontier before is taken back at its own time: so no 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
+from tidemark.arrow.rows.columns import Ints
 from tidemark.definition.computation import Computation
 from tidemark.definition.recipe import DIFF, EVENT_TIME, TIME
 from tidemark.model.collection import Collection, Column
@@ -58,14 +61,36 @@ def there(frame: DataFrame, computation: Computation) -> DataFrame:
     return frame.where(_due(frame, computation) < F.lit(computation.upper))
 
 
+@dataclass(frozen=True)
+class Due:
+    """When rows of a definition are to be there: at `at`; those of windows not before `closing` µs after their end, the
+    last instant at which they are open, unless that is None."""
+
+    at: int
+    closing: int | None
+
+    @classmethod
+    def of(cls, computation: Computation) -> Due:
+        """At u - 1; with `early` open windows too."""
+        windows = computation.definition.windows
+        if windows is None or windows.early:
+            return cls(computation.upper - 1, None)
+        return cls(computation.upper - 1, closes_at(windows.kind, 0, windows.grace) - 1)
+
+    def times(self, ends: Ints) -> Ints:
+        """The time of the row of each window, by when it ends."""
+        now = np.full(len(ends), self.at, np.int64)
+        return now if self.closing is None else np.maximum(now, ends + self.closing)
+
+
 def _due(frame: DataFrame, computation: Computation) -> SparkColumn:
-    """When a row of the definition is to be there."""
-    now, windows = F.lit(computation.upper - 1), computation.definition.windows
-    if windows is None or windows.early:
-        return now
+    """The same as a column."""
+    due = Due.of(computation)
+    if due.closing is None:
+        return F.lit(due.at)
     end = F.col(WINDOW_END)
     micros = end.cast("long") if isinstance(frame.schema[WINDOW_END].dataType, LongType) else F.unix_micros(end)
-    return F.greatest(now, micros + F.lit(closes_at(windows.kind, 0, windows.grace) - 1))
+    return F.greatest(F.lit(due.at), micros + F.lit(due.closing))
 
 
 def held_at(own: DataFrame, computation: Computation) -> DataFrame:

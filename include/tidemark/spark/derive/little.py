@@ -4,7 +4,8 @@ shuffles and compiled queries, would be nearly all the cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +13,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tidemark.arrow.kernels.merge import summed
-from tidemark.arrow.rows.columns import Ints, integers, replaced
+from tidemark.arrow.rows.columns import Ints, contiguous, integers, replaced, values
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, sort_columns, updates_schema
 from tidemark.model.collection import Collection, ColumnType
+from tidemark.model.window.windows import WINDOW_END
 from tidemark.spark.derive.columns import check_fits, our_columns
-from tidemark.spark.derive.difference import desired_at, differing, held_at, stored
+from tidemark.spark.derive.difference import Due, desired_at, differing, held_at, stored
 from tidemark.spark.derive.parts import at_rest
-from tidemark.spark.derive.touched import FEW, Touched, held_of, named
-from tidemark.spark.derive.views import IN_ONE_TASK, Views, told
+from tidemark.spark.derive.settings import IN_ONE_TASK, with_settings
+from tidemark.spark.derive.touched import FEW, Touched, held_of, named, ranges_holding
+from tidemark.spark.derive.views import Views
 
 Updates = DataFrame | list[pa.RecordBatch]
 """Updates of a computation: a frame, or few enough to be here, in the columns and the order they are to be at rest."""
@@ -32,28 +35,44 @@ ONE_TASK_ROWS = 2**22
 _OF_ANY_LENGTH = (ColumnType.STRING, ColumnType.JSON, ColumnType.BYTES)
 
 
-def held_here(views: Views, touched: Touched, columns: Sequence[str]) -> pa.Table | None:
-    """The updates that the collection holds of touched values, which are in its `columns`; None where either is not
+@dataclass(frozen=True)
+class Reached:
+    """The rows of a definition that changes reach, and the updates that the collection has of these: `here`, where they
+    are few, and as a frame where it is asked for."""
+
+    desired: DataFrame
+    here: pa.Table | None
+    held: Callable[[], DataFrame]
+
+
+def held_here(views: Views, few: pa.Table | None, columns: Sequence[str]) -> pa.Table | None:
+    """The updates that the collection holds of few touched values, which are in its `columns`; None where either is not
     little, or the values are of another type."""
-    if touched.few is None:
+    if few is None:
         return None
-    collection = views.computation.collection
-    types = {of.name: of.type for of in updates_schema(collection)}
+    own = views.own_here(
+        ranges_holding(few, views, views.computation.name, views.computation.collection, named(columns))
+    )
+    found = None if own is None else numbered(few, own, columns)
+    return None if own is None or found is None else own.filter(pa.array(np.isin(found[1], found[0])))
+
+
+def numbered(few: pa.Table, own: pa.Table, columns: Sequence[str]) -> tuple[Ints, Ints] | None:
+    """Numbers of touched values and of the rows that are held, the same where these have them in `columns`; None where
+    they are of another type."""
+    if not columns:
+        return np.zeros(few.num_rows, np.int64), np.zeros(own.num_rows, np.int64)
     try:
-        values = [touched.few.column(k).cast(types[name]) for name, k in named(columns).items()]
+        values = [few.column(k).cast(own.column(name).type) for name, k in named(columns).items()]
     except pa.ArrowException:
-        return None
-    own = views.own_here(touched.ranges(views, views.computation.name, collection, named(columns)))
-    if own is None:
         return None
     both = [pa.concat_arrays([*of.chunks, *own.column(name).chunks]) for name, of in zip(columns, values, strict=True)]
     numbers = ranks(pa.table(both, list(columns)), columns)
-    return own.filter(pa.array(np.isin(numbers[touched.few.num_rows :], numbers[: touched.few.num_rows])))
+    return numbers[: few.num_rows], numbers[few.num_rows :]
 
 
-def standing(collection: Collection, own: pa.Table) -> pa.Table:
-    """The rows that updates add up to, with their hidden columns."""
-    names = [column.name for column in stored(collection)]
+def standing(own: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The rows that updates add up to, in some of their columns."""
     batches = own.select([*names, DIFF]).combine_chunks().to_batches()
     rows = pa.Table.from_batches(
         summed(batches, names, resort=True) if batches else [], own.select([*names, DIFF]).schema
@@ -63,14 +82,21 @@ def standing(collection: Collection, own: pa.Table) -> pa.Table:
 
 def held_against(views: Views, desired: DataFrame, touched: Touched, columns: Sequence[str]) -> Updates:
     """By what the rows of touched values differ from the `desired` ones; these values are in `columns` of both."""
-    own, computation = held_here(views, touched, columns), views.computation
+    own = held_here(views, touched.few, columns)
+    return compared(views, desired, columns, own, lambda: held_of(views, touched, columns))
+
+
+def compared(
+    views: Views, desired: DataFrame, columns: Sequence[str], own: pa.Table | None, held: Callable[[], DataFrame]
+) -> Updates:
+    """By what updates of the collection differ from the `desired` rows of its definition: here, where these are few and
+    `own` has the updates, which are `held` else. Of `columns` all values are here."""
     if own is not None and own.num_rows <= FEW:
         settings = IN_ONE_TASK if views.rows_read <= ONE_TASK_ROWS else {}
         found = differing_here(views, bounded(views.computation.collection, desired, columns), own, settings=settings)
         if found is not None:
             return found
-    held = held_of(views, touched, columns)
-    return differing(computation, [desired_of(views, desired), held_at(held, computation)])
+    return differing(views.computation, [desired_of(views, desired), held_at(held(), views.computation)])
 
 
 def bounded(collection: Collection, desired: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -104,10 +130,31 @@ def differing_here(
     views: Views, desired: DataFrame, own: pa.Table, *, settings: Mapping[str, str]
 ) -> list[pa.RecordBatch] | None:
     """By what updates of the collection differ from the rows of its definition; None where these are not few."""
-    with told(views.spark, settings):
+    with with_settings(views.spark, settings):
         found = desired_of(views, desired).limit(FEW + 1).toArrow()
-    if found.num_rows > FEW:
-        return None
+    return None if found.num_rows > FEW else left_of(views, found, own)
+
+
+def as_updates(views: Views, rows: pa.Table) -> pa.Table:
+    """Rows of the definition, which are here in its columns and those that are hidden, as updates at u - 1; those
+    of windows that are open then, at the time they close."""
+    at = pa.array(_due(views, rows))
+    columns = dict(zip(rows.column_names, rows.columns, strict=True))
+    columns |= {TIME: at, EVENT_TIME: at, DIFF: pa.array(np.ones(rows.num_rows, np.int64))}
+    fields = [of for of in updates_schema(views.computation.collection) if of.name in columns]
+    return pa.table([columns[of.name].cast(of.type) for of in fields], [of.name for of in fields])
+
+
+def _due(views: Views, rows: pa.Table) -> Ints:
+    """When each row of the definition is to be there."""
+    due = Due.of(views.computation)
+    if due.closing is None:
+        return np.full(rows.num_rows, due.at, np.int64)
+    return due.times(values(contiguous(rows.column(WINDOW_END).cast(pa.int64()))))
+
+
+def left_of(views: Views, found: pa.Table, own: pa.Table) -> list[pa.RecordBatch]:
+    """By what updates of the collection differ from the rows of its definition, which are `found` as updates."""
     collection, at = views.computation.collection, views.computation.upper - 1
     due = np.where(integers(own, TIME) >= views.computation.previous, integers(own, TIME), at)
     times = np.maximum(integers(own, TIME), at)

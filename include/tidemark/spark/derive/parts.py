@@ -39,11 +39,20 @@ Batches = Iterator[pa.RecordBatch]
 
 def written(frame: DataFrame, computation: Computation) -> list[Written]:
     """What the executors wrote of the updates, one answer for each that had any."""
-    collection = computation.collection
-    by = [by for column in in_order(collection) for by in order(column)]
-    ordered = frame.sortWithinPartitions(*by, F.col(TIME), F.col(EVENT_TIME))
-    write = _writer(computation.url, collection, computation.prefix, _cut(computation))
-    answers = ordered.mapInArrow(write, "answer binary, error binary").collect()
+    by = [by for column in in_order(computation.collection) for by in order(column)]
+    return written_in_order(frame.sortWithinPartitions(*by, F.col(TIME), F.col(EVENT_TIME)), computation)
+
+
+def written_in_order(
+    frame: DataFrame, computation: Computation, kernel: Callable[[Batches], Batches] | None = None
+) -> list[Written]:
+    """The same of updates that are in order in each partition, or that a kernel makes so of what is there."""
+    write = _writer(computation.url, computation.collection, computation.prefix, _cut(computation))
+
+    def run(batches: Batches) -> Batches:
+        return write(batches if kernel is None else kernel(batches))
+
+    answers = frame.mapInArrow(run, "answer binary, error binary").collect()
     for row in answers:
         if row["error"] is not None:
             raise revived(bytes(row["error"]))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -46,6 +47,10 @@ DATA = frozenset(
 """Conditions of Spark that the values of rows bring about. Others are of machines, settings or Spark itself."""
 
 
+_FAILED = (PySparkException, Py4JJavaError)
+"""What a query fails with. PySpark hands on as it is what a row raises while one side of a join is broadcast."""
+
+
 class Raised(InvalidUsage):
     """A definition raises for a row of its inputs."""
 
@@ -73,7 +78,7 @@ def naming(name: str, where: Callable[[], str]) -> Iterator[None]:
         yield
     except TidemarkError:
         raise
-    except PySparkException as error:
+    except _FAILED as error:
         if isinstance(error, PythonException):
             if (said := _said_by_a_definition(error)) is None:
                 raise
@@ -122,7 +127,7 @@ def row_that_raises(rows: DataFrame, key: list[str], query: Callable[[DataFrame]
 def _raises(frame: DataFrame) -> bool:
     try:
         frame.write.format("noop").mode("overwrite").save()
-    except PySparkException as error:
+    except _FAILED as error:
         if is_about_rows(error):
             return True
         raise

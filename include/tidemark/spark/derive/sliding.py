@@ -3,24 +3,33 @@ goes as Arrow through the kernel (arrow/kernels/windows/sliding.py). So a key wi
 
 A chunk of `width` holds the windows that start in it; it needs the cells from one before it to a window's size after
 it, so that a cell is in one chunk or two. For changes chunks are as narrow as can be, and those are computed anew in
-which a window starts that a changed instant can reach.
+which a window starts that a changed instant can reach. Where late rows count for a while only, there are cells for each
+band of starts (spark/derive/bands.py), so that a band of a chunk is what goes through the kernel.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding
+from tidemark.arrow.rows.columns import integers
 from tidemark.definition.recipe import CELLED, Slid
 from tidemark.definition.state import Op
 from tidemark.model.window.windows import WINDOW_START
+from tidemark.plan.tasks import KeyRange
+from tidemark.spark.derive.bands import FROM, bands_of, counting, in_bands, with_learned
 from tidemark.spark.derive.by_key import queried
+from tidemark.spark.derive.footers import ranges_when
+from tidemark.spark.derive.little import Reached, held_here, numbered
 from tidemark.spark.derive.through_arrow import through
-from tidemark.spark.derive.timeline import floored, micros
+from tidemark.spark.derive.timeline import floored, in_micros, micros
 from tidemark.spark.derive.touched import Touched, named, touched_of
 from tidemark.spark.derive.views import Views
 
@@ -32,59 +41,138 @@ _WIDEST = 1 << 61
 
 def all_windows(views: Views, rule: Slid) -> DataFrame:
     """The windows over all rows of the input."""
-    rows = queried(views, {rule.input: views.held(rule.input)}, rule.rows)
+    return windows_of(views, rule, _cells(views, rule, _placed(views, rule)))
+
+
+def windows_of(views: Views, rule: Slid, cells: DataFrame) -> DataFrame:
+    """The windows over all cells there are."""
+    width = whole_width(rule)
+    return _windows(views, rule, _chunked(cells, _earliest(rule), width), width)
+
+
+def rows_in_order(views: Views, rule: Slid, columns: Sequence[str]) -> DataFrame:
+    """The rows of the input that windows are of, with `columns` and AT, in their chunks where all is computed: those of
+    a key and a chunk together, in order of both and of AT."""
+    rows = _placed(views, rule).select(*(F.col(f"`{name}`") for name in columns), AT)
+    together = [*(F.col(f"`{name}`") for name in rule.by), F.col(CHUNK)]
+    chunked = _chunked(rows, _earliest(rule), whole_width(rule))
+    return chunked.repartition(*together).sortWithinPartitions(*together, AT)
+
+
+def whole_width(rule: Slid) -> int:
+    """How wide chunks are if all is computed."""
     size = rule.kind.size
-    width = max(size + 2, min(_WIDE * (size + 1), _WIDEST))
-    return _windows(views, rule, _chunked(_cells(views, rule, rows), size, width), width)
+    return max(size + 2, min(_WIDE * (size + 1), _WIDEST))
 
 
-def touched_windows(views: Views, rule: Slid) -> tuple[DataFrame, DataFrame] | None:
+def touched_windows(views: Views, rule: Slid) -> Reached | None:
     """The windows of chunks in which a window starts that a changed instant can reach, and what is held of them; None
     where nothing changed."""
-    size, width = rule.kind.size, rule.kind.size + 2
-    changed = queried(views, {rule.input: views.changes(rule.input)}, rule.rows)
+    width, chunk = rule.kind.size + 2, f"k{len(rule.by)}"
+    changed, since = asked(views, rule, views.changes(rule.input)), _earliest(rule)
+    if rule.for_a_while is not None:
+        changed, since = counting(views, rule, changed), FROM
     by = [F.col(f"`{name}`").alias(f"k{at}") for at, name in enumerate(rule.by)]
-    chunk = f"k{len(rule.by)}"
-    chunks = _chunked(changed.select(*by, AT).distinct(), size, width).withColumnRenamed(CHUNK, chunk).drop(AT)
+    reached = changed.select(*by, F.expr(since).alias(FROM), AT).distinct()
+    chunks = _chunked(reached, FROM, width).withColumnRenamed(CHUNK, chunk).drop(FROM, AT)
     touched = touched_of(views, chunks.distinct(), views.rows_changed(rule.input))
     if touched.is_empty:
         return None
-    cells = _cells(views, rule, _near(views, rule, touched, chunk, width))
-    keys = [f"k{at}" for at in range(len(rule.by))]
-    chunked = touched.among(_chunked(cells, size, width), [*keys, CHUNK])
+    here = _held_here(views, rule, touched)
+    return Reached(of_chunks(views, rule, touched), here, lambda: held_in_chunks(views, rule, touched))
+
+
+def _held_here(views: Views, rule: Slid, touched: Touched) -> pa.Table | None:
+    """The updates that the collection holds of windows that start in touched chunks, where they are few."""
+    own = held_here(views, touched.few, rule.by)
+    if own is None or touched.few is None:
+        return None
+    chunks = own.append_column(CHUNK, pa.array(in_micros(own, WINDOW_START) // (rule.kind.size + 2)))
+    found = numbered(touched.few, chunks, [*rule.by, CHUNK])
+    return None if found is None else own.filter(pa.array(np.isin(found[1], found[0])))
+
+
+def held_in_chunks(views: Views, rule: Slid, touched: Touched) -> DataFrame:
+    """The updates that the collection holds of windows that start in touched chunks."""
     computation = views.computation
     own = views.own(touched.ranges(views, computation.name, computation.collection, named(rule.by)))
-    own = own.withColumn(CHUNK, floored(micros(own, WINDOW_START), width))
-    return _windows(views, rule, chunked, width), touched.among(own, [*rule.by, CHUNK]).drop(CHUNK)
+    own = own.withColumn(CHUNK, floored(micros(own, WINDOW_START), rule.kind.size + 2))
+    return touched.among(own, [*rule.by, CHUNK]).drop(CHUNK)
+
+
+def windows_near(views: Views, rule: Slid, keys: Touched, count: int) -> DataFrame:
+    """The windows of the chunks in which those start that some keys tell of, so many as `count`: k0, k1, … are the
+    columns of `by` and where the window starts."""
+    start = f"k{len(rule.by)}"
+    chunk = floored(micros(keys.frame, start), rule.kind.size + 2).alias(start)
+    chunks = keys.frame.select(*(F.col(f"k{at}") for at in range(len(rule.by))), chunk)
+    return of_chunks(views, rule, touched_of(views, chunks.distinct(), count))
+
+
+def of_chunks(views: Views, rule: Slid, touched: Touched) -> DataFrame:
+    """The windows that start in touched chunks, which are as narrow as can be."""
+    width, chunk = rule.kind.size + 2, f"k{len(rule.by)}"
+    cells = _cells(views, rule, _near(views, rule, touched, chunk, width))
+    keys = [f"k{at}" for at in range(len(rule.by))]
+    return _windows(views, rule, touched.among(_chunked(cells, _earliest(rule), width), [*keys, CHUNK]), width)
 
 
 def _near(views: Views, rule: Slid, touched: Touched, chunk: str, width: int) -> DataFrame:
     """The rows of which touched chunks have cells: they are in these, the one before or the one after."""
-    collection = views.computation.input(rule.input).state.collection
-    held = views.held(rule.input, touched.ranges(views, rule.input, collection, named(rule.by)))
-    rows = queried(views, {rule.input: held}, rule.rows).withColumn(_BUCKET, floored(AT, width))
+    given, between = views.computation.input(rule.input), None
+    ranges = touched.ranges(views, rule.input, given.state.collection, named(rule.by))
+    if views.sees_event_times:
+        chunks = touched.between(chunk, chunk)
+        between = None if chunks is None else ((chunks[0] - 1) * width, (chunks[1] + 2) * width - 1)
+    elif not ranges and touched.few is not None and width < _WIDEST // 4:
+        few = np.unique(integers(touched.few, chunk)).astype(np.int64)
+        gone = rule.for_a_while is not None
+        ranges = ranges_when(given, rule.on, (few - 1) * width, (few + 2) * width - 1, gone=gone)
+    rows = _placed(views, rule, ranges, between).withColumn(_BUCKET, floored(AT, width))
     keys = [F.col(f"k{at}") for at in range(len(rule.by))]
     around = F.explode(F.array(*(F.col(chunk) + F.lit(by) for by in (-1, 0, 1))))
     buckets = touched.frame.select(*keys, around.alias(chunk)).distinct()
     return replace(touched, frame=buckets).among(rows, [*rule.by, _BUCKET]).drop(_BUCKET)
 
 
-def _cells(views: Views, rule: Slid, rows: DataFrame) -> DataFrame:
+def _placed(
+    views: Views, rule: Slid, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None
+) -> DataFrame:
+    """The rows of the input that windows are of, at their instants; where they count for a while only, its updates."""
+    if rule.for_a_while is not None:
+        return asked(views, rule, views.updates(rule.input, ranges))
+    return asked(views, rule, views.held(rule.input, ranges, between))
+
+
+def asked(views: Views, rule: Slid, rows: DataFrame) -> DataFrame:
+    """Rows of the input, or updates of it, at their instants."""
+    told = rows if rule.for_a_while is None else with_learned(views, rule, rows)
+    return queried(views, {rule.input: told}, rule.rows)
+
+
+def _cells(views: Views, rule: Slid, placed: DataFrame) -> DataFrame:
+    rows = placed if rule.for_a_while is None else in_bands(views, rule, placed)
     return queried(views, {rule.input: rows}, rule.cells)
 
 
-def _chunked(cells: DataFrame, size: int, width: int) -> DataFrame:
-    """Each cell in the chunks of which windows may hold it, or be told by it."""
-    first, last = floored(f"({AT} - {size}L)", width), floored(f"({AT} + 1L)", width)
+def _earliest(rule: Slid) -> str:
+    """The first start of windows that hold an instant."""
+    return f"({AT} - {rule.kind.size}L)"
+
+
+def _chunked(cells: DataFrame, since: str, width: int) -> DataFrame:
+    """Each cell in the chunks of which windows may hold it, or be told by it: these are at most as many instants apart
+    as a window is long."""
+    first, last = floored(since, width), floored(f"({AT} + 1L)", width)
     chunks = F.explode(F.when(first == last, F.array(first)).otherwise(F.array(first, last)))
     return cells.withColumn(CHUNK, chunks)
 
 
 def _windows(views: Views, rule: Slid, chunked: DataFrame, width: int) -> DataFrame:
     keys = tuple(f"k{at}" for at in range(len(rule.by)))
-    slide = Slide(keys, rule.kind.size, rule.states, rule.kind.clamp_start_at_zero, width)
-    together = [*keys, CHUNK]
-    ordered = chunked.repartition(*together).sortWithinPartitions(*together, AT)
+    bounds = None if rule.for_a_while is None else bands_of(views, rule).bounds
+    slide = Slide(keys, rule.kind.size, rule.states, rule.kind.clamp_start_at_zero, width, bounds)
+    ordered = chunked.repartition(*slide.together).sortWithinPartitions(*slide.together, AT)
     types = {field.name: field.dataType for field in chunked.schema.fields}
     fields = [T.StructField(name, types[name]) for name in keys]
     fields += [T.StructField(START, T.LongType()), T.StructField(END, T.LongType())]

@@ -19,7 +19,7 @@ _ERROR = "_error"
 def through(frame: DataFrame, kernel: Callable[[Batches], Batches], schema: T.StructType) -> DataFrame:
     """What a kernel makes of each partition of a frame, in columns of `schema`, by name. What it says is wrong about
     the rows is raised by Spark, as what a definition raises is."""
-    arrow, names = to_arrow_schema(schema), schema.names
+    arrow, names = to_arrow_schema(schema, timezone="UTC"), schema.names
     told = pa.schema([*arrow, pa.field(_ERROR, pa.string())])
 
     def run(batches: Batches) -> Batches:

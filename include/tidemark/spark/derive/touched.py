@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.arrow.rows.schema import arrow_type, plain_scalars
 from tidemark.model.collection import Collection
 from tidemark.plan.ranges import ranges_of
 from tidemark.plan.tasks import KeyRange
-from tidemark.spark.derive.views import AS_IT_IS, IN_ONE_TASK, Views, told
+from tidemark.spark.derive.settings import AS_IT_IS, IN_ONE_TASK, with_settings
+from tidemark.spark.derive.views import Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
 FEW = 20_000
@@ -40,24 +43,65 @@ class Touched:
     def ranges(self, views: Views, name: str, collection: Collection, columns: Mapping[str, str]) -> Sequence[KeyRange]:
         """The ranges of keys of a collection that hold the values; none: all of them. `columns` says which of its
         columns is which of k0, k1, …."""
-        if self.few is None:
-            return ()
-        leading = []
-        for column in collection.key:
-            values = self.few.column(columns[column.name]) if column.name in columns else None
-            if values is None or not _is_of(values.type, arrow_type(column.type)):
-                break
-            leading.append(plain_scalars(values.cast(arrow_type(column.type))))
-        if not leading:
-            return ()
-        prefixes = [row for row in zip(*leading, strict=True) if None not in row]
-        return ranges_of(prefixes, views.groups(name), MOST_RANGES) or (NOTHING,)
+        return () if self.few is None else ranges_holding(self.few, views, name, collection, columns)
+
+    def between(self, first: str, last: str) -> tuple[int, int] | None:
+        """The least of one value and the greatest of another, in microseconds where they are times; None where values
+        are too many to be known."""
+        if self.few is None or not self.few.num_rows:
+            return None
+        found = [(pc.min(self.few.column(first))), (pc.max(self.few.column(last)))]
+        least, most = (one.cast(pa.int64()).as_py() for one in found)
+        return None if least is None or most is None else (least, most)
 
     def among(self, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
         """The rows with touched values in their `columns`; null is a value."""
         same = [frame[f"`{name}`"].eqNullSafe(self.frame[f"k{at}"]) for at, name in enumerate(columns)]
         values = self.frame if self.few is None else F.broadcast(self.frame)
         return frame.join(values, reduce(lambda one, other: one & other, same), "left_semi")
+
+
+def ranges_holding(
+    few: pa.Table, views: Views, name: str, collection: Collection, columns: Mapping[str, str]
+) -> Sequence[KeyRange]:
+    """The same of few values."""
+    leading = []
+    for column in collection.key:
+        values = few.column(columns[column.name]) if column.name in columns else None
+        if values is None or not _is_of(values.type, arrow_type(column.type)):
+            break
+        leading.append(plain_scalars(values.cast(arrow_type(column.type))))
+    if not leading:
+        return ()
+    prefixes = [row for row in zip(*leading, strict=True) if None not in row]
+    return ranges_of(prefixes, views.groups(name), MOST_RANGES) or (NOTHING,)
+
+
+def touched_here(views: Views, columns: Mapping[str, Sequence[str]]) -> pa.Table | None:
+    """The values, as k0, k1, …, that the changes of some inputs have in these of their columns, looked at without
+    Spark; None where that is not little, or the inputs' columns are of several types."""
+    found: list[pa.Table] = []
+    try:
+        for name, those in columns.items():
+            changed = views.changes_here(name)
+            if changed is None:
+                return None
+            for rows in changed:
+                values = pa.Table.from_batches([rows.select(list(those))]).rename_columns(list(named(those).values()))
+                if found and values.schema.types != found[0].schema.types:
+                    return None
+                found = [pa.concat_tables([*found, values.cast(found[0].schema) if found else values])]
+                found = [found[0].group_by(found[0].column_names, use_threads=False).aggregate([])]
+                if found[0].num_rows > FEW:
+                    return None
+    except Overflowed:
+        return None
+    return found[0] if found else None
+
+
+def touched_few(views: Views, few: pa.Table) -> Touched:
+    """Few values, which are here."""
+    return Touched(views.spark.createDataFrame(few), few)
 
 
 def touched_of(views: Views, values: DataFrame, rows: int) -> Touched:
@@ -73,7 +117,7 @@ def looked_at(views: Views, frame: DataFrame, rows: int) -> tuple[DataFrame, pa.
         frame = views.kept(frame)
     else:
         settings = AS_IT_IS if rows <= FEW else IN_ONE_TASK
-    with told(views.spark, settings):
+    with with_settings(views.spark, settings):
         few = frame.limit(FEW + 1).toArrow()
     if few.num_rows <= FEW:
         return views.spark.createDataFrame(few, frame.schema), few

@@ -3,59 +3,74 @@ row as often as its multiplicity says; or what changed of it since it was consum
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemark.arrow.read import MULTIPLICITY, updates_in, updates_of
+from tidemark.arrow.kernels.windows.placed import placed
+from tidemark.arrow.read import MULTIPLICITY, held_by, updates_in, updates_of
 from tidemark.definition.computation import Computation, Input
-from tidemark.definition.exact_sum import EXACT_SUM, exact_sum
+from tidemark.definition.recipe import EVENT_TIME, HAPPENED, TIME, Recipe
+from tidemark.definition.windows.assigned import END, START
 from tidemark.model.batch import Part
-from tidemark.model.collection import Collection
+from tidemark.model.collection import Collection, Column, ColumnType, ValueType
 from tidemark.model.update import Row
 from tidemark.plan.ranges import groups_among
-from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, plan_updates, read_tasks_within
+from tidemark.plan.read import (
+    ReadRequest,
+    at_rest,
+    plan_as_of,
+    plan_changes,
+    plan_updates,
+    read_tasks,
+    read_tasks_within,
+)
 from tidemark.plan.tasks import ALL_KEYS, KeyRange
+from tidemark.plan.unsealed import PartsOf
 from tidemark.spark import read
 from tidemark.spark.derive.columns import spark_schema
-from tidemark.spark.session import SETTINGS
+from tidemark.spark.derive.settings import apart
 from tidemark.storage import ObjectStore, open_store
 from tidemark.storage.sidecars import parts_table
 
-OWN_SETTINGS = {
-    **{name: value for name, value in SETTINGS.items() if name.startswith("spark.sql.") and "shuffle" not in name},
-    "spark.sql.ansi.enabled": "true",
-}
-"""What an answer must not depend on, whatever the session was told."""
 LITTLE_ROWS, LITTLE_BYTES = 2**17, 2**24
 """What is read, or written, by the driver itself: a job of Spark's takes longer than so much."""
-IN_ONE_TASK = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
-"""For what one task computes sooner than several do."""
-AS_IT_IS = IN_ONE_TASK | {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""For rows so few that compiling a query takes longer than to interpret it."""
-_KEPT = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
+LOOKED_AT_ROWS, LOOKED_AT_BYTES = 2**22, 2**25
+"""What is looked at by the driver itself for few rows among them: planning a query for them takes longer. Where any key
+may hold them, and most may be among them, a quarter of the rows."""
 
 
 @dataclass
 class Views:
     """Reads the inputs of one computation, and the collection itself, and counts what is at rest of what was asked for.
 
-    It works in a session of its own, in which the inputs' names are free. At the end of its block what it had Spark
-    keep is let go: a run that catches up computes many times."""
+    It works in a session of its own, in which the inputs' names are free, opened beside that of `session` where
+    something is asked of Spark. At the end of its block what it had Spark keep is let go: a run that catches up
+    computes many times."""
 
     computation: Computation
-    spark: SparkSession
+    session: Callable[[], SparkSession]
     rows_read: int = 0
     bytes_read: int = 0
     _seen: set[tuple[str, int]] = field(default_factory=set)
     _kept: list[DataFrame] = field(default_factory=list)
+    judged: DataFrame | None = None
+    """What was told of each update of sessions that take late rows for a while only, where that was asked for."""
+    unplaced: int | None = None
+    """How many of the rows that were looked at are in no window, where this process looked at all of them itself."""
 
     def __enter__(self) -> Views:
         return self
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """Its session."""
+        return apart(self.session())
 
     def __exit__(self, *_: object) -> None:
         for frame in self._kept:
@@ -66,23 +81,134 @@ class Views:
         self._kept.append(frame.persist())
         return self._kept[-1]
 
-    def held(self, name: str, ranges: Sequence[KeyRange] = ()) -> DataFrame:
-        """What an input holds, a row as often as its multiplicity says; with `ranges` of these keys only."""
-        asked = self.computation.input(name)
-        request = plan_as_of(asked.state, asked.upper - 1)
-        frame = read.held_rows(self.spark, self._opened(asked.url, request, ranges), request, ranges)
-        return repeated(frame, asked.state.collection, MULTIPLICITY)
+    def held(self, name: str, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None) -> DataFrame:
+        """What an input holds, a row as often as its multiplicity says; with `ranges` of these keys only. Where it is
+        seen when rows happened, those `between` two instants, both included, are there, and of others some."""
+        asked, happened = self.computation.input(name), self.sees_event_times
+        request, collection = plan_as_of(asked.state, asked.upper - 1), asked.state.collection
+        if happened:
+            request = replace(request, sums=False)
+        if happened and between is not None:
+            first, last = between
+            request = replace(request, event_from=max(0, first), event_upto=min(last, request.event_upto))
+        # Where a key may hold several values, how often a row is there is for all of it to say.
+        columns = _in_order(collection, self._used(name)) if collection.kind.one_value and not happened else None
+        store = self._opened(asked.url, request, ranges)
+        frame = read.held_rows(self.spark, store, request, ranges, columns, event_times=happened)
+        return repeated(_happening(frame).drop(EVENT_TIME) if happened else frame, name, _key(collection), MULTIPLICITY)
 
-    def changes(self, name: str) -> DataFrame:
+    def held_here(
+        self, name: str, ranges: Sequence[KeyRange] = (), *, most_rows: int, most_bytes: int
+    ) -> Iterator[pa.RecordBatch] | None:
+        """What an input holds of keys in `ranges` (none: all), in the columns that the definition looks at, maybe more,
+        and MULTIPLICITY, read by this process without Spark: None where there are more rows or bytes at rest to look
+        at, or where a definition sees more of a row than its columns. A key of one value has it once. Of windows as
+        `changes_here`."""
+        asked = self.computation.input(name)
+        collection = asked.state.collection
+        request, parts = parts_table.opened_read(open_store(asked.url), plan_as_of(asked.state, asked.upper - 1))
+        rows, size = _counted(request, parts, ranges)
+        if not self._as_they_are or rows > most_rows or size > most_bytes:
+            return None
+        store = self._opened(asked.url, request, ranges)
+        columns = _in_order(collection, self._used(name)) if collection.kind.one_value else None
+        tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
+        return (self._placed(rows) for task in tasks for rows in held_by(store, task, columns))
+
+    def changes(self, name: str, *, all_columns: bool = False) -> DataFrame:
         """The updates of an input since it was consumed before; all of them, where it was not. Times as its history
         has them now."""
+        request, collection = self._changes(name), self.computation.input(name).state.collection
+        happened = self.sees_event_times
+        columns = None if all_columns or happened else _in_order(collection, self._used(name))
+        store = self._opened(self.computation.input(name).url, request, ())
+        frame = read.updates(self.spark, store, request, columns=columns)
+        return _happening(frame) if happened else frame
+
+    def new(self, name: str) -> DataFrame:
+        """The updates of an input that what the collection holds was not computed from, also where all is computed."""
+        given, rows = self.computation.input(name), self.changes(name)
+        if given.previous is not None or given.consumed is None:
+            return rows
+        return rows.where(F.col(TIME) >= given.consumed)
+
+    def some_changes(self, name: str) -> DataFrame:
+        """The same for who adds them up, or looks at them only: rows that are equal may stand there several times, and
+        cancel each other, and none has a time."""
+        if self.sees_event_times:
+            return self.changes(name)
         request = self._changes(name)
-        return read.updates(self.spark, self._opened(self.computation.input(name).url, request, ()), request)
+        store = self._opened(self.computation.input(name).url, request, ())
+        frame = read.some_updates(self.spark, store, request, self._used(name))
+        return frame.coalesce(1) if self.rows_changed(name) <= read.LEAST_TASK_ROWS else frame
+
+    @property
+    def sees_event_times(self) -> bool:
+        """Whether the input is seen with when its rows happened."""
+        return self.computation.recipe is not None and self.computation.recipe.happened
+
+    def changes_here(self, name: str) -> Iterator[pa.RecordBatch] | None:
+        """The updates of `changes`, read by this process without Spark: None where that is more than a task's rows, or
+        more than LITTLE_BYTES, or where a definition sees more of a row than its columns. Of windows that are told by
+        arithmetic rows are there once for each; Overflowed where they cannot be."""
+        asked, request = self.computation.input(name), self._changes(name)
+        if not self._as_they_are or self.rows_changed(name) > read.LEAST_TASK_ROWS:
+            return None
+        request, parts = parts_table.opened_read(open_store(asked.url), request)
+        if sum(part.file.bytes for some in at_rest(request, parts) for part in some.parts) > LITTLE_BYTES:
+            return None
+        store = self._opened(asked.url, request, ())
+        columns = self._used(name)
+        return (self._placed(rows) for task in read_tasks(request, parts) for rows in updates_of(store, task, columns))
+
+    def types_here(self, name: str) -> dict[str, ValueType]:
+        """The columns of an input in `changes_here` and `held_here`, and their types."""
+        types = {column.name: column.type for column in self.computation.input(name).state.collection.columns}
+        rule = self.computation.recipe and self.computation.recipe.placed
+        return types | ({START: rule.bound, END: rule.bound} if rule else {})
+
+    def _placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows as a definition sees them: where it is of windows that are told by arithmetic, once for each."""
+        rule = self.computation.recipe and self.computation.recipe.placed
+        return placed(rows, rule) if rule else rows
+
+    @property
+    def _as_they_are(self) -> bool:
+        """Whether a definition sees of an input's rows their columns alone: neither when they happened nor whether they
+        came late."""
+        recipe = self.computation.recipe
+        return recipe is None or not (recipe.happened or recipe.in_time)
+
+    def _used(self, name: str) -> list[str]:
+        """The key of an input, and the columns that the definition looks at, in its order."""
+        recipe, collection = self.computation.recipe, self.computation.input(name).state.collection
+        used = None if recipe is None else recipe.used
+        names = [column.name for column in collection.columns]
+        if used is None:
+            return names
+        wanted = {*used[name], *(column.name for column in collection.key)}
+        return [one for one in names if one in wanted]
+
+    def updates(self, name: str, ranges: Sequence[KeyRange] = ()) -> DataFrame:
+        """All updates of an input, as `changes`; with `ranges` of these keys only."""
+        asked = self.computation.input(name)
+        request = plan_updates(asked.state, asked.upper - 1)
+        frame = read.updates(self.spark, self._opened(asked.url, request, ranges), request, ranges)
+        return _happening(frame) if self.sees_event_times else frame
 
     def rows_changed(self, name: str) -> int:
         """How many updates of an input `changes` gives at most."""
-        request, parts = parts_table.opened_read(open_store(self.computation.input(name).url), self._changes(name))
-        rows = sum(part.rows for some in at_rest(request, parts) for part in some.parts)
+        return self._rows(name, self._changes(name))
+
+    def rows_held(self, name: str, ranges: Sequence[KeyRange] = ()) -> int:
+        """How many updates of an input `held` looks at, at most."""
+        asked = self.computation.input(name)
+        return self._rows(name, plan_as_of(asked.state, asked.upper - 1), ranges)
+
+    def _rows(self, name: str, request: ReadRequest, ranges: Sequence[KeyRange] = ()) -> int:
+        request, parts = parts_table.opened_read(open_store(self.computation.input(name).url), request)
+        opened = (part for some in at_rest(request, parts) for part in some.parts)
+        rows = sum(rows for part in opened for _, rows, _ in _groups(part, ranges))
         return rows + sum(batch.rows for batch in request.unsealed.batches)
 
     def _changes(self, name: str) -> ReadRequest:
@@ -101,8 +227,8 @@ class Views:
         """The same, read by this process without Spark: None where that is more than LITTLE_ROWS or LITTLE_BYTES."""
         url, collection = self.computation.url, self.computation.collection
         request, parts = parts_table.opened_read(open_store(url), plan_updates(self.computation.state))
-        opened = [held for some in at_rest(request, parts) for part in some.parts for held in _groups(part, ranges)]
-        if sum(rows for _, rows, _ in opened) > LITTLE_ROWS or sum(size for *_, size in opened) > LITTLE_BYTES:
+        rows, size = _counted(request, parts, ranges)
+        if rows > LITTLE_ROWS or size > LITTLE_BYTES:
             return None
         store = self._opened(url, request, ranges)
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=LITTLE_ROWS)
@@ -135,6 +261,19 @@ class Views:
         return store
 
 
+def _happening(frame: DataFrame) -> DataFrame:
+    return frame.withColumn(HAPPENED, F.timestamp_micros(EVENT_TIME))
+
+
+def _in_order(collection: Collection, used: Sequence[str]) -> list[str]:
+    """The columns of a collection up to the last of those used that rows at rest are in order of: a read need not sort
+    rows that are merged anew then."""
+    order = [column.name for column in (*collection.key, *collection.stored_value)]
+    last = max(map(order.index, used))
+    before = set(order[: last + 1])
+    return [column.name for column in collection.columns if column.name in before]
+
+
 def _groups(part: Part, ranges: Sequence[KeyRange]) -> Iterator[tuple[int, int, int]]:
     """The row groups of a part that can hold keys of some ranges (none: all): number, rows and about how many bytes."""
     for at in groups_among(part, ranges or (ALL_KEYS,)):
@@ -142,46 +281,37 @@ def _groups(part: Part, ranges: Sequence[KeyRange]) -> Iterator[tuple[int, int, 
         yield at, rows, part.file.bytes * rows // part.rows
 
 
-def repeated(frame: DataFrame, collection: Collection, count: str) -> DataFrame:
-    """Rows as often as `count` says, which is refused where it is negative. Where a key holds one value, it is 1."""
-    if collection.kind.one_value:
+def _counted(request: ReadRequest, parts: PartsOf, ranges: Sequence[KeyRange]) -> tuple[int, int]:
+    """The rows of a read, and about how many bytes they are at rest, where they are in row groups that can hold keys of
+    some ranges (none: all), or must be resolved first."""
+    opened = [held for some in at_rest(request, parts) for part in some.parts for held in _groups(part, ranges)]
+    rows = sum(rows for _, rows, _ in opened) + sum(batch.rows for batch in request.unsealed.batches)
+    return rows, sum(size for *_, size in opened)
+
+
+def _key(collection: Collection) -> Sequence[str] | None:
+    """What rows are told apart by; None where a key has one value, and that once."""
+    return None if collection.kind.one_value else [column.name for column in collection.key]
+
+
+def repeated(frame: DataFrame, name: str, key: Sequence[str] | None, count: str) -> DataFrame:
+    """Rows of an input as often as `count` says, which is refused where it is negative. Without a key, it is 1."""
+    if key is None:
         return frame.drop(count)
-    key = F.to_json(F.struct(*(F.col(f"`{column.name}`") for column in collection.key)))
+    happened = HAPPENED in frame.columns
+    at = (F.lit(" that happened at "), F.col(HAPPENED).cast("string")) if happened else ()
     message = F.concat(
-        F.lit(f"collection {collection.name} holds a row of key "),
-        key,
+        F.lit(f"collection {name} holds a row of key "),
+        F.to_json(F.struct(*(F.col(f"`{column}`") for column in key))),
+        *at,
         F.lit(" "),
         F.col(count).cast("string"),
         F.lit(" times; a definition sees rows that are there: correct the input"),
+        F.lit(", where a row is taken back at the event time it has" if happened else ""),
     )
     times = F.when(F.col(count) < 0, F.raise_error(message).cast("int")).otherwise(F.col(count).cast("int"))
     shown = [F.col(f"`{name}`") for name in frame.columns if name != count]
     return frame.select(*shown, F.explode(F.array_repeat(F.lit(True), times)).alias(count)).drop(count)
-
-
-def apart(spark: SparkSession) -> SparkSession:
-    """A session in which no view has a name yet, with settings that make answers what they should be, and the function
-    that recipes call."""
-    own = spark.newSession()
-    for name in _KEPT:
-        own.conf.set(name, str(spark.conf.get(name)))
-    for name, value in OWN_SETTINGS.items():
-        own.conf.set(name, value)
-    own.udf.register(EXACT_SUM, F.udf(exact_sum, "double", useArrow=True))
-    return own
-
-
-@contextmanager
-def told(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of a session, for what is planned in the block."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, held in before.items():
-            spark.conf.unset(name) if held is None else spark.conf.set(name, held)
 
 
 @contextmanager
@@ -196,6 +326,7 @@ def called(frames: Mapping[str, DataFrame]) -> Iterator[None]:
             frame.sparkSession.catalog.dropTempView(name)
 
 
-def empty(spark: SparkSession, computed: Input) -> DataFrame:
+def empty(spark: SparkSession, computed: Input, recipe: Recipe | None) -> DataFrame:
     """The view of an input without rows: what a definition is analysed over."""
-    return spark.createDataFrame([], spark_schema(computed.state.collection.columns))
+    happened = (Column(HAPPENED, ColumnType.TIMESTAMP),) if recipe is not None and recipe.happened else ()
+    return spark.createDataFrame([], spark_schema((*computed.state.collection.columns, *happened)))

@@ -1,0 +1,82 @@
+"""What the footers of parts tell a computation before any row is read: the driver looks at a few of them in less time
+than a job of Spark's takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.parts.bounds import bounds_by_group, none_has_null
+from tidemark.arrow.rows.columns import Ints
+from tidemark.arrow.rows.schema import updates_schema
+from tidemark.definition.computation import DAY, Computation, Input
+from tidemark.model.batch import Part
+from tidemark.plan.ranges import ranges_of_groups
+from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, plan_updates
+from tidemark.plan.tasks import KeyRange
+from tidemark.spark.derive.touched import MOST_RANGES, NOTHING
+from tidemark.storage import ObjectStore, open_store
+from tidemark.storage.sidecars import parts_table
+
+MOST_FOOTERS = 256
+"""Parts whose footers are looked at, several at once."""
+
+
+def holds_nothing(computation: Computation) -> bool:
+    """Whether the collection itself has no update, by the records of its parts."""
+    return _parts(open_store(computation.url), plan_updates(computation.state)) == []
+
+
+def none_is_null(given: Input, columns: Sequence[str]) -> bool:
+    """Whether it is told that some columns are null in no row that is looked at, of what changed or of all; False too
+    where that is not told, or by many parts."""
+    collection, upto = given.state.collection, given.upper - 1
+    key = {column.name for column in collection.key}
+    nullable = [name for name in columns if name not in key]
+    if not nullable:
+        return True
+    before = given.previous
+    request = plan_as_of(given.state, upto) if before is None else plan_changes(given.state, before - 1, upto)
+    store, schema = open_store(given.url), updates_schema(collection)
+    fields = pa.schema([schema.field(name) for name in nullable])
+    parts = _parts(store, request)
+    if parts is None or len(parts) > MOST_FOOTERS:
+        return False
+    return none_has_null(store, parts, fields)
+
+
+def ranges_when(given: Input, on: str, first: Ints, last: Ints, *, gone: bool = False) -> Sequence[KeyRange]:
+    """The ranges of keys outside which no row of an input has a value of its column `on` in spans [first, last], both
+    of which ascend; none: all keys. Spans are in microseconds, as windows are. With `gone` rows that are not there any
+    more are rows, too."""
+    store, field = open_store(given.url), updates_schema(given.state.collection).field(on)
+    request = (plan_updates if gone else plan_as_of)(given.state, given.upper - 1)
+    parts = _parts(store, request)
+    if parts is None or len(parts) > MOST_FOOTERS:
+        return ()
+    known = bounds_by_group(store, parts, field)
+    if known is None:
+        return ()
+    unit = DAY if pa.types.is_date(field.type) else 1
+    met = [
+        [at for at, told in enumerate(bounds) if told and _meets(told[0] * unit, told[1] * unit, first, last)]
+        for bounds in known
+    ]
+    ranges = ranges_of_groups(list(zip(parts, met, strict=True)))
+    return (ranges or (NOTHING,)) if len(ranges) <= MOST_RANGES else ()
+
+
+def _parts(store: ObjectStore, request: ReadRequest) -> list[Part] | None:
+    """The parts of a read; None where it has rows that must be resolved first, or that only lie there unsealed."""
+    request, parts = parts_table.opened_read(store, request)
+    if not request.unsealed.is_empty:
+        return None
+    return [part for some in at_rest(request, parts) for part in some.parts]
+
+
+def _meets(low: int, high: int, first: Ints, last: Ints) -> bool:
+    """Whether there is an instant of some spans in [low, high]."""
+    at = int(np.searchsorted(last, low, "left"))
+    return at < len(first) and int(first[at]) <= high

@@ -1,0 +1,158 @@
+"""Sliding windows built whole without a query, where they are so plain that they need none. By the driver, where the
+rows are so few that one task would read them: planning and compiling queries would be nearly all the cost. Else by
+executors, of rows that are brought together once, by chunk: what makes cells of them makes windows of these, and parts.
+
+Whatever is not as plain as that, or does not fit, is left to the queries, which say what is wrong, too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.arrow.kernels.windows.cells import GROUP, cells_in_order, keys_in, types_of, windows_in_order
+from tidemark.arrow.kernels.windows.sliding import END, START, Slide, sliding_in_order
+from tidemark.arrow.read import MULTIPLICITY
+from tidemark.arrow.rows.columns import Ints, integers, values
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type, updates_schema
+from tidemark.definition.computation import DAY, Computation, Written
+from tidemark.definition.recipe import PlainCells, Slid
+from tidemark.errors import InvalidUsage
+from tidemark.model.derived import Mode
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START
+from tidemark.spark.derive.difference import Due, stored
+from tidemark.spark.derive.footers import holds_nothing
+from tidemark.spark.derive.little import MOST_BYTES
+from tidemark.spark.derive.parts import Batches, written_here, written_in_order
+from tidemark.spark.derive.sliding import rows_in_order, whole_width
+from tidemark.spark.derive.views import LITTLE_BYTES, Views
+from tidemark.spark.read import LEAST_TASK_ROWS
+
+_MOST_DAYS = 10**8
+"""From 1970: of no more the microseconds are counted in 64 bits."""
+
+
+def built_plainly(views: Views) -> list[Written] | None:
+    """What was written of all windows, of a collection that holds nothing; None where that is not plain."""
+    computation = views.computation
+    rule = None if computation.recipe is None else computation.recipe.windowed
+    if computation.mode is not Mode.WHOLE or not isinstance(rule, Slid) or rule.plain is None:
+        return None
+    if views.sees_event_times:  # how often rows are there is another question then
+        return None
+    if not _fits(computation, rule, rule.plain) or not holds_nothing(computation):
+        return None
+    made = _Made(rule.by, rule.plain.told, Due.of(computation))
+    here = _here(views, rule, rule.plain, made)
+    return _by_executors(views, rule, rule.plain, made) if here is None else written_here(here, computation)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """How windows become updates: in the columns `by` and those that are `told` of a window by a state."""
+
+    by: tuple[str, ...]
+    told: tuple[tuple[str, str], ...]
+    due: Due
+
+    def updates(self, keys: Sequence[pa.Array], windows: pa.RecordBatch) -> pa.RecordBatch:
+        """Windows of some keys as updates, in the columns the definition gives."""
+        columns = dict(zip(self.by, keys, strict=True))
+        columns |= {WINDOW_START: windows.column(START), WINDOW_END: windows.column(END)}
+        columns |= {name: windows.column(state) for name, state in self.told}
+        at = pa.array(self.due.times(integers(windows, END)))
+        columns |= {TIME: at, EVENT_TIME: at, DIFF: pa.array(np.ones(len(at), np.int64))}
+        return pa.RecordBatch.from_pydict(columns)
+
+
+def _here(views: Views, rule: Slid, plain: PlainCells, made: _Made) -> list[pa.RecordBatch] | None:
+    """The updates in order, made by this process; None where these are not few, or something does not fit."""
+    rows = _rows(views, rule)
+    at = None if rows is None else _instants(rows.column(rule.on))
+    if rows is None or at is None:
+        return None
+    keys = keys_in(rows, rule.by)
+    try:
+        found = list(windows_in_order(rows, keys.numbers, at, rule.kind, plain.taken))
+    except (InvalidUsage, ArithmeticError):
+        return None
+    return [made.updates(keys.values.take(some.column(GROUP)).columns, some) for some in found]
+
+
+def _by_executors(views: Views, rule: Slid, plain: PlainCells, made: _Made) -> list[Written] | None:
+    """What executors wrote; None where something does not fit. Rows go through one shuffle, and windows never through
+    the JVM."""
+    taken, states = plain.taken, tuple(one.state for one in plain.taken)
+    slide = Slide(rule.by, rule.kind.size, states, rule.kind.clamp_start_at_zero, whole_width(rule))
+    columns = dict.fromkeys([*rule.by, *(one.of for one in taken if one.of is not None)])
+
+    def kernel(batches: Batches) -> Batches:
+        try:
+            for windows in sliding_in_order(cells_in_order(batches, slide.together, taken), slide):
+                yield made.updates([windows.column(name) for name in made.by], windows)
+        except ArithmeticError as error:
+            raise InvalidUsage(str(error)) from None
+
+    try:
+        return written_in_order(rows_in_order(views, rule, list(columns)), views.computation, kernel)
+    except InvalidUsage:
+        return None
+
+
+def _rows(views: Views, rule: Slid) -> pa.Table | None:
+    """The rows of the input that are in windows, each as often as it is there; None where they are not little, or some
+    are there less often than not at all. Those that are in none are counted."""
+    batches = views.held_here(rule.input, most_rows=LEAST_TASK_ROWS, most_bytes=LITTLE_BYTES)
+    names = [rule.on, *rule.by]
+    if batches is None:
+        return None
+    held: list[pa.RecordBatch] = []
+    rows = size = unplaced = 0
+    for batch in batches:
+        times = integers(batch, MULTIPLICITY)
+        if (times < 0).any():
+            return None
+        null = np.logical_or.reduce([np.asarray(pc.is_null(batch.column(name))) for name in names])
+        unplaced += int(times[null].sum())
+        some = _repeated(batch.drop_columns([MULTIPLICITY]), np.where(null, 0, times), LEAST_TASK_ROWS - rows)
+        if some is None:
+            return None
+        held.append(some)
+        rows, size = rows + some.num_rows, size + some.nbytes
+        if size > MOST_BYTES:
+            return None
+    if not held:
+        return None
+    views.unplaced = unplaced
+    return pa.Table.from_batches(held)
+
+
+def _repeated(rows: pa.RecordBatch, times: Ints, most: int) -> pa.RecordBatch | None:
+    """Each row so many times; None where that is more than `most` rows."""
+    if (times == 1).all():
+        return rows if rows.num_rows <= most else None
+    if float(times.sum(dtype=np.float64)) > most:
+        return None
+    return rows.take(pa.array(np.repeat(np.arange(rows.num_rows), times)))
+
+
+def _instants(column: pa.ChunkedArray) -> Ints | None:
+    """Values of a column that windows are on, in microseconds; None where they are beyond what is counted."""
+    numbers = values(column.combine_chunks()).astype(np.int64)
+    if not pa.types.is_date(column.type):
+        return numbers
+    return numbers * DAY if not (np.abs(numbers) > _MOST_DAYS).any() else None
+
+
+def _fits(computation: Computation, rule: Slid, plain: PlainCells) -> bool:
+    """Whether the collection holds these columns, as they come, and in order of them."""
+    collection, rows = computation.collection, updates_schema(computation.input(rule.input).state.collection)
+    bound = pa.int64() if pa.types.is_int64(rows.field(rule.on).type) else pa.timestamp("us", "UTC")
+    given = {name: rows.field(name).type for name in rule.by} | {WINDOW_START: bound, WINDOW_END: bound}
+    types = types_of(rows, plain.taken)
+    given |= {name: types[state] for name, state in plain.told}
+    held = {column.name: arrow_type(column.type) for column in stored(collection)}
+    return held == given and [column.name for column in collection.key] == [*rule.by, WINDOW_START, WINDOW_END]

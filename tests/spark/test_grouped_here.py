@@ -1,0 +1,247 @@
+"""Groups that the driver computes anew by itself, held bit by bit against those that Spark computes of all rows: a
+session is refused where the driver is to do it, so nothing else can have."""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from tests.spark.support import DAY, INSTANT, Made, day_of
+from tests.spark.test_derived import Deriving
+from tests.spark.test_plain_growth import into_the_trace, no_spark
+from tidemark.arrow.read import as_of
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.app import NeedsSpark
+from tidemark.jobs.steps.correct import correct
+from tidemark.model.derived import Definition, Derived, Refresh
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Cumulate, Hopping, Tumbling
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
+
+pytestmark = pytest.mark.spark
+
+FILE = """\
+name: {name}
+key: [{key}]
+value: [{value}kind, sold, whole, ratio, price, note, seen, since, good]
+columns: {{shop: string, id: int, kind: int, sold: timestamp, whole: int, ratio: float, price: "decimal(28, 3)",
+          note: string, seen: date, since: timestamp, good: bool, at: timestamp{more}}}
+start: 2024-01-01
+live_batches: 2
+time: {{column: at}}
+source: {{path: "{{{{ landing }}}}/{name}/{{{{ ds }}}}/*.parquet", format: parquet, {envelope}}}
+"""
+UPSERT = FILE.format(
+    name="sales",
+    key="shop, id",
+    value="",
+    more=", gone: bool",
+    envelope='envelope: upsert, delete_when: "gone = TRUE"',
+)
+UPDATES = FILE.format(name="moves", key="shop", value="id, ", more="", envelope="envelope: updates, diff: change")
+NUMBERS = ("whole", "ratio")
+OF = ("whole", "ratio", "price", "note", "seen", "since", "good")
+TOLD = ", ".join(
+    [
+        "count(*) AS n",
+        "sum(price) AS sum_price",
+        *(f"{name}({of}) AS {name}_{of}" for name in ("sum", "avg") for of in NUMBERS),
+        *(f"{name}({of}) AS {name}_{of}" for name in ("min", "max", "count") for of in OF),
+        *(f"count(DISTINCT {of}) AS different_{of}" for of in ("ratio", "price", "note")),
+    ]
+)
+TYPES = {
+    "shop": pa.string(),
+    "id": pa.int64(),
+    "kind": pa.int64(),
+    "sold": INSTANT,
+    "whole": pa.int64(),
+    "ratio": pa.float64(),
+    "price": pa.decimal128(28, 3),
+    "note": pa.string(),
+    "seen": pa.date32(),
+    "since": INSTANT,
+    "good": pa.bool_(),
+    "gone": pa.bool_(),
+    "change": pa.int64(),
+    "at": INSTANT,
+}
+RATIOS = [None, 0.0, -0.0, math.nan, math.inf, -math.inf, 0.1, 1e16, -1e16, 1e-30, 5e-324, 1.7976931348623157e308, 3.5]
+PRICES = [None, Decimal(0), Decimal("0.001"), Decimal("-0.002"), Decimal("9" * 25 + ".999"), Decimal(7)]
+Row = dict[str, Any]
+
+
+def drawn(chance: random.Random, day: int, number: int) -> Row:
+    shop = chance.choice(["a", "b", "", "ü", "\uffee", "\U0001f600"])
+    tame = shop in ("a", "b")  # a group with an infinity says little of sums
+    return {
+        "shop": shop,
+        "id": number,
+        "kind": number % 3,
+        "sold": day_of(day).lower + chance.randrange(-DAY, 2 * DAY),
+        "whole": chance.choice([None, 0, 7, -3, 2**53 + 1, -(2**53) - 3]),
+        "ratio": chance.choice([0.1, 1e16, -1e16, 1e-30, 3.3, None] if tame else RATIOS),
+        "price": chance.choice(PRICES),
+        "note": chance.choice([None, "", "x", "ü", "xü", "\uffee", "\U0001f600"]),
+        "seen": chance.choice([None, date(1, 1, 1), date(2024, 2, 29), date(9999, 12, 31)]),
+        "since": chance.choice([None, -1, 0, 1_700_000_000_000_001]),
+        "good": chance.choice([None, True, False]),
+        "gone": chance.random() < 0.2,
+        "change": chance.choice([1, 1, 2, 3]),
+        "at": day_of(day).lower + chance.randrange(1000),
+    }
+
+
+def land(made: Made, day: int, rows: list[Row]) -> None:
+    folder = made.landing / made.name / f"2024-01-{day:02d}"
+    folder.mkdir(parents=True)
+    columns = {
+        name: pa.array([row[name] for row in rows], pa.int64() if of == INSTANT else of).cast(of)
+        for name, of in TYPES.items()
+    }
+    pyarrow.parquet.write_table(pa.table(columns), folder / "0.parquet")
+    made.moved(day)
+    made.step("trace", day)
+
+
+def taken_back(chance: random.Random, rows: list[Row], day: int) -> list[Row]:
+    """Some of the rows that there are, one time less each."""
+    return [{**row, "change": -1, "at": day_of(day).lower} for row in chance.sample(rows, len(rows) // 3)]
+
+
+def refreshed(one: Deriving, *, here: bool) -> dict[str, Any]:
+    """What a correction comes to, by no session where this process is to do it; then brought into the trace."""
+    job = one.job()
+    told = correct(replace(job, runner=no_spark) if here else job)
+    into_the_trace(one.job)
+    return told
+
+
+def bits(one: Deriving) -> Mapping[Any, Any]:
+    """What is held, by key, such that only the same values are equal, to the last bit."""
+    job = one.job()
+    rows = as_of(job.store, job.log.load().state)
+    assert set(rows.column("_multiplicity").to_pylist()) <= {1}
+    keyed = [column.name for column in job.log.load().state.collection.key]
+
+    def told(value: Any) -> Any:
+        return struct.pack(">d", value) if isinstance(value, float) else value
+
+    return {
+        tuple(row[name] for name in keyed): {name: told(value) for name, value in sorted(row.items())}
+        for row in rows.to_pylist()
+    }
+
+
+def followed(made: Made, spark: Any, definition: Definition, key: tuple[str, ...], days: int) -> None:
+    """A collection that the driver refreshes holds, day by day, what one holds that Spark computes whole."""
+    chance = random.Random(f"{key} {made.name} {definition}")
+    few = Deriving(made, spark, "few", Derived((made.name,), definition), key)
+    whole = Deriving(made, spark, "whole", Derived((made.name,), definition, refresh=Refresh.WHOLE), key)
+    there: list[Row] = []
+    for day in range(1, days + 1):
+        new = [drawn(chance, day, number) for number in chance.sample(range(200), 120 if day == 1 else 12)]
+        land(made, day, [*new, *(taken_back(chance, there, day) if made.name == "moves" else [])])
+        there = new
+        if day == 1:
+            for one in (few, whole):
+                one.declared()
+        told = refreshed(few, here=day > 1)
+        assert told["mode"] == ("by_key" if day > 1 else "whole")
+        refreshed(whole, here=False)
+        assert bits(few) == bits(whole) != {}
+
+
+@pytest.mark.parametrize(("text", "by"), [(UPSERT, "shop"), (UPSERT, "kind, shop"), (UPDATES, "kind")])
+def test_what_the_driver_computes_is_what_spark_computes_of_all(spark: Any, tmp_path: Path, text: str, by: str) -> None:
+    made = Made(tmp_path, text)
+    definition = Definition(f"SELECT {by}, {TOLD} FROM {made.name} GROUP BY {by}")
+    followed(made, spark, definition, tuple(by.split(", ")), 3)
+
+
+COUNTS = (Aggregate("n", Function.COUNT), Aggregate("total", Function.SUM, "whole"))
+EXTREMES = (
+    *COUNTS,
+    Aggregate("most", Function.MAX, "ratio"),
+    Aggregate("least", Function.MIN, "note"),
+    Aggregate("mean", Function.AVG, "ratio"),
+    Aggregate("notes", Function.COUNT_DISTINCT, "note"),
+)
+WINDOWS = {
+    "counted": (UPDATES, Windows(("shop",), "sold", Tumbling(DAY // 4, 7), COUNTS, grace=5)),
+    "tumbling": (UPSERT, Windows(("shop",), "sold", Tumbling(DAY // 4, 7), EXTREMES, grace=5)),
+    "hopping": (UPDATES, Windows((), "sold", Hopping(DAY, DAY // 2), EXTREMES, early=True)),
+    "cumulate": (UPSERT, Windows(("kind",), "id", Cumulate(40, 10), EXTREMES)),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_told_by_arithmetic_are_those_that_spark_computes_of_all(spark: Any, tmp_path: Path, name: str) -> None:
+    """Those of rows that lie ahead are there once they close, too."""
+    text, windows = WINDOWS[name]
+    made = Made(tmp_path, text)
+    followed(made, spark, Definition(windows=windows), (*windows.by, WINDOW_START, WINDOW_END), 4)
+
+
+def sales_of(tmp_path: Path, spark: Any, rows: list[Row], text: str = UPSERT) -> tuple[Made, Deriving]:
+    made = Made(tmp_path, text)
+    land(made, 1, rows)
+    select = f"SELECT shop, max(id) AS most, sum(whole) AS total FROM {made.name} GROUP BY shop"
+    one = Deriving(made, spark, "few", Derived((made.name,), Definition(select)))
+    one.declared()
+    refreshed(one, here=False)
+    return made, one
+
+
+def row(number: int, **more: Any) -> Row:
+    at = {"at": day_of(1).lower, "gone": False, "change": 1}
+    return {**dict.fromkeys(TYPES), "shop": "a", "kind": 1, "sold": 0, "id": number, **at, **more}
+
+
+def next_rows(made: Made, *rows: Row) -> None:
+    land(made, 2, [{**one, "at": day_of(2).lower} for one in rows])
+
+
+def test_groups_that_go_are_taken_back(spark: Any, tmp_path: Path) -> None:
+    made, one = sales_of(tmp_path, spark, [row(1, whole=3), row(2, shop="b", whole=4)])
+    next_rows(made, row(1, gone=True), row(3, shop="c"))
+    told = refreshed(one, here=True)
+    assert (told["added"], told["retracted"]) == (1, 1)
+    assert one.held() == {("b", 2, 4): 1, ("c", 3, None): 1}
+
+
+@pytest.mark.parametrize("limit", ["grouped.LOOKED_AT_ROWS", "grouped.LOOKED_AT_BYTES", "grouped.MOST_BYTES"])
+def test_what_is_not_little_is_left_to_spark(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    made, one = sales_of(tmp_path, spark, [row(1, whole=3), row(2, whole=4)])
+    next_rows(made, row(1, whole=8))
+    monkeypatch.setattr(f"tidemark.spark.derive.{limit}", 0)
+    with pytest.raises(NeedsSpark):
+        correct(replace(one.job(), runner=no_spark))
+    assert refreshed(one, here=False)["mode"] == "by_key"
+    assert one.held() == {("a", 2, 12): 1}
+
+
+def test_a_sum_that_may_not_fit_and_a_row_there_fewer_times_than_none_are_for_spark_to_tell(
+    spark: Any, tmp_path: Path
+) -> None:
+    made, one = sales_of(tmp_path / "sum", spark, [row(1, whole=3)])
+    next_rows(made, row(1, whole=2**62), row(2, whole=2**62), row(3, whole=-(2**62)))
+    with pytest.raises(NeedsSpark):
+        correct(replace(one.job(), runner=no_spark))
+    made, one = sales_of(tmp_path / "times", spark, [row(1, whole=3)], UPDATES)
+    next_rows(made, row(1, whole=5, change=-1))
+    with pytest.raises(InvalidUsage, match="-1 times"):
+        refreshed(one, here=False)
