@@ -94,7 +94,8 @@ class Stand:
     def merged(self, state: Arrangement, request: CompactionRequest) -> tuple[Arrangement, Compacted]:
         """The result of a compaction, not applied, and the state that knows of the attempt."""
         state, fence = self.fenced(state, "compact")
-        return state, Compacted(fence, tuple(held.id for held in request.inputs), merge(self.job, state, request))
+        batch, _ = merge(self.job, state, request)
+        return state, Compacted(fence, tuple(held.id for held in request.inputs), batch)
 
 
 def certified(state: Arrangement) -> Arrangement:

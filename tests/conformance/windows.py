@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.conformance import batching, window_script
 from tests.conformance.fields import check_known
+from tests.conformance.window_retention import is_kept, require_retention
 from tests.conformance.window_told import Stream, all_told, check_emitted
 from tests.conformance.window_words import (
     KIND_FIELDS,
@@ -23,7 +24,6 @@ from tests.conformance.window_words import (
 )
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.bounds import Window, windows_at
-from tidemark.model.window.close import is_kept, require_retention
 from tidemark.model.window.contents import Rule, contents, on_time
 from tidemark.model.window.frozen_sessions import Revival
 from tidemark.model.window.kind import Hopping, Session, Sliding, Tumbling, WindowKind

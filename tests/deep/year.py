@@ -3,11 +3,12 @@ calculation straight from the CSV.
 
     tools/run python -m tests.deep.year --seed 1 --kills 40            # an hour or two
     tools/run python -m tests.deep.year --days 21 --kills 6 --windows delays_by_hour
+    tools/run python -m tests.deep.year --run-days 28 --kills 15    # half an hour
 
-Flights are brought on by a week at a time (`tidemark advance flights --to …`), so that the arrivals of a week's last
-night come late; the demo's collections of windows after every few weeks. Each of these processes may be killed at any
-moment with all that it started, and is then run again. An end that is not a success, and a window that is not as
-calculated, now or as known when an earlier run had ended, is an error.
+Flights are brought on by a week at a time (`tidemark advance flights --to …`; other lengths by `--run-days`), so that
+the arrivals of its last night come late; the demo's collections of windows after every few of these. Each process may
+be killed at any moment with all that it started, and is then run again. An end that is not a success, and a window that
+is not as calculated, now or as known when an earlier run had ended, is an error.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ WINDOWED = {
     "aircraft_days": independent_windows.aircraft_days,
 }
 RUN_DAYS, RUNS_A_FOLLOW = 7, 4
+KILLED_AT_MOST = 0.7
+"""The share of processes that are killed, however many kills are asked for."""
 YEAR_DAYS = (layout.LAST_DAY - layout.FIRST_DAY).days + 1
 END_WITHIN_S = 3600.0
 AS_OF_EARLIER = 3
@@ -52,6 +55,8 @@ class Year:
     folder: Path
     chance: random.Random
     names: Sequence[str]
+    days: int
+    run_days: int
     kills_left: int
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Collection, how a process ended: how often."""
@@ -59,6 +64,11 @@ class Year:
     frontiers: list[tuple[int, date]] = field(default_factory=list)
     """When collections of windows had followed: the time that was known then, and the day flights were read up to."""
     windows: int = 0
+
+    def __post_init__(self) -> None:
+        runs = -(-self.days // self.run_days)
+        processes = runs + -(-runs // RUNS_A_FOLLOW) * len(self.names)
+        self.killed_share = min(KILLED_AT_MOST, self.kills_left / processes)
 
     def environment(self) -> dict[str, str]:
         places = {"ROOT": self.folder / "root", "LANDING": self.folder / "landing", "DOCS": self.folder / "docs"}
@@ -87,7 +97,7 @@ class Year:
 
     def run(self, name: str, words: Sequence[str]) -> tuple[bool, int]:
         """Run a command once: whether it was killed, and its status."""
-        aimed = self.kills_left > 0 and words[0] == "advance" and self.chance.random() < 0.7
+        aimed = self.kills_left > 0 and words[0] == "advance" and self.chance.random() < self.killed_share
         began = time.monotonic()
         with (self.folder / "log").open("ab") as log:
             command = [sys.executable, "-c", "from tidemark.cli import app; app()", *words]
@@ -113,12 +123,12 @@ class Year:
             self.typical_s[name] = time.monotonic() - began
         return False, status
 
-    def go(self, days: int) -> None:
-        """Bring flights on by so many days, and the windows after them."""
+    def go(self) -> None:
+        """Bring flights on, and the windows after them."""
         upto, runs = layout.FIRST_DAY, 0
-        end = layout.FIRST_DAY + timedelta(days=days)
+        end = layout.FIRST_DAY + timedelta(days=self.days)
         while upto < end:
-            upto, runs = min(upto + timedelta(days=RUN_DAYS), end), runs + 1
+            upto, runs = min(upto + timedelta(days=self.run_days), end), runs + 1
             self.run_whole("flights", "advance", "flights", "--to", upto.isoformat())
             if runs % RUNS_A_FOLLOW and upto < end:
                 continue
@@ -131,11 +141,16 @@ class Year:
         """Every window, as known now and at the end of some earlier runs."""
         rows = (row for flight in independent.flights() for row in independent.reports(flight))
         newest, earlier = self.frontiers[-1], self.frontiers[:-1]
-        known = independent.ingest(rows, last=newest[1] - timedelta(days=1), sealed=start_of_run)
+        known = independent.ingest(rows, last=newest[1] - timedelta(days=1), sealed=self.start_of_run)
         for at, upto in [*self.chance.sample(earlier, min(AS_OF_EARLIER, len(earlier))), newest]:
             held = independent.as_of(known, time=independent.start_of(upto) - independent.INSTANT)
             for name in self.names:
                 self.compare_one(name, at, WINDOWED[name](held, independent.start_of(upto)))
+
+    def start_of_run(self, day: date) -> datetime:
+        """The seal while a day of flights is read."""
+        runs = (day - layout.FIRST_DAY).days // self.run_days
+        return independent.start_of(layout.FIRST_DAY + timedelta(days=runs * self.run_days))
 
     def compare_one(self, name: str, at: int, right: independent_windows.Rows) -> None:
         import tidemark
@@ -157,24 +172,18 @@ class Year:
         return f"{self.windows:,} windows were right; {ends}"
 
 
-def start_of_run(day: date) -> datetime:
-    """The seal while a day of flights is read: the start of its week."""
-    weeks = (day - layout.FIRST_DAY).days // RUN_DAYS
-    return independent.start_of(layout.FIRST_DAY + timedelta(days=weeks * RUN_DAYS))
-
-
 def micros(moment: datetime) -> int:
     return (moment - independent.EPOCH) // independent.INSTANT
 
 
-def run(seed: int, *, days: int, kills: int, names: Sequence[str] = tuple(WINDOWED)) -> Year:
-    """Bring so many days on, with so many kills. Raises Wrong; the folder then stays, and is named."""
+def run(seed: int, *, days: int, kills: int, run_days: int = RUN_DAYS, names: Sequence[str] = tuple(WINDOWED)) -> Year:
+    """Bring so many days on, `run_days` at a time, with so many kills. Raises Wrong; the folder then stays."""
     folder = Path(tempfile.mkdtemp(prefix="tm-"))
-    year = Year(folder, random.Random(seed), names, kills)
+    year = Year(folder, random.Random(seed), names, days, run_days, kills)
     try:
         layout.lay_out(folder / "landing", last=layout.FIRST_DAY + timedelta(days=days - 1))
         year.declare()
-        year.go(days)
+        year.go()
         year.compare()
     except BaseException:
         print(f"seed {seed}, see {folder}\n{year.report()}", flush=True)
@@ -187,10 +196,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--days", type=int, default=YEAR_DAYS)
+    parser.add_argument("--run-days", type=int, default=RUN_DAYS)
     parser.add_argument("--kills", type=int, default=40)
     parser.add_argument("--windows", nargs="+", choices=sorted(WINDOWED), default=list(WINDOWED))
     args = parser.parse_args()
-    print(run(args.seed, days=args.days, kills=args.kills, names=args.windows).report())
+    print(run(args.seed, days=args.days, kills=args.kills, run_days=args.run_days, names=args.windows).report())
     return 0
 
 

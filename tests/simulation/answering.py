@@ -69,11 +69,11 @@ class Answering(Telling):
             if batch.id in self.checked or not batch.rows:
                 continue
             self.checked.add(batch.id)
-            found = [
-                row
-                for part in parts_table.load(self.world.truth, batch.parts)
-                for row in pq.read_table(self.world.truth.open_input(part.file.key)).to_pylist()
-            ]
+            parts = parts_table.load(self.world.truth, batch.parts)
+            rows_of = {
+                part.file.key: pq.read_table(self.world.truth.open_input(part.file.key)).to_pylist() for part in parts
+            }
+            found = [row for rows in rows_of.values() for row in rows]
             said = batch.description
             forward = Oracle.forwarding(said.since, tuple((rung.lower, rung.interval) for rung in said.rungs))
             assert len(found) == batch.rows
@@ -82,5 +82,17 @@ class Answering(Telling):
             assert all(said.lower <= row["_time"] <= max(said.upper - 1, forward(said.upper - 1)) for row in found)
             for row in found:
                 assert (row["_time"], row["_event_time"]) == (forward(row["_time"]), forward(row["_event_time"]))
-            places = [(r["k"], (r["v"] is not None, r["v"] or ""), r["_time"], r["_event_time"]) for r in found]
-            assert all(a < b for a, b in pairwise(places))
+            in_order = [row for part in parts if not part.cancels for row in rows_of[part.file.key]]
+            apart = [rows_of[part.file.key] for part in parts if part.cancels]
+            for rows in [in_order, *apart]:
+                assert all(a < b for a, b in pairwise(map(_place, rows)))
+            assert len(set(map(_place, found))) == len(found)
+            for rows in apart:
+                sums: Counter[Any] = Counter()
+                for row in rows:
+                    sums[_place(row)[:2]] += row["_diff"]
+                assert not any(sums.values())
+
+
+def _place(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["k"], (row["v"] is not None, row["v"] or ""), row["_time"], row["_event_time"]

@@ -6,7 +6,7 @@ or of all. How a run computes is decided by the real analysis of the same text.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -37,17 +37,24 @@ from tidemark.model.collection import Collection, Column, ColumnType, Gate
 from tidemark.model.derived import Definition, Derived, Mode, Validity
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.interval import Interval
-from tidemark.model.window.close import closes_at
+from tidemark.model.window.bounds import Window
+from tidemark.model.window.close import closes_at, frozen_from
+from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Aligned
+from tidemark.model.window.kind import Aligned, Session, Sliding
+from tidemark.model.window.lateness import NOT_LATE, Judged, Lateness, judge, judge_slid, lateness
+from tidemark.model.window.sliding import may_be_held
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
+from tidemark.plan.computed_as import computed_as
 from tidemark.plan.read import ReadRequest, plan_changes, plan_updates, read_tasks
 from tidemark.storage.log.log import Committed, StateLog
 from tidemark.storage.sidecars import parts_table
 from tidemark.storage.stores.memory import MemoryStore
 from tidemark.storage.stores.store import ObjectStore
 
+LEARNED, BEFORE = "_learned", -(2**62)
+"""Up to where an input was complete when an update of it came; and what is before whatever is judged."""
 Row = dict[str, Any]
 Update = tuple[tuple[Any, ...], int, int]
 Rows = Mapping[str, Sequence[Row]]
@@ -169,17 +176,36 @@ def plain_of(definition: Definition) -> Plain:
     return PLAIN[definition.select] if definition.windows is None else windowed(definition.windows)
 
 
+def happened(windows: Windows, rows: Sequence[Row]) -> list[Happened]:
+    """Rows as windows see them; updates where they say how often (DIFF) and when that was learned (LEARNED)."""
+    there = [row for row in rows if all(row[name] is not None for name in (windows.on, *windows.by))]
+    return [
+        Happened(
+            tuple(row[by] for by in windows.by),
+            tuple((name, cell) for name, cell in row.items() if name not in (LEARNED, DIFF)),
+            row[windows.on],
+            row.get(LEARNED, 0),
+            row.get(DIFF, 1),
+        )
+        for row in there
+    ]
+
+
 def windowed(windows: Windows) -> Plain:
     """Windows by the law of the model."""
 
-    def happened(rows: Sequence[Row]) -> list[Happened]:
-        there = [row for row in rows if all(row[name] is not None for name in (windows.on, *windows.by))]
-        return [Happened(tuple(row[by] for by in windows.by), tuple(row.items()), row[windows.on], 0) for row in there]
-
     def made(rows: Sequence[Row]) -> list[Row]:
         names = [*windows.by, WINDOW_START, WINDOW_END, *(one.name for one in windows.aggregates)]
-        told = window_rows(windows, happened(rows), lambda one, row: dict(row)[one.of])
+        told = window_rows(windows, happened(windows, rows), lambda one, row: dict(row)[one.of])
         return [dict(zip(names, (*key, *window, *values), strict=True)) for key, window, values in told]
+
+    def reach(row: Row) -> list[tuple[Any, ...]]:
+        rule, alone = Rule.of(windows), happened(windows, [row])
+        if isinstance(windows.kind, Session):  # also one that is in no window by itself, as it came too late
+            return [one.key for one in alone if isinstance(one.key, tuple)]
+        if lying:
+            return [one.row.key for one in judge(rule, alone) if not one.refused]
+        return [(*key, *window) for key, window in contents(rule, alone)]
 
     def due(row: Row) -> int:
         return 0 if windows.early else closes_at(windows.kind, row[WINDOW_END], windows.grace) - 1
@@ -190,7 +216,7 @@ def windowed(windows: Windows) -> Plain:
     return Plain(
         lambda given: made(next(iter(given.values()))),
         held=held,
-        reach=lambda row: [tuple(one[name] for name in held) for one in made([row])],
+        reach=reach,
         due=due,
     )
 
@@ -241,6 +267,25 @@ def read_updates(store: ObjectStore, request: ReadRequest) -> Counter[Update]:
     return found
 
 
+def happened_rows(store: ObjectStore, state: Arrangement, time: int) -> list[Row]:
+    """What SQL sees where it is told when rows happened: each row as often as it is there at its `event_time`."""
+    names = [column.name for column in state.collection.columns]
+    found: Counter[tuple[Any, ...]] = Counter()
+    for (row, _, event_time), diff in read_updates(store, plan_updates(state, time)).items():
+        found[(*row, event_time)] += diff
+    if negative := [row for row, many in found.items() if many < 0]:
+        raise InvalidUsage(f"collection {state.collection.name} holds {negative[0]} fewer times than never")
+    there = sorted((row for row, many in found.items() for _ in range(many)), key=repr)
+    return [dict(zip((*names, "event_time"), row, strict=True)) for row in there]
+
+
+def rows_seen(definition: Definition, store: ObjectStore, state: Arrangement, time: int) -> list[Row]:
+    """What a definition sees of an input."""
+    named = "event_time" in {column.name for column in state.collection.columns}
+    on_event_time = definition.windows is not None and definition.windows.on == "event_time" and not named
+    return (happened_rows if on_event_time else held_rows)(store, state, time)
+
+
 def held_rows(store: ObjectStore, state: Arrangement, time: int) -> list[Row]:
     """What SQL sees: each row as often as it is there."""
     rows = as_of(store, state, time=time).to_pylist()
@@ -271,6 +316,17 @@ def there_at(upper: int, definition: Definition, validity: Validity | None, rows
     return [row for row, begins, ends in times if max(begins, due(row)) < upper <= (ends or MAX_TIME)]
 
 
+def _for_a_while(computation: Computation) -> bool:
+    """Whether late rows count in windows for a while only."""
+    windows = computation.definition.windows
+    return windows is not None and windows.counts_late_for is not None
+
+
+def _learned(given: Input, time: int) -> int:
+    learned = given.judging.learned(time)
+    return BEFORE if learned is None else learned
+
+
 @dataclass
 class PlainComputer:
     """As spark/derive, over the stores of a sea. `asked` are the computations there were."""
@@ -291,24 +347,26 @@ class PlainComputer:
         parts = self.written(computation, difference) if difference else ()
         added = sum(diff for diff in difference.values() if diff > 0)
         retracted = -sum(diff for diff in difference.values() if diff < 0)
-        return Computed(parts, added, retracted, 0, 0, self._unplaced(computation))
+        return Computed(parts, added, retracted, 0, 0, self._unplaced(computation), self._late(computation))
 
     def _unplaced(self, computation: Computation) -> int:
         if (windows := computation.definition.windows) is None:
             return 0
         (given,) = computation.inputs
         names = [column.name for column in given.state.collection.columns]
-        places = [names.index(name) for name in (windows.on, *windows.by)]
+        places = [names.index(name) for name in (windows.on, *windows.by) if name in names]
         changes = self._changes(given).items()
         return sum(diff for (row, _, _), diff in changes if any(row[at] is None for at in places))
 
     def compare(self, computation: Computation, *, keys: Any, most: int) -> tuple[Differing, ...]:
         names = [column.name for column in computation.collection.columns]
         there = there_at(computation.upper, computation.definition, computation.validity, self._whole(computation))
+        there = [row for row in there if not self._stands(computation, row)]
         desired = Counter(tuple(row[name] for name in names) for row in there)
         held: Counter[tuple[Any, ...]] = Counter()
         for (row, time, _), diff in read_updates(self.store, plan_updates(computation.state)).items():
-            held[row] += diff if time < computation.upper else 0
+            if not self._stands(computation, dict(zip(names, row, strict=True))):
+                held[row] += diff if time < computation.upper else 0
         width = len(computation.collection.key)
         rows = sorted(row for row in {*desired, *held} if keys is None or row[:width] in keys)
         return tuple(
@@ -332,12 +390,16 @@ class PlainComputer:
             made = self._whole(computation, touched, plain)
             wanted = Counter()
             for row in made:
+                if self._stands(computation, row):
+                    continue
                 when = max(at, plain.due(row))
                 wanted[tuple(row[name] for name in names), when, when] += 1
         own = read_updates(self.store, plan_updates(computation.state))
         due: dict[tuple[Any, ...], int] = {}
         for (row, time, event_time), diff in own.items():
             if touched is not None and tuple(row[names.index(name)] for name in plain.held) not in touched:
+                continue
+            if self._stands(computation, dict(zip(names, row, strict=True))):
                 continue
             now = max(time, at)
             wanted[row, now, max(event_time, since) if computation.rows_keep_times else now] -= diff
@@ -356,7 +418,7 @@ class PlainComputer:
         plain = plain or plain_of(computation.definition)
         given = {}
         for one in computation.inputs:
-            rows = held_rows(self.sea.store(one.name), one.state, one.upper - 1)
+            rows = self._rows(computation, one)
             if touched is not None:
                 rows = [row for row in rows if not touched.isdisjoint(plain.groups(one.name, row))]
             given[one.name] = rows
@@ -375,9 +437,72 @@ class PlainComputer:
         found = set()
         for given in computation.inputs:
             names = [column.name for column in given.state.collection.columns]
-            for row, _, _ in self._changes(given):
-                found.update(plain.groups(given.name, dict(zip(names, row, strict=True))))
+            for (row, time, event_time), diff in self._changes(given).items():
+                told = {LEARNED: _learned(given, time), DIFF: diff} if _for_a_while(computation) else {}
+                seen = {"event_time": event_time} | dict(zip(names, row, strict=True)) | told
+                found.update(plain.groups(given.name, seen))
         return found
+
+    def _rows(self, computation: Computation, given: Input) -> list[Row]:
+        """The rows of an input as they are held; where they count for a while only, its updates."""
+        store = self.sea.store(given.name)
+        if not _for_a_while(computation):
+            return rows_seen(computation.definition, store, given.state, given.upper - 1)
+        names = [column.name for column in given.state.collection.columns]
+        return [
+            dict(zip(names, row, strict=True)) | {LEARNED: _learned(given, time), DIFF: diff}
+            for (row, time, _), diff in read_updates(store, plan_updates(given.state, given.upper - 1)).items()
+        ]
+
+    def _stands(self, computation: Computation, row: Mapping[str, Any]) -> bool:
+        """Whether the row of a window stays as it is held."""
+        windows = computation.definition.windows
+        if windows is None or not _for_a_while(computation):
+            return False
+        frozen = frozen_from(windows.kind, row[WINDOW_END], windows.grace, windows.counts_late_for)
+        return computation.inputs[0].judging.stands(frozen)
+
+    def _late(self, computation: Computation) -> Lateness:
+        windows = computation.definition.windows
+        if windows is None or not _for_a_while(computation):
+            return NOT_LATE
+        (given,) = computation.inputs
+        told, below = self._changes(given), given.consumed or 0
+        if isinstance(windows.kind, Session):  # what comes too late follows from all that came before
+            told = read_updates(self.sea.store(given.name), plan_updates(given.state, given.upper - 1))
+        else:
+            told = Counter({update: diff for update, diff in told.items() if update[1] >= below})
+        before = Counter({update: diff for update, diff in told.items() if update[1] < below})
+        return self._came_late(computation, windows, told) - self._came_late(computation, windows, before)
+
+    def _came_late(self, computation: Computation, windows: Windows, updates: Counter[Update]) -> Lateness:
+        (given,) = computation.inputs
+        names = [column.name for column in given.state.collection.columns]
+        rows = [
+            dict(zip(names, row, strict=True)) | {LEARNED: _learned(given, time), DIFF: diff}
+            for (row, time, _), diff in updates.items()
+        ]
+        if isinstance(windows.kind, Sliding):
+            return lateness(self._slid(computation, windows, windows.kind, rows))
+        return lateness(judge(Rule.of(windows), happened(windows, rows)))
+
+    def _slid(self, computation: Computation, windows: Windows, kind: Sliding, rows: Sequence[Row]) -> list[Judged]:
+        """Rows judged by the windows that there are: those that stay as they are held, and those that are computed."""
+        names = [column.name for column in computation.collection.columns]
+        there = [row for row in self._whole(computation) if not self._stands(computation, row)]
+        own: Counter[tuple[Any, ...]] = Counter()
+        for (row, _, _), diff in read_updates(self.store, plan_updates(computation.state)).items():
+            own[row] += diff
+        held = [dict(zip(names, row, strict=True)) for row, many in own.items() if many]
+        there += [row for row in held if self._stands(computation, row)]
+        starts: dict[Any, list[Window]] = defaultdict(list)
+        for row in there:
+            starts[tuple(row[by] for by in windows.by)].append(Window(row[WINDOW_START], row[WINDOW_END]))
+        return [
+            judge_slid(Rule.of(windows), kind, starts[row.key], row, row.at)
+            for row in happened(windows, rows)
+            if row.at is not None and may_be_held(kind, row.at)
+        ]
 
     def _by_row(self, computation: Computation, plain: Plain, *, not_before: int) -> Counter[Update]:
         (given,) = computation.inputs
@@ -525,16 +650,16 @@ class Sea:
         state, checked = self.worlds[name].state, 0
         origin = state.collection.derived
         for consumption in state.consumptions:
-            if consumption.definition != state.collection.computed_as or not state.function.keeps(
-                consumption.upper - 1
-            ):
+            known = [self.worlds[one.input].state.collection for one in consumption.inputs]
+            in_force = consumption.definition == computed_as(state.collection, known)
+            if not in_force or not state.function.keeps(consumption.upper - 1):
                 continue
             given = {}
             for one in consumption.inputs:
                 world = self.worlds[one.input]
                 if not world.state.function.keeps(one.upper - 1) or world.state.seal < one.upper:
                     break
-                given[one.input] = held_rows(world.truth, world.state, one.upper - 1)
+                given[one.input] = rows_seen(origin.definition, world.truth, world.state, one.upper - 1)
             else:
                 names = [column.name for column in state.collection.columns]
                 wanted = plain_of(origin.definition).whole(given)

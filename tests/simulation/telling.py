@@ -117,6 +117,10 @@ class Telling(Keeping):
             reached("a lone batch is rewritten")
         if change.batch.parts in [batch.parts for batch in inputs]:
             reached("a merge that moves no data")
+        elif isinstance(change.batch.parts, tuple) and any(part.cancels for part in change.batch.parts):
+            reached("what cancels was set apart")
+        if change.kept_rows:
+            reached("what was set apart is kept")
         if change.batch.description.rungs:
             reached("a merge that keeps instants below since")
 

@@ -31,7 +31,7 @@ def test_every_case_that_goes_wrong_elsewhere_is_right() -> None:
 
 def test_days_beside_what_waits_are_answered_right_and_read_no_more() -> None:
     # The table of what waits is read too, some 11 kB: days have rows enough for that to be little.
-    none, some = (undue.days_beside(waiting, 1_000, 4, 1) for waiting in (0, 20_000))
+    none, some = undue.days_beside((0, 20_000), 1_000, 4, 1)
     assert some["drain_bytes"] <= undue.SAME * none["drain_bytes"]
     assert some["read_bytes"] <= undue.SAME * none["read_bytes"]
     year = undue.bookings(20, 5, 1)

@@ -16,7 +16,7 @@ from support.budget import budget
 from support.world import World
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Envelope
-from tidemark.plan import remember
+from tidemark.plan import compact, remember
 
 pytestmark = pytest.mark.simulation
 
@@ -111,7 +111,8 @@ def walked(
 ) -> Counter[str]:
     done: Counter[str] = Counter()
     patch.setattr(remember, "FAN_IN", 2)
-    for seed in range(budget(ci=5, deep=80)):
+    patch.setattr(compact, "SETTLED_ROWS", 1)
+    for seed in range(budget(ci=3, deep=80)):
         (folder / str(seed)).mkdir()
         world = World(folder / str(seed), of_files(envelope, policy, reprocess_for=reprocess_for))
         machine = made(world, KeyedOracle(policy), Random(f"{seed} {envelope} {policy}"), done)

@@ -16,7 +16,7 @@ from support.budget import budget
 from support.world import DAY
 from tidemark.model.collection import Envelope, Late
 from tidemark.model.retention import Retention
-from tidemark.plan import remember, undue
+from tidemark.plan import compact, remember, undue
 
 pytestmark = pytest.mark.simulation
 
@@ -60,6 +60,8 @@ DEPTHS = (
     "a hold stops since",
     "a lone batch is rewritten",
     "a merge that moves no data",
+    "what cancels was set apart",
+    "what was set apart is kept",
     "a merge that keeps instants below since",
     "trimmed",
     "trimmed: stale",
@@ -79,6 +81,7 @@ def remembered_facts_and_what_lies_ahead_are_merged_soon(monkeypatch: pytest.Mon
     monkeypatch.setattr(remember, "FAN_IN", 2)
     monkeypatch.setattr(undue, "STAGE_ROWS", 3)
     monkeypatch.setattr(undue, "STAGE_BATCHES", 1)
+    monkeypatch.setattr(compact, "SETTLED_ROWS", 1)
 
 
 @pytest.mark.parametrize("number", SEEDS.get(PROFILE, (None,)))
@@ -134,7 +137,9 @@ def test_a_step_that_waited_while_others_went_on(step: str, meanwhile: str):
     assert REACHED[f"{'ingest' if meanwhile == 'release' else step} waits through a {meanwhile}"]
 
 
-def test_a_late_fact_before_a_compacted_one():
+def test_a_late_fact_before_a_compacted_one(monkeypatch: pytest.MonkeyPatch):
+    """What is merged by levels alone: such a batch is known by its level."""
+    monkeypatch.setattr(compact, "SETTLED_ROWS", 2**18)
     REACHED.pop("late fact before a compacted one", None)
     machine = declared()
     for day in range(6):

@@ -17,7 +17,7 @@ from tidemark.storage.stores.local import LocalStore
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(600)]
 
-ROUNDS, ROUNDS_WITH_KILLS = budget(ci=(150, 60), deep=(1000, 400))
+ROUNDS, ROUNDS_WITH_KILLS = budget(ci=(90, 40), deep=(1000, 400))
 
 
 @pytest.fixture
@@ -38,5 +38,5 @@ def test_rounds_of_sixteen_processes_lose_and_repeat_nothing(url: str):
 def test_killed_writers_lose_and_repeat_nothing(url: str):
     tally = crowd(url, ROUNDS_WITH_KILLS, chance=random.Random(1))
     assert tally.kills == ROUNDS_WITH_KILLS // 2
-    assert tally.abandoned, "every change of a killed writer was made again: nothing was tested"
+    assert tally.died > 1, "all but one of the killed writers had answered: nothing was tested"
     nothing_lost_or_repeated(url, tally)

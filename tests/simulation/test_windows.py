@@ -17,6 +17,7 @@ from simulation.script import row
 from support.world import DAY, collection
 from tidemark.jobs.questions.definition import verify_definition
 from tidemark.jobs.steps.init import declare_collection
+from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.change import CompactionAllowed
 from tidemark.model.collection import Envelope
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -193,3 +194,19 @@ def test_rows_of_which_it_is_not_told_when_they_happened_or_by_what_are_in_no_wi
     sea.add(windows_of("by", replace(DAYS, by=("v",))))
     assert sea.correct("by")["unplaced"] == 1
     assert sea.held("by", 2 * DAY - 1) == {("a", 0, 10, 1): 1, ("b", 0, 10, 2): 1}
+
+
+def test_half_a_window_is_not_shown_after_what_completed_it_was_taken_out(sea: Sea) -> None:
+    """[5, 15) is open at 10; the batch by which the second day completes it is quarantined before it is sealed. What
+    comes next is at 30, and from 15 on the first day's half must not be there."""
+    sea.add(windows_of("w", OVERNIGHT))
+    day(sea, 0, 7)
+    sea.ingest("tides", 1, ("of 1", [row(12, "a", DAY + 1)]))
+    sea.correct("w", until="correct")
+    batch = sea.worlds["w"].state.consumptions[-1].batch
+    assert batch
+    sea.run("w", lambda job: quarantine(job, batch))
+    day(sea, 2, 22)
+    assert [sea.held("w", time) for time in (14, 19, 28)] == [{}, {}, {}]
+    assert sea.held("w", 3 * DAY - 1) == {(5, 15, 2): 1, (15, 25, 1): 1}
+    assert sea.law("w") == 2

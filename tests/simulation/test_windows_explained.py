@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 from simulation.deriving import Sea, windows_of
 from simulation.script import row
 from tidemark.cli.derived import _explained
-from tidemark.definition.windows.explained import explained_windows, most_windows
+from tidemark.definition.windows.explained import explained_windows, most_of_all, most_windows, reach
 from tidemark.jobs.questions.explain import explain
 from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.contents import Rule, contents
+from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
 from tidemark.model.window.windows import Windows
 
@@ -29,15 +32,49 @@ HOUR = 3_600_000_000
         (Cumulate(24 * HOUR, HOUR), "cumulating windows of 1d in steps of 1h", 24),
         (Calendar(Unit.MONTH, "Europe/Paris"), "calendar windows of a month in Europe/Paris", 1),
         (Sliding(HOUR), "sliding windows of 1h", None),
-        (Session(HOUR), "sessions with a gap of 1h", None),
+        (Session(HOUR), "sessions with a gap of 1h", 2),
+        (Session(HOUR, max_length=9), "sessions with a gap of 1h", None),
     ],
 )
 def test_windows_in_words(kind: WindowKind, called: str, most: int | None) -> None:
     assert most_windows(kind) == most
     lines = explained_windows(Windows(("k",), "at", kind, (COUNT,), grace=2 * HOUR))
     assert lines[0] == f"{called} on at, for each k"
-    assert ("near it" in lines[1]) == (most is None)
+    assert lines[1].startswith(f"a row changes {f'at most {most:,} ' if most else reach(kind)}")
     assert lines[2] == "a window is there from 2h after its end on"
+
+
+NEAR = [
+    Session(5),
+    Session(5, exact_gap_merges=False),
+    Sliding(6),
+    Hopping(9, 4),
+    Cumulate(12, 3),
+    Session(5, max_length=8),
+]
+
+
+@pytest.mark.parametrize("kind", NEAR)
+def test_a_row_changes_no_more_windows_than_is_said(kind: WindowKind) -> None:
+    """Of many random sets of instants, of which one comes or goes."""
+    chance = random.Random(7)
+
+    def windows(instants: set[int]) -> dict[Any, Any]:
+        return dict(contents(Rule(kind), [Happened("k", "v", at, 0) for at in instants]))
+
+    for _ in range(500):
+        others = {chance.randrange(60) for _ in range(chance.randrange(12))}
+        at = chance.randrange(60)
+        after, before = windows({*others, at}), windows(others - {at})
+        gone, come = (
+            {of for of, rows in one.items() if other.get(of) != rows}
+            for one, other in ((before, after), (after, before))
+        )
+        most = most_windows(kind)
+        if isinstance(kind, Sliding):
+            most = 2 + sum(0 < abs(one - at) <= kind.size for one in others)
+        assert most is None or max(len(gone), len(come)) <= most
+        assert len(after) <= most_of_all(kind) * len({*others, at})
 
 
 def test_what_the_next_run_reads_and_computes_is_told_beforehand(tmp_path: Path) -> None:
@@ -49,17 +86,25 @@ def test_what_the_next_run_reads_and_computes_is_told_beforehand(tmp_path: Path)
     sea.correct("w")
     assert _next(sea)["does"] == "nothing"
     sea.ingest("tides", 1, ("a", [row(3, "a", 12), row(12, "b", 13)]))
+    sea.add(windows_of("s", Windows(("v",), "k", Sliding(20), (COUNT,), early=True)))
+    lines = "\n".join(map(str, _explained(_explain(sea, "s"), queries=False)))
+    assert "computes at most 22 windows" in lines, "a first build has two windows for each row at most"
     told = _next(sea)
     assert (told["mode"], told["changed_rows"], told["touched_windows"]) == ("by_key", 2, 8)
     assert len(sea.asked) == 1, "nothing was computed for it"
 
 
-def _next(sea: Sea) -> dict[str, Any]:
+def _explain(sea: Sea, name: str) -> dict[str, Any]:
     told: list[dict[str, Any]] = []
-    sea.run("w", lambda job: told.append(explain(sea.joined(job))))
-    lines = "\n".join(map(str, _explained(told[0], queries=False)))
+    sea.run(name, lambda job: told.append(explain(sea.joined(job))))
+    return told[0]
+
+
+def _next(sea: Sea) -> dict[str, Any]:
+    told = _explain(sea, "w")
+    lines = "\n".join(map(str, _explained(told, queries=False)))
     assert "hopping windows of 20us every 5us on k, for each v" in lines
     assert "a window is there as soon as it has rows" in lines
-    if "changed_rows" in told[0]["next"]:
-        assert f"reads at most {told[0]['next']['changed_rows']} rows that changed, and computes" in lines
-    return dict(told[0]["next"])
+    if "changed_rows" in told["next"]:
+        assert f"reads at most {told['next']['changed_rows']} rows that changed, and computes at most" in lines
+    return dict(told["next"])

@@ -55,6 +55,10 @@ class WindowMachine(Machine):
         ]
     }
 
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.sealed: dict[str, int] = {}
+        super().__init__(folder, seed)
+
     def rows(self, day: int, many: int) -> list[dict[str, Any]]:
         at = [day * DAY + self.chance.choice([-40, -7, 0, 3, 5, 9, 12, 25, 60]) for _ in range(many)]
         return [
@@ -66,15 +70,21 @@ class WindowMachine(Machine):
             for k in at
         ]
 
+    def taken_out(self) -> None:
+        """As before; it is noted of what frontier was sealed by then: below that nothing is written any more."""
+        before = {name: self.sea.worlds[name].state for name in self.derived}
+        super().taken_out()
+        for name, was in before.items():
+            if len(self.sea.worlds[name].state.consumptions) < len(was.consumptions) and was.seal:
+                self.sealed[name] = max(self.sealed.get(name, 0), was.seal)
+
     def record(self, name: str) -> None:
-        """As before; and between two frontiers nothing is read but what is there at one of them. What was taken out
-        had a frontier, below which nothing is written any more."""
+        """As before; and between two frontiers nothing is read but what is there at one of them, above what was sealed
+        when its batch was taken out."""
         super().record(name)
         state = self.sea.worlds[name].state
-        if state.quarantined:
-            return
         for before, after in pairwise(state.consumptions[-3:]):
-            if state.function.keeps(before.upper - 1):
+            if state.function.keeps(before.upper - 1) and before.upper >= self.sealed.get(name, 0):
                 there = self.sea.held(name, before.upper - 1) | self.sea.held(name, after.upper - 1)
                 for time in range(before.upper, after.upper):
                     assert self.sea.held(name, time) <= there, (name, before.upper, time)

@@ -45,11 +45,13 @@ class Answer:
 
 @dataclass
 class Tally:
-    """What a crowd did. `seconds` are those of the commits, their repetitions not counted."""
+    """What a crowd did. `died`: how many of the killed had not answered. `seconds` are those of the commits, their
+    repetitions not counted."""
 
     acknowledged: list[Change] = field(default_factory=list)
     abandoned: list[Change] = field(default_factory=list)
     kills: int = 0
+    died: int = 0
     creates: int = 0
     seconds: list[float] = field(default_factory=list)
 
@@ -101,8 +103,9 @@ class Writer:
 def crowd(url: str, rounds: int, *, writers: int = WRITERS, chance: random.Random | None = None) -> Tally:
     """Let a crowd commit to the collection at `url`, which exists.
 
-    With a `chance`, one writer is killed in every other round. It starts anew and commits its change again, as a task
-    that is retried; or it never does. Raises AssertionError if a change counts twice or writers see different heads.
+    With a `chance`, one writer is killed in every other round. Of those that had not answered each other one starts
+    anew and commits its change again, as a task that is retried; the first, the third and so on never do. Raises
+    AssertionError if a change counts twice or writers see different heads.
     """
     tally = Tally()
     _context.set_forkserver_preload([__name__, "boto3"])
@@ -126,7 +129,7 @@ def _round(running: list[Writer], number: int, tally: Tally, chance: random.Rand
         time.sleep(chance.uniform(0, median(tally.seconds)))
         chance.choice(running).kill()
         tally.kills += 1
-    answers = [_acknowledged(writer, number, tally, chance) for writer in running]
+    answers = [_acknowledged(writer, number, tally) for writer in running]
     if not chance:  # a new process takes longer than a round, and a kill must come within one
         tally.seconds.append(time.perf_counter() - began)
     repeating = [writer for writer, answer in zip(running, answers, strict=True) if answer]
@@ -138,16 +141,17 @@ def _round(running: list[Writer], number: int, tally: Tally, chance: random.Rand
     assert len(heads) == 1, f"round {number}: the writers know different heads: {heads}"
 
 
-def _acknowledged(writer: Writer, number: int, tally: Tally, chance: random.Random | None) -> Answer | None:
+def _acknowledged(writer: Writer, number: int, tally: Tally) -> Answer | None:
     """A writer's acknowledgement, which may take a new process; None if it died before and does not come back to it."""
     answer, change = writer.answer(), change_of(writer.number, number)
     if writer.killed:
         writer.start()
         writer.answer()
-        if answer is None and chance and chance.random() < 1 / 2:
-            tally.abandoned.append(change)
-            return None
         if answer is None:
+            tally.died += 1
+            if tally.died % 2:
+                tally.abandoned.append(change)
+                return None
             writer.pipe.send(number)
             answer = writer.answer()
     else:
