@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 from benchmarks.picture import picture
 from benchmarks.report import markdown
 
+SHORT = 240
+"""Characters of a line's object or list."""
+
 
 def as_json(report: dict[str, Any]) -> str:
-    """Indented, with every list of numbers on one line."""
-    text = json.dumps(report, indent=1)
-    numbers = re.compile(r"\[\s+(-?[\d.e+-]+(?:,\s+-?[\d.e+-]+)*)\s+\]")
-    return numbers.sub(lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text) + "\n"
+    """Indented; what fits on a line, and every list of numbers, stands on one."""
+    return _written(report, "\n") + "\n"
+
+
+def _written(held: Any, below: str) -> str:
+    """JSON whose further lines begin with `below`, a line's end and its indent."""
+    line = json.dumps(held)
+    if not isinstance(held, dict | list) or len(line) <= SHORT or _is_of_numbers(held):
+        return line
+    inner = below + " "
+    if isinstance(held, dict):
+        return (
+            f"{{{inner}{(',' + inner).join(f'{json.dumps(k)}: {_written(v, inner)}' for k, v in held.items())}{below}}}"
+        )
+    return f"[{inner}{(',' + inner).join(_written(one, inner) for one in held)}{below}]"
+
+
+def _is_of_numbers(held: Any) -> bool:
+    return isinstance(held, list) and all(isinstance(one, int | float) for one in held)
 
 
 def tell(home: Path) -> None:

@@ -13,6 +13,7 @@ import tidemark
 from demo import answers, independent
 from demo import independent_windows as windows
 from demo.airflow_api import AirflowApi
+from tidemark.model.arrangement import Arrangement
 
 CARRIERS = "carriers"
 NAMED = "named_flights"
@@ -78,8 +79,14 @@ def readable(name: str) -> bool:
     found = tidemark.collections(os.environ["TIDEMARK_ROOT"])
     if name not in found:
         return False
-    state = opened(name).state
-    return bool(state.seal) and state.certified_trace_upper == state.seal
+    return in_trace(opened(name).state)
+
+
+def in_trace(state: Arrangement) -> bool:
+    """Whether all that a collection has read, or was corrected by, is in its trace and was certified: a run of
+    `correct` has consumed all of an input some steps before its rows are sealed and drained."""
+    read = state.consumed.upper if state.consumed else state.seal
+    return bool(read) and state.certified_trace_upper == read
 
 
 def settled(name: str) -> bool:

@@ -24,7 +24,7 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from tidemark import errors
-from tidemark.api import answer, asked, hold, opened, opening
+from tidemark.api import answer, asked, hold, opened, opening, windowed
 from tidemark.cli import app
 from tidemark.config import batches, declaration, windows
 from tidemark.config.values import duration as parse_length
@@ -251,7 +251,7 @@ Tidemark's own and may change with any release; so is what says so here. Errors 
 - A *Where* is a condition as text, in the language of `delete_when`, or a dict of values by column, in which None is
   null and a list is any of them.
 """
-_OFFERED = (opened.OpenCollection, answer.Answer, asked.AsOf, asked.Changes, hold.Hold)
+_OFFERED = (opened.OpenCollection, answer.Answer, asked.AsOf, asked.Changes, windowed.WindowRows, hold.Hold)
 """The classes, in the order of the page."""
 
 

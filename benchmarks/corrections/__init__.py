@@ -32,7 +32,8 @@ ENGINES = {
     "delta-rs": "delta_rs.DeltaRs",
 }
 ON_SPARK = {
-    "Tidemark on Spark, with gates": "ours.OnSpark",
+    "Tidemark on Spark, without gates": "ours.OnSpark",
+    "Tidemark on Spark, with gates": "ours.OnSparkWithGates",
     "Delta": "spark.Delta",
     "Iceberg, merge on read": "spark.Iceberg",
     "Iceberg, copy on write": "spark.Iceberg",

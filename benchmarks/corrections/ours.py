@@ -60,7 +60,9 @@ class InOneProcess:
 
 
 class OnSpark(InOneProcess):
-    settings = "reprocess_for of all days; Spark executors, gates by Great Expectations; up to the trace gate"
+    """As its peers there run: nothing looks at what was written."""
+
+    settings = "reprocess_for of all days; Spark executors, certificates without gates; up to the drain"
 
     def __init__(self, folder: Path, history: History) -> None:
         from tidemark.spark.runner import SparkRunner
@@ -74,11 +76,15 @@ class OnSpark(InOneProcess):
         """In this process: it is no part of what is measured."""
         InOneProcess(self.bench.root, self._history).load(landing)
 
+    def close(self) -> None:
+        self._spark.stop()
+
+
+class OnSparkWithGates(OnSpark):
+    settings = "reprocess_for of all days; Spark executors, gates by Great Expectations; up to the trace gate"
+
     def correct(self, way: str, number: int, landing: Path) -> None:
         self.bench.day(self._history.feed.interval(number))
 
     def settle(self, number: int) -> None:
         self.bench.compact(self._history.feed.interval(number))
-
-    def close(self) -> None:
-        self._spark.stop()
