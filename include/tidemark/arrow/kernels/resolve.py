@@ -63,7 +63,7 @@ from tidemark.plan.ranges import overlaps
 from tidemark.plan.tasks import ResolveTask, WriteAnswer
 from tidemark.storage.stores.store import ObjectStore
 
-BLOCK_BYTES = 64 * 2**20
+BLOCK_BYTES = 32 * 2**20
 """Bytes of facts that are resolved at once, and of what is looked up for them, but for those of a single key."""
 MANY = 2**62
 
@@ -281,14 +281,14 @@ def _updates(block: _Block, task: ResolveTask) -> Iterator[pa.RecordBatch]:
     """The law over a block: keys as numbers, values as the rows that hold them; and as columns again."""
     key_columns = [column.name for column in task.collection.key]
     value_names = value_columns(task.collection)
-    held, rows_held = _held(block, key_columns, value_names)
+    held, held_keys, rows_held = _held(block, key_columns, value_names)
     facts, told = _numbers(block, task, key_columns, value_names)
     base = np.where(held == NOTHING, NOTHING, held + facts.num_rows)
     changed = changes_of(told, base)
     if not len(changed.key):
         return
     cells = [facts.select(value_names), rows_held.select(value_names)]
-    keys = [told.key, np.flatnonzero(held != NOTHING)]
+    keys = [told.key, held_keys]
     numbers = _numbered(cells, keys)
     net = _net(changed, numbers)
     schema, start = updates_schema(task.collection), 0
@@ -341,25 +341,36 @@ def _net(changed: Changes, numbers: Ints) -> Changes:
     )
 
 
-def _held(block: _Block, key_columns: list[str], value_names: list[str]) -> tuple[Ints, pa.RecordBatch]:
-    """For each key the row that holds the one value held before its facts, or NOTHING; and these rows."""
+def _held(block: _Block, key_columns: list[str], value_names: list[str]) -> tuple[Ints, Ints, pa.RecordBatch]:
+    """For each key the row that holds the one value held before its facts, or NOTHING; the keys of these rows; and
+    the rows."""
     held = np.full(block.keys.num_rows, NOTHING)
-    columns = [*key_columns, *value_names]
-    sums = consolidated(sort(block.before, columns), columns)
-    if sums.num_rows == 0:
-        return held, sums
-    both = pa.concat_batches([block.keys, sums.select(key_columns)])
-    keys, diffs = ranks(both, key_columns)[block.keys.num_rows :], integers(sums, DIFF)
-    wrong = diffs != 1
-    wrong[1:] |= keys[1:] == keys[:-1]
-    if wrong.any():
-        key = int(keys[np.argmax(wrong)])
+    rows = block.before
+    keys, diffs = _keys_of_rows(block, rows, key_columns), integers(rows, DIFF)
+    # Values may be wide: they are compared only where a key has several updates.
+    if not _one_each(keys, diffs):
+        columns = [*key_columns, *value_names]
+        rows = consolidated(sort(rows, columns), columns)
+        keys, diffs = _keys_of_rows(block, rows, key_columns), integers(rows, DIFF)
+    if not _one_each(keys, diffs):
+        key = int(keys[np.argmax((diffs != 1) | (np.bincount(keys)[keys] != 1))])
         raise Corruption(
             f"the trace holds for key {_named(block.keys, key)} not one value before its facts, "
             f"but multiplicities {diffs[keys == key].tolist()}"
         )
-    held[keys] = np.arange(sums.num_rows)
-    return held, sums
+    held[keys] = np.arange(rows.num_rows)
+    return held, keys, rows
+
+
+def _keys_of_rows(block: _Block, rows: pa.RecordBatch, key_columns: list[str]) -> Ints:
+    """The place of each row's key among those of a block."""
+    both = pa.concat_batches([block.keys, rows.select(key_columns)])
+    return ranks(both, key_columns)[block.keys.num_rows :]
+
+
+def _one_each(keys: Ints, diffs: Ints) -> bool:
+    """Whether no key has more than one row, and each is there once."""
+    return bool((diffs == 1).all() and (np.bincount(keys) <= 1).all())
 
 
 def _named(keys: pa.RecordBatch, row: int) -> Row:
