@@ -181,7 +181,8 @@ for file in files:
 
 
 def test_a_value_that_thousands_of_rows_share_takes_bounded_memory(tmp_path: Path) -> None:
-    """A megabyte in a dictionary, in a struct's, and as a shared beginning: small on disk, a gigabyte as rows."""
+    """A megabyte in a dictionary, in a struct's, as a shared beginning, and in row groups of its own: small on disk, a
+    gigabyte as rows."""
     count, text = 1_000, "x" * 10**6
     once = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array([text]))
     numbers = {"k": list(range(count)), "t": [1] * count}
@@ -191,12 +192,15 @@ def test_a_value_that_thousands_of_rows_share_takes_bounded_memory(tmp_path: Pat
     shared = pa.table({**{name: held[:300] for name, held in numbers.items()}, "v": [text] * 300})
     encoded = {"use_dictionary": False, "column_encoding": {"v": "DELTA_BYTE_ARRAY"}}
     pq.write_table(shared, tmp_path / "prefix", **encoded)
-    files = [tmp_path / name for name in ("small", "dictionary", "declared-dictionary", "prefix")]
+    apart = pa.table({**{name: held[:600] for name, held in numbers.items()}, "v": [text] * 600})
+    pq.write_table(apart, tmp_path / "groups-of-one-row", row_group_size=1)
+    files = [tmp_path / name for name in ("small", "dictionary", "declared-dictionary", "prefix", "groups-of-one-row")]
     told = [line.split() for line in _python(WIDE, *map(str, files)).splitlines()]
     assert [(name, int(rows)) for name, rows, _, _ in told] == [
         ("dictionary", count),
         ("declared-dictionary", count),
         ("prefix", 300),
+        ("groups-of-one-row", 600),
     ]
     for name, _, block, used in told:
         assert int(block) <= 32, f"{name}: a block of {block} MiB"

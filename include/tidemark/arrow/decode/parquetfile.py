@@ -97,7 +97,9 @@ class Opened:
         ]
         file = _parquet(self.content, self.source, metadata=metadata, read_dictionary=texts)
         if set(paths) <= set(self.schema.names):
-            rows = min((_rows_at_once(group, texts) for group in chunks), default=BATCH_ROWS)
+            # Rows of several row groups come at once: a batch ends with each of them, but they are read together.
+            size = sum(group.size for group in chunks)
+            rows = min((_rows_at_once(group, texts, size) for group in chunks), default=BATCH_ROWS)
             yield from whole(file, rows, paths)
             return
         count = 0
@@ -115,11 +117,11 @@ class Opened:
         options = {"row_groups": [number], "columns": list(paths), "use_threads": False}
         done = 0
         try:
-            for batch in file.iter_batches(_rows_at_once(group, texts), **options):
+            for batch in file.iter_batches(_rows_at_once(group, texts, group.size), **options):
                 yield batch
                 done += batch.num_rows
         except pa.ArrowNotImplementedError:
-            for batch in self.footer.iter_batches(_rows_at_once(group, []), **options):
+            for batch in self.footer.iter_batches(_rows_at_once(group, [], group.size), **options):
                 yield batch.slice(min(done, batch.num_rows))
                 done -= min(done, batch.num_rows)
 
@@ -232,6 +234,10 @@ class _Chunks:
     sizes: dict[str, int]
     encodings: dict[str, frozenset[str]]
 
+    @property
+    def size(self) -> int:
+        return sum(self.sizes.values())
+
 
 def _chunks(file: pq.ParquetFile, number: int, paths: Sequence[str], places: Sequence[int]) -> _Chunks:
     # A reader refuses wrong metadata of a column; asked for it directly, pyarrow ends the process. So it is read first.
@@ -251,13 +257,13 @@ def _has_dictionary(chunks: Sequence[_Chunks], column: pq.ColumnSchema) -> bool:
     return column.physical_type == _TEXT and bool(used & _DICTIONARY) and used <= _DICTIONARY | _PLAIN
 
 
-def _rows_at_once(group: _Chunks, dictionaries: Sequence[str]) -> int:
-    """How many rows to ask for: few where a row group is large, or encoded such that a small one may become large."""
+def _rows_at_once(group: _Chunks, dictionaries: Sequence[str], read: int) -> int:
+    """How many rows to ask for, of `read` bytes in all: few where these are many, or a row group is encoded such that
+    little may become much."""
     rows = BATCH_BYTES // (16 * max(1, len(group.sizes)))
-    size = sum(group.sizes.values())
-    if size > 2 * BATCH_BYTES:
+    if read > 2 * BATCH_BYTES:
         # Eight times as careful as the average: large values may stand together.
-        rows = min(rows, BATCH_BYTES * group.rows // size // 8)
+        rows = min(rows, BATCH_BYTES * group.rows // max(1, group.size) // 8)
     for path, used in group.encodings.items():
         if path not in dictionaries and not used <= _PLAIN | _LENGTHS:  # values may share texts
             rows = min(rows, 2 * BATCH_BYTES // max(1, group.sizes[path]))
