@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from simulation.deriving import BIG, COUNTS, PlainComputer, Sea, derived, write_by_hand
+from simulation.plain_computer import PlainComputer
+from simulation.plain_definitions import BIG, COUNTS, derived
 from simulation.script import row
+from simulation.sea import Sea, write_by_hand
 from tidemark.definition.computation import Differing
 from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.questions.definition import verify_definition

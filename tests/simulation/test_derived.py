@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from simulation.deriving import (
+from simulation.plain_definitions import (
     BIG,
     BIGGER,
     COUNTS,
@@ -19,11 +19,10 @@ from simulation.deriving import (
     RANKED,
     SUMS,
     TALLIES,
-    Sea,
     derived,
-    write_by_hand,
 )
 from simulation.script import row
+from simulation.sea import Sea, write_by_hand
 from support.faulty import Fault, FaultyStore, InterruptedStore, WrappedStore
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.definition import verify_definition

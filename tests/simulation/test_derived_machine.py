@@ -30,20 +30,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from simulation.deriving import (
-    BIG,
-    BIGGER,
-    COUNTS,
-    JOINED,
-    MET,
-    OFFERED,
-    RANKED,
-    SUMS,
-    TALLIES,
-    Sea,
-    derived,
-)
+from simulation.plain_definitions import BIG, BIGGER, COUNTS, JOINED, MET, OFFERED, RANKED, SUMS, TALLIES, derived
 from simulation.script import row
+from simulation.sea import Sea
 from support.budget import budget
 from support.faulty import Fault, FaultyStore, WrappedStore
 from support.world import DAY

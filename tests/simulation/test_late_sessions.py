@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from simulation.deriving import Sea, happened, windows_of
+from simulation.plain_definitions import happened, windows_of
+from simulation.sea import Sea
 from simulation.test_late_windows import COUNT, HOUR, LEAST, SEEDS, D, Days, walked
 from support.budget import budget
 from support.world import collection

@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
-from simulation.deriving import Sea, Update, happened, plain_of, read_updates, windows_of
+from simulation.plain_definitions import happened, plain_of, windows_of
+from simulation.rows_held import Update, read_updates
 from simulation.script import row
+from simulation.sea import Sea
 from support.budget import budget
 from support.faulty import Fault, FaultyStore
 from support.world import DAY, collection

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from simulation.deriving import Sea, windows_of
+from simulation.plain_definitions import windows_of
 from simulation.script import row
+from simulation.sea import Sea
 from support.world import DAY, collection
 from tidemark.model.collection import Envelope
 from tidemark.model.window.aggregate import Aggregate, Function

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from simulation.deriving import BIG, Sea, derived, windows_of
+from simulation.plain_definitions import BIG, derived, windows_of
+from simulation.sea import Sea
 from simulation.test_late_windows import COUNT, HOUR, LEAST, SPAN, D, Days
 from support.budget import budget
 from support.faulty import Fault, FaultyStore

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from simulation.deriving import PlainComputer, Sea, held_rows, plain_of, rows_seen, windows_of
+from simulation.plain_computer import PlainComputer
+from simulation.plain_definitions import plain_of, windows_of
+from simulation.rows_held import held_rows, rows_seen
 from simulation.script import row
+from simulation.sea import Sea
 from simulation.test_late_windows import HOUR, D, Days
 from simulation.test_windows import COUNT, DAYS, OVERNIGHT, day
 from support.world import DAY, collection
@@ -100,7 +103,7 @@ def test_of_windows_that_take_late_rows_for_a_while_they_are_judged_as_the_windo
     sea = Sea(tmp_path)
     sea.add(replace(collection(Envelope.APPEND if name == "moving" else Envelope.UPDATES), name="tides"))
     sea.add(windows_of("w", FOR_A_WHILE[name]))
-    days, computer = Days(sea), PlainComputer(sea, sea.worlds["w"].truth, sea.new_id)
+    days, computer = Days(sea), PlainComputer(sea.store, sea.worlds["w"].truth, sea.new_id)
     for number, at in enumerate([(1, 9, 22), (2, 23, 25, 40), (3, 21, 30, 50), (26, 45, 47, 73)]):
         days.day(number, *(hour * HOUR for hour in at))
         sea.correct("w")

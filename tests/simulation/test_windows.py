@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from simulation.deriving import SOMETIMES, Sea, derived, read_updates, windows_of
+from simulation.plain_definitions import SOMETIMES, derived, windows_of
+from simulation.rows_held import read_updates
 from simulation.script import row
+from simulation.sea import Sea
 from support.world import DAY, collection
 from tidemark.jobs.questions.definition import verify_definition
 from tidemark.jobs.steps.init import declare_collection

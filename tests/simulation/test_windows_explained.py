@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from simulation.deriving import Sea, windows_of
+from simulation.plain_definitions import windows_of
 from simulation.script import row
+from simulation.sea import Sea
 from tidemark.cli.derived import _explained
 from tidemark.definition.windows.explained import explained_windows, most_of_all, most_windows, reach
 from tidemark.jobs.questions.explain import explain

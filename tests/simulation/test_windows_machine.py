@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from simulation.deriving import windows_of
+from simulation.plain_definitions import windows_of
 from simulation.script import row
 from simulation.test_derived_machine import Machine
 from support.budget import budget

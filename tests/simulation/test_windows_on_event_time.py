@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from simulation.deriving import BIG, Sea, derived, windows_of
+from simulation.plain_definitions import BIG, derived, windows_of
 from simulation.script import row
+from simulation.sea import Sea
 from simulation.test_windows import history
 from simulation.test_windows_machine import WindowMachine
 from support.budget import budget
