@@ -11,6 +11,7 @@ from tidemark.errors import InvalidUsage
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 MAX_TIME = 2**63 - 1
+_MOST_DIGITS = 20
 
 _UNITS = {
     "us": MICROSECOND,
@@ -89,7 +90,8 @@ def parse_duration(text: str | int) -> int:
         pieces = re.findall(r"(\d+)\s*(us|ms|s|m|h|d|w)", str(text))
         if not pieces or re.sub(r"(\d+)\s*(us|ms|s|m|h|d|w)|\s", "", str(text)):
             raise InvalidUsage(f"not a duration: {text!r}; write 30m, 2h, 3d or 1h30m")
-        micros = sum((_UNITS[unit] * int(count) for count, unit in pieces), timedelta()) // MICROSECOND
+        # More digits than any time has are not read: Python refuses some thousands of them.
+        micros = sum(_UNITS[unit] // MICROSECOND * int(count.lstrip("0")[:_MOST_DIGITS] or 0) for count, unit in pieces)
     if not 0 <= micros <= MAX_TIME:
         raise InvalidUsage(f"duration {text!r} is outside [0, {MAX_TIME} µs]")
     return micros

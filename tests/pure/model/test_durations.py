@@ -18,6 +18,16 @@ def test_what_is_written_reads_back(micros: int) -> None:
     assert parse_duration(format_duration(micros)) == micros
 
 
+@pytest.mark.parametrize("text", ["99999999999d", "9223372036854775807h", "106751992d", "9" * 5000 + "d", 2**63])
+def test_what_is_longer_than_time_is_refused_in_one_line(text: str | int) -> None:
+    with pytest.raises(InvalidUsage, match=r"^duration .* is outside \[0, 9223372036854775807 µs\]$"):
+        parse_duration(text)
+
+
+def test_zeros_in_front_are_no_digits() -> None:
+    assert parse_duration("0" * 5000 + "1s" + "0" * 30 + "h") == 1_000_000
+
+
 @pytest.mark.parametrize(
     ("retention", "words"),
     [
