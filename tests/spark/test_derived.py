@@ -320,6 +320,25 @@ def test_what_a_function_of_a_definition_raises_on_an_executor_is_one_line(monke
         raise PythonException(text.format("/x/tidemark"))
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "[ARITHMETIC_OVERFLOW] long overflow. Use 'try_add' to tolerate overflow and return NULL instead.",
+            "ARITHMETIC_OVERFLOW: long overflow.; filter such rows out, or compute it in a wider type, as CAST(…",
+        ),
+        (
+            "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012",
+            "DIVIDE_BY_ZERO: Division by zero.; filter such rows out, or use try_…",
+        ),
+    ],
+)
+def test_what_is_too_large_is_told_without_functions_that_a_sum_may_not_use(text: str, told: str) -> None:
+    with pytest.raises(Raised) as raised, naming("d", str):
+        raise PySparkException(text)
+    assert str(raised.value).startswith(f"the definition of d raises {told}")
+
+
 def test_a_row_without_its_key_and_columns_that_do_not_fit_are_told_without_what_is_hidden() -> None:
     held = Collection(
         "d",

@@ -20,6 +20,9 @@ PROBES = 48
 """Times a definition is computed again over fewer rows to find the one it raises for: 2^48 rows are more than any."""
 _CONDITION = re.compile(r"\[([A-Z_][A-Z0-9_.]+)\] (.*)")
 _SAID = {"USER_RAISED_EXCEPTION"}
+_TOO_LARGE = re.compile("(BINARY_)?ARITHMETIC_OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE")
+"""Conditions of what does not fit in its type. Spark proposes try_add there, with which no sum and no window is told:
+what an overflow hides depends on the order of rows."""
 _THROWN = re.compile(r"(?:^|org\.apache\.spark\.[\w.$]+: )\[([A-Z_][A-Z0-9_]+)[\].]")
 """The condition of an error that Spark itself threw; what others say in brackets is none."""
 DATA = frozenset(
@@ -62,6 +65,8 @@ def told(error: BaseException) -> str:
     if match is None:
         return plain_line((text.splitlines() or [type(error).__name__])[0])
     condition, words = match[1], match[2].split(" SQLSTATE:")[0].split(" If necessary set")[0]
+    if _TOO_LARGE.match(condition):
+        words = re.split(r" Use ['`\w]*try_", words)[0]
     return plain_line(words if condition in _SAID else f"{condition}: {words}")
 
 
@@ -88,7 +93,9 @@ def naming(name: str, where: Callable[[], str]) -> Iterator[None]:
         match, said, at = _CONDITION.search(str(error)), told(error), where()
         if match and match[1] in _SAID:  # by raise_error: whoever raises so says what to do
             raise Raised(f"the definition of {name} raises: {said}{at}") from None
-        raise Raised(f"the definition of {name} raises {said}{at}; filter such rows out, or use try_…") from None
+        wider = match and _TOO_LARGE.match(match[1])
+        instead = "compute it in a wider type, as CAST(… AS decimal(38, 0))" if wider else "use try_…"
+        raise Raised(f"the definition of {name} raises {said}{at}; filter such rows out, or {instead}") from None
 
 
 def _said_by_a_definition(error: PythonException) -> str | None:
