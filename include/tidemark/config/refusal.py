@@ -37,6 +37,8 @@ def refused(
         found = problem["input"]
         near = nearest(str(found), declaration.choices(problem))
         return InvalidUsage(f"{where}: {name}: {found!r} is not valid{near}{more}")
+    if problem["type"] in ("model_type", "model_attributes_type"):  # pydantic's words name a class of ours
+        return InvalidUsage(f"{where}: {name}: a mapping of fields is expected, found {problem['input']!r}{more}")
     return InvalidUsage(f"{where}: {name}: {problem['msg'].lower()}, found {problem['input']!r}{more}")
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from tidemark.config.nearest import nearest
 from tidemark.config.section import STRICT, Nothing
-from tidemark.config.values import ColumnName, Duration, checked, late_section
+from tidemark.config.values import ColumnName, Duration, checked, duration, late_section
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import parse_duration
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -62,14 +62,19 @@ def _names(value: Any) -> Any:
 
 
 def _row_expression(value: Any) -> str:
-    """Spark SQL over a row of the input."""
+    """Spark SQL over a row of the input. A field that is there and empty is refused: were it taken for one that is left
+    out, other rows would count than are meant."""
+    if value is None:
+        raise InvalidUsage("an expression of Spark SQL is text, found None; write one, or leave the field out")
     if not isinstance(value, str) or not value.strip():
         raise InvalidUsage(f"an expression of Spark SQL is text, found {value!r}; quote it")
     return value.strip()
 
 
 Offset = Annotated[int, checked(_offset)]
-RowExpression = Annotated[str, checked(_row_expression)]
+RowExpression = Annotated[str | None, checked(_row_expression)]
+SomeDuration = Annotated[int | None, checked(duration)]
+"""May be left out, and is not empty where it is there."""
 Zone = Annotated[str, checked(_zone)]
 
 
@@ -137,14 +142,14 @@ class SessionSection(_Section):
     """How long after a row the next of its session comes at most."""
     exact_gap_merges: bool = True
     """Whether rows exactly the gap apart are of one session."""
-    max_length: Duration | None = None
+    max_length: SomeDuration = None
     """How long after its first row a session's rows come: the next begins a new session. Left out, however long."""
 
 
 class ReemitSection(_Section):
     """A late row corrects the windows it belongs to."""
 
-    max_lateness: Duration | None = None
+    max_lateness: SomeDuration = None
     """How long after a window closed rows still correct it; left out, for ever."""
 
 
@@ -187,7 +192,7 @@ class WindowsSection(_Section):
     """A window for each set of rows that are so close together: `30m`."""
     session: Annotated[SessionSection, _short("gap")] | None = None
     """Rows that follow each other: `45m`."""
-    where: RowExpression | None = None
+    where: RowExpression = None
     """Which rows count, as a condition of Spark SQL over the input's columns."""
     grace: Duration = 0
     """How long after its end a window closes."""
@@ -241,31 +246,31 @@ class AggregateSection(_Section):
     """What is told of the rows of a window: exactly one function of an expression over the input's columns. `flights:
     count` counts rows."""
 
-    count: RowExpression | None = None
+    count: RowExpression = None
     """How many rows there are, or for how many an expression is not null."""
-    sum: RowExpression | None = None
+    sum: RowExpression = None
     """The sum of what is not null; exact, also of floats."""
-    min: RowExpression | None = None
+    min: RowExpression = None
     """The least."""
-    max: RowExpression | None = None
+    max: RowExpression = None
     """The greatest."""
-    avg: RowExpression | None = None
+    avg: RowExpression = None
     """The average of what is not null."""
-    first: RowExpression | None = None
+    first: RowExpression = None
     """Of what is not null the earliest by `on`; of several at once the least."""
-    last: RowExpression | None = None
+    last: RowExpression = None
     """Of what is not null the latest by `on`; of several at once the greatest."""
-    collect: RowExpression | None = None
+    collect: RowExpression = None
     """All that is not null, in order of `on`, as the text of a JSON array."""
-    count_distinct: RowExpression | None = None
+    count_distinct: RowExpression = None
     """How many different values there are."""
-    approx_distinct: RowExpression | None = None
+    approx_distinct: RowExpression = None
     """About how many different values there are, by a sketch: 5 % off at most as a rule."""
-    approx_quantile: RowExpression | None = None
+    approx_quantile: RowExpression = None
     """A value, within 1 %, than which the share `at` of all is not larger."""
     at: float | None = None
     """Which quantile: 0.5 is the median."""
-    where: RowExpression | None = None
+    where: RowExpression = None
     """Of which rows of the window it is told, as a condition of Spark SQL."""
 
     @property

@@ -7,12 +7,16 @@ from collections.abc import Iterator, Mapping
 from tidemark.config.document import Loc
 from tidemark.config.windows import AggregateSection, WindowsSection
 from tidemark.errors import InvalidUsage
-from tidemark.model.instant import format_duration
+from tidemark.model.instant import format_duration, parse_duration
 from tidemark.model.window.kind import Cumulate, Hopping, WindowKind
-from tidemark.model.window.windows import WINDOW_END, WINDOW_START
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
 MOST_WINDOWS = 10_000
 """Windows that a row may be in, each of which it is a row of while they are computed."""
+
+LENGTHS = ("size", "gap", "max_length")
+MOST_LENGTH = parse_duration("20000000d")
+"""Some 54,000 years: what is not longer is below 2^61 µs, and may be added to any time of a calendar."""
 
 
 def problem(section: WindowsSection | None, aggregates: Mapping[str, AggregateSection]) -> tuple[Loc, str] | None:
@@ -38,9 +42,9 @@ def _problems(section: WindowsSection, aggregates: Mapping[str, AggregateSection
         except InvalidUsage as error:
             yield ("aggregates", name), f"aggregates: {error}"
     yield from _named_twice(section, aggregates)
-    if section.on in section.by:
-        at = section.by.index(section.on)
-        yield ("windows", "by", at), f"windows are on {section.on} and by {section.on}: remove it from by"
+    for at, name in enumerate(section.by):
+        if name.lower() == section.on.lower():
+            yield ("windows", "by", at), f"windows are on {section.on} and by {name}: remove it from by"
     try:
         windows = section.windows(aggregates)
     except InvalidUsage as error:
@@ -56,6 +60,18 @@ def _problems(section: WindowsSection, aggregates: Mapping[str, AggregateSection
         yield tuple(str(error).partition(":")[0].split(".")), str(error)
     if wrong := _too_many(windows.kind):
         yield ("windows", kinds[0]), wrong
+    yield from _too_long(windows, kinds[0])
+
+
+def _too_long(windows: Windows, kind: str) -> Iterator[tuple[Loc, str]]:
+    """Lengths of which no window of a row could be told."""
+    lengths: dict[Loc, int | None] = {("windows", kind, name): getattr(windows.kind, name, None) for name in LENGTHS}
+    lengths[("windows", "grace")] = windows.grace
+    lengths[("windows", "late", "reemit", "max_lateness")] = windows.max_lateness
+    for loc, length in lengths.items():
+        if length is not None and length > MOST_LENGTH:
+            called, told, most = ".".join(map(str, loc)), format_duration(length), format_duration(MOST_LENGTH)
+            yield loc, f"{called}: {told} is too long; it may be {most}"
 
 
 def _too_many(kind: WindowKind) -> str:

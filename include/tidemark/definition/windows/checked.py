@@ -9,7 +9,7 @@ from tidemark.definition.resolve import spelled_alike
 from tidemark.definition.types import UNKNOWN
 from tidemark.definition.windows.aggregates import check_type
 from tidemark.definition.windows.assigned import TIMES
-from tidemark.definition.windows.expressions import RowExpression, check_expression, row_expression
+from tidemark.definition.windows.expressions import RowExpression, check_expression, is_null, row_expression
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Column, ColumnType, ValueType
 from tidemark.model.nearest import nearest
@@ -43,6 +43,8 @@ def check_expressions(windows: Windows) -> None:
     """Raise InvalidUsage for an expression that is none of a single row, whatever the input's columns are."""
     for called, text in _expressions(windows):
         check_expression(text, called)
+        if called.endswith("where") and is_null(text):
+            raise InvalidUsage(f"{called}: {text!r} is null for every row, so none counts; write a condition")
 
 
 def checked(windows: Windows, shape: InputShape) -> Checked:

@@ -38,6 +38,11 @@ def check_expression(text: str, called: str) -> None:
     _read(text, called, _ANY)
 
 
+def is_null(text: str) -> bool:
+    """Whether an expression is the word NULL, and nothing else."""
+    return isinstance(_read(text, "", _ANY).selects[0].unnest(), exp.Null)
+
+
 def row_expression(text: str, called: str, shape: InputShape, shapes: Mapping[str, InputShape]) -> RowExpression:
     """An expression over rows of an input. Raises InvalidUsage as `check_expression`, and for columns that are none of
     the input's."""
