@@ -15,6 +15,7 @@ from typing import Any
 from tests.conformance.fields import check_known
 from tests.conformance.plain import COLLECTION, plain_rows, read
 from tests.conformance.stand import Stand, applied
+from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description
 from tidemark.model.batching.cutting import Batching, Cutter, Open
@@ -34,6 +35,7 @@ Deltas = list[list[int]]
 DEFAULTS = {"min_s": 0.01, "max_s": 5.0, "target": 100}
 """The design's own: 10 ms, 5 s, 100 rows."""
 _BESIDE = {"why", "columns", "cases"}
+_STEP = ("take", "release_all", "correct", "level", "expect", "used", "used_correct", "why")
 _NOTHING = ("no change", "none", "no_change", "nothing", "not needed", "not_needed", False)
 
 
@@ -42,16 +44,30 @@ def run(case: Case) -> None:
     if "script" in case:
         return count_trigger(case)
     for one in case["cases"]:
-        (_length if "seconds" in one else _rate)(case, one)
+        (_refused if "expect" in one else _length if "seconds" in one else _rate)(case, one)
 
 
 def _length(case: Case, one: Case) -> None:
     check_known(case, {*_BESIDE, *DEFAULTS})
     check_known(one, {"rate", "seconds", "why", *DEFAULTS})
-    told = {**DEFAULTS, **case, **one}
-    length = Adaptive(round(told["min_s"] * SECOND), round(told["max_s"] * SECOND), told["target"])
-    found = length.length(one["rate"]) / SECOND
+    found = _adaptive(case, one).length(one["rate"]) / SECOND
     assert found == one["seconds"], f"at {one['rate']} rows/s: expected {one['seconds']} s, found {found}"
+
+
+def _refused(case: Case, one: Case) -> None:
+    check_known(case, {*_BESIDE, *DEFAULTS})
+    check_known(one, {"expect", "why", *DEFAULTS})
+    try:
+        _adaptive(case, one)
+    except InvalidUsage:
+        assert str(one["expect"]).startswith("error"), f"expected {one['expect']}, it is refused"
+    else:
+        raise AssertionError(f"expected {one['expect']}, it is declared")
+
+
+def _adaptive(case: Case, one: Case) -> Adaptive:
+    told = {**DEFAULTS, **case, **one}
+    return Adaptive(round(told["min_s"] * SECOND), round(told["max_s"] * SECOND), told["target"])
 
 
 def _rate(case: Case, one: Case) -> None:
@@ -191,7 +207,8 @@ def full_merge(case: Case) -> None:
         assert (change is None) == (case.get("correct", "no change") in _NOTHING)
         return
     rows = _merged(deltas, CompactionFunction(case["since"]))
-    assert rows == case["correct"], f"expected {case['correct']}, found {rows}"
+    expected = sorted(deltas) if case["correct"] in _NOTHING else case["correct"]
+    assert rows == expected, f"expected {expected}, found {rows}"
 
 
 def budget_sum(case: Case) -> None:
@@ -234,17 +251,31 @@ def memory_guard(case: Case) -> None:
                 usage = usage.released("guard", each)
             held = []
         else:
-            after = usage.reserved("guard", size)
+            word, after = _reserved(usage, size)
             held, usage = ([*held, size], after) if after is not None else (held, usage)
-            told.append(usage.level if after is not None else "refused")
-            assert expected is None or _level(expected) == told[-1], (
-                f"take {size}: expected {expected}, found {told[-1]}"
-            )
+            told.append(word)
+            assert expected is None or _is(expected, word), f"take {size}: expected {expected}, found {word}"
         _check_used(expected if isinstance(expected, dict) else {}, usage)
     words = case.get("levels", case.get("correct"))
     if isinstance(words, list):
-        assert list(map(_level, words)) == told, f"expected {words}, found {told}"
+        alike = len(words) == len(told) and all(map(_is, words, told))
+        assert alike, f"expected {words}, found {told}"
     _check_used(case, usage)
+
+
+def _reserved(usage: Usage, size: int) -> tuple[str, Usage | None]:
+    """What a reservation came to, in a word, and what is used then: nothing more where it was refused."""
+    try:
+        after = usage.reserved("guard", size)
+    except InvalidUsage:  # whatever else is given back, it will not fit
+        return "never", None
+    return (after.level, after) if after is not None else ("refused", None)
+
+
+def _is(expected: Any, found: str) -> bool:
+    """Whether a word is what was found. What never fits is refused, too."""
+    word = _level(expected)
+    return word is None or word == found or (word, found) == ("refused", "never")
 
 
 def _takes(case: Case) -> Iterator[tuple[int | None, Any]]:
@@ -252,6 +283,8 @@ def _takes(case: Case) -> Iterator[tuple[int | None, Any]]:
     for step in case.get("steps", [case]):
         if isinstance(step, list):
             step = dict(zip(("take", "correct"), step, strict=False))
+        if step is not case:
+            check_known(step, {*_STEP, *_adr(step)})
         sizes = step.get("take", [])
         told = (
             None
@@ -273,6 +306,8 @@ def _level(word: Any) -> str | None:
     """How the vectors may call a level, as ours."""
     if isinstance(word, dict):
         return None if not (told := word.get("level")) else _level(told)
+    if re.match("never|impossible|too (big|large)", str(word).lower()):
+        return "never"
     known = {Level.LOW: "low|normal|none|ok", Level.MEDIUM: "medium|moderate|elevated", Level.HIGH: "high|warning"}
     known |= {Level.EMERGENCY: "emergency|critical"}
     found = next((level for level, words in known.items() if re.fullmatch(words, str(word).lower())), None)

@@ -36,7 +36,7 @@ def wrong(case: Any) -> list[Any]:
         return [[*case[:at], other, *case[at + 1 :]] for at, each in enumerate(case) for other in wrong(each)]
     if not isinstance(case, dict):
         return []
-    expected = ("correct", "seconds", "emit", "floor_bucket", "sum", "true_total", "used_correct", "levels")
+    expected = ("correct", "seconds", "emit", "floor_bucket", "sum", "true_total", "used_correct", "levels", "expect")
     own = [{**case, name: changed(case[name])} for name in expected if name in case]
     return own + [{**case, name: other} for name in ("cases", "script", "steps") for other in wrong(case.get(name))]
 
@@ -56,3 +56,7 @@ def test_a_field_that_is_not_known_fails_by_its_name():
     for kind, case in CASES:
         with pytest.raises(AssertionError, match="unheard_of"):
             KINDS[kind]({**case, "unheard_of": 1})
+        steps = [step for step in case.get("steps", []) if isinstance(step, dict)]
+        for step in steps:
+            with pytest.raises(AssertionError, match="unheard_of"):
+                KINDS[kind]({**case, "steps": [{**step, "unheard_of": 1}]})

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.conformance.fields import check_known
-from tests.conformance.window_words import KIND_FIELDS, Case, happened, rule_of, told_of
+from tests.conformance.window_words import KIND_FIELDS, Case, bounds_of, happened, rule_of, told_of
 from tidemark.model.window.contents import Rule, rows_by_window
 from tidemark.model.window.frozen_sessions import Revival
 from tidemark.model.window.happened import consolidated
@@ -102,7 +102,8 @@ def run(name: str, case: Case) -> None:
     """Raise, naming the step, where one gives something else than it says."""
     check_known(case, FIELDS | KIND_FIELDS[name])
     script = Script(name, case)
-    assert case.get("bounds", "[start,end)") == "[start,end)", f"bounds: {case['bounds']} of {name} windows"
+    bounds = bounds_of(script.rule.kind)
+    assert case.get("bounds", bounds) == bounds, f"bounds: expected {case['bounds']}, found {bounds}"
     for number, step in enumerate(case["script"], start=1):
         try:
             check_known(step, STEP_FIELDS | RESTART)

@@ -55,6 +55,11 @@ def kind_of(name: str, case: Case) -> WindowKind:
     return Hopping(size, case.get("advance", size), offset, case.get("sampling", False))
 
 
+def bounds_of(kind: WindowKind) -> str:
+    """Which ends belong to the windows of a kind."""
+    return "[start,end] both inclusive" if kind.inclusive else "[start,end)"
+
+
 def rule_of(name: str, case: Case, **told: Any) -> Rule:
     """The rule of a case, declared as a definition is, so that what a definition refuses is refused. Where no grace is
     given, no window takes rows too late for it."""

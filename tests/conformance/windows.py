@@ -15,6 +15,7 @@ from tests.conformance.window_words import (
     KIND_FIELDS,
     KNOWN,
     Case,
+    bounds_of,
     check_windows,
     compare,
     happened,
@@ -45,7 +46,9 @@ ENGINES = {"beam", "flink", "kafka", "spark"}
 def run(name: str, case: Case) -> None:
     """Raise, saying what differs, where the modules do not do what the case says."""
     if str(case.get("expect", "")).startswith("error"):
-        check_known(case, {"expect", "grace", "records", "bounds", "retention"} | KIND_FIELDS[name])
+        check_known(
+            case, {"expect", "grace", "records", "bounds", "retention", *window_script.FIELDS} | KIND_FIELDS[name]
+        )
         Stream(case.get("records", ()))
         assert _is_refused(name, case), f"expected {case['expect']}, it is declared"
     elif "cases" in case:
@@ -148,8 +151,7 @@ def _records(name: str, case: Case) -> None:
 
 
 def _bounds(kind: WindowKind, words: str | None) -> None:
-    found = "[start,end] both inclusive" if kind.inclusive else "[start,end)"
-    assert words is None or words == found, f"bounds: expected {words}, found {found}"
+    assert words in (None, bounds_of(kind)), f"bounds: expected {words}, found {bounds_of(kind)}"
 
 
 def _late(rule: Rule, stream: Stream, case: Case) -> None:
@@ -299,6 +301,10 @@ def retractions(case: Case) -> None:
 def triggers(case: Case) -> None:
     """Scripts run upon windows, and those that only count records upon batches too; all else is about batches."""
     script = case.get("script", [])
+    if str(case.get("expect", "")).startswith("error"):
+        check_known(case, {"expect", "trigger", "window", "script", "accumulation", "emit_columns"})
+        assert _is_refused_trigger(case["trigger"]), f"expected {case['expect']}, it is declared"
+        return
     if script:
         name = (
             "session" if "gap" in case else "hopping" if "advance" in case else "tumbling" if "size" in case else None
@@ -306,6 +312,14 @@ def triggers(case: Case) -> None:
         window_script.run(name or "global", case)
     if not script or ("count" in case["trigger"] and all("record" in step for step in script)):
         batching.run(case)
+
+
+def _is_refused_trigger(words: str) -> bool:
+    try:
+        window_script.trigger_of(words)
+    except InvalidUsage:
+        return True
+    return False
 
 
 KINDS = {
