@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from tidemark.api.answer import Answer
 from tidemark.arrow.rows.plain import plain_values
 from tidemark.arrow.windows import CLOSED, REVISION
 from tidemark.errors import InvalidUsage, listed, require
+from tidemark.model.instant import from_datetime
 from tidemark.model.window.kind import Calendar, Session, Tumbling
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
@@ -30,6 +32,12 @@ _APART = (Tumbling, Calendar, Session)
 _CLOSED, _OPEN, _CORRECTED = "#3b6ea5", "#9bb8d3", "#d9782d"
 _MARKED = "corrected after it was there"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST, _LAST = (from_datetime(datetime(year, 1, 1, tzinfo=UTC)) for year in (1000, 9000))
+"""What is drawn lies between these: its axis goes on a little to both sides, and has dates from year 1 to 9999 only."""
+_FAR = (
+    "a window lies outside the years 1000 to 9000, too far to be drawn; draw others: "
+    "--where \"window_start >= '1000-01-01' AND window_end < '9000-01-01'\""
+)
 
 
 @dataclass
@@ -57,8 +65,8 @@ def draw(drawn: Drawn, path: str, value: str | None = None) -> int:
     """Draw windows into a file (svg, png or pdf, by its name), as high as the column `value` of each (the first that is
     a number). Windows whose rows were corrected after they were there are marked. How many it shows.
 
-    Raises InvalidUsage for another kind of file, for a column that is no number, for no windows and for too many;
-    MissingExtra without `tidemark[plot]`.
+    Raises InvalidUsage for another kind of file, for a column that is no number, for no windows, for too many, and for
+    some that lie too far away; MissingExtra without `tidemark[plot]`.
     """
     if Path(path).suffix.lower() not in FORMATS:
         raise InvalidUsage(f"a picture is written as {listed(FORMATS)}, by the name of its file; not {path!r}")
@@ -103,23 +111,26 @@ def _strips(drawn: Drawn, column: str) -> list[Strip]:
             )
         keys = list(zip(*(plain_values(rows.column(name)) for name in by), strict=True)) or [()] * rows.num_rows
         bounds = [_places(rows.column(name)) for name in (WINDOW_START, WINDOW_END)]
-        values = rows.column(column).cast(pa.float64()).to_pylist()
+        values = rows.column(column).to_pylist()
         told = [rows.column(name).to_pylist() for name in (CLOSED, REVISION)]
         for key, start, end, value, closed, revision in zip(keys, *bounds, values, *told, strict=True):
             strip = strips.setdefault(key, Strip(", ".join(map(str, key))))
             strip.starts.append(start)
             strip.ends.append(end)
-            strip.values.append(0.0 if value is None else value)
+            strip.values.append(float(value) if value is not None and isfinite(value) else 0.0)
             strip.closed.append(closed)
             strip.corrected.append(revision > 0)
     return list(strips.values())
 
 
 def _places(column: pa.Array) -> list[Any]:
-    """Where instants lie on the axis: datetimes, or the numbers they are."""
+    """Where instants lie on the axis: datetimes, or the numbers they are. InvalidUsage for no datetimes."""
     if not pa.types.is_timestamp(column.type):
         return list(column.to_pylist())
-    return [_EPOCH + timedelta(microseconds=at) for at in column.cast(pa.int64()).to_pylist()]
+    micros = column.cast(pa.int64()).to_pylist()
+    if any(not _FIRST <= at <= _LAST for at in micros):
+        raise InvalidUsage(_FAR)
+    return [_EPOCH + timedelta(microseconds=at) for at in micros]
 
 
 def _write(drawn: Drawn, strips: Sequence[Strip], left: int, column: str, path: str) -> None:
@@ -174,5 +185,5 @@ def _draw(ax: Axes, strip: Strip, *, filled: bool) -> None:
         middles = [strip.starts[at] + spans[at] / 2 for at in marked]
         heights = [strip.values[at] for at in marked]
         ax.scatter(middles, heights, marker="D", s=16, color=_CORRECTED, zorder=3)
-    ax.set_ylabel(strip.label, rotation=0, ha="right", va="center")
+    ax.set_ylabel(strip.label, rotation=0, ha="right", va="center", parse_math=False)
     ax.spines[["top", "right"]].set_visible(False)

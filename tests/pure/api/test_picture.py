@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +72,40 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidUsage, match=words):
             draw(asked, to, value)
     assert list(tmp_path.iterdir()) == []
+
+
+FAR = 253_402_297_200_000_000
+"""The last hour of the year 9999: it ends in none that a calendar has."""
+YEAR_1 = -62_135_596_800_000_000
+
+
+@pytest.mark.parametrize("start", [FAR, FAR - HOUR, YEAR_1, -(2**62)])
+def test_windows_at_the_ends_of_the_calendar_are_refused_in_a_line(tmp_path: Path, start: int) -> None:
+    near = ("EWR", 0, 3, True, 0)
+    with pytest.raises(InvalidUsage, match='too far to be drawn; draw others: --where "window_start >= '):
+        draw(drawn(near, ("EWR", start, 1, True, 0), of=pa.timestamp("us", "UTC")), str(tmp_path / "a.svg"))
+    many_years = (("EWR", -30_000_000_000_000_000, 1, True, 0), ("EWR", 221_000_000_000_000_000, 1, True, 0))
+    assert draw(drawn(*many_years, of=pa.timestamp("us", "UTC")), str(tmp_path / "a.svg")) == 2
+    assert draw(drawn(near, ("EWR", start, 1, True, 0), of=INT), str(tmp_path / "a.svg")) == 2
+
+
+def test_a_key_is_shown_as_it_is_also_where_it_looks_like_a_formula(tmp_path: Path) -> None:
+    path = tmp_path / "a.svg"
+    draw(drawn(("$x^$", 0, 3, True, 0), ("a < b", 0, 3, True, 0)), str(path))
+    assert "$x^$" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        pa.array([2.5, float("nan"), float("inf"), None], pa.float64()),
+        pa.array([2**63 - 1, -(2**63), 0, None], pa.int64()),
+        pa.array([Decimal("9" * 38), Decimal(-1), Decimal(0), None], pa.decimal128(38, 0)),
+    ],
+)
+def test_any_number_is_drawn_and_what_is_none_has_no_height(tmp_path: Path, numbers: pa.Array) -> None:
+    rows = drawn(*[("EWR", at * HOUR, 1, True, 0) for at in range(4)])
+    told: Any = rows.answer
+    told.batches = [told.batches[0].set_column(told.schema.get_field_index("n"), "n", numbers)]
+    told.schema = told.batches[0].schema
+    assert draw(rows, str(tmp_path / "a.svg")) == 4
