@@ -147,8 +147,8 @@ def test_the_same_windows_from_one_run_or_many(tmp_path: Path) -> None:
 REFUSED = {
     "rows of tides may be taken back, as its envelope is updates": collection(Envelope.UPDATES),
     "rows of tides may be taken back, as its envelope is upsert": collection(Envelope.UPSERT),
-    "rows of tides are taken back when a file is read again: remove reprocess_for": collection(reprocess_for=9),
-    "tides keeps the newest complete time, and merges older times: write retention: all": replace(
+    "rows of tides are taken back when a file is read again; remove reprocess_for": collection(reprocess_for=9),
+    "tides keeps the newest complete time, and merges what is older; write retention: all": replace(
         collection(), retention=Retention("full_merge")
     ),
 }
@@ -160,7 +160,9 @@ def test_inputs_that_take_rows_back_or_merge_are_refused(tmp_path: Path, why: st
     sea.add(REFUSED[why])
     sea.add(windows_of("w", QUARTERS))
     sea.ingest("tides", 0, days=SPAN)
-    with pytest.raises(InvalidUsage, match=rf"windows\.late: next_window counts .*; {why}.*, or write discard") as told:
+    with pytest.raises(
+        InvalidUsage, match=rf"windows\.late: next_window counts .*, and {why}.*, or write discard"
+    ) as told:
         correct(sea.joined(sea.worlds["w"].job()))
     assert "\n" not in str(told.value)
 
@@ -172,7 +174,7 @@ def test_a_derived_input_is_refused_and_one_that_was_merged_all_the_same(days: D
     sea.add(windows_of("of_big", QUARTERS, "big"))
     days.day(0, HOUR)
     sea.correct("big")
-    with pytest.raises(InvalidUsage, match="big is derived, and takes rows back"):
+    with pytest.raises(InvalidUsage, match="when they came, and big is derived, and merged"):
         correct(sea.joined(sea.worlds["of_big"].job()))
     sea.correct("w")
     log = sea.log("tides")
@@ -182,7 +184,7 @@ def test_a_derived_input_is_refused_and_one_that_was_merged_all_the_same(days: D
         log.commit(log.load(), HoldDropped(name))
     log.commit(log.load(), CompactionAllowed(5, (), 0))
     days.sea.ingest("tides", SPAN, days=SPAN)
-    with pytest.raises(InvalidUsage, match=r"times of tides below .* are merged: make it anew"):
+    with pytest.raises(InvalidUsage, match=r"tides is merged below .*; make it anew from its files, or write discard"):
         correct(sea.joined(sea.worlds["w"].job()))
 
 

@@ -135,7 +135,7 @@ def test_what_was_merged_all_the_same_is_refused(sea: Sea) -> None:
         log.commit(log.load(), HoldDropped(hold.name))
     log.commit(log.load(), CompactionAllowed(5, (), 0))
     sea.ingest("tides", 1)
-    with pytest.raises(InvalidUsage, match=r"event times of tides below .*5.* are merged"):
+    with pytest.raises(InvalidUsage, match=r"tides is merged below .*5Z; make it anew"):
         correct(sea.joined(sea.worlds["w"].job()))
 
 
@@ -171,7 +171,9 @@ def test_inputs_that_do_not_tell_event_times_are_refused(tmp_path: Path, why: st
     sea.add(REFUSED[why])
     sea.add(windows_of("w", DAYS))
     sea.ingest("tides", 0)
-    with pytest.raises(InvalidUsage, match=rf"windows\.on: {why}.*, or keep when its rows happened as a column"):
+    with pytest.raises(
+        InvalidUsage, match=rf"windows\.on: rows are placed by .*, and {why}.*, or keep that as a column"
+    ):
         correct(sea.joined(sea.worlds["w"].job()))
 
 
@@ -180,7 +182,9 @@ def test_a_derived_input_is_refused(sea: Sea) -> None:
     sea.add(windows_of("w", DAYS, "big"))
     sea.ingest("tides", 0)
     sea.correct("big")
-    with pytest.raises(InvalidUsage, match="big is derived, and event times below its first frontier are merged"):
+    with pytest.raises(
+        InvalidUsage, match="big is derived, and merged below its first frontier; take the windows over"
+    ):
         correct(sea.joined(sea.worlds["w"].job()))
 
 

@@ -3,11 +3,10 @@ and keep, when each row came.
 
 In which window such a row counts follows from its time, as that was at first. So what takes it back, at a time of its
 own, would go to another window, and leave that with fewer rows than none; and where times are merged the window is
-forgotten. These windows need an input of which nothing is taken back and nothing is merged:
+forgotten. These windows need an input of which nothing is merged (plan/merged_away.py), and nothing taken back:
 
-    origin       landed, by envelope append: a row says that something happened
+    envelope     append: a row says that something happened
     corrections  none: without `reprocess_for` no file is read again
-    retention    all; and a hold keeps it so, that another retention which is declared one day takes nothing away
 
 When a row came is judged by the input's schedule. So that is recorded with what the windows were computed from: with
 another one a late row would be in another window, and all is computed anew.
@@ -19,8 +18,8 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection, Envelope
 from tidemark.model.derived import Derived
-from tidemark.model.instant import format_instant
 from tidemark.model.window.windows import Late
+from tidemark.plan.merged_away import merged_away
 
 
 def moves_late_rows(derived: Derived) -> bool:
@@ -32,8 +31,8 @@ def moves_late_rows(derived: Derived) -> bool:
 def check_arrivals(derived: Derived, given: Arrangement) -> None:
     """Raise InvalidUsage, in one line, where a definition counts rows by when they came, and its input may take some
     back or does not keep when they came."""
-    if moves_late_rows(derived) and (why := _lacking(given)):
-        raise InvalidUsage(f"windows.late: next_window counts late rows by when they came; {why}, or write discard")
+    if moves_late_rows(derived) and (why := _taken_back(given.collection) or merged_away(given)):
+        raise InvalidUsage(f"windows.late: next_window counts late rows by when they came, and {why}, or write discard")
 
 
 def judged_by(derived: Derived, given: Collection) -> str:
@@ -41,18 +40,13 @@ def judged_by(derived: Derived, given: Collection) -> str:
     return given.landed.schedule if moves_late_rows(derived) and not given.is_derived else ""
 
 
-def _lacking(given: Arrangement) -> str:
-    """What an input lacks, and what to do about it."""
-    collection = given.collection
+def _taken_back(collection: Collection) -> str:
+    """Why rows of an input that lands may be taken back, and what to do about it."""
     name = collection.name
     if collection.is_derived:
-        return f"{name} is derived, and takes rows back when it is corrected: take the windows over what lands"
+        return ""
     if collection.landed.source.envelope is not Envelope.APPEND:
-        return f"rows of {name} may be taken back, as its envelope is {collection.landed.source.envelope}: take events"
+        return f"rows of {name} may be taken back, as its envelope is {collection.landed.source.envelope}; take events"
     if collection.landed.reprocess_for:
-        return f"rows of {name} are taken back when a file is read again: remove reprocess_for from its file"
-    if collection.retention.policy != "all":
-        return f"{name} keeps {collection.retention}, and merges older times: write retention: all in its file"
-    if given.since:
-        return f"times of {name} below {format_instant(given.since)} are merged: make it anew from its files"
+        return f"rows of {name} are taken back when a file is read again; remove reprocess_for from its file"
     return ""
