@@ -194,6 +194,8 @@ def test_no_root_at_all(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
         (["changes", "events", "--after", "2024-13-01"], "not a time"),
         (["ingest", "events", "--date", "2024-1-1x"], "not a day"),
         (["windows", "events", "--statistics", "--plot", "x.svg"], "leave --statistics out"),
+        (["windows", "events", "--limit", "5", "--plot", "x.svg"], "draws all of them; leave --limit and --format out"),
+        (["windows", "events", "--format", "csv", "--plot", "x.svg"], "leave --limit and --format out"),
         (["ingest", "events"], "which interval?"),
         (["ingest", "events", "--date", "2024-01-01", "--lower", "0", "--upper", "5"], "both name intervals"),
         (["ingest", "events", "--from", "2024-01-01"], "belong together"),

@@ -57,6 +57,8 @@ def windows(
 
     if statistics and plot is not None:
         raise UsageError("--plot draws what windows tell of themselves; leave --statistics out")
+    if plot is not None and (limit is not None or shape is not Shape.TABLE):
+        raise UsageError("--plot draws all of them; leave --limit and --format out, and draw some by --where")
     opened = call.opened(collection)
     answer = opened.windows(time, open_too, where=conditions(opened.state, where))
     known = f"as known at {format_instant(answer.time)}, version {opened.version}"
