@@ -167,6 +167,28 @@ def test_a_file_that_vanished_between_cuts_stays_counted(tmp_path: Path) -> None
     assert len(held(world, DAY - 1)) == 1
 
 
+@pytest.mark.parametrize("cut", [COUNT, None])
+def test_a_file_that_vanishes_after_it_was_listed_is_as_if_it_had_not_landed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: Cut | None
+) -> None:
+    world, reads = made(tmp_path), InProcessRunner.run
+    for name in ("a", "b"):
+        world.land(0, name, [row(1, name, 3)])
+
+    def too_late(runner: InProcessRunner, name: str, tasks: Any) -> list[Any]:
+        (world.landing / "0" / "a.jsonl").unlink(missing_ok=True)
+        return reads(runner, name, tasks)
+
+    monkeypatch.setattr(InProcessRunner, "run", too_late)
+    assert world.run(take(world, 0, cut))["files"] == 1
+    assert not (world.landing / "0" / "a.jsonl").exists(), "it was there when the run listed"
+    monkeypatch.setattr(InProcessRunner, "run", reads)
+    assert world.run(take(world, 0, cut))["outcome"] == "nothing to do"
+    world.run(take(world))
+    sealed(world, 0)
+    assert len(held(world, DAY - 1)) == 1
+
+
 def test_what_is_one_whole_is_not_cut(tmp_path: Path) -> None:
     world = World(tmp_path / "landing", collection(Envelope.SNAPSHOT))
     world.land(0, "a", [row(1, "a", 3)])
