@@ -3,16 +3,15 @@ go, and what it answers."""
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.measure import apart
 from support.memory import peak_bytes
 from support.world import DAY, World, collection, interval
 from tidemark.arrow import read
@@ -129,18 +128,12 @@ def dumped(folder: Path) -> None:
     assert wide.is_sound()
 
 
-def measured(work: Callable[[Path], None], folder: Path, queue: Any) -> None:
+def peak_of(work: Callable[[Path], None], folder: Path) -> int:
     work(folder)
-    queue.put(peak_bytes())
+    return peak_bytes()
 
 
 @pytest.mark.parametrize("work", [appended, keyed, dumped])
 def test_a_gibibyte_suffices_for_rows_of_a_megabyte(tmp_path: Path, work: Callable[[Path], None]) -> None:
-    context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    child = context.Process(target=measured, args=(work, tmp_path, queue))
-    child.start()
-    child.join()
-    assert child.exitcode == 0
-    used = queue.get(timeout=20)
+    used = apart(peak_of, work, tmp_path)
     assert used < GIBIBYTE, f"{used / 2**20:.0f} MiB at the peak"

@@ -3,14 +3,13 @@ or trims."""
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from benchmarks.measure import apart
 from tests.pure.arrow.samples import SMALL
 from tests.support.memory import peak_bytes
 from tidemark.arrow import read, runs
@@ -118,21 +117,11 @@ def grown(work: Callable[[LocalStore, Inputs], None], root: str, little: Inputs,
     return peak_bytes() - before
 
 
-def _report(queue: Any, *asked: Any) -> None:
-    queue.put(grown(*asked))
-
-
 @pytest.mark.parametrize("work", [merging, reading, comparing, trimming])
 def test_work_on_more_than_memory_stays_within_it(
     stored: tuple[str, Inputs, Inputs], work: Callable[[LocalStore, Inputs], None]
 ) -> None:
-    context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    child = context.Process(target=_report, args=(queue, work, *stored))
-    child.start()
-    used = queue.get(timeout=120)
-    child.join(20)
-    assert child.exitcode == 0
+    used = apart(grown, work, *stored)
     more = (INPUTS if work is not trimming else 1) * (MUCH - LITTLE) * (WIDE + 40)
     assert used < ALLOWED, f"{used / 2**20:.0f} MiB for {more / 2**20:.0f} more"
     assert work is trimming or more > 5 * ALLOWED

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from benchmarks.measure import apart
 from tests.pure.arrow.samples import KEY, collection
 from tests.support.memory import peak_bytes
 from tidemark.arrow.kernels.remember import Kept, left_of
@@ -56,22 +56,17 @@ def restating(store: LocalStore, parts: tuple[Part, ...]) -> None:
     assert list(restatements(store, task, [], parts, buffered_rows=BUFFERED)) == []
 
 
-def _report(queue: Any, work: Callable[[LocalStore, tuple[Part, ...]], None], root: str) -> None:
+def grown(work: Callable[[LocalStore, tuple[Part, ...]], None], root: str) -> int:
+    """Bytes by which the peak of much is above that of little."""
     store = LocalStore(root)
     little, much = written(store, "little", LITTLE), written(store, "much", MUCH)
     work(store, little)
     before = peak_bytes()
     work(store, much)
-    queue.put(peak_bytes() - before)
+    return peak_bytes() - before
 
 
 @pytest.mark.parametrize("work", [remembering, restating])
 def test_more_facts_than_memory_stay_within_it(tmp_path: Any, work: Callable[..., None]) -> None:
-    context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    child = context.Process(target=_report, args=(queue, work, str(tmp_path)))
-    child.start()
-    used = queue.get(timeout=120)
-    child.join(20)
-    assert child.exitcode == 0
+    used = apart(grown, work, str(tmp_path))
     assert used < ALLOWED < (MUCH - LITTLE) * WIDE / 2, f"{used / 2**20:.0f} MiB"
