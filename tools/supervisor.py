@@ -86,21 +86,23 @@ class Component:
             return ""
         return f"killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
-    def has_lost_a_worker(self) -> bool:
+    def has_lost_a_worker(self, living: frozenset[int]) -> bool:
         """Whether a worker of the scheduler is gone, which only a signal can bring about.
 
         It may have held the lock of the queue that all of them read (LocalExecutor's is a multiprocessing.SimpleQueue),
         or a task it had just taken from it: then no task starts any more, or that one never does, and Airflow does not
         notice, as LocalExecutor cannot revoke what stays queued. A new scheduler takes up what the old one had queued.
         """
+        return bool(self.workers - living)
+
+    def living_workers(self) -> frozenset[int]:
+        """The workers of the scheduler that live now. Where it has ended, those known: another look will say how."""
         if self.process is None or self.name != "scheduler":
-            return False
-        before = self.workers
+            return frozenset()
         try:
-            self.workers = frozenset(workers_of(self.process.pid))
-        except psutil.Error:  # it has ended: another look will say how
-            return False
-        return bool(before - self.workers)
+            return frozenset(workers_of(self.process.pid))
+        except psutil.Error:
+            return self.workers
 
     def bury(self, how: str) -> None:
         """After its end: end what it left, and say when it is due again. Raises StayedDown if it is not."""
@@ -148,11 +150,15 @@ def look_after(component: Component) -> bool:
     if how := component.ended():
         component.bury(how)
         return True
-    if component.has_lost_a_worker() and component.process is not None:
+    workers = component.living_workers()
+    if component.has_lost_a_worker(workers) and component.process is not None:
         component.process.kill()
         component.process.wait()
         component.in_a_row = 0  # it was not the scheduler that failed
         component.bury("ended with the death of one of its workers")
+        return True
+    if workers != component.workers:
+        component.workers = workers
         return True
     if component.process is not None or time.monotonic() < component.due:
         return False
@@ -180,7 +186,12 @@ def tell(components: dict[str, Component], *, stayed_down: str = "") -> None:
     account = {
         "stayed_down": stayed_down,
         "components": {
-            c.name: {"pid": c.process.pid if c.process else None, "restarts": c.restarts, "last_end": c.last_end}
+            c.name: {
+                "pid": c.process.pid if c.process else None,
+                "workers": sorted(c.workers),
+                "restarts": c.restarts,
+                "last_end": c.last_end,
+            }
             for c in components.values()
         },
     }

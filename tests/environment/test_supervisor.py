@@ -134,10 +134,10 @@ def test_a_scheduler_that_loses_a_worker_is_started_again_however_often(
     """The worker may have held the lock of the queue that all of them read: then no task would ever start."""
     supervisors.append(keep(home, scheduler=WITH_WORKER))
     for count in range(1, 5):  # more often than a component may fail
-        before = eventually(f"start {count}", lambda n=count: starts(home, "scheduler")[n - 1 : n])[0]
-        time.sleep(2.5)  # the supervisor looks every second
-        os.kill(before[1], signal.SIGKILL)
-        eventually("the scheduler ended", lambda pid=before[0]: not lives(pid))
+        scheduler, worker = eventually(f"start {count}", lambda n=count: starts(home, "scheduler")[n - 1 : n])[0]
+        eventually("its worker is known", lambda pid=worker: told(home)["components"]["scheduler"]["workers"] == [pid])
+        os.kill(worker, signal.SIGKILL)
+        eventually("the scheduler ended", lambda pid=scheduler: not lives(pid))
     eventually("one start more", lambda: len(starts(home, "scheduler")) == 5)
     assert told(home)["components"]["scheduler"]["last_end"].startswith("ended with the death of one of its workers at")
 
