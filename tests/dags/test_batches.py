@@ -27,7 +27,8 @@ from tidemark.model.instant import parse_instant
 __all__ = ["said"]
 
 pytestmark = pytest.mark.timeout(300)
-TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+TODAY = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=12)
+"""When the day began that goes on. It is over in eleven hours at the soonest, whatever time it is when tests begin."""
 RULES = "batches: {bytes: 1, fixed: 1s, settle: 0s}\n"
 
 
@@ -36,8 +37,9 @@ def cut(collections: Path, locations: Path) -> Path:
     """The file of a collection that is cut by load, and whose first day was yesterday."""
     (locations / "landing").mkdir()
     file = collections / "orders.yaml"
-    began = (TODAY - timedelta(days=1)).date().isoformat()
+    began = (TODAY - timedelta(days=1)).isoformat()
     text = ORDERS.replace("start: 2024-01-01\nend: 2024-01-04", f"start: {began}")
+    text = text.replace('schedule: "@daily"', f'schedule: "0 {TODAY.hour} * * *"')
     file.write_text(text.replace("ready: exists", "ready: always") + RULES)
     return file
 
@@ -175,9 +177,7 @@ def test_a_run_by_hand_cuts_at_once_and_names_the_interval_that_goes_on(cut: Pat
     now = datetime.now(UTC) + timedelta(seconds=1)
     told = ingested(dag.get_task("ingest"), run_of(run_after=now))
     assert (told["rows"], told["cut"]["reason"]) == (1, "explicit")
-    assert (
-        dag.get_task("gate_unsealed").args_of_run(run_of(run_after=now))[1] == f"{TODAY.date().isoformat()}T00:00:00Z"
-    )
+    assert dag.get_task("gate_unsealed").args_of_run(run_of(run_after=now))[1] == f"{TODAY:%Y-%m-%dT%H:00:00Z}"
     with pytest.raises(InvalidUsage, match=r"no interval of orders goes on at 2024-01-01T00:00:00Z: see its start"):
         dag.get_task("ingest").args_of_run(run_of(run_after=datetime(2024, 1, 1, tzinfo=UTC)))
 
