@@ -38,7 +38,7 @@ def test_its_status_says_how_far_its_inputs_are_consumed_and_who_lags(shell: She
         "carriers to 2024-01-02T00:00:00Z (waited for)",
         "carriers: carriers is complete below 2024-01-02T00:00:00Z, flights below 2024-01-03T00:00:00Z",
         "corrected to 2024-01-02T00:00:00Z, by key: 3 rows read, nothing differs",
-        "tidemark correct delays",
+        "tidemark ingest carriers --date 2024-01-02",
     ):
         assert part in told
     assert "late" not in told
@@ -50,6 +50,7 @@ def test_its_status_says_how_far_its_inputs_are_consumed_and_who_lags(shell: She
 def test_a_run_that_finds_nothing_new_says_so_and_starts_nothing(shell: Shell, graph: Graph) -> None:
     said = shell.ok("correct", "delays").out
     assert "waits for carriers: carriers is complete below 2024-01-02T00:00:00Z, flights below 2024-01-03" in said
+    assert said.rstrip().endswith("next: tidemark ingest carriers --date 2024-01-02")
     assert shell.ok("correct", "delays", "--until", "2024-01-02").out.startswith(
         "nothing to do: its inputs tell nothing new beyond 2024-01-02T00:00:00Z, version "
     )
@@ -60,7 +61,8 @@ def test_a_run_that_finds_nothing_new_says_so_and_starts_nothing(shell: Shell, g
     assert shell.ok("seal", "delays").out.startswith("applied: complete below 2024-01-03T00:00:00Z, seal ")
     for words in (["gate", "frontier"], ["drain"], ["gate", "trace"], ["compact"]):
         shell.ok(words[0], "delays", *words[1:])
-    assert shell.json("correct", "delays")["outcome"] == "nothing to do"
+    done = shell.json("correct", "delays")
+    assert (done["outcome"], done["next_step"]) == ("nothing to do", "tidemark ingest flights --date 2024-01-03")
     assert shell.json("status", "delays")["trace_upper_text"] == "2024-01-03T00:00:00Z"
 
 

@@ -120,10 +120,10 @@ def _everything(state: Arrangement) -> Interval:
     return Interval(0, max(1, state.seal))
 
 
-def _next(state: Arrangement) -> str:
-    from tidemark.jobs.questions.status import next_step
+def _next(job: Job) -> str:
+    from tidemark.jobs.questions.whole_status import next_step_among
 
-    return next_step(state)
+    return next_step_among(job.log.load().state, lambda name: job.neighbour(name).log.load())
 
 
 def _run(
@@ -150,7 +150,7 @@ def _run(
 
 def show(call: Call, job: Job, document: dict[str, Any], results: Sequence[dict[str, Any]]) -> None:
     """A step's results, one line each, and the step that is due next."""
-    following = _next(job.log.load().state)
+    following = _next(job)
     call.emit({**document, "next_step": following}, *(told_of(result) for result in results), f"next: {following}")
 
 

@@ -48,7 +48,7 @@ def test_one_that_has_followed_all_of_them_waits_for_nobody(graph: Graph) -> Non
     assert stands(graph, "delays") == {"flights": ("2024-01-04", "all"), "carriers": ("2024-01-04", "all")}
     assert seen.follows.last.startswith("corrected to 2024-01-04T00:00:00Z, by key: 3 rows read, nothing differs")
     assert (seen.complete_below, seen.seal) == (START + 3 * DAY, START + 3 * DAY)
-    assert seen.next_step == "tidemark correct delays"
+    assert seen.next_step == "tidemark ingest flights --date 2024-01-04", "it has nothing to do itself"
 
 
 def test_the_one_that_lags_is_named_and_so_is_how_far_the_others_are(graph: Graph) -> None:
@@ -108,6 +108,23 @@ def test_the_next_step_goes_from_its_first_run_to_its_end(graph: Graph) -> None:
     assert status(head).next_step == "tidemark correct delays"
     assert status(head).correctable_from is None
     assert status(head).waiting_for is None
+
+
+def test_the_next_step_is_that_of_the_input_it_waits_for_also_through_another(graph: Graph) -> None:
+    graph.land("flights", 2)
+    graph.land("carriers", 1)
+    graph.derive("delays", "flights", "carriers")
+    graph.derive("totals", "delays", "flights")
+
+    def told(name: str) -> str:
+        return opened(str(graph.root), name).status().next_step
+
+    assert told("totals") == "tidemark correct delays", "nothing of it can be read yet"
+    graph.correct("delays")
+    graph.correct("totals")
+    assert told("delays") == told("totals") == "tidemark ingest carriers --date 2024-01-02"
+    graph.derive("lost", "nowhere")
+    assert told("lost") == "tidemark correct lost", "which says that there is no such collection"
 
 
 def test_the_json_of_a_status_is_json(graph: Graph) -> None:

@@ -62,12 +62,16 @@ def follows_of(head: Head, log: StateLog, newest: Callable[[str], Head | None]) 
     state = head.state
     if not state.collection.is_derived:
         return None
+    return follows(state, inputs_as_they_are(state, newest), last=last_run(log, head.version))
+
+
+def inputs_as_they_are(state: Arrangement, newest: Callable[[str], Head | None]) -> list[InputState]:
+    """The inputs of a derived collection, of which `newest` gives the heads (None: there is no such collection)."""
     heads = [(name, newest(name)) for name in state.collection.derived.inputs]
-    inputs = [
+    return [
         InputState(name, found.arrangement, found.version) if found else InputState(name, None, 0)
         for name, found in heads
     ]
-    return follows(state, inputs, last=last_run(log, head.version))
 
 
 def follows(state: Arrangement, inputs: Sequence[InputState], *, last: str = "") -> Follows:

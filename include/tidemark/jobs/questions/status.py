@@ -173,7 +173,8 @@ def debt(state: Arrangement) -> Debt:
 
 
 def next_step(state: Arrangement) -> str:
-    """The command that moves the collection on, whoever runs it."""
+    """The command that moves the collection on, whoever runs it; as far as its own state tells, which of a derived one
+    does not say whether its inputs have more (whole_status.py)."""
     name = state.collection.name
     if any(not state.is_certified(batch) for batch in state.pending):
         return f"tidemark gate {name} unsealed"

@@ -1,13 +1,15 @@
-"""A status with all that takes more than its own state: what corrections cost, and how a collection follows others."""
+"""A status with all that takes more than its own state: what corrections cost, how a collection follows others, and
+the next step, which may be one of these."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from tidemark.jobs.questions.follows import follows_of
+from tidemark.jobs.questions.follows import follows, follows_of, inputs_as_they_are
 from tidemark.jobs.questions.reprocessing import reprocess_bytes
-from tidemark.jobs.questions.status import Status, status
+from tidemark.jobs.questions.status import Status, next_step, status
+from tidemark.model.arrangement import Arrangement
 from tidemark.storage.log.log import Head, StateLog
 from tidemark.storage.stores.store import ObjectStore
 
@@ -15,4 +17,20 @@ from tidemark.storage.stores.store import ObjectStore
 def whole_status(store: ObjectStore, log: StateLog, head: Head, newest: Callable[[str], Head | None]) -> Status:
     """The status at `head`, with nothing left out; `newest` gives the heads of other collections of its root."""
     costs = reprocess_bytes(store, head.state)
-    return replace(status(head), reprocess_bytes=costs, follows=follows_of(head, log, newest))
+    following = next_step_among(head.state, newest)
+    return replace(status(head), reprocess_bytes=costs, follows=follows_of(head, log, newest), next_step=following)
+
+
+def next_step_among(state: Arrangement, newest: Callable[[str], Head | None]) -> str:
+    """The command that moves a collection on, be it one of another collection. A derived one that has all its inputs
+    tell moves on with the one it waits for, or else with the least complete; `newest` gives their heads."""
+    own = next_step(state)
+    if own != f"tidemark correct {state.collection.name}":
+        return own
+    inputs = inputs_as_they_are(state, newest)
+    seen = follows(state, inputs)
+    if seen.due:
+        return own
+    first = seen.waits_for or min(seen.inputs, key=lambda one: one.complete_below).name
+    given = next(one.state for one in inputs if one.name == first)
+    return next_step_among(given, newest) if given else own
