@@ -247,7 +247,8 @@ def test_a_bad_batch_is_quarantined_mended_and_released(events: Shell) -> None:
     assert events.json("quarantine", "events", batch[:6])["batch"] == batch
     assert events.json("status", "events")["quarantined"] == [batch]
     events.ok("release", "events", batch)
-    events.ok("quarantine", "events", batch)
+    said = events.ok("quarantine", "events", batch).out.rstrip()
+    assert said.endswith("next: mend its files, then tidemark ingest events --date 2024-01-01")
     events.events(1, "a,1,10:00", "b,2,11:00")
     assert events.json("ingest", "events", "--date", "2024-01-01")["results"][0]["rows"] == 2
     assert "events/2024-01-01/a.csv was ingested again as batch" in events.refused("release", "events", batch)

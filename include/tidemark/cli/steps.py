@@ -99,7 +99,20 @@ def quarantine(call: Call, collection: CollectionArgument, batch: BatchArgument)
 
     job = call.job(collection, step="quarantine")
     result = step(job, batch)
-    show(call, job, {"step": "quarantine", "collection": collection, **result}, [result])
+    document = {"step": "quarantine", "collection": collection, **result}
+    if (again := _ingest_of(job.log.load().state, result["batch"])) is None:
+        return show(call, job, document, [result])
+    call.emit({**document, "next_step": again}, told_of(result), f"next: mend its files, then {again}")
+
+
+def _ingest_of(state: Arrangement, batch: str) -> str | None:
+    """The command that takes in again what a quarantined batch holds; None where no file of its own landed."""
+    from tidemark.model.instant import format_instant
+
+    lower = next((held.interval.lower for held in state.quarantined if held.id == batch), None)
+    if lower is None or state.collection.is_derived:
+        return None
+    return f"tidemark ingest {state.collection.name} --date {format_instant(lower).partition('T')[0]}"
 
 
 def _complete(state: Arrangement) -> Interval:
