@@ -44,7 +44,7 @@ from tidemark.spark.derive.parts import at_rest, in_order
 from tidemark.spark.derive.raised import DATA, Raised, is_about_rows, naming
 from tidemark.spark.derive.settings import with_settings
 from tidemark.spark.derive.touched import FEW
-from tidemark.spark.derive.views import repeated
+from tidemark.spark.derive.under_names import repeated
 from tidemark.storage.log.log import StateLog
 
 pytestmark = pytest.mark.spark

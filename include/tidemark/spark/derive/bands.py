@@ -16,7 +16,8 @@ from tidemark.definition.recipe import BAND, DIFF, LEARNED, ForAWhile, Slid
 from tidemark.definition.windows.assigned import AT
 from tidemark.model.window.bands import Bands
 from tidemark.spark.derive.timeline import learned, passed
-from tidemark.spark.derive.views import Views, repeated
+from tidemark.spark.derive.under_names import repeated
+from tidemark.spark.derive.views import Views
 
 FROM = "_from"
 """The column of rows that says of which start on windows hold them."""

@@ -19,7 +19,8 @@ from tidemark.spark.derive.little import Updates, desired_of, differing_here, he
 from tidemark.spark.derive.plainly import grown_here
 from tidemark.spark.derive.settings import AS_IT_IS
 from tidemark.spark.derive.touched import Touched, held_of, looked_at, touched_few, touched_here, touched_of
-from tidemark.spark.derive.views import Views, called
+from tidemark.spark.derive.under_names import called
+from tidemark.spark.derive.views import Views
 
 
 def learned(views: Views) -> Updates | None:

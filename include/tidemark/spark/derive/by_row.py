@@ -17,7 +17,8 @@ from tidemark.spark.derive.analysis import analysed
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.difference import kept_from, signed
 from tidemark.spark.derive.raised import row_that_raises
-from tidemark.spark.derive.views import Views, called
+from tidemark.spark.derive.under_names import called
+from tidemark.spark.derive.views import Views
 
 _TIMES = (TIME, EVENT_TIME, DIFF)
 

@@ -31,7 +31,8 @@ from tidemark.spark.derive.parts import written, written_here
 from tidemark.spark.derive.raised import naming
 from tidemark.spark.derive.settings import IN_ONE_TASK, apart, with_settings
 from tidemark.spark.derive.slid_plainly import built_plainly
-from tidemark.spark.derive.views import Views, called, empty
+from tidemark.spark.derive.under_names import called, empty
+from tidemark.spark.derive.views import Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
 

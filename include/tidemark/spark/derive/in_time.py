@@ -19,7 +19,8 @@ from tidemark.model.window.windows import WINDOW_END
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.analysis import analysed
 from tidemark.spark.derive.timeline import in_micros, learned, micros
-from tidemark.spark.derive.views import Views, called, repeated
+from tidemark.spark.derive.under_names import called, repeated
+from tidemark.spark.derive.views import Views
 
 
 def held(views: Views, name: str, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None) -> DataFrame:

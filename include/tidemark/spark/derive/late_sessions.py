@@ -29,7 +29,8 @@ from tidemark.spark.derive.through_arrow import through
 from tidemark.spark.derive.timeline import floored, learned, micros
 from tidemark.spark.derive.touched import Touched, held_of, named, touched_of
 from tidemark.spark.derive.touched_sessions import FROM, UPTO, within
-from tidemark.spark.derive.views import Views, repeated
+from tidemark.spark.derive.under_names import repeated
+from tidemark.spark.derive.views import Views
 
 _OF = "_of"
 """The column that says which stretch of a gap's length an instant is in."""

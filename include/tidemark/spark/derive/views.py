@@ -1,10 +1,9 @@
-"""The inputs of a definition as Spark sees them, each under its name: what it holds at the time it is consumed to, a
-row as often as its multiplicity says; or what changed of it since it was consumed before."""
+"""The inputs of a definition: what each holds at the time it is consumed to, or what changed of it since before that;
+and what the collection itself holds. As Spark sees them, or, where they are little, read by this process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -14,28 +13,16 @@ from pyspark.sql import functions as F
 
 from tidemark.arrow.kernels.windows.placed import placed
 from tidemark.arrow.read import MULTIPLICITY, held_by, updates_in, updates_of
-from tidemark.definition.computation import Computation, Input
-from tidemark.definition.recipe import EVENT_TIME, HAPPENED, TIME, Recipe
+from tidemark.definition.recipe import EVENT_TIME, HAPPENED, TIME
 from tidemark.definition.windows.assigned import END, START
-from tidemark.model.batch import Part
-from tidemark.model.collection import Collection, Column, ColumnType, ValueType
-from tidemark.model.update import Row
-from tidemark.plan.ranges import groups_among
-from tidemark.plan.read import (
-    ReadRequest,
-    at_rest,
-    plan_as_of,
-    plan_changes,
-    plan_updates,
-    read_tasks,
-    read_tasks_within,
-)
+from tidemark.model.collection import Collection, ValueType
+from tidemark.plan.read import at_rest, plan_as_of, plan_updates, read_tasks, read_tasks_within
 from tidemark.plan.tasks import ALL_KEYS, KeyRange
-from tidemark.plan.unsealed import PartsOf
 from tidemark.spark import read
-from tidemark.spark.derive.columns import spark_schema
+from tidemark.spark.derive.reading import Reading, counted
 from tidemark.spark.derive.settings import apart
-from tidemark.storage import ObjectStore, open_store
+from tidemark.spark.derive.under_names import repeated
+from tidemark.storage import open_store
 from tidemark.storage.sidecars import parts_table
 
 LITTLE_ROWS, LITTLE_BYTES = 2**17, 2**24
@@ -46,18 +33,14 @@ may hold them, and most may be among them, a quarter of the rows."""
 
 
 @dataclass
-class Views:
-    """Reads the inputs of one computation, and the collection itself, and counts what is at rest of what was asked for.
+class Views(Reading):
+    """Reads the inputs of one computation, and the collection itself.
 
     It works in a session of its own, in which the inputs' names are free, opened beside that of `session` where
     something is asked of Spark. At the end of its block what it had Spark keep is let go: a run that catches up
     computes many times."""
 
-    computation: Computation
     session: Callable[[], SparkSession]
-    rows_read: int = 0
-    bytes_read: int = 0
-    _seen: set[tuple[str, int]] = field(default_factory=set)
     _kept: list[DataFrame] = field(default_factory=list)
     judged: DataFrame | None = None
     """What was told of each update of sessions that take late rows for a while only, where that was asked for."""
@@ -107,7 +90,7 @@ class Views:
         asked = self.computation.input(name)
         collection = asked.state.collection
         request, parts = parts_table.opened_read(open_store(asked.url), plan_as_of(asked.state, asked.upper - 1))
-        rows, size = _counted(request, parts, ranges)
+        rows, size = counted(request, parts, ranges)
         if not self._as_they_are or rows > most_rows or size > most_bytes:
             return None
         store = self._opened(asked.url, request, ranges)
@@ -142,11 +125,6 @@ class Views:
         frame = read.some_updates(self.spark, store, request, self._used(name))
         return frame.coalesce(1) if self.rows_changed(name) <= read.LEAST_TASK_ROWS else frame
 
-    @property
-    def sees_event_times(self) -> bool:
-        """Whether the input is seen with when its rows happened."""
-        return self.computation.recipe is not None and self.computation.recipe.happened
-
     def changes_here(self, name: str) -> Iterator[pa.RecordBatch] | None:
         """The updates of `changes`, read by this process without Spark: None where that is more than a task's rows, or
         more than LITTLE_BYTES, or where a definition sees more of a row than its columns. Of windows that are told by
@@ -172,50 +150,12 @@ class Views:
         rule = self.computation.recipe and self.computation.recipe.placed
         return placed(rows, rule) if rule else rows
 
-    @property
-    def _as_they_are(self) -> bool:
-        """Whether a definition sees of an input's rows their columns alone: neither when they happened nor whether they
-        came late."""
-        recipe = self.computation.recipe
-        return recipe is None or not (recipe.happened or recipe.in_time)
-
-    def _used(self, name: str) -> list[str]:
-        """The key of an input, and the columns that the definition looks at, in its order."""
-        recipe, collection = self.computation.recipe, self.computation.input(name).state.collection
-        used = None if recipe is None else recipe.used
-        names = [column.name for column in collection.columns]
-        if used is None:
-            return names
-        wanted = {*used[name], *(column.name for column in collection.key)}
-        return [one for one in names if one in wanted]
-
     def updates(self, name: str, ranges: Sequence[KeyRange] = ()) -> DataFrame:
         """All updates of an input, as `changes`; with `ranges` of these keys only."""
         asked = self.computation.input(name)
         request = plan_updates(asked.state, asked.upper - 1)
         frame = read.updates(self.spark, self._opened(asked.url, request, ranges), request, ranges)
         return _happening(frame) if self.sees_event_times else frame
-
-    def rows_changed(self, name: str) -> int:
-        """How many updates of an input `changes` gives at most."""
-        return self._rows(name, self._changes(name))
-
-    def rows_held(self, name: str, ranges: Sequence[KeyRange] = ()) -> int:
-        """How many updates of an input `held` looks at, at most."""
-        asked = self.computation.input(name)
-        return self._rows(name, plan_as_of(asked.state, asked.upper - 1), ranges)
-
-    def _rows(self, name: str, request: ReadRequest, ranges: Sequence[KeyRange] = ()) -> int:
-        request, parts = parts_table.opened_read(open_store(self.computation.input(name).url), request)
-        opened = (part for some in at_rest(request, parts) for part in some.parts)
-        rows = sum(rows for part in opened for _, rows, _ in _groups(part, ranges))
-        return rows + sum(batch.rows for batch in request.unsealed.batches)
-
-    def _changes(self, name: str) -> ReadRequest:
-        asked = self.computation.input(name)
-        if asked.previous is None:
-            return plan_updates(asked.state, asked.upper - 1)
-        return plan_changes(asked.state, asked.previous - 1, asked.upper - 1)
 
     def own(self, ranges: Sequence[KeyRange] = ()) -> DataFrame:
         """All updates that the collection itself holds, hidden columns too; with `ranges` of these keys only."""
@@ -227,38 +167,13 @@ class Views:
         """The same, read by this process without Spark: None where that is more than LITTLE_ROWS or LITTLE_BYTES."""
         url, collection = self.computation.url, self.computation.collection
         request, parts = parts_table.opened_read(open_store(url), plan_updates(self.computation.state))
-        rows, size = _counted(request, parts, ranges)
+        rows, size = counted(request, parts, ranges)
         if rows > LITTLE_ROWS or size > LITTLE_BYTES:
             return None
         store = self._opened(url, request, ranges)
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=LITTLE_ROWS)
         batches = [rows for task in tasks for rows in updates_of(store, task, self._stored)]
         return pa.Table.from_batches(batches, schema=updates_in(collection, self._stored))
-
-    @property
-    def _stored(self) -> list[str]:
-        collection = self.computation.collection
-        return [column.name for column in (*collection.columns, *collection.hidden)]
-
-    def groups(self, name: str) -> list[Row]:
-        """The first keys of the row groups that hold an input, or the collection itself (by its own name)."""
-        own = name == self.computation.name
-        asked = None if own else self.computation.input(name)
-        request = plan_as_of(asked.state, asked.upper - 1) if asked else plan_updates(self.computation.state)
-        opened = at_rest(*parts_table.opened_read(open_store(asked.url if asked else self.computation.url), request))
-        return sorted(key for some in opened for part in some.parts for key, _ in part.groups)
-
-    def _opened(self, url: str, request: ReadRequest, ranges: Sequence[KeyRange]) -> ObjectStore:
-        """The store at `url`; the row groups that answer the request are counted, each once."""
-        store = open_store(url)
-        for some in at_rest(*parts_table.opened_read(store, request)):
-            for part in some.parts:
-                for at, rows, size in _groups(part, ranges):
-                    if (part.file.key, at) not in self._seen:
-                        self._seen.add((part.file.key, at))
-                        self.rows_read += rows
-                        self.bytes_read += size
-        return store
 
 
 def _happening(frame: DataFrame) -> DataFrame:
@@ -274,59 +189,6 @@ def _in_order(collection: Collection, used: Sequence[str]) -> list[str]:
     return [column.name for column in collection.columns if column.name in before]
 
 
-def _groups(part: Part, ranges: Sequence[KeyRange]) -> Iterator[tuple[int, int, int]]:
-    """The row groups of a part that can hold keys of some ranges (none: all): number, rows and about how many bytes."""
-    for at in groups_among(part, ranges or (ALL_KEYS,)):
-        rows = part.groups[at][1]
-        yield at, rows, part.file.bytes * rows // part.rows
-
-
-def _counted(request: ReadRequest, parts: PartsOf, ranges: Sequence[KeyRange]) -> tuple[int, int]:
-    """The rows of a read, and about how many bytes they are at rest, where they are in row groups that can hold keys of
-    some ranges (none: all), or must be resolved first."""
-    opened = [held for some in at_rest(request, parts) for part in some.parts for held in _groups(part, ranges)]
-    rows = sum(rows for _, rows, _ in opened) + sum(batch.rows for batch in request.unsealed.batches)
-    return rows, sum(size for *_, size in opened)
-
-
 def _key(collection: Collection) -> Sequence[str] | None:
     """What rows are told apart by; None where a key has one value, and that once."""
     return None if collection.kind.one_value else [column.name for column in collection.key]
-
-
-def repeated(frame: DataFrame, name: str, key: Sequence[str] | None, count: str) -> DataFrame:
-    """Rows of an input as often as `count` says, which is refused where it is negative. Without a key, it is 1."""
-    if key is None:
-        return frame.drop(count)
-    happened = HAPPENED in frame.columns
-    at = (F.lit(" that happened at "), F.col(HAPPENED).cast("string")) if happened else ()
-    message = F.concat(
-        F.lit(f"collection {name} holds a row of key "),
-        F.to_json(F.struct(*(F.col(f"`{column}`") for column in key))),
-        *at,
-        F.lit(" "),
-        F.col(count).cast("string"),
-        F.lit(" times; a definition sees rows that are there: correct the input"),
-        F.lit(", where a row is taken back at the event time it has" if happened else ""),
-    )
-    times = F.when(F.col(count) < 0, F.raise_error(message).cast("int")).otherwise(F.col(count).cast("int"))
-    shown = [F.col(f"`{name}`") for name in frame.columns if name != count]
-    return frame.select(*shown, F.explode(F.array_repeat(F.lit(True), times)).alias(count)).drop(count)
-
-
-@contextmanager
-def called(frames: Mapping[str, DataFrame]) -> Iterator[None]:
-    """The frames as views of their names."""
-    for name, frame in frames.items():
-        frame.createOrReplaceTempView(name)
-    try:
-        yield
-    finally:
-        for name, frame in frames.items():
-            frame.sparkSession.catalog.dropTempView(name)
-
-
-def empty(spark: SparkSession, computed: Input, recipe: Recipe | None) -> DataFrame:
-    """The view of an input without rows: what a definition is analysed over."""
-    happened = (Column(HAPPENED, ColumnType.TIMESTAMP),) if recipe is not None and recipe.happened else ()
-    return spark.createDataFrame([], spark_schema((*computed.state.collection.columns, *happened)))

@@ -1,0 +1,110 @@
+"""What a computation asks of its inputs, and of the collection itself; and how much that is at rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tidemark.definition.computation import Computation
+from tidemark.model.batch import Part
+from tidemark.model.update import Row
+from tidemark.plan.ranges import groups_among
+from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, plan_updates
+from tidemark.plan.tasks import ALL_KEYS, KeyRange
+from tidemark.plan.unsealed import PartsOf
+from tidemark.storage import ObjectStore, open_store
+from tidemark.storage.sidecars import parts_table
+
+
+@dataclass
+class Reading:
+    """Which columns and updates one computation reads. Rows and bytes of the row groups that were opened for it are
+    counted, each once; bytes are those at rest, about."""
+
+    computation: Computation
+    rows_read: int = field(default=0, init=False)
+    bytes_read: int = field(default=0, init=False)
+    _seen: set[tuple[str, int]] = field(default_factory=set, init=False)
+
+    @property
+    def sees_event_times(self) -> bool:
+        """Whether the input is seen with when its rows happened."""
+        return self.computation.recipe is not None and self.computation.recipe.happened
+
+    @property
+    def _as_they_are(self) -> bool:
+        """Whether a definition sees of an input's rows their columns alone: neither when they happened nor whether they
+        came late."""
+        recipe = self.computation.recipe
+        return recipe is None or not (recipe.happened or recipe.in_time)
+
+    def _used(self, name: str) -> list[str]:
+        """The key of an input, and the columns that the definition looks at, in its order."""
+        recipe, collection = self.computation.recipe, self.computation.input(name).state.collection
+        used = None if recipe is None else recipe.used
+        names = [column.name for column in collection.columns]
+        if used is None:
+            return names
+        wanted = {*used[name], *(column.name for column in collection.key)}
+        return [one for one in names if one in wanted]
+
+    def rows_changed(self, name: str) -> int:
+        """How many updates of an input `changes` gives at most."""
+        return self._rows(name, self._changes(name))
+
+    def rows_held(self, name: str, ranges: Sequence[KeyRange] = ()) -> int:
+        """How many updates of an input `held` looks at, at most."""
+        asked = self.computation.input(name)
+        return self._rows(name, plan_as_of(asked.state, asked.upper - 1), ranges)
+
+    def _rows(self, name: str, request: ReadRequest, ranges: Sequence[KeyRange] = ()) -> int:
+        request, parts = parts_table.opened_read(open_store(self.computation.input(name).url), request)
+        opened = (part for some in at_rest(request, parts) for part in some.parts)
+        rows = sum(rows for part in opened for _, rows, _ in _groups(part, ranges))
+        return rows + sum(batch.rows for batch in request.unsealed.batches)
+
+    def _changes(self, name: str) -> ReadRequest:
+        asked = self.computation.input(name)
+        if asked.previous is None:
+            return plan_updates(asked.state, asked.upper - 1)
+        return plan_changes(asked.state, asked.previous - 1, asked.upper - 1)
+
+    @property
+    def _stored(self) -> list[str]:
+        collection = self.computation.collection
+        return [column.name for column in (*collection.columns, *collection.hidden)]
+
+    def groups(self, name: str) -> list[Row]:
+        """The first keys of the row groups that hold an input, or the collection itself (by its own name)."""
+        own = name == self.computation.name
+        asked = None if own else self.computation.input(name)
+        request = plan_as_of(asked.state, asked.upper - 1) if asked else plan_updates(self.computation.state)
+        opened = at_rest(*parts_table.opened_read(open_store(asked.url if asked else self.computation.url), request))
+        return sorted(key for some in opened for part in some.parts for key, _ in part.groups)
+
+    def _opened(self, url: str, request: ReadRequest, ranges: Sequence[KeyRange]) -> ObjectStore:
+        """The store at `url`; the row groups that answer the request are counted, each once."""
+        store = open_store(url)
+        for some in at_rest(*parts_table.opened_read(store, request)):
+            for part in some.parts:
+                for at, rows, size in _groups(part, ranges):
+                    if (part.file.key, at) not in self._seen:
+                        self._seen.add((part.file.key, at))
+                        self.rows_read += rows
+                        self.bytes_read += size
+        return store
+
+
+def _groups(part: Part, ranges: Sequence[KeyRange]) -> Iterator[tuple[int, int, int]]:
+    """The row groups of a part that can hold keys of some ranges (none: all): number, rows and about how many bytes."""
+    for at in groups_among(part, ranges or (ALL_KEYS,)):
+        rows = part.groups[at][1]
+        yield at, rows, part.file.bytes * rows // part.rows
+
+
+def counted(request: ReadRequest, parts: PartsOf, ranges: Sequence[KeyRange]) -> tuple[int, int]:
+    """The rows of a read, and about how many bytes they are at rest, where they are in row groups that can hold keys of
+    some ranges (none: all), or must be resolved first."""
+    opened = [held for some in at_rest(request, parts) for part in some.parts for held in _groups(part, ranges)]
+    rows = sum(rows for _, rows, _ in opened) + sum(batch.rows for batch in request.unsealed.batches)
+    return rows, sum(size for *_, size in opened)
