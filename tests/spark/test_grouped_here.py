@@ -1,5 +1,5 @@
-"""Groups that the driver computes anew by itself, held bit by bit against those that Spark computes of all rows: a
-session is refused where the driver is to do it, so nothing else can have."""
+"""Groups that the driver builds, and computes anew, by itself, held bit by bit against those that Spark computes of all
+rows: a session is refused where the driver is to do it, so nothing else can have."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ import pytest
 from tests.spark.support import DAY, INSTANT, Made, day_of
 from tests.spark.test_derived import Deriving
 from tests.spark.test_plain_growth import into_the_trace, no_spark
-from tidemark.arrow.read import as_of
+from tidemark.arrow.read import as_of, updates_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.app import NeedsSpark
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.derived import Definition, Derived, Refresh
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Cumulate, Hopping, Tumbling
+from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
+from tidemark.plan.read import plan_updates, read_tasks
+from tidemark.spark.derive import computer
+from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.spark
 
@@ -79,6 +82,7 @@ TYPES = {
 }
 RATIOS = [None, 0.0, -0.0, math.nan, math.inf, -math.inf, 0.1, 1e16, -1e16, 1e-30, 5e-324, 1.7976931348623157e308, 3.5]
 PRICES = [None, Decimal(0), Decimal("0.001"), Decimal("-0.002"), Decimal("9" * 25 + ".999"), Decimal(7)]
+SAME = ("added", "retracted", "unplaced", "rows", "rows_read", "late")
 Row = dict[str, Any]
 
 
@@ -144,8 +148,15 @@ def bits(one: Deriving) -> Mapping[Any, Any]:
     }
 
 
+def built_by_spark(one: Deriving) -> dict[str, Any]:
+    """The same where the driver builds nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(computer, "built_here", lambda _: None)
+        return refreshed(one, here=False)
+
+
 def followed(made: Made, spark: Any, definition: Definition, key: tuple[str, ...], days: int) -> None:
-    """A collection that the driver refreshes holds, day by day, what one holds that Spark computes whole."""
+    """A collection that the driver builds and refreshes holds, day by day, what one holds that Spark computes whole."""
     chance = random.Random(f"{key} {made.name} {definition}")
     few = Deriving(made, spark, "few", Derived((made.name,), definition), key)
     whole = Deriving(made, spark, "whole", Derived((made.name,), definition, refresh=Refresh.WHOLE), key)
@@ -157,9 +168,9 @@ def followed(made: Made, spark: Any, definition: Definition, key: tuple[str, ...
         if day == 1:
             for one in (few, whole):
                 one.declared()
-        told = refreshed(few, here=day > 1)
+        told, of_spark = refreshed(few, here=True), built_by_spark(whole)
         assert told["mode"] == ("by_key" if day > 1 else "whole")
-        refreshed(whole, here=False)
+        assert day > 1 or [told.get(one) for one in SAME] == [of_spark.get(one) for one in SAME]
         assert bits(few) == bits(whole) != {}
 
 
@@ -168,6 +179,42 @@ def test_what_the_driver_computes_is_what_spark_computes_of_all(spark: Any, tmp_
     made = Made(tmp_path, text)
     definition = Definition(f"SELECT {by}, {TOLD} FROM {made.name} GROUP BY {by}")
     followed(made, spark, definition, tuple(by.split(", ")), 3)
+
+
+ADDED = ", ".join(
+    [
+        "count(*) AS n",
+        "count(note) AS notes",
+        *(f"{name}({of}) AS {name}_{of}" for name, of in (("sum", "whole"), ("avg", "whole"), ("sum", "price"))),
+    ]
+)
+
+
+def at_rest(one: Deriving) -> list[str]:
+    """All updates, hidden columns too: texts that are the same for the same bits."""
+    job = one.job()
+    state = job.log.load().state
+    names = [column.name for column in (*state.collection.columns, *state.collection.hidden)]
+    tasks = read_tasks(*parts_table.opened_read(job.store, plan_updates(state)))
+    return [repr(row) for task in tasks for rows in updates_of(job.store, task, names) for row in rows.to_pylist()]
+
+
+@pytest.mark.parametrize("told", [f"shop, {ADDED} FROM moves GROUP BY shop", "DISTINCT kind, shop FROM moves"])
+def test_what_grows_later_is_built_with_all_that_it_grows_by(spark: Any, tmp_path: Path, told: str) -> None:
+    made, chance = Made(tmp_path, UPDATES), random.Random(5)
+    land(made, 1, [*(drawn(chance, 1, number) for number in range(150)), row(150, shop="of nothing")])
+    here, other = (
+        Deriving(made, spark, name, Derived((made.name,), Definition(f"SELECT {told}"))) for name in ("here", "other")
+    )
+    for one in (here, other):
+        one.declared()
+    refreshed(here, here=True)
+    built_by_spark(other)
+    assert at_rest(here) == at_rest(other) != []
+    land(made, 2, [drawn(chance, 2, number) for number in range(151, 170)])
+    for one in (here, other):
+        assert refreshed(one, here=False)["mode"] == "by_key"
+    assert at_rest(here) == at_rest(other)
 
 
 COUNTS = (Aggregate("n", Function.COUNT), Aggregate("total", Function.SUM, "whole"))
@@ -207,6 +254,109 @@ def sales_of(tmp_path: Path, spark: Any, rows: list[Row], text: str = UPSERT) ->
 def row(number: int, **more: Any) -> Row:
     at = {"at": day_of(1).lower, "gone": False, "change": 1}
     return {**dict.fromkeys(TYPES), "shop": "a", "kind": 1, "sold": 0, "id": number, **at, **more}
+
+
+def unbuilt(made: Made, spark: Any, definition: Definition, name: str) -> Deriving:
+    one = Deriving(made, spark, name, Derived((made.name,), definition))
+    one.declared()
+    return one
+
+
+def refused(one: Deriving) -> None:
+    with pytest.raises(NeedsSpark):
+        correct(replace(one.job(), runner=no_spark))
+
+
+HOPPING = Windows(("shop",), "sold", Hopping(DAY, DAY // 2), (Aggregate("most", Function.MAX, "whole"),), early=True)
+
+
+def test_rows_in_no_window_are_counted_by_whoever_builds(spark: Any, tmp_path: Path) -> None:
+    made = Made(tmp_path, UPDATES)
+    land(made, 1, [row(1, sold=None, change=3), row(2, shop="b", whole=4, change=2), row(3, whole=5)])
+    here, other = (unbuilt(made, spark, Definition(windows=HOPPING), name) for name in ("here", "other"))
+    told, of_spark = refreshed(here, here=True), built_by_spark(other)
+    assert [told.get(one) for one in SAME] == [of_spark.get(one) for one in SAME]
+    assert told["unplaced"] == 3
+    assert here.held() == other.held()
+    assert len(here.held()) == 4, "two windows of each shop"
+
+
+def test_a_first_build_of_what_is_not_little_is_left_to_spark(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows count as often as they are there, once for each of their windows."""
+    made = Made(tmp_path, UPDATES)
+    land(made, 1, [row(1, whole=3, change=2), row(2, shop="b", whole=4)])
+    limits = {
+        "grouped.LEAST_TASK_ROWS": 5,
+        "all_here.LITTLE_BYTES": 0,
+        "all_here.MOST_BYTES": 0,
+        "grouped.MOST_BYTES": 0,
+    }
+    one = unbuilt(made, spark, Definition(windows=HOPPING), "one")
+    for limit, most in limits.items():
+        with monkeypatch.context() as little:
+            little.setattr(f"tidemark.spark.derive.{limit}", most)
+            refused(one)
+    with monkeypatch.context() as little:
+        little.setattr("tidemark.spark.derive.grouped.LEAST_TASK_ROWS", 5)
+        refreshed(one, here=False)
+    other = unbuilt(made, spark, Definition(windows=HOPPING), "other")
+    refreshed(other, here=True)
+    assert bits(one) == bits(other) != {}
+
+
+@pytest.mark.parametrize("told", ["shop, max(whole) AS m", "shop, sum(whole) AS s"])
+def test_what_a_collection_holds_already_is_compared_by_spark(spark: Any, tmp_path: Path, told: str) -> None:
+    made = Made(tmp_path, UPSERT)
+    land(made, 1, [row(1, whole=3)])
+    one = unbuilt(made, spark, Definition(f"SELECT {told} FROM sales GROUP BY shop"), "one")
+    refreshed(one, here=True)
+    with pytest.raises(NeedsSpark):
+        correct(replace(one.job(), runner=no_spark), whole=True)
+
+
+LEFT = {
+    "condition": Definition("SELECT shop, max(whole) AS m FROM sales WHERE id > 1 GROUP BY shop"),
+    "means": Definition("SELECT shop, avg(price) AS m FROM sales GROUP BY shop"),
+    "floats": Definition("SELECT CAST(ratio AS string) AS r, max(whole) AS m FROM sales GROUP BY ALL"),
+    "calendar": Definition(windows=Windows((), "sold", Calendar(Unit.DAY, "UTC"), COUNTS, early=True)),
+    "late": Definition(windows=Windows((), "sold", Tumbling(DAY), COUNTS, max_lateness=5)),
+    "filtered": Definition(windows=Windows((), "sold", Tumbling(DAY), COUNTS, where="whole > 1", early=True)),
+}
+
+
+def test_a_first_build_that_is_not_plain_is_left_to_spark(spark: Any, tmp_path: Path) -> None:
+    made = Made(tmp_path, UPSERT)
+    land(made, 1, [row(1, whole=3)])
+    for name, definition in LEFT.items():
+        refused(unbuilt(made, spark, definition, name))
+
+
+def test_what_a_first_build_cannot_add_up_is_for_spark_to_tell(spark: Any, tmp_path: Path) -> None:
+    most = Definition("SELECT shop, max(whole) AS m, sum(whole) AS s FROM moves GROUP BY shop")
+    for name, rows, says in (
+        ("sums", [row(1, whole=2**62), row(2, whole=2**62)], "overflow"),
+        ("times", [row(1, whole=5, change=-1)], "-1 times"),
+    ):
+        made = Made(tmp_path / name, UPDATES)
+        land(made, 1, rows)
+        one = unbuilt(made, spark, most, name)
+        refused(one)
+        with pytest.raises(InvalidUsage, match=says):
+            refreshed(one, here=False)
+
+
+def test_a_group_without_a_key_is_refused_in_the_same_words(spark: Any, tmp_path: Path) -> None:
+    made = Made(tmp_path, UPSERT)
+    land(made, 1, [row(1, whole=3)])
+    one = unbuilt(made, spark, Definition("SELECT note, max(whole) AS m FROM sales GROUP BY note"), "one")
+    says = []
+    for build in (lambda: refreshed(one, here=True), lambda: built_by_spark(one)):
+        with pytest.raises(InvalidUsage, match="gives a row without note") as raised:
+            build()
+        says.append(str(raised.value))
+    assert says[0] == says[1]
 
 
 def next_rows(made: Made, *rows: Row) -> None:

@@ -132,8 +132,9 @@ def _by_key(query: exp.Query, whole: exp.Query, columns: Sequence[str], shapes: 
         return _Keyed(whole, keys, (), (f"groups are computed anew, not added up: {error}",))
     whole = exact(delta.query, shapes)
     keys = by_key(whole, columns, shapes)
-    keys = replace(keys, delta=delta.delta, sums=delta.sums, grown=delta.grown, plain=delta.plain)
-    return _Keyed(whole, keys, delta.hidden, ())
+    grouped = grouped_of(delta.query, keys.held, shapes, delta.hidden)
+    keys = replace(keys, delta=delta.delta, sums=delta.sums, grown=delta.grown, plain=delta.plain, grouped=grouped)
+    return _Keyed(whole, keys, tuple(column for column, _ in delta.hidden), ())
 
 
 def _called(found: Resolved) -> exp.Query:

@@ -45,10 +45,11 @@ class _Part:
 
 @dataclass(frozen=True)
 class Delta:
-    """What `ByKey` says of a delta; `query` is the resolved query with hidden columns behind its own."""
+    """What `ByKey` says of a delta; `query` is the resolved query with hidden columns behind its own: each with the
+    aggregate that it is, or 0 where that is null."""
 
     query: exp.Select
-    hidden: tuple[Column, ...]
+    hidden: tuple[tuple[Column, exp.Expr], ...]
     delta: str
     sums: tuple[str, ...]
     grown: str
@@ -119,7 +120,8 @@ class _Growth:
         for text, name in ordered:
             if name in hidden:
                 query.select(exp.alias_(_from_zero(self.parts[text]), name), copy=False)
-        columns = tuple(_column(name, self.parts[text].type) for text, name in ordered if name in hidden)
+        parts = [(name, self.parts[text]) for text, name in ordered if name in hidden]
+        columns = tuple((_column(name, part.type), part.whole) for name, part in parts)
         sums = tuple(name for _, name in ordered)
         return Delta(query, columns, self._changes(), sums, self._grown(finals, hidden), self._plain(hidden))
 

@@ -9,14 +9,15 @@ do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from tidemark.definition.functions import name_of
 from tidemark.definition.keys import is_plain
 from tidemark.definition.recipe import Aggregated, Grouped, InputShape
-from tidemark.definition.sums import distinct_of
-from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, ValueType
+from tidemark.definition.sums import distinct_of, is_big
+from tidemark.model.collection import MAX_PRECISION, Column, ColumnType, DecimalType, ValueType
 from tidemark.model.window.aggregate import Function
 
 _KEYS = (ColumnType.INT, ColumnType.STRING, ColumnType.BOOL, ColumnType.DATE, ColumnType.TIMESTAMP)
@@ -35,8 +36,14 @@ _NAMED = {
 }
 
 
-def grouped_of(query: exp.Query, held: Sequence[str], shapes: Mapping[str, InputShape]) -> Grouped | None:
-    """What a resolved query says, whose columns `held` tell its groups; None where that is more than is plain."""
+def grouped_of(
+    query: exp.Query,
+    held: Sequence[str],
+    shapes: Mapping[str, InputShape],
+    hidden: Sequence[tuple[Column, exp.Expr]] = (),
+) -> Grouped | None:
+    """What a resolved query says, whose columns `held` tell its groups; None where that is more than is plain. Of its
+    columns that are `hidden` it is told which aggregates they are."""
     if not isinstance(query, exp.Select) or not is_plain(query):
         return None
     if {part for part, said in query.args.items() if said} != {"expressions", "from_", "group"}:
@@ -51,7 +58,9 @@ def grouped_of(query: exp.Query, held: Sequence[str], shapes: Mapping[str, Input
     by = [_column(one) for one in group.expressions]
     if None in by or set(keys) != set(by) or not all(types.get(name or "") in _KEYS for name in keys):
         return None
-    aggregates = [_aggregated(name, node, types) for name, node in shown.items() if name not in held]
+    kept = {column.name: _kept(column, node, types) for column, node in hidden}
+    others = {name: node for name, node in shown.items() if name not in held}
+    aggregates = [kept[name] if name in kept else _aggregated(name, node, types) for name, node in others.items()]
     if any(one is None for one in aggregates):
         return None
     return Grouped(tuple(filter(None, keys)), tuple(filter(None, aggregates)))
@@ -60,6 +69,16 @@ def grouped_of(query: exp.Query, held: Sequence[str], shapes: Mapping[str, Input
 def _column(node: exp.Expr) -> str | None:
     """The column that an expression is; None where it is another one."""
     return node.name if isinstance(node, exp.Column) else None
+
+
+def _kept(column: Column, node: exp.Expr, types: Mapping[str, ValueType]) -> Aggregated | None:
+    """An aggregate behind what is shown: whole numbers whose mean is shown are added up as decimals."""
+    whole = node.copy()
+    for cast in list(whole.find_all(exp.Cast)):
+        if is_big(cast) and types.get(_column(cast.this) or "") is ColumnType.INT:
+            cast.replace(cast.this)
+    found = _aggregated(column.name, whole, types)
+    return None if found is None else replace(found, type=column.type, kept=True)
 
 
 def _aggregated(name: str, node: exp.Expr, types: Mapping[str, ValueType]) -> Aggregated | None:

@@ -88,18 +88,19 @@ class Plain:
 class Aggregated:
     """A column of groups: what a function tells of the values of the input's column `of` (None: `count`, of rows) that
     are not null, in its `type`: the least or greatest in Spark's order, a sum or mean that is exact and, of floats,
-    rounded once. Of no values all but counts are null."""
+    rounded once. Of no values all but counts are null, or 0 where they are `kept`, to be added to."""
 
     name: str
     function: Function
     of: str | None
     type: ValueType
+    kept: bool = False
 
 
 @dataclass(frozen=True)
 class Grouped:
     """Groups that need no query: their `keys` are columns of the input, which `ByKey.held` shows in this order; all
-    others of the definition's columns are `aggregates`."""
+    others of the definition's columns, and the hidden ones, are `aggregates`."""
 
     keys: tuple[str, ...]
     aggregates: tuple[Aggregated, ...]

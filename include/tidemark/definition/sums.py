@@ -47,6 +47,11 @@ def distinct_of(node: exp.Expr) -> tuple[exp.Expr, bool]:
     return (one.expressions[0], True) if isinstance(one, exp.Distinct) else (one, False)
 
 
+def is_big(node: exp.Expr) -> bool:
+    """Whether an expression is another one as BIG."""
+    return isinstance(node, exp.Cast) and bool(node.to == exp.DataType.build(BIG))
+
+
 def _written_exactly(node: exp.Expr, types: Mapping[tuple[str, str], str]) -> None:
     name = name_of(node)
     if name in MOMENTS:

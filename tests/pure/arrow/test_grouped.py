@@ -66,6 +66,8 @@ AGGREGATES = (
     Aggregated("sum_whole", Function.SUM, "whole", INT),
     Aggregated("sum_float", Function.SUM, "float", FLOAT),
     Aggregated("sum_price", Function.SUM, "price", DecimalType(38, 3)),
+    Aggregated("kept_whole", Function.SUM, "whole", DecimalType(30, 0), kept=True),
+    Aggregated("kept_price", Function.SUM, "price", DecimalType(38, 3), kept=True),
     Aggregated("mean_whole", Function.AVG, "whole", FLOAT),
     Aggregated("mean_float", Function.AVG, "float", FLOAT),
 )
@@ -133,7 +135,7 @@ def told(one: Aggregated, rows: list[Row]) -> Any:
         return len(values)
     if one.function is Function.COUNT_DISTINCT:
         return len({place(value) for value in values})
-    return ORACLE[one.function](values) if values else None
+    return ORACLE[one.function](values) if values else 0 if one.kept else None
 
 
 def bits(value: Any) -> Any:

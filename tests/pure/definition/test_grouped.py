@@ -84,8 +84,29 @@ def test_decimals_whose_sum_may_not_fit_and_types_without_an_order_are_for_a_que
     assert (found.grouped is not None) is plain
 
 
-def test_sums_that_grow_are_not_computed_anew() -> None:
-    assert grouped("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier") is None
+def test_sums_that_grow_are_told_with_all_that_they_grow_by() -> None:
+    """Of no values what is hidden is 0, where what is shown is null."""
+    assert grouped("SELECT carrier, avg(Delay) AS mean, sum(fare) AS s FROM flights GROUP BY carrier") == Grouped(
+        ("carrier",),
+        (
+            Aggregated("mean", Function.AVG, "Delay", FLOAT),
+            Aggregated("s", Function.SUM, "fare", DecimalType(22, 2)),
+            Aggregated("_rows", Function.COUNT, None, INT, kept=True),
+            Aggregated("_part1", Function.COUNT, "Delay", INT, kept=True),
+            Aggregated("_part2", Function.SUM, "Delay", DecimalType(30, 0), kept=True),
+            Aggregated("_part3", Function.COUNT, "fare", INT, kept=True),
+        ),
+    )
+    distinct = Grouped(("carrier", "day"), (Aggregated("_rows", Function.COUNT, None, INT, kept=True),))
+    assert grouped("SELECT DISTINCT carrier, day FROM flights") == distinct
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["sum(Delay + 1) AS s", "avg(CAST(Delay AS decimal(20, 0))) AS a", "avg(Delay + 1) AS a", "count(*) + 1 AS n"],
+)
+def test_sums_that_grow_of_more_than_columns_are_for_a_query(told: str) -> None:
+    assert grouped(f"SELECT carrier, {told} FROM flights GROUP BY carrier") is None
 
 
 def test_columns_that_inputs_spell_differently_are_not_told() -> None:

@@ -53,7 +53,8 @@ def _told(one: Aggregated, rows: pa.RecordBatch, lo: Ints, hi: Ints) -> pa.Array
         case Function.SUM if pa.types.is_floating(column.type):
             return _floats(_float_sums(column, lo, hi), counts(valid(column), lo, hi) == 0)
         case Function.SUM:
-            return _sums(column.cast(arrow_type(one.type)), lo, hi)
+            summed = _sums(column.cast(arrow_type(one.type)), lo, hi)
+            return summed.fill_null(0) if one.kept else summed
         case Function.AVG:
             return _means(column, lo, hi)
     raise AssertionError(one.function)  # definition/grouped.py names no other

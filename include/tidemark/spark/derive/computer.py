@@ -25,6 +25,7 @@ from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.compared import can_be_restricted, differing_rows
 from tidemark.spark.derive.difference import desired_at, differing, held_at
 from tidemark.spark.derive.footers import holds_nothing, none_is_null
+from tidemark.spark.derive.grouped import built_here
 from tidemark.spark.derive.hushed import hushed
 from tidemark.spark.derive.little import Updates
 from tidemark.spark.derive.parts import written, written_here
@@ -96,8 +97,9 @@ class SparkComputer:
 
 
 def _written(views: Views) -> list[Written]:
-    if (plainly := built_plainly(views)) is not None:
-        return plainly
+    for built in (built_plainly, built_here):
+        if (found := built(views)) is not None:
+            return found
     updates = _updates(views)
     if updates is None:
         return []

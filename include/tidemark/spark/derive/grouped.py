@@ -1,5 +1,6 @@
-"""Groups that are computed anew by this process: where few values are touched, and what holds their rows is little. It
-groups what it reads as the definition's query would; whatever is not as plain as that is left to the query."""
+"""Groups that are computed by this process: anew, where few values are touched and what holds their rows is little; or
+all of them for the first time, of few rows. It groups what it reads as the definition's query would; whatever is not as
+plain as that is left to the query."""
 
 from __future__ import annotations
 
@@ -14,11 +15,18 @@ from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import integers, row_bytes
 from tidemark.arrow.rows.schema import arrow_type
+from tidemark.definition.computation import Written
 from tidemark.definition.recipe import ByKey, Grouped
+from tidemark.definition.windows.explained import most_of_all
+from tidemark.model.derived import Mode
+from tidemark.spark.derive.all_here import all_here
 from tidemark.spark.derive.difference import stored
+from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.little import MOST_BYTES, as_updates, held_here, left_of, numbered
+from tidemark.spark.derive.parts import written_here
 from tidemark.spark.derive.touched import FEW, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
+from tidemark.spark.read import LEAST_TASK_ROWS
 
 
 def grouped_here(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatch] | None:
@@ -36,10 +44,33 @@ def grouped_here(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatc
         found = None if rows is None else grouped(rows, rule.grouped.keys, rule.grouped.aggregates)
     except Overflowed:
         return None
+    return None if found is None else left_of(views, _as_updates(views, rule, rule.grouped, found), own)
+
+
+def built_here(views: Views) -> list[Written] | None:
+    """What was written of all groups, of a collection that holds nothing; None where that is not plain, or not little:
+    to plan and compile queries for so few rows takes longer."""
+    computation = views.computation
+    rule = None if computation.recipe is None else computation.recipe.by_key
+    if computation.mode is not Mode.WHOLE or rule is None or rule.grouped is None:
+        return None
+    if not _fits(views, rule, rule.grouped) or not holds_nothing(computation):
+        return None
+    try:
+        rows = _all_rows(views, rule.grouped)
+        found = None if rows is None else grouped(rows, rule.grouped.keys, rule.grouped.aggregates)
+    except Overflowed:
+        return None
     if found is None:
         return None
-    called = [*rule.held, *(one.name for one in rule.grouped.aggregates)]
-    return left_of(views, as_updates(views, pa.Table.from_batches([found]).rename_columns(called)), own)
+    updates = _as_updates(views, rule, rule.grouped, found)
+    return written_here(left_of(views, updates, updates.slice(0, 0)), computation)
+
+
+def _as_updates(views: Views, rule: ByKey, plain: Grouped, found: pa.RecordBatch) -> pa.Table:
+    """Groups as updates, in the columns the definition gives."""
+    called = [*rule.held, *(one.name for one in plain.aggregates)]
+    return as_updates(views, pa.Table.from_batches([found]).rename_columns(called))
 
 
 def _fits(views: Views, rule: ByKey, plain: Grouped) -> bool:
@@ -51,6 +82,37 @@ def _fits(views: Views, rule: ByKey, plain: Grouped) -> bool:
     return told == {column.name: column.type for column in stored(views.computation.collection)}
 
 
+def _all_rows(views: Views, plain: Grouped) -> pa.Table | None:
+    """All rows of the one input that are in groups, in the columns that are needed; None where they are not little."""
+    (given,) = views.computation.inputs
+    rule = views.computation.recipe and views.computation.recipe.placed
+    told_by, windows = ((rule.on, *rule.by), most_of_all(rule.kind)) if rule else ((), 1)
+    held = all_here(views, given.name, told_by=told_by, most=LEAST_TASK_ROWS // windows)
+    if held is None:
+        return None
+    names, found, size = _needed(plain), [], 0
+    for rows in map(views.placed, held):
+        found.append(rows.select(names))
+        size += found[-1].nbytes
+        if size > MOST_BYTES:
+            return None
+    return _table(views, names, found)
+
+
+def _needed(plain: Grouped) -> list[str]:
+    """The columns that groups are told of, each once."""
+    return list(dict.fromkeys([*plain.keys, *(one.of for one in plain.aggregates if one.of)]))
+
+
+def _table(views: Views, names: Sequence[str], found: Sequence[pa.RecordBatch]) -> pa.Table:
+    """Rows of the one input in these of its columns, or none."""
+    if found:
+        return pa.Table.from_batches(found)
+    (given,) = views.computation.inputs
+    types = views.types_here(given.name)
+    return pa.schema([(name, arrow_type(types[name])) for name in names]).empty_table()
+
+
 def _rows_of(views: Views, rule: ByKey, plain: Grouped, few: pa.Table) -> pa.Table | None:
     """The rows of the one input that have touched values, in the columns that are needed, each as often as it is there;
     None where they are not little, or one is there fewer times than none."""
@@ -60,7 +122,7 @@ def _rows_of(views: Views, rule: ByKey, plain: Grouped, few: pa.Table) -> pa.Tab
     held = views.held_here(given.name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
     if held is None:
         return None
-    names = list(dict.fromkeys([*plain.keys, *(one.of for one in plain.aggregates if one.of)]))
+    names = _needed(plain)
     found, size = [], 0
     for rows in _touched(held, few, plain.keys, names):
         size += rows.nbytes
@@ -68,8 +130,7 @@ def _rows_of(views: Views, rule: ByKey, plain: Grouped, few: pa.Table) -> pa.Tab
             return None
         found.append(rows)
     if not found:
-        types = views.types_here(given.name)
-        return pa.schema([(name, arrow_type(types[name])) for name in names]).empty_table()
+        return _table(views, names, found)
     there = pa.Table.from_batches(found)
     both = numbered(few, there, plain.keys)
     if both is None:

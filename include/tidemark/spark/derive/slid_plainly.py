@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.windows.cells import GROUP, cells_in_order, keys_in, types_of, windows_in_order
 from tidemark.arrow.kernels.windows.sliding import END, START, Slide, sliding_in_order
-from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import Ints, integers, values
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type, updates_schema
 from tidemark.definition.computation import DAY, Computation, Written
@@ -23,12 +21,12 @@ from tidemark.definition.recipe import PlainCells, Slid
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Mode
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
+from tidemark.spark.derive.all_here import all_here
 from tidemark.spark.derive.difference import Due, stored
 from tidemark.spark.derive.footers import holds_nothing
-from tidemark.spark.derive.little import MOST_BYTES
 from tidemark.spark.derive.parts import Batches, written_here, written_in_order
 from tidemark.spark.derive.sliding import rows_in_order, whole_width
-from tidemark.spark.derive.views import LITTLE_BYTES, Views
+from tidemark.spark.derive.views import Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
 _MOST_DAYS = 10**8
@@ -103,40 +101,9 @@ def _by_executors(views: Views, rule: Slid, plain: PlainCells, made: _Made) -> l
 
 
 def _rows(views: Views, rule: Slid) -> pa.Table | None:
-    """The rows of the input that are in windows, each as often as it is there; None where they are not little, or some
-    are there less often than not at all. Those that are in none are counted."""
-    batches = views.held_here(rule.input, most_rows=LEAST_TASK_ROWS, most_bytes=LITTLE_BYTES)
-    names = [rule.on, *rule.by]
-    if batches is None:
-        return None
-    held: list[pa.RecordBatch] = []
-    rows = size = unplaced = 0
-    for batch in batches:
-        times = integers(batch, MULTIPLICITY)
-        if (times < 0).any():
-            return None
-        null = np.logical_or.reduce([np.asarray(pc.is_null(batch.column(name))) for name in names])
-        unplaced += int(times[null].sum())
-        some = _repeated(batch.drop_columns([MULTIPLICITY]), np.where(null, 0, times), LEAST_TASK_ROWS - rows)
-        if some is None:
-            return None
-        held.append(some)
-        rows, size = rows + some.num_rows, size + some.nbytes
-        if size > MOST_BYTES:
-            return None
-    if not held:
-        return None
-    views.unplaced = unplaced
-    return pa.Table.from_batches(held)
-
-
-def _repeated(rows: pa.RecordBatch, times: Ints, most: int) -> pa.RecordBatch | None:
-    """Each row so many times; None where that is more than `most` rows."""
-    if (times == 1).all():
-        return rows if rows.num_rows <= most else None
-    if float(times.sum(dtype=np.float64)) > most:
-        return None
-    return rows.take(pa.array(np.repeat(np.arange(rows.num_rows), times)))
+    """The rows of the input that are in windows; None where they are not little, or there are none."""
+    held = all_here(views, rule.input, told_by=(rule.on, *rule.by), most=LEAST_TASK_ROWS)
+    return pa.Table.from_batches(held) if held else None
 
 
 def _instants(column: pa.ChunkedArray) -> Ints | None:

@@ -87,6 +87,13 @@ class Views(Reading):
         and MULTIPLICITY, read by this process without Spark: None where there are more rows or bytes at rest to look
         at, or where a definition sees more of a row than its columns. A key of one value has it once. Of windows as
         `changes_here`."""
+        batches = self.rows_here(name, ranges, most_rows=most_rows, most_bytes=most_bytes)
+        return None if batches is None else map(self.placed, batches)
+
+    def rows_here(
+        self, name: str, ranges: Sequence[KeyRange] = (), *, most_rows: int, most_bytes: int
+    ) -> Iterator[pa.RecordBatch] | None:
+        """The same without windows: each row is there once, or as often as its multiplicity says."""
         asked = self.computation.input(name)
         collection = asked.state.collection
         request, parts = parts_table.opened_read(open_store(asked.url), plan_as_of(asked.state, asked.upper - 1))
@@ -96,7 +103,7 @@ class Views(Reading):
         store = self._opened(asked.url, request, ranges)
         columns = _in_order(collection, self._used(name)) if collection.kind.one_value else None
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
-        return (self._placed(rows) for task in tasks for rows in held_by(store, task, columns))
+        return (rows for task in tasks for rows in held_by(store, task, columns))
 
     def changes(self, name: str, *, all_columns: bool = False) -> DataFrame:
         """The updates of an input since it was consumed before; all of them, where it was not. Times as its history
@@ -137,7 +144,7 @@ class Views(Reading):
             return None
         store = self._opened(asked.url, request, ())
         columns = self._used(name)
-        return (self._placed(rows) for task in read_tasks(request, parts) for rows in updates_of(store, task, columns))
+        return (self.placed(rows) for task in read_tasks(request, parts) for rows in updates_of(store, task, columns))
 
     def types_here(self, name: str) -> dict[str, ValueType]:
         """The columns of an input in `changes_here` and `held_here`, and their types."""
@@ -145,7 +152,7 @@ class Views(Reading):
         rule = self.computation.recipe and self.computation.recipe.placed
         return types | ({START: rule.bound, END: rule.bound} if rule else {})
 
-    def _placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rows as a definition sees them: where it is of windows that are told by arithmetic, once for each."""
         rule = self.computation.recipe and self.computation.recipe.placed
         return placed(rows, rule) if rule else rows
