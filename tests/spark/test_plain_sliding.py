@@ -66,6 +66,7 @@ ALL = (
     Aggregate("newest", Function.MAX, "moment"),
     Aggregate("earliest", Function.FIRST, "n"),
     Aggregate("latest", Function.LAST, "day"),
+    Aggregate("mean", Function.AVG, "n"),
 )
 WINDOWS = {
     "by_who": Windows(("who",), "t", Sliding(9), ALL, early=True),

@@ -151,10 +151,12 @@ class Taken:
 @dataclass(frozen=True)
 class PlainCells:
     """What the queries of Slid say, where rows at hand need none: all rows are in windows of which it is told when they
-    happened and by what, `taken` are the states, and the pairs of `told` say which state a column shows."""
+    happened and by what, `taken` are the states, the pairs of `told` say which state a column shows, and `means` which
+    column is the float next to a state, a whole number, divided by another, a count (null where that is 0)."""
 
     taken: tuple[Taken, ...]
     told: tuple[tuple[str, str], ...]
+    means: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,7 @@ def test_what_columns_tell_needs_no_query() -> None:
         Aggregate("again", Function.SUM, "fare"),
         Aggregate("least", Function.MIN, "delay"),
         Aggregate("last", Function.LAST, "at"),
+        Aggregate("mean", Function.AVG, "delay"),
     )
     assert found is not None
     assert [(one.state.op, one.of, one.count) for one in found.taken] == [
@@ -85,9 +86,12 @@ def test_what_columns_tell_needs_no_query() -> None:
         (Op.ADD, "fare", False),
         (Op.MIN, "Delay", False),
         (Op.LAST, "at", False),
+        (Op.ADD, "Delay", False),
+        (Op.ADD, "Delay", True),
     ]
     shown = {"n": "s0", "known": "s1", "fares": "s2", "again": "s2", "least": "s3", "last": "s4"}
     assert dict(found.told) == shown
+    assert found.means == (("mean", "s5", "s6"),)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +103,9 @@ def test_what_columns_tell_needs_no_query() -> None:
         Aggregate("a", Function.MAX, "miles"),
         Aggregate("a", Function.MIN, "carrier"),
         Aggregate("a", Function.FIRST, "id", "id > 2"),
-        Aggregate("a", Function.AVG, "Delay"),
+        Aggregate("a", Function.AVG, "Delay + 1"),
+        Aggregate("a", Function.AVG, "fare"),
+        Aggregate("a", Function.AVG, "miles"),
         Aggregate("a", Function.COLLECT, "id"),
         Aggregate("a", Function.COUNT_DISTINCT, "id"),
         Aggregate("a", Function.APPROX_QUANTILE, "Delay", at=0.9),

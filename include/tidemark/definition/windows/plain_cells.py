@@ -1,5 +1,5 @@
 """Sliding windows so plain that rows at hand need no query: told by the columns themselves, as counts, sums of whole
-numbers and decimals, extremes, first and last values.
+numbers and decimals, means of whole numbers, extremes, first and last values.
 
 It is a second way to compute the same, so it is kept that narrow, and taken from the queries that it stands for: what
 is not one of these few forms has none.
@@ -15,6 +15,7 @@ from tidemark.definition.functions import name_of
 from tidemark.definition.parse import parsed
 from tidemark.definition.recipe import PlainCells, Taken
 from tidemark.definition.state import Op, State
+from tidemark.definition.sums import is_big
 from tidemark.definition.windows.checked import Checked
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 
@@ -34,21 +35,34 @@ def plain_cells(told: Checked, states: Sequence[State], cells: str, finals: Sequ
     types = {column.name: column.type for column in told.shape.columns}
     taken = [_taken(state, nodes[state.name], types) for state in states]
     shown = [_shown(final) for final in finals]
-    if None in taken or None in shown:
+    if None in taken or () in shown:
         return None
-    names = [one.name for one, _, _ in told.aggregates]
+    named = [(one.name, *states) for (one, _, _), states in zip(told.aggregates, shown, strict=True)]
     return PlainCells(
         tuple(one for one in taken if one is not None),
-        tuple((name, state) for name, state in zip(names, shown, strict=True) if state is not None),
+        tuple((name, state) for name, state, *count in named if not count),
+        tuple((name, total, count[0]) for name, total, *count in named if count),
     )
 
 
-def _shown(final: str) -> str | None:
-    """The state that a column of windows shows as it is."""
+def _shown(final: str) -> tuple[str, ...]:
+    """The state that a column of windows shows as it is, or the two of which it is a mean; () for anything else."""
     query = parsed(f"SELECT {final} FROM w")
     assert isinstance(query, exp.Select)
     node = query.selects[0].unalias().unnest()
-    return node.name if isinstance(node, exp.Column) else None
+    if isinstance(node, exp.Column):
+        return (node.name,)
+    states = [one.name for one in node.find_all(exp.Column, bfs=False)]
+    if len(states) != 2 or node != _mean(*states):
+        return ()
+    return tuple(states)
+
+
+def _mean(total: str, count: str) -> exp.Expr:
+    """How a mean of whole numbers is written (definition/sums.py)."""
+    query = parsed(f"SELECT CAST(`{total}` AS double) / NULLIF(`{count}`, 0) FROM w")
+    assert isinstance(query, exp.Select)
+    return query.selects[0].unalias()
 
 
 def _taken(state: State, node: exp.Expr, types: Mapping[str, ValueType]) -> Taken | None:
@@ -61,6 +75,10 @@ def _taken(state: State, node: exp.Expr, types: Mapping[str, ValueType]) -> Take
     name, of = name_of(node), node.expressions[0]
     if name == "count" and state.op is Op.ADD and isinstance(of, exp.Star):
         return Taken(state, None, count=True)
+    if name == "sum" and is_big(of):
+        of = of.this  # as the sum behind a mean: what is shown by itself is of another type
+        if not isinstance(of, exp.Column) or types[of.name] is not ColumnType.INT:
+            return None
     if not isinstance(of, exp.Column):
         return None
     if name == "count" and state.op is Op.ADD:

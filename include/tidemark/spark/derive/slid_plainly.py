@@ -43,27 +43,34 @@ def built_plainly(views: Views) -> list[Written] | None:
         return None
     if not _fits(computation, rule, rule.plain) or not holds_nothing(computation):
         return None
-    made = _Made(rule.by, rule.plain.told, Due.of(computation))
+    made = _Made(rule.by, rule.plain, Due.of(computation))
     here = _here(views, rule, rule.plain, made)
     return _by_executors(views, rule, rule.plain, made) if here is None else written_here(here, computation)
 
 
 @dataclass(frozen=True)
 class _Made:
-    """How windows become updates: in the columns `by` and those that are `told` of a window by a state."""
+    """How windows become updates: in the columns `by` and those that are told of a window by its states."""
 
     by: tuple[str, ...]
-    told: tuple[tuple[str, str], ...]
+    plain: PlainCells
     due: Due
 
     def updates(self, keys: Sequence[pa.Array], windows: pa.RecordBatch) -> pa.RecordBatch:
         """Windows of some keys as updates, in the columns the definition gives."""
         columns = dict(zip(self.by, keys, strict=True))
         columns |= {WINDOW_START: windows.column(START), WINDOW_END: windows.column(END)}
-        columns |= {name: windows.column(state) for name, state in self.told}
+        columns |= {name: windows.column(state) for name, state in self.plain.told}
+        columns |= {name: _mean(windows, total, count) for name, total, count in self.plain.means}
         at = pa.array(self.due.times(integers(windows, END)))
         columns |= {TIME: at, EVENT_TIME: at, DIFF: pa.array(np.ones(len(at), np.int64))}
         return pa.RecordBatch.from_pydict(columns)
+
+
+def _mean(windows: pa.RecordBatch, total: str, count: str) -> pa.Array:
+    """The float next to a total, divided by how many values it is of; null where there are none."""
+    many = integers(windows, count)
+    return pa.array(integers(windows, total).astype(np.float64) / np.maximum(many, 1), mask=many == 0)
 
 
 def _here(views: Views, rule: Slid, plain: PlainCells, made: _Made) -> list[pa.RecordBatch] | None:
@@ -120,6 +127,6 @@ def _fits(computation: Computation, rule: Slid, plain: PlainCells) -> bool:
     bound = pa.int64() if pa.types.is_int64(rows.field(rule.on).type) else pa.timestamp("us", "UTC")
     given = {name: rows.field(name).type for name in rule.by} | {WINDOW_START: bound, WINDOW_END: bound}
     types = types_of(rows, plain.taken)
-    given |= {name: types[state] for name, state in plain.told}
+    given |= {name: types[state] for name, state in plain.told} | {name: pa.float64() for name, *_ in plain.means}
     held = {column.name: arrow_type(column.type) for column in stored(collection)}
     return held == given and [column.name for column in collection.key] == [*rule.by, WINDOW_START, WINDOW_END]
