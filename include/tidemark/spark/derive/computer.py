@@ -80,6 +80,7 @@ class SparkComputer:
         """Rows by which D as of u - 1 differs from its definition, `most` at most."""
         by_row = computation.recipe is not None and computation.recipe.by_row is not None
         with self._hushing() as session, Views(computation, session) as views, naming(computation.name, lambda: ""):
+            session()  # there is no way to compare without, and columns cannot be named before it is there
             restricted = by_row or (keys is not None and can_be_restricted(views))
             return differing_rows(views, None if restricted else whole(views), keys, most)
 
