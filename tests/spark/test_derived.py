@@ -14,6 +14,7 @@ from zipfile import ZipFile
 import pyarrow as pa
 import pyspark
 import pytest
+from pyspark import SparkContext
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import functions
 
@@ -379,6 +380,41 @@ def test_parts_are_in_order_of_columns_as_they_came_not_as_they_are_shown() -> N
     names = [column.name for column in in_order(one)]
     assert names == ["kind", "n", "_rows", "new"]
     assert [name for name in sort_columns(one, facts=False) if name in names] == names
+
+
+def test_a_gate_that_is_the_first_to_need_spark_starts_it(
+    spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by hand, in a process of its own: the kernels of a gate run without Spark, so that nothing started it."""
+    query = "SELECT kind, to_json(sort_array(collect_set(id))) AS ids FROM events WHERE kind IS NOT NULL GROUP BY kind"
+    made = Deriving(events, spark, "d", select(query), ("kind",))
+    made.declared()
+    correct(made.job())
+    there = SparkContext._active_spark_context
+
+    class Starting(InProcessRunner):
+        @property
+        def spark(self) -> Any:
+            SparkContext._active_spark_context = there
+            return spark
+
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    store = made.job().store
+    told = gate(Job(store, StateLog(store, fresh_id), lambda: Starting(store), fresh_id()), Gate.UNSEALED)
+    assert told["outcome"] == "applied"
+    assert SparkContext._active_spark_context is there, "it was never asked for"
+
+
+def test_json_is_compared_as_it_is_at_rest(spark: Any, events: Made) -> None:
+    """Spark writes numbers as JSON otherwise than they are kept: the gates, and a run that has nothing to do, agree."""
+    query = "SELECT id, to_json(array(id * 1e10D, CAST(id AS decimal(9, 2)), -0D)) AS j FROM events"
+    made = Deriving(events, spark, "d", select(query), ("id",))
+    shape = shaped(made.job(), "d", made.origin)
+    key, value = Column("id", shape.columns[0].type), Column("j", ColumnType.JSON)
+    declare_collection(made.job(), Collection("d", (key,), (value,), made.origin, hidden=shape.hidden))
+    made.corrected()
+    assert correct(made.job(), whole=True)["outcome"] == "nothing to do"
+    assert {row[:2] for row in made.held()} >= {(7, "[70000000000,7,0]")}
 
 
 def test_what_a_definition_raises_names_the_row(spark: Any, events: Made, caplog: pytest.LogCaptureFixture) -> None:

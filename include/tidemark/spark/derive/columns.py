@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type
 
+from tidemark.arrow.decode.jsontexts import of_texts
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.model.canonical_json import NotJson
 from tidemark.model.collection import COLUMN_NAME, HIDDEN_NAME, Collection, Column, ColumnType, DecimalType, ValueType
 
 _SIMPLE: dict[type[T.DataType], ColumnType] = {
@@ -104,12 +108,23 @@ def _told(types: dict[str, ValueType]) -> str:
 
 def value(column: Column) -> SparkColumn:
     """A column of a definition's answer as it is held: of the declared type, and of values that SQL takes for equal
-    only one, so that rows cancel by whatever way they were computed: -0.0 is 0.0, a NaN is the one NaN."""
+    only one, so that rows cancel by whatever way they were computed: -0.0 is 0.0, a NaN is the one NaN. JSON is its
+    canonical text, as it is at rest: Spark writes 1.0 and 1.0E10 where that has 1 and 10000000000."""
     held = F.col(f"`{column.name}`")
+    if column.type is ColumnType.JSON:
+        held = arrow_udf(_canonical, T.StringType())(held.cast("string"))  # type: ignore[call-overload]
     if column.type is ColumnType.FLOAT:
         held = held.cast("double")
         held = F.when(held == 0, F.lit(0.0)).when(F.isnan(held), F.lit(float("nan"))).otherwise(held)
     return held.cast(spark_type(column.type)).alias(column.name)
+
+
+def _canonical(texts: pa.Array) -> pa.Array:
+    """Canonical texts; where one is no JSON all as they are: who writes them says which column it is."""
+    try:
+        return of_texts(texts)
+    except NotJson:
+        return texts
 
 
 def order(column: Column) -> list[SparkColumn]:
