@@ -48,7 +48,7 @@ from tidemark.spark.derive.touched import FEW
 from tidemark.spark.derive.under_names import repeated
 from tidemark.storage.log.log import StateLog
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 Row = dict[str, Any]
 
 
