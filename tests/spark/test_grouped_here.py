@@ -289,8 +289,8 @@ def test_a_first_build_of_what_is_not_little_is_left_to_spark(
     land(made, 1, [row(1, whole=3, change=2), row(2, shop="b", whole=4)])
     limits = {
         "grouped.LEAST_TASK_ROWS": 5,
-        "all_here.LITTLE_BYTES": 0,
-        "all_here.MOST_BYTES": 0,
+        "rows_here.LITTLE_BYTES": 0,
+        "rows_here.MOST_BYTES": 0,
         "grouped.MOST_BYTES": 0,
     }
     one = unbuilt(made, spark, Definition(windows=HOPPING), "one")

@@ -35,7 +35,7 @@ from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Sliding
 from tidemark.model.window.windows import Windows
-from tidemark.spark.derive import all_here, computer, slid_plainly
+from tidemark.spark.derive import computer, rows_here, slid_plainly
 
 pytestmark = pytest.mark.spark
 READINGS = """\
@@ -187,7 +187,7 @@ def test_windows_are_what_the_law_says_and_the_queries_give(
             assert held(made[name]) == law(windows, events), name
     for way, other_way in (("executors", "whole"), ("queries", "built_plainly")):
         with monkeypatch.context() as one_way:
-            one_way.setattr(all_here, "LITTLE_BYTES", -1)
+            one_way.setattr(rows_here, "LITTLE_BYTES", -1)
             one_way.setattr(slid_plainly, "written_here", refused)
             one_way.setattr(computer, other_way, {"whole": refused, "built_plainly": lambda _: None}[other_way])
             for name, windows in WINDOWS.items():
@@ -237,11 +237,11 @@ def test_rows_that_are_not_little_are_left_to_spark(
     events = landed(tmp_path, [one | {"change": 40} for one in readings(random.Random(9), 20)])
     one = declared(events, spark, "by_who", WINDOWS["by_who"])
     with monkeypatch.context() as few:
-        few.setattr("tidemark.spark.derive.slid_plainly.LEAST_TASK_ROWS", 400)  # as many as there are, being repeated
+        few.setattr("tidemark.spark.derive.rows_here.LEAST_TASK_ROWS", 400)  # as many as there are, being repeated
         with pytest.raises(NeedsSpark):
             correct(here(one))
     with monkeypatch.context() as few:
-        few.setattr("tidemark.spark.derive.all_here.MOST_BYTES", 100)
+        few.setattr("tidemark.spark.derive.rows_here.MOST_BYTES", 100)
         with pytest.raises(NeedsSpark):
             correct(here(one))
     assert correct(here(one))["added"] == sum(held(one).values())

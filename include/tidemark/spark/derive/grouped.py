@@ -19,11 +19,11 @@ from tidemark.definition.computation import Written
 from tidemark.definition.recipe import ByKey, Grouped
 from tidemark.definition.windows.explained import most_of_all
 from tidemark.model.derived import Mode
-from tidemark.spark.derive.all_here import all_here
 from tidemark.spark.derive.difference import stored
 from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.little import MOST_BYTES, as_updates, held_here, left_of, numbered
 from tidemark.spark.derive.parts import written_here
+from tidemark.spark.derive.rows_here import all_here
 from tidemark.spark.derive.touched import FEW, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 from tidemark.spark.read import LEAST_TASK_ROWS

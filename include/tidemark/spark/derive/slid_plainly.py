@@ -13,24 +13,21 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels.windows.cells import GROUP, cells_in_order, keys_in, types_of, windows_in_order
+from tidemark.arrow.kernels.windows.instants import micros_of
 from tidemark.arrow.kernels.windows.sliding import END, START, Slide, sliding_in_order
-from tidemark.arrow.rows.columns import Ints, integers, values
+from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type, updates_schema
-from tidemark.definition.computation import DAY, Computation, Written
+from tidemark.definition.computation import Computation, Written
 from tidemark.definition.recipe import PlainCells, Slid
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Mode
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
-from tidemark.spark.derive.all_here import all_here
 from tidemark.spark.derive.difference import Due, stored
 from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.parts import Batches, written_here, written_in_order
+from tidemark.spark.derive.rows_here import rows_in_windows
 from tidemark.spark.derive.sliding import rows_in_order, whole_width
 from tidemark.spark.derive.views import Views
-from tidemark.spark.read import LEAST_TASK_ROWS
-
-_MOST_DAYS = 10**8
-"""From 1970: of no more the microseconds are counted in 64 bits."""
 
 
 def built_plainly(views: Views) -> list[Written] | None:
@@ -75,12 +72,12 @@ def _mean(windows: pa.RecordBatch, total: str, count: str) -> pa.Array:
 
 def _here(views: Views, rule: Slid, plain: PlainCells, made: _Made) -> list[pa.RecordBatch] | None:
     """The updates in order, made by this process; None where these are not few, or something does not fit."""
-    rows = _rows(views, rule)
-    at = None if rows is None else _instants(rows.column(rule.on))
-    if rows is None or at is None:
+    rows = rows_in_windows(views, rule)
+    if rows is None:
         return None
     keys = keys_in(rows, rule.by)
     try:
+        at = micros_of(rows.column(rule.on))
         found = list(windows_in_order(rows, keys.numbers, at, rule.kind, plain.taken))
     except (InvalidUsage, ArithmeticError):
         return None
@@ -105,20 +102,6 @@ def _by_executors(views: Views, rule: Slid, plain: PlainCells, made: _Made) -> l
         return written_in_order(rows_in_order(views, rule, list(columns)), views.computation, kernel)
     except InvalidUsage:
         return None
-
-
-def _rows(views: Views, rule: Slid) -> pa.Table | None:
-    """The rows of the input that are in windows; None where they are not little, or there are none."""
-    held = all_here(views, rule.input, told_by=(rule.on, *rule.by), most=LEAST_TASK_ROWS)
-    return pa.Table.from_batches(held) if held else None
-
-
-def _instants(column: pa.ChunkedArray) -> Ints | None:
-    """Values of a column that windows are on, in microseconds; None where they are beyond what is counted."""
-    numbers = values(column.combine_chunks()).astype(np.int64)
-    if not pa.types.is_date(column.type):
-        return numbers
-    return numbers * DAY if not (np.abs(numbers) > _MOST_DAYS).any() else None
 
 
 def _fits(computation: Computation, rule: Slid, plain: PlainCells) -> bool:

@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.arrow.kernels.windows.instants import micros_of
 from tidemark.arrow.kernels.windows.sums import Overflowed
-from tidemark.arrow.rows.columns import Ints, contiguous, values
+from tidemark.arrow.rows.columns import Ints
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import Placed
 from tidemark.definition.windows.assigned import END, START
 from tidemark.model.window.kind import Cumulate, Hopping, Tumbling
 
-_DAY = 86_400_000_000
 _MOST = 2**61
 """Instants and lengths, in microseconds, of which no sum of two is beyond 64 bits."""
 _MOST_ROWS = 2**22
@@ -27,18 +27,17 @@ def placed(rows: pa.RecordBatch, rule: Placed) -> pa.RecordBatch:
     SQL: instants that are too far away, and rows that are in too many windows."""
     told = reduce(pc.and_, (pc.is_valid(rows.column(name)) for name in (rule.on, *rule.by)))
     rows = rows.filter(told)
-    of, start, end = _bounds(rule, _instants(contiguous(rows.column(rule.on))))
+    of, start, end = _bounds(rule, _instants(rows.column(rule.on)))
     bound = arrow_type(rule.bound)
     found = rows if len(of) == rows.num_rows and isinstance(rule.kind, Tumbling) else rows.take(pa.array(of))
     return found.append_column(START, pa.array(start).cast(bound)).append_column(END, pa.array(end).cast(bound))
 
 
 def _instants(column: pa.Array) -> Ints:
-    found = values(column).astype(np.int64)
-    unit = _DAY if pa.types.is_date(column.type) else 1
-    if len(found) and max(abs(int(found.min())), abs(int(found.max()))) * unit > _MOST:
+    found = micros_of(column)
+    if len(found) and max(abs(int(found.min())), abs(int(found.max()))) > _MOST:
         raise Overflowed("an instant is too far away")
-    return found * unit
+    return found
 
 
 def _bounds(rule: Placed, at: Ints) -> tuple[Ints, Ints, Ints]:

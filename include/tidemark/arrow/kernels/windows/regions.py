@@ -39,14 +39,14 @@ def regions(group: Ints, first: Ints, upto: Ints, changed: Bools) -> Regions:
 
 
 def in_regions(group: Ints, at: Ints, found: Regions) -> Bools:
-    """Which instants of groups lie in one of their regions."""
-    count = len(found.group)
-    if not count:
+    """Which instants of groups lie in one of their regions. A group may be -1: that of no region."""
+    if not len(found.group):
         return np.zeros(len(group), bool)
-    groups, instants = np.append(found.group, group), np.append(found.first, at)
-    order = np.lexsort((np.append(np.zeros(count, np.int8), np.ones(len(group), np.int8)), instants, groups))
-    places = np.empty(len(order), np.int64)
-    places[order] = np.cumsum(order < count) - 1
-    nearest = np.maximum(places[count:], 0)
-    before = places[count:] >= 0
+    # By group, and by how many regions of whatever group have begun, regions are in order, and rows find theirs.
+    begun, places = np.unique(found.first, return_inverse=True)
+    width = len(begun) + 1
+    mine = group * width + np.searchsorted(begun, at, "right")
+    nearest = np.searchsorted(found.group * width + places + 1, mine, "right") - 1
+    before = nearest >= 0
+    nearest = np.maximum(nearest, 0)
     return np.asarray(before & (found.group[nearest] == group) & (at <= found.upto[nearest]))

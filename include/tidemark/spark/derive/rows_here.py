@@ -1,0 +1,66 @@
+"""All rows of an input, read by this process, where they are little: what is built of them needs no query then."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.arrow.read import MULTIPLICITY
+from tidemark.arrow.rows.columns import Bools, integers, row_bytes
+from tidemark.definition.recipe import InSessions, Slid
+from tidemark.spark.derive.little import MOST_BYTES
+from tidemark.spark.derive.views import LITTLE_BYTES, Views
+from tidemark.spark.read import LEAST_TASK_ROWS
+
+
+def all_here(views: Views, name: str, *, told_by: Sequence[str], most: int) -> list[pa.RecordBatch] | None:
+    """The rows of an input that are not null in the columns they are `told_by`, each as often as it is there, those
+    that are null counted as in no window; None where they are not little, which is `most` rows, or one is there fewer
+    times than none."""
+    batches = views.rows_here(name, most_rows=most, most_bytes=LITTLE_BYTES)
+    if batches is None:
+        return None
+    held: list[pa.RecordBatch] = []
+    rows = size = unplaced = 0
+    for batch in batches:
+        times, told = integers(batch, MULTIPLICITY), told_rows(batch, told_by)
+        if (times < 0).any():
+            return None
+        unplaced += int(times[~told].sum())
+        some = repeated(batch.filter(pa.array(told)), most=most - rows, most_bytes=MOST_BYTES - size)
+        if some is None:
+            return None
+        held.append(some)
+        rows, size = rows + some.num_rows, size + some.nbytes
+    views.unplaced = unplaced
+    return held
+
+
+def rows_in_windows(views: Views, rule: Slid | InSessions) -> pa.Table | None:
+    """The rows of the input that are in windows which lie where rows are, each as often as it is there, those that are
+    in none counted; None where they are not little, or there are none."""
+    held = all_here(views, rule.input, told_by=(rule.on, *rule.by), most=LEAST_TASK_ROWS)
+    return pa.Table.from_batches(held) if held else None
+
+
+def told_rows(rows: pa.RecordBatch, told_by: Sequence[str]) -> Bools:
+    """Which rows are null in none of the columns they are told by."""
+    told = np.ones(rows.num_rows, bool)
+    for name in told_by:
+        told &= np.asarray(pc.is_valid(rows.column(name)))
+    return told
+
+
+def repeated(rows: pa.RecordBatch, *, most: float = math.inf, most_bytes: float) -> pa.RecordBatch | None:
+    """Rows without their MULTIPLICITY, each so many times; None where that is more than `most` rows, or than so many
+    bytes, or one is there fewer times than none."""
+    times = integers(rows, MULTIPLICITY)
+    rows = rows.drop_columns([MULTIPLICITY])
+    often = times.astype(np.float64)
+    if (times < 0).any() or often.sum() > most or row_bytes(rows) @ often > most_bytes:
+        return None
+    return rows if (times == 1).all() else rows.take(pa.array(np.repeat(np.arange(rows.num_rows), times)))
