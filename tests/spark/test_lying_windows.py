@@ -80,8 +80,9 @@ WINDOWS = {
     "clamped": Windows((), "moment", Sliding(7, clamp_start_at_zero=True), FEW, where="who <> 'late'", early=True),
     "met": Windows(("who",), "t", Session(10), ALL, early=True),
     "summed": Windows(("who",), "t", Session(10), SUMMED, early=True),
-    "cut": Windows((), "moment", Session(6, exact_gap_merges=False, max_length=9), FEW, early=True),
+    "cut": Windows((), "moment", Session(6, exact_gap_merges=False, max_length=9), (*FEW, ALL[1]), early=True),
 }
+"""None so plain that this process computes it without Spark (test_plain_sessions.py)."""
 Reading = tuple[str, int, int | None, int | None, float | None, str | None]
 """Whose, which, at what instant, and its values."""
 

@@ -20,9 +20,9 @@ from tidemark.definition.sums import distinct_of, is_big
 from tidemark.model.collection import MAX_PRECISION, Column, ColumnType, DecimalType, ValueType
 from tidemark.model.window.aggregate import Function
 
-_KEYS = (ColumnType.INT, ColumnType.STRING, ColumnType.BOOL, ColumnType.DATE, ColumnType.TIMESTAMP)
+GROUPED_BY = (ColumnType.INT, ColumnType.STRING, ColumnType.BOOL, ColumnType.DATE, ColumnType.TIMESTAMP)
 """Types of whose values none are equal but the same."""
-_COMPARED = (*_KEYS, ColumnType.FLOAT)
+_COMPARED = (*GROUPED_BY, ColumnType.FLOAT)
 """Types whose order is Spark's, decimals besides."""
 _SUM_DIGITS = 10
 """By how many digits the sum of decimals is wider than they are."""
@@ -56,7 +56,7 @@ def grouped_of(
     shown = {one.alias_or_name: one.unalias() for one in query.selects}
     keys = [_column(shown[name]) for name in held]
     by = [_column(one) for one in group.expressions]
-    if None in by or set(keys) != set(by) or not all(types.get(name or "") in _KEYS for name in keys):
+    if None in by or set(keys) != set(by) or not all(types.get(name or "") in GROUPED_BY for name in keys):
         return None
     kept = {column.name: _kept(column, node, types) for column, node in hidden}
     others = {name: node for name, node in shown.items() if name not in held}
@@ -98,12 +98,12 @@ def _aggregated(name: str, node: exp.Expr, types: Mapping[str, ValueType]) -> Ag
         if function is not Function.COUNT or len(node.expressions[0].expressions) != 1:
             return None
         function = Function.COUNT_DISTINCT
-    told = _type(function, types[column])
+    told = told_type(function, types[column])
     return None if told is None else Aggregated(name, function, column, told)
 
 
-def _type(function: Function, of: ValueType) -> ValueType | None:
-    """The type of an aggregate of values of a type; None where it is not told here."""
+def told_type(function: Function, of: ValueType) -> ValueType | None:
+    """The type of an aggregate of values of a type; None where it is not told of rows at hand."""
     number, compared = of in (ColumnType.INT, ColumnType.FLOAT), isinstance(of, DecimalType) or of in _COMPARED
     match function:
         case Function.COUNT:

@@ -88,7 +88,8 @@ class Plain:
 class Aggregated:
     """A column of groups: what a function tells of the values of the input's column `of` (None: `count`, of rows) that
     are not null, in its `type`: the least or greatest in Spark's order, a sum or mean that is exact and, of floats,
-    rounded once. Of no values all but counts are null, or 0 where they are `kept`, to be added to."""
+    rounded once; of sessions also the least of the first instant that has values, or the greatest of the last one. Of
+    no values all but counts are null, or 0 where they are `kept`, to be added to."""
 
     name: str
     function: Function
@@ -220,7 +221,8 @@ class MergedCells:
 class InSessions:
     """Sessions of the rows of one input; `by`, `on` and `rows` as of Slid. `windows`: a query over `columns` of what
     `rows` gives and AT, under the input's name, with the column START, the microsecond at which the session of each
-    row begins. `merged`: how they are told by cells instead, where all aggregates can be.
+    row begins. `merged`: how they are told by cells instead, where all aggregates can be. `plain`: what all aggregates
+    tell, where rows at hand need no query; `rows` are then all of which it is told when they happened and by what.
 
     Of sessions that take late rows for a while only, one that ends at e takes none that is learned at e + `after` or
     later, and `rows` is a query over the view of the input's updates; `windows` is over rows with END, too."""
@@ -234,6 +236,7 @@ class InSessions:
     windows: str
     merged: MergedCells | None = None
     after: int | None = None
+    plain: tuple[Aggregated, ...] | None = None
 
 
 @dataclass(frozen=True)

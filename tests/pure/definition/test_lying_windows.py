@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 import sqlglot
@@ -13,6 +14,7 @@ from tidemark.definition.recipe import ForAWhile, InSessions, PlainCells, Recipe
 from tidemark.definition.state import Op, State
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.errors import InvalidUsage
+from tidemark.model.collection import ColumnType, DecimalType
 from tidemark.model.derived import Mode, Refresh
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Session, Sliding
@@ -94,21 +96,26 @@ def test_what_columns_tell_needs_no_query() -> None:
     assert found.means == (("mean", "s5", "s6"),)
 
 
+NEVER_PLAIN = (
+    Aggregate("a", Function.COUNT, "Delay + 1"),
+    Aggregate("a", Function.COUNT, "Delay", "id > 1"),
+    Aggregate("a", Function.FIRST, "id", "id > 2"),
+    Aggregate("a", Function.COLLECT, "id"),
+    Aggregate("a", Function.APPROX_QUANTILE, "Delay", at=0.9),
+)
+
+
 @pytest.mark.parametrize(
     "aggregate",
     [
-        Aggregate("a", Function.COUNT, "Delay + 1"),
-        Aggregate("a", Function.COUNT, "Delay", "id > 1"),
+        *NEVER_PLAIN,
         Aggregate("a", Function.SUM, "miles"),
         Aggregate("a", Function.MAX, "miles"),
         Aggregate("a", Function.MIN, "carrier"),
-        Aggregate("a", Function.FIRST, "id", "id > 2"),
         Aggregate("a", Function.AVG, "Delay + 1"),
         Aggregate("a", Function.AVG, "fare"),
         Aggregate("a", Function.AVG, "miles"),
-        Aggregate("a", Function.COLLECT, "id"),
         Aggregate("a", Function.COUNT_DISTINCT, "id"),
-        Aggregate("a", Function.APPROX_QUANTILE, "Delay", at=0.9),
     ],
 )
 def test_what_columns_alone_do_not_tell_is_not_plain(aggregate: Aggregate) -> None:
@@ -124,6 +131,57 @@ def test_rows_that_are_not_those_of_the_input_are_not_plain() -> None:
     rule = analysed_windows(bounded, FLIGHTS).windowed
     assert isinstance(rule, Slid)
     assert rule.plain is None
+
+
+def in_sessions(*aggregates: Aggregate, by: tuple[str, ...] = ("carrier",), **more: Any) -> InSessions:
+    rule = analysed_windows(Windows(by, "at", Session(5, max_length=9), aggregates, **more), FLIGHTS).windowed
+    assert isinstance(rule, InSessions)
+    return rule
+
+
+def test_sessions_that_columns_tell_need_no_query() -> None:
+    """Those that their states do not tell, too."""
+    functions = {
+        "n": (Function.COUNT, "", ColumnType.INT),
+        "tagged": (Function.COUNT, "tags", ColumnType.INT),
+        "far": (Function.SUM, "miles", ColumnType.FLOAT),
+        "fares": (Function.SUM, "Fare", DecimalType(22, 2)),
+        "mean": (Function.AVG, "Delay", ColumnType.FLOAT),
+        "least": (Function.MIN, "carrier", ColumnType.STRING),
+        "first": (Function.FIRST, "fare", DecimalType(12, 2)),
+        "last": (Function.LAST, "miles", ColumnType.FLOAT),
+        "different": (Function.COUNT_DISTINCT, "id", ColumnType.INT),
+    }
+    asked = [Aggregate(name, function, of) for name, (function, of, _) in functions.items()]
+    found = in_sessions(*asked).plain
+    assert found is not None
+    assert {one.name: (one.function, (one.of or "").lower(), one.type) for one in found} == {
+        name: (function, of.lower(), told) for name, (function, of, told) in functions.items()
+    }
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        *NEVER_PLAIN,
+        Aggregate("a", Function.AVG, "fare"),
+        Aggregate("a", Function.APPROX_DISTINCT, "id"),
+        Aggregate("a", Function.MAX, "tags"),
+        Aggregate("a", Function.FIRST, "tags"),
+    ],
+)
+def test_sessions_that_columns_alone_do_not_tell_are_not_plain(aggregate: Aggregate) -> None:
+    count = Aggregate("n", Function.COUNT)
+    assert in_sessions(count).plain is not None
+    assert in_sessions(count, aggregate).plain is None
+
+
+def test_sessions_of_other_rows_than_those_of_the_input_are_not_plain() -> None:
+    count = Aggregate("n", Function.COUNT)
+    assert in_sessions(count, by=()).plain is not None
+    assert in_sessions(count, by=("fare",)).plain is None, "what is equal to a decimal may be another one"
+    assert in_sessions(count, where="id > 1").plain is None
+    assert in_sessions(count, max_lateness=9).plain is None
 
 
 def test_an_average_that_could_not_be_rounded_as_sparks_is_refused() -> None:

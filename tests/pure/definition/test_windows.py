@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.pure.definition.inputs import CARRIERS, FLIGHTS, columns
-from tidemark.definition.recipe import Added, Aggregated, Grouped, InputShape, Placed, Plain
+from tidemark.definition.recipe import Added, Aggregated, Grouped, InputShape, InSessions, Placed, Plain
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.definition.windows.assigned import END, START
 from tidemark.definition.windows.explained import explained_windows
@@ -106,7 +106,8 @@ def test_event_times_are_a_timestamp_that_no_column_of_the_input_is(kind: Window
     other = analysed_windows(replace(windows, on="happened"), with_one)
     assert (recipe.happened, other.happened) == (True, False)
     by_queries = other.by_key and replace(other.by_key, plain=None, columns={}, grouped=None)
-    seen = replace(other, happened=True, placed=None, by_key=by_queries)
+    lying = replace(other.windowed, plain=None) if isinstance(other.windowed, InSessions) else other.windowed
+    seen = replace(other, happened=True, placed=None, by_key=by_queries, windowed=lying)
     assert repr(recipe).replace("_happened", "happened") == repr(seen), "rows at hand do not tell when they happened"
 
 

@@ -32,12 +32,13 @@ def grouped(rows: pa.Table, keys: Sequence[str], aggregates: Sequence[Aggregated
     first = np.flatnonzero(starts(inside, keys))
     last = np.append(first[1:], inside.num_rows)[: len(first)]
     columns = [inside.column(name).take(pa.array(first)) for name in keys]
-    columns += [_told(one, inside, first, last) for one in aggregates]
+    columns += [told(one, inside, first, last) for one in aggregates]
     return pa.RecordBatch.from_arrays(columns, [*keys, *(one.name for one in aggregates)])
 
 
-def _told(one: Aggregated, rows: pa.RecordBatch, lo: Ints, hi: Ints) -> pa.Array:
-    """What an aggregate tells of ranges [lo, hi) of rows, each of a row or more."""
+def told(one: Aggregated, rows: pa.RecordBatch, lo: Ints, hi: Ints) -> pa.Array:
+    """What an aggregate, of any function but first and last, tells of ranges [lo, hi) of rows, each of a row or more.
+    Raises as `grouped`."""
     if one.of is None:
         return pa.array(hi - lo)
     column = contiguous(rows.column(one.of))

@@ -15,6 +15,7 @@ from tidemark.definition.sums import exact
 from tidemark.definition.windows.aggregates import aggregate_sql
 from tidemark.definition.windows.assigned import AT, END, START, happening, typed
 from tidemark.definition.windows.checked import Checked
+from tidemark.definition.windows.plain_sessions import plain_sessions
 from tidemark.definition.windows.sliding import stated, windows_sql, with_micros
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.close import closes_at
@@ -47,7 +48,8 @@ def in_sessions(told: Checked) -> InSessions:
     rows = happening(name, windows.on, told.on, windows.by, told.where.sql if told.where else "").sql
     used = {column.name for column in query.find_all(exp.Column)} - {AT, START, END}
     columns = tuple(column.name for column in told.shape.columns if column.name in used)
-    found = InSessions(name, windows.by, windows.on, windows.kind, rows, columns, text_of(exact(query, shapes)))
+    text, plain = text_of(exact(query, shapes)), plain_sessions(told)
+    found = InSessions(name, windows.by, windows.on, windows.kind, rows, columns, text, plain=plain)
     if windows.counts_late_for is not None:
         return replace(found, after=closes_at(windows.kind, 0, windows.grace) + windows.counts_late_for)
     try:

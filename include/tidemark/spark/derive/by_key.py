@@ -15,7 +15,7 @@ from tidemark.spark.derive import in_time
 from tidemark.spark.derive.analysis import analysed
 from tidemark.spark.derive.difference import differing, held_at, stored
 from tidemark.spark.derive.grouped import grouped_here
-from tidemark.spark.derive.little import Updates, desired_of, differing_here, held_against, held_here, standing
+from tidemark.spark.derive.little import Updates, desired_of, differing_here, held_against, own_touched, standing
 from tidemark.spark.derive.plainly import grown_here
 from tidemark.spark.derive.settings import AS_IT_IS
 from tidemark.spark.derive.touched import Touched, held_of, looked_at, touched_few, touched_here, touched_of
@@ -63,7 +63,7 @@ def _grown(views: Views, rule: ByKey) -> Updates | None:
     touched = Touched(delta.select(*keys), None if few is None else few.select(keys))
     if touched.is_empty:
         return None
-    own = held_here(views, touched.few, rule.held)
+    own = own_touched(views, touched.few, rule.held)
     if own is not None:
         held = views.spark.createDataFrame(
             standing(own, [column.name for column in stored(views.computation.collection)])

@@ -29,6 +29,7 @@ from tidemark.spark.derive.grouped import built_here
 from tidemark.spark.derive.hushed import hushed
 from tidemark.spark.derive.little import Updates
 from tidemark.spark.derive.parts import written, written_here
+from tidemark.spark.derive.plain_sessions import sessions_built_here
 from tidemark.spark.derive.raised import naming
 from tidemark.spark.derive.settings import IN_ONE_TASK, apart, with_settings
 from tidemark.spark.derive.slid_plainly import built_plainly
@@ -98,7 +99,7 @@ class SparkComputer:
 
 
 def _written(views: Views) -> list[Written]:
-    for built in (built_plainly, built_here):
+    for built in (built_plainly, built_here, sessions_built_here):
         if (found := built(views)) is not None:
             return found
     updates = _updates(views)

@@ -21,7 +21,7 @@ from tidemark.definition.windows.explained import most_of_all
 from tidemark.model.derived import Mode
 from tidemark.spark.derive.difference import stored
 from tidemark.spark.derive.footers import holds_nothing
-from tidemark.spark.derive.little import MOST_BYTES, as_updates, held_here, left_of, numbered
+from tidemark.spark.derive.little import MOST_BYTES, as_updates, left_of, numbered, own_touched
 from tidemark.spark.derive.parts import written_here
 from tidemark.spark.derive.rows_here import all_here
 from tidemark.spark.derive.touched import FEW, ranges_holding
@@ -36,7 +36,7 @@ def grouped_here(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatc
         return None
     if not few.num_rows:
         return []
-    own = held_here(views, few, rule.held)
+    own = own_touched(views, few, rule.held)
     if own is None or own.num_rows > FEW:
         return None
     try:

@@ -45,7 +45,7 @@ class Reached:
     held: Callable[[], DataFrame]
 
 
-def held_here(views: Views, few: pa.Table | None, columns: Sequence[str]) -> pa.Table | None:
+def own_touched(views: Views, few: pa.Table | None, columns: Sequence[str]) -> pa.Table | None:
     """The updates that the collection holds of few touched values, which are in its `columns`; None where either is not
     little, or the values are of another type."""
     if few is None:
@@ -82,7 +82,7 @@ def standing(own: pa.Table, names: Sequence[str]) -> pa.Table:
 
 def held_against(views: Views, desired: DataFrame, touched: Touched, columns: Sequence[str]) -> Updates:
     """By what the rows of touched values differ from the `desired` ones; these values are in `columns` of both."""
-    own = held_here(views, touched.few, columns)
+    own = own_touched(views, touched.few, columns)
     return compared(views, desired, columns, own, lambda: held_of(views, touched, columns))
 
 

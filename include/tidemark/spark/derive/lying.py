@@ -10,6 +10,7 @@ from tidemark.spark.derive import late_sessions, lost
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.in_time import computed_anew, computed_here
 from tidemark.spark.derive.little import Updates, compared
+from tidemark.spark.derive.plain_sessions import sessions_touched_here
 from tidemark.spark.derive.sessions import all_sessions, sessions_of
 from tidemark.spark.derive.sliding import all_windows, touched_windows, windows_near
 from tidemark.spark.derive.touched import Touched
@@ -52,6 +53,8 @@ def late(views: Views, rule: Slid | InSessions) -> Lateness:
 
 def learned(views: Views, rule: Slid | InSessions) -> Updates | None:
     """By what the windows that changes reach differ from those held; None where nothing changed."""
+    if isinstance(rule, InSessions) and (few := sessions_touched_here(views, rule)) is not None:
+        return few
     if isinstance(rule, Slid):
         found = touched_windows(views, rule)
     else:

@@ -17,7 +17,7 @@ from tidemark.definition.recipe import Added, ByKey, Plain
 from tidemark.model.collection import ColumnType, ValueType
 from tidemark.model.instant import MAX_TIME
 from tidemark.spark.derive.difference import stored
-from tidemark.spark.derive.little import as_updates, held_here, left_of, standing
+from tidemark.spark.derive.little import as_updates, left_of, own_touched, standing
 from tidemark.spark.derive.touched import FEW
 from tidemark.spark.derive.views import Views
 
@@ -43,7 +43,7 @@ def grown_here(views: Views, rule: ByKey) -> list[pa.RecordBatch] | None:
         if delta is None or not delta.num_rows:
             return None if delta is None else []
         keys = delta.select(list(rule.held)).rename_columns([f"k{at}" for at in range(len(rule.held))])
-        own = held_here(views, keys, rule.held)
+        own = own_touched(views, keys, rule.held)
         if own is None or own.num_rows > FEW:
             return None
         stand = standing(own, [column.name for column in stored(views.computation.collection)])

@@ -27,7 +27,7 @@ from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.bands import FROM, bands_of, counting, in_bands, with_learned
 from tidemark.spark.derive.by_key import queried
 from tidemark.spark.derive.footers import ranges_when
-from tidemark.spark.derive.little import Reached, held_here, numbered
+from tidemark.spark.derive.little import Reached, numbered, own_touched
 from tidemark.spark.derive.through_arrow import through
 from tidemark.spark.derive.timeline import floored, in_micros, micros
 from tidemark.spark.derive.touched import Touched, named, touched_of
@@ -78,13 +78,13 @@ def touched_windows(views: Views, rule: Slid) -> Reached | None:
     touched = touched_of(views, chunks.distinct(), views.rows_changed(rule.input))
     if touched.is_empty:
         return None
-    here = _held_here(views, rule, touched)
+    here = _touched_windows(views, rule, touched)
     return Reached(of_chunks(views, rule, touched), here, lambda: held_in_chunks(views, rule, touched))
 
 
-def _held_here(views: Views, rule: Slid, touched: Touched) -> pa.Table | None:
+def _touched_windows(views: Views, rule: Slid, touched: Touched) -> pa.Table | None:
     """The updates that the collection holds of windows that start in touched chunks, where they are few."""
-    own = held_here(views, touched.few, rule.by)
+    own = own_touched(views, touched.few, rule.by)
     if own is None or touched.few is None:
         return None
     chunks = own.append_column(CHUNK, pa.array(in_micros(own, WINDOW_START) // (rule.kind.size + 2)))

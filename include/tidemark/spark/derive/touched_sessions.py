@@ -9,15 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidemark.arrow.kernels.windows.regions import in_regions, regions
-from tidemark.arrow.rows.columns import Ints, integers
+from tidemark.arrow.rows.columns import integers
 from tidemark.definition.recipe import DIFF, InSessions
 from tidemark.definition.windows.assigned import AT
 from tidemark.definition.windows.sessions import BUCKET
@@ -25,9 +23,10 @@ from tidemark.model.window.kind import Session
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.by_key import queried
 from tidemark.spark.derive.footers import ranges_when
-from tidemark.spark.derive.little import Reached, held_here, numbered, standing
+from tidemark.spark.derive.little import Reached
+from tidemark.spark.derive.near_here import changed_at, near_here, spans_of
 from tidemark.spark.derive.sessions import keys_of, sessions_in
-from tidemark.spark.derive.timeline import floored, in_micros, micros
+from tidemark.spark.derive.timeline import floored, micros
 from tidemark.spark.derive.touched import Touched, looked_at, named, touched_of
 from tidemark.spark.derive.views import Views
 from tidemark.spark.read import LEAST_TASK_ROWS
@@ -42,7 +41,7 @@ def touched_sessions(views: Views, rule: InSessions) -> Reached | None:
     keys = keys_of(rule)
     changed = queried(views, {rule.input: views.changes(rule.input)}, rule.rows)
     by = [F.col(f"`{name}`").alias(key) for name, key in zip(rule.by, keys, strict=True)]
-    instants = changed.select(*by, F.col(AT).alias(_at(rule))).distinct()
+    instants = changed.select(*by, F.col(AT).alias(changed_at(rule))).distinct()
     touched = touched_of(views, instants, views.rows_changed(rule.input))
     if touched.is_empty:
         return None
@@ -52,7 +51,7 @@ def touched_sessions(views: Views, rule: InSessions) -> Reached | None:
     if views.sees_event_times:
         between = _reaching(near.regions)
     elif not ranges and few is not None:
-        ranges = ranges_when(given, rule.on, *_spans(few))
+        ranges = ranges_when(given, rule.on, *spans_of(integers(few, FROM), integers(few, UPTO)))
     desired = sessions_in(views, rule, ranges, between, lambda rows: within(rows, near.regions, rule, AT))
     return Reached(desired, near.here, near.held)
 
@@ -70,35 +69,21 @@ class _Near:
 
 def _near_here(views: Views, rule: InSessions, touched: Touched) -> _Near | None:
     """The same found by this process, where that is little."""
-    few = touched.few
-    own = held_here(views, few, rule.by)
-    numbers = None if own is None or few is None else numbered(few, own, rule.by)
-    if own is None or few is None or numbers is None:
+    near = near_here(views, rule, touched.few)
+    if near is None:
         return None
-    groups, instants = numbers[0], integers(few, _at(rule))
-    there = own.append_column(_GROUP, pa.array(numbers[1]))
-    names = [_GROUP, WINDOW_START, WINDOW_END]
-    sessions = standing(there, names)
-    start, end = in_micros(sessions, WINDOW_START), in_micros(sessions, WINDOW_END)
-    found = regions(
-        np.append(integers(sessions, _GROUP), groups),
-        np.append(start, instants),
-        np.append(_reach_here(start, end, rule.kind), instants + rule.kind.gap),
-        np.repeat([False, True], [sessions.num_rows, few.num_rows]),
-    )
-    firsts = np.unique(groups, return_index=True)
-    of = few.take(pa.array(firsts[1][np.searchsorted(firsts[0], found.group)])).select(keys_of(rule))
-    table = of.append_column(FROM, pa.array(found.first)).append_column(UPTO, pa.array(found.upto - rule.kind.gap))
+    of = pa.array(near.regions.group)
+    columns = [*(key.take(of) for key in near.keys.columns), pa.array(near.regions.first), pa.array(near.regions.upto)]
+    table = pa.table(columns, [*keys_of(rule), FROM, UPTO])
     schema = T.StructType([touched.frame.schema[key] for key in keys_of(rule)])
     frame = views.spark.createDataFrame(table, schema.add(FROM, T.LongType()).add(UPTO, T.LongType()))
-    here = own.filter(pa.array(in_regions(numbers[1], in_micros(own, WINDOW_START), found)))
-    return _Near(frame, table, here, lambda: _held_in(views, rule, touched, frame))
+    return _Near(frame, table, near.own, lambda: _held_in(views, rule, touched, frame))
 
 
 def _near(views: Views, rule: InSessions, touched: Touched) -> _Near:
     """The same found by executors."""
     own = _own(views, rule, touched)
-    found, few = _regions(_standing(own, rule), touched, _at(rule), rule), None
+    found, few = _regions(_standing(own, rule), touched, changed_at(rule), rule), None
     if touched.few is None or views.sees_event_times:
         found = views.kept(found)
     else:
@@ -118,11 +103,6 @@ def _held_in(views: Views, rule: InSessions, touched: Touched, found: DataFrame)
     return within(own, found, rule, micros(own, WINDOW_START))
 
 
-def _at(rule: InSessions) -> str:
-    """What the instants that changed are called among touched values."""
-    return f"k{len(rule.by)}"
-
-
 def _standing(own: DataFrame, rule: InSessions) -> DataFrame:
     """The sessions that the collection has, from their first row to as far as they may have connected others."""
     start, end, kind = micros(own, WINDOW_START), micros(own, WINDOW_END), rule.kind
@@ -137,12 +117,6 @@ def _reach(end: str, start: str, kind: Session) -> SparkColumn:
     if kind.max_length is None:
         return F.expr(end)
     return F.expr(f"IF({end} - {start} = {kind.max_length}L, {end} + {kind.gap}L, {end})")
-
-
-def _reach_here(start: Ints, end: Ints, kind: Session) -> Ints:
-    if kind.max_length is None:
-        return end
-    return np.where(end - start == kind.max_length, end + kind.gap, end)
 
 
 def _regions(standing: DataFrame, touched: Touched, at: str, rule: InSessions) -> DataFrame:
@@ -168,14 +142,6 @@ def _reaching(regions: DataFrame) -> tuple[int, int] | None:
     """From where to where all regions lie."""
     found = regions.agg(F.min(FROM), F.max(UPTO)).first()
     return None if found is None or found[0] is None else (int(found[0]), int(found[1]))
-
-
-def _spans(regions: pa.Table) -> tuple[Ints, Ints]:
-    """Where regions begin and end, of whatever key, so that both ascend: an instant is in one of these spans where it
-    is in a region, and a stretch of time meets one where it meets a region."""
-    first, last = integers(regions, FROM), integers(regions, UPTO)
-    order = np.argsort(first, kind="stable")
-    return first[order], np.maximum.accumulate(last[order])
 
 
 def within(rows: DataFrame, regions: DataFrame, rule: InSessions, at: str) -> DataFrame:

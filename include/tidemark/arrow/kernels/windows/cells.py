@@ -70,7 +70,7 @@ def windows_in_order(
 
 def cells_of(rows: pa.Table, numbers: Ints, at: Ints, taken: Sequence[Taken]) -> pa.RecordBatch:
     """The cells of rows: GROUP, AT and the states of each, in this order. Raises Overflowed (sums.py)."""
-    order = None if _ascend(numbers, at) else np.lexsort((at, numbers))
+    order = None if ascend(numbers, at) else np.lexsort((at, numbers))
     if order is not None:
         numbers, at = numbers[order], at[order]
     begins = np.ones(len(at), bool)
@@ -115,7 +115,8 @@ def types_of(rows: pa.Schema, taken: Sequence[Taken]) -> dict[str, pa.DataType]:
     return {one.state.name: _values(rows.empty_table(), one).type for one in taken}
 
 
-def _ascend(numbers: Ints, at: Ints) -> bool:
+def ascend(numbers: Ints, at: Ints) -> bool:
+    """Whether rows come in order of the numbers of their keys and of their instants."""
     same, more = numbers[1:] == numbers[:-1], numbers[1:] > numbers[:-1]
     return bool((more | (same & (at[1:] >= at[:-1]))).all())
 

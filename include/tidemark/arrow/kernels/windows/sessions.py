@@ -51,7 +51,7 @@ def in_sessions(batches: Iterable[pa.RecordBatch], gaps: Gaps) -> Iterator[pa.Re
 
 def check_near(instants: Ints) -> None:
     """Raise InvalidUsage for an instant beyond 2^61."""
-    if int(instants.min()) < -FAR or int(instants.max()) > FAR:
+    if len(instants) and (int(instants.min()) < -FAR or int(instants.max()) > FAR):
         far = next(int(one) for one in instants if not -FAR <= one <= FAR)
         raise InvalidUsage(f"a row is at {far}, {BEYOND}")
 

@@ -1,0 +1,97 @@
+"""Sessions of rows in memory, told by aggregates of single columns: bit by bit what Spark tells of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.kernels.grouped import told
+from tidemark.arrow.kernels.windows.cells import GROUP, ascend
+from tidemark.arrow.kernels.windows.extremes import greatest, least
+from tidemark.arrow.kernels.windows.sessions import FAR, FIRST, LAST, Gaps, in_sessions
+from tidemark.arrow.kernels.windows.sessions import START as BEGUN
+from tidemark.arrow.kernels.windows.sliding import END, START
+from tidemark.arrow.kernels.windows.sums import Overflowed
+from tidemark.arrow.rows.columns import Ints, contiguous, integers, one_batch, valid
+from tidemark.definition.recipe import Aggregated
+from tidemark.model.window.aggregate import Function
+from tidemark.model.window.kind import Session
+
+_MOST = 2**63 - 1
+
+
+def told_sessions(
+    rows: pa.Table, numbers: Ints, at: Ints, kind: Session, aggregates: Sequence[Aggregated]
+) -> pa.RecordBatch:
+    """The sessions of rows at some instants, told apart by the numbers of their keys: GROUP, START, END and what the
+    aggregates tell, in order of GROUP and START. Each row counts once. Raises Overflowed where a sum might not fit its
+    type, or an end might not; InvalidUsage for an instant beyond 2^61."""
+    if kind.gap > FAR:
+        raise Overflowed("the end of a session may be beyond 64 bits")
+    batch = one_batch(rows)
+    if not ascend(numbers, at):
+        order = np.lexsort((at, numbers))
+        numbers, at, batch = numbers[order], at[order], batch.take(pa.array(order))
+    found = _Found.of(numbers, at, kind)
+    lo, hi = found.lo, found.hi
+    start, last = found.begun[lo], at[hi - 1]
+    length = np.minimum(last - start + kind.gap, _MOST if kind.max_length is None else min(kind.max_length, _MOST))
+    columns = [pa.array(numbers[lo]), pa.array(start), pa.array(start + length)]
+    columns += [_told(one, batch, found) for one in aggregates]
+    return pa.RecordBatch.from_arrays(columns, [GROUP, START, END, *(one.name for one in aggregates)])
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Sessions of rows in order: each is the range [lo, hi) of them. `begun` says of each row when its session begins,
+    `runs` where those of another session or instant than the row before begin."""
+
+    at: Ints
+    begun: Ints
+    lo: Ints
+    hi: Ints
+
+    @classmethod
+    def of(cls, numbers: Ints, at: Ints, kind: Session) -> _Found:
+        cells = pa.RecordBatch.from_arrays([pa.array(numbers), pa.array(at), pa.array(at)], [GROUP, FIRST, LAST])
+        gaps = Gaps((GROUP,), kind.gap, kind.exact_gap_merges, kind.max_length)
+        begun = np.concatenate([np.zeros(0, np.int64), *(integers(some, BEGUN) for some in in_sessions([cells], gaps))])
+        begins = np.ones(len(at), bool)
+        begins[1:] = (numbers[1:] != numbers[:-1]) | (begun[1:] != begun[:-1])
+        lo = np.flatnonzero(begins)
+        return cls(at, begun, lo, np.append(lo[1:], len(at))[: len(lo)])
+
+    @property
+    def runs(self) -> Ints:
+        begins = np.ones(len(self.at), bool)
+        begins[1:] = self.at[1:] != self.at[:-1]
+        begins[self.lo] = True
+        return np.flatnonzero(begins)
+
+
+def _told(one: Aggregated, rows: pa.RecordBatch, found: _Found) -> pa.Array:
+    if one.function not in (Function.FIRST, Function.LAST):
+        return told(one, rows, found.lo, found.hi)
+    column = contiguous(rows.column(one.of))
+    return (_first if one.function is Function.FIRST else _last)(column, found)
+
+
+def _first(column: pa.Array, found: _Found) -> pa.Array:
+    """Of the first instant of each session that has values the least of these."""
+    place, held, runs = found.lo, valid(column), found.runs
+    if held is not None:
+        place = np.minimum.accumulate(np.where(held, np.arange(len(column)), len(column))[::-1])[::-1][found.lo]
+        place = np.where(place < found.hi, place, found.lo)  # one without values has none there, either
+    return least(column, place, np.append(runs, len(column))[np.searchsorted(runs, place, "right")])
+
+
+def _last(column: pa.Array, found: _Found) -> pa.Array:
+    """Of the last instant of each session that has values the greatest of these."""
+    place, held, runs = found.hi - 1, valid(column), found.runs
+    if held is not None:
+        place = np.maximum.accumulate(np.where(held, np.arange(len(column)), -1))[found.hi - 1]
+        place = np.where(place >= found.lo, place, found.hi - 1)
+    return greatest(column, runs[np.searchsorted(runs, place, "right") - 1], place + 1)

@@ -1,0 +1,102 @@
+"""Sessions of rows that are here, against the law of windows in plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.pure.arrow.test_grouped import AGGREGATES, COLUMNS, bits, plain
+from tidemark.arrow.kernels.told_sessions import told_sessions
+from tidemark.arrow.kernels.windows.cells import GROUP, keys_in
+from tidemark.arrow.kernels.windows.sliding import END, START
+from tidemark.arrow.kernels.windows.sums import Overflowed
+from tidemark.definition.recipe import Aggregated
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import ColumnType
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.evaluate import window_rows
+from tidemark.model.window.happened import Happened
+from tidemark.model.window.kind import Session
+from tidemark.model.window.windows import Windows
+
+TOLD = (
+    *AGGREGATES,
+    *(Aggregated(f"first_{name}", Function.FIRST, name, of) for name, (of, _, _) in COLUMNS.items()),
+    *(Aggregated(f"last_{name}", Function.LAST, name, of) for name, (of, _, _) in COLUMNS.items()),
+)
+SCHEMA = pa.schema(
+    [
+        ("kind", pa.int64()),
+        ("shop", pa.string()),
+        ("at", pa.int64()),
+        *((name, of) for name, (_, of, _) in COLUMNS.items()),
+    ]
+)
+FAR = 2**61
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "kind": st.sampled_from([1, 2]),
+            "shop": st.sampled_from(["", "a", "é"]),
+            "at": st.integers(-12, 12) | st.sampled_from([-FAR, FAR]),
+            **{name: drawn for name, (_, _, drawn) in COLUMNS.items()},
+        }
+    ),
+    max_size=14,
+)
+KINDS = st.builds(Session, st.integers(1, 7) | st.just(FAR), st.booleans(), st.none() | st.integers(1, 12))
+Rows = list[dict[str, Any]]
+
+
+def same(value: Any) -> Any:
+    return bits(plain(value)) if isinstance(value, float) else value
+
+
+def told(rows: Rows, by: tuple[str, ...], kind: Session) -> list[tuple[Any, ...]]:
+    """The sessions in the order they come in."""
+    table = pa.Table.from_pylist(rows, SCHEMA)
+    keys = keys_in(table, by)
+    found = told_sessions(table, keys.numbers, table.column("at").to_numpy(), kind, TOLD)
+    of = keys.values.take(found.column(GROUP)).to_pylist() if by else [{}] * found.num_rows
+    columns = [found.column(name).to_pylist() for name in (START, END, *(one.name for one in TOLD))]
+    return [(*key.values(), *map(same, values)) for key, *values in zip(of, *columns, strict=True)]
+
+
+def law(rows: Rows, by: tuple[str, ...], kind: Session) -> list[tuple[Any, ...]]:
+    windows = Windows(by, "at", kind, tuple(Aggregate(one.name, one.function, one.of or "") for one in TOLD))
+    happened = [
+        Happened(tuple(row[name] for name in by), (number, *row.items()), row["at"], 0)
+        for number, row in enumerate(rows)
+    ]
+    found = window_rows(windows, happened, lambda one, row: dict(row[1:])[one.of])
+    ordered = sorted(found, key=lambda row: (row[0], row[1]))
+    return [(*key, *window, *map(same, values)) for key, window, values in ordered]
+
+
+@given(ROWS, st.sampled_from([(), ("kind",), ("shop", "kind")]), KINDS)
+def test_sessions_come_in_order_and_are_what_the_law_says(rows: Rows, by: tuple[str, ...], kind: Session) -> None:
+    assert told(rows, by, kind) == law(rows, by, kind)
+
+
+def test_the_first_and_last_are_of_instants_that_have_values() -> None:
+    """A key that has none at its last instant does not get that of the next key."""
+    rows = pa.table({"at": [0, 0, 0, 5, 5, 5], "x": pa.array([None, 7, 3, 1, 9, None], pa.int64())})
+    one = [Aggregated("a", Function.FIRST, "x", ColumnType.INT), Aggregated("z", Function.LAST, "x", ColumnType.INT)]
+    for numbers, values in ([0] * 6, [(3, 9)]), ([0, 0, 0, 1, 1, 1], [(3, 7), (1, 9)]):
+        at = rows.column("at").to_numpy()
+        found = told_sessions(rows, pa.array(numbers).to_numpy(), at, Session(9), one)
+        assert list(zip(found.column("a").to_pylist(), found.column("z").to_pylist(), strict=True)) == values
+
+
+def test_what_does_not_fit_is_not_told() -> None:
+    rows = pa.table({"x": [1]})
+    at, beyond = (pa.array([instant]).to_numpy() for instant in (FAR, FAR + 1))
+    with pytest.raises(Overflowed, match="beyond 64 bits"):
+        told_sessions(rows, at * 0, at, Session(FAR + 1), ())
+    with pytest.raises(InvalidUsage, match="beyond 2\\^61"):
+        told_sessions(rows, at * 0, beyond, Session(1), ())
+    assert told_sessions(rows, at * 0, at, Session(FAR), ()).column(END).to_pylist() == [2 * FAR]

@@ -1,0 +1,222 @@
+"""Sessions that the driver computes by itself, held update for update and bit by bit against those of Spark's queries:
+a session of Spark's is refused where the driver is to do it, so nothing else can have."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.support import DAY, HOUR, Made, day_of
+from tests.spark.test_derived import Deriving
+from tests.spark.test_grouped_here import (
+    OF,
+    UPDATES,
+    UPSERT,
+    Row,
+    bits,
+    drawn,
+    land,
+    next_rows,
+    refreshed,
+    row,
+    taken_back,
+)
+from tests.spark.test_lying_windows import updates_of
+from tests.spark.test_plain_growth import no_spark
+from tidemark.errors import TidemarkError
+from tidemark.jobs.app import NeedsSpark
+from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.steps.correct import correct
+from tidemark.model.derived import Definition, Derived
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Session
+from tidemark.model.window.windows import Windows
+from tidemark.spark.derive import computer, lying
+
+pytestmark = pytest.mark.spark
+
+COUNT = Aggregate("n", Function.COUNT)
+ALL = (
+    COUNT,
+    Aggregate("sum_price", Function.SUM, "price"),
+    *(Aggregate(f"{told}_{of}", told, of) for told in (Function.SUM, Function.AVG) for of in ("whole", "ratio")),
+    *(
+        Aggregate(f"{told}_{of}", told, of)
+        for told in (Function.MIN, Function.MAX, Function.FIRST, Function.LAST, Function.COUNT)
+        for of in OF
+    ),
+    *(Aggregate(f"different_{of}", Function.COUNT_DISTINCT, of) for of in ("ratio", "price", "note")),
+)
+SOME = (*ALL[:6], *(one for one in ALL[6:] if one.name in ("first_note", "last_ratio", "max_note", "different_note")))
+KINDS = {
+    "by_key": (UPSERT, Windows(("shop",), "sold", Session(3 * HOUR), ALL, grace=5)),
+    "several": (UPDATES, Windows(("shop",), "sold", Session(3 * HOUR, exact_gap_merges=False), SOME)),
+    "cut": (UPDATES, Windows(("kind", "shop"), "sold", Session(9 * HOUR, max_length=15 * HOUR), SOME, early=True)),
+    "of_all": (UPSERT, Windows((), "sold", Session(HOUR // 2), ALL[:4])),
+    "dates": (UPDATES, Windows(("good",), "seen", Session(HOUR), ALL[:6], early=True)),
+    "numbers": (UPSERT, Windows(("note", "shop"), "id", Session(2), SOME, grace=DAY)),
+}
+LEFT = {
+    "other_rows": Windows((), "sold", Session(9), (COUNT,), where="whole > 1"),
+    "other_values": Windows((), "sold", Session(9), (Aggregate("total", Function.SUM, "whole + 1"),)),
+    "conditions": Windows((), "sold", Session(9), (Aggregate("some", Function.COUNT, "whole", "whole > 1"),)),
+    "means": Windows((), "sold", Session(9), (Aggregate("mean", Function.AVG, "price"),)),
+    "lists": Windows((), "sold", Session(9), (Aggregate("all", Function.COLLECT, "note"),)),
+}
+LIMITS = {
+    "plain_sessions.FEW": 0,
+    "plain_sessions.LOOKED_AT_ROWS": 0,
+    "plain_sessions.LOOKED_AT_BYTES": 0,
+    "plain_sessions.MOST_BYTES": 0,
+    "views.LITTLE_ROWS": -1,
+    "views.LITTLE_BYTES": 0,
+}
+FIRST_LIMITS = ("LEAST_TASK_ROWS", "LITTLE_BYTES", "MOST_BYTES")
+SAME = ("added", "retracted", "unplaced", "late", "outcome")
+
+
+def deriving(made: Made, spark: Any, name: str, windows: Windows) -> Deriving:
+    one = Deriving(made, spark, name, Derived((made.name,), Definition(windows=windows)))
+    one.declared()
+    return one
+
+
+def by_queries(patch: pytest.MonkeyPatch) -> None:
+    """Nothing is computed by the driver."""
+    patch.setattr(computer, "sessions_built_here", lambda views: None)
+    patch.setattr(lying, "sessions_touched_here", lambda views, rule: None)
+
+
+def sale(chance: random.Random, day: int, number: int) -> Row:
+    """At full hours, so that many are at one instant, and some exactly the gap apart; some at none."""
+    at = chance.choice([*[None] * 6, *range(-24, 48)])
+    return drawn(chance, day, number) | {"sold": None if at is None else day_of(day).lower + at * HOUR}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_the_driver_computes_is_what_spark_does(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    text, windows = KINDS[name]
+    made, chance, there = Made(tmp_path, text), random.Random(name), list[Row]()
+    each: dict[str, Deriving] = {}
+    unplaced = 0
+    for day in range(1, 4):
+        new = [sale(chance, day, number) for number in chance.sample(range(200), 120 if day == 1 else 9)]
+        land(made, day, [*new, *(taken_back(chance, there, day)[:9] if made.name == "moves" else [])])
+        there = new
+        if day == 1:
+            each = {one: deriving(made, spark, one, windows) for one in ("here", "queries")}
+        told = refreshed(each["here"], here=True)
+        with monkeypatch.context() as patch:
+            by_queries(patch)
+            asked = refreshed(each["queries"], here=False)
+        assert told["mode"] == ("by_key" if day > 1 else "whole")
+        assert [told[one] for one in SAME] == [asked[one] for one in SAME]
+        assert told["rows_read"] <= asked["rows_read"]
+        assert bits(each["here"]) == bits(each["queries"])
+        assert repr(updates_of(each["here"].job())) == repr(updates_of(each["queries"].job()))
+        unplaced += abs(told["unplaced"])
+    assert bits(each["here"]) != {}
+    assert unplaced > 0 or name == "numbers"
+    assert verify_definition(each["here"].job(), every=True).sound
+
+
+def test_what_is_not_plain_is_left_to_spark(spark: Any, tmp_path: Path) -> None:
+    made = Made(tmp_path, UPSERT)
+    land(made, 1, [row(1, sold=5)])
+    for name, windows in LEFT.items():
+        with pytest.raises(NeedsSpark):
+            refreshed(deriving(made, spark, name, windows), here=True)
+
+
+def sold(made: Made, spark: Any, rows: list[Row], *aggregates: Aggregate) -> Deriving:
+    land(made, 1, rows)
+    windows = Windows(("shop",), "sold", Session(10), (COUNT, *aggregates), early=True)
+    return deriving(made, spark, "few", windows)
+
+
+def sessions(one: Deriving) -> dict[tuple[Any, int], int]:
+    """By shop and start the rows of each."""
+    names = [column.name for column in one.job().log.load().state.collection.columns]
+    found = (dict(zip(names, values, strict=True)) for values in one.held())
+    return {(told["shop"], int(told["window_start"].timestamp() * 1e6)): told["n"] for told in found}
+
+
+def refused(one: Deriving) -> None:
+    with pytest.raises(NeedsSpark):
+        correct(replace(one.job(), runner=no_spark))
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_what_is_not_little_is_left_to_spark(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    made = Made(tmp_path, UPSERT)
+    one = sold(made, spark, [row(1, sold=3), row(2, sold=14), row(3, sold=30)])
+    refreshed(one, here=True)
+    assert sessions(one) == {("a", 3): 1, ("a", 14): 1, ("a", 30): 1}
+    next_rows(made, row(4, sold=12), row(3, sold=None))
+    monkeypatch.setattr(f"tidemark.spark.derive.{limit}", LIMITS[limit])
+    refused(one)
+    assert refreshed(one, here=False)["mode"] == "by_key"
+    assert sessions(one) == {("a", 3): 3}
+
+
+@pytest.mark.parametrize("limit", FIRST_LIMITS)
+def test_a_first_build_that_is_not_little_is_left_to_spark(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    one = sold(Made(tmp_path, UPDATES), spark, [row(1, sold=3, change=40), row(2, sold=14)])
+    monkeypatch.setattr(f"tidemark.spark.derive.rows_here.{limit}", 40 if limit == "LEAST_TASK_ROWS" else 0)
+    refused(one)
+    assert refreshed(one, here=False)["mode"] == "whole"
+    assert sessions(one) == {("a", 3): 40, ("a", 14): 1}
+
+
+def test_what_is_held_is_compared_with_by_the_queries(spark: Any, tmp_path: Path) -> None:
+    one = sold(Made(tmp_path, UPSERT), spark, [row(1, sold=3)])
+    refreshed(one, here=True)
+    with pytest.raises(NeedsSpark):
+        correct(replace(one.job(), runner=no_spark), whole=True)
+
+
+def test_sessions_that_go_are_taken_back_and_rows_in_none_change_nothing(spark: Any, tmp_path: Path) -> None:
+    made = Made(tmp_path, UPSERT)
+    one = sold(made, spark, [row(1, sold=3), row(2, shop="b", sold=4), row(3, sold=None)])
+    assert refreshed(one, here=True)["unplaced"] == 1
+    next_rows(made, row(2, shop="b", gone=True), row(3, sold=None, note="x"), row(4, sold=None))
+    told = refreshed(one, here=True)
+    assert (told["added"], told["retracted"], told["unplaced"]) == (0, 1, 1)
+    assert sessions(one) == {("a", 3): 1}
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([row(1, sold=3, change=-1)], "holds a row of key"),
+        ([row(number, sold=3, whole=2**62) for number in (1, 2)], "overflow"),
+        ([row(1, id=2**61 + 1)], "beyond 2\\^61"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_what_is_wrong_is_said_by_the_queries(
+    spark: Any, tmp_path: Path, rows: list[Row], said: str, first: bool
+) -> None:
+    made = Made(tmp_path, UPDATES)
+    on = "id" if "2\\^61" in said else "sold"
+    land(made, 1, rows if first else [row(7, sold=3)])
+    windows = Windows(("shop",), on, Session(10), (COUNT, Aggregate("total", Function.SUM, "whole")), early=True)
+    one = deriving(made, spark, "few", windows)
+    if not first:
+        refreshed(one, here=True)
+        next_rows(made, *rows)
+    refused(one)
+    call: Callable[[], Any] = lambda: refreshed(one, here=False)  # noqa: E731
+    with pytest.raises(TidemarkError, match=said):
+        call()
