@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, among, chained, pieces_of
+from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, among, chained, pieces_of, shared, weight_of
 from tidemark.arrow.kernels.updates import updates_of
 from tidemark.arrow.rows.columns import Bools, integers
 from tidemark.arrow.rows.consolidate import forwarded
@@ -21,16 +21,18 @@ from tidemark.storage.stores.store import ObjectStore
 def runs_of(store: ObjectStore, task: ReadTask, names: Sequence[str], together: Sequence[str]) -> list[Run]:
     """The updates of a task, in the columns `names`, as runs in order of the columns `together`.
 
-    Parts that follow one another by key are one run, so there are about as many as batches, and each has an equal share
-    of BUFFERED_ROWS in memory.
+    Parts that follow one another by key are one run, so there are about as many as batches, and they share
+    BUFFERED_ROWS in memory. How many rows the unsealed come to nobody knows before.
     """
     chains = [(chain, some.after) for some in task.at_rest for chain in chained(some.parts)]
-    capacity = BUFFERED_ROWS // max(1, len(chains) + (task.unsealed is not None))
+    weights = [weight_of(chain, task.ranges or [task.keys]) for chain, _ in chains]
+    unsealed = [] if task.unsealed is None else [BUFFERED_ROWS]
+    capacities = shared([*weights, *unsealed], BUFFERED_ROWS)
     asked = _Asked(store, task, names)
-    pieces = [asked.of_parts(chain, after, capacity) for chain, after in chains]
+    pieces = [asked.of_parts(*chain, capacity) for chain, capacity in zip(chains, capacities, strict=False)]
     if task.unsealed is not None:
         pieces.append(asked.of_unsealed())
-    return [Run(each, together, capacity) for each in pieces]
+    return [Run(each, together, capacity) for each, capacity in zip(pieces, capacities, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from tests.pure.arrow.samples import (
     updates,
     write,
 )
-from tidemark.arrow.kernels.merge import Run, Tally, chained, merge_range, merged, rounds
+from tidemark.arrow.kernels.merge import Run, Tally, chained, merge_range, merged, rounds, shared
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.order import sort
@@ -304,3 +304,15 @@ def test_a_missing_part_is_corruption() -> None:
     store.delete(parts[0].file.key)
     with pytest.raises(Corruption, match="is missing"):
         merge_range(store, task_of(SMALL, parts))
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=9), st.integers(9, 500))
+def test_what_small_runs_do_not_need_of_memory_larger_ones_have(weights: list[int], room: int) -> None:
+    shares = shared(weights, room)
+    assert min(shares) >= 1
+    assert sum(shares) <= room
+    assert all(share <= max(1, weight) for share, weight in zip(shares, weights, strict=True))
+    if sum(max(1, weight) for weight in weights) <= room:
+        assert shares == [max(1, weight) for weight in weights]
+    cut = [share for share, weight in zip(shares, weights, strict=True) if share < weight]
+    assert all(share <= least + len(weights) for share in shares for least in cut)

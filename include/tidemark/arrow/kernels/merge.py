@@ -29,7 +29,8 @@ Forwarding times puts rows of one (key, value) at one time, and their event time
 means equal key, value and forwarded time, by which forwarded rows are still in order, and each round is sorted again.
 
 Costs: every row is read once and sorted within its round only. In memory are BUFFERED_ROWS over all runs together, at
-least one row group of each, and a round, which is no more than that.
+least one row group of each, and a round, which is no more than that. What small runs do not need of it the large ones
+have: a round has a cost for each run, so thirty small ones beside a large one should make few rounds of it.
 """
 
 from __future__ import annotations
@@ -151,8 +152,11 @@ def merged(
     forwards = first < function.since and not function.changes_nothing
     together = order[:-1] if forwards else order
     chains = chained([part for part in task.parts if overlaps(part, task.keys)])
-    capacity = buffered_rows // max(1, len(chains))
-    runs = [Run(_pieces(store, chain, task, tally, capacity), together, capacity) for chain in chains]
+    capacities = shared([weight_of(chain, [task.keys]) for chain in chains], buffered_rows)
+    runs = [
+        Run(_pieces(store, chain, task, tally, capacity), together, capacity)
+        for chain, capacity in zip(chains, capacities, strict=True)
+    ]
 
     for rows in rounds(runs, lambda held: list(summed(held, order, resort=forwards))):
         yield from summed(rows, order, resort=forwards)
@@ -206,6 +210,33 @@ def chained(parts: Iterable[Part]) -> list[list[Part]]:
         else:
             fitting.append(part)
     return chains
+
+
+def weight_of(chain: Iterable[Part], ranges: Sequence[KeyRange]) -> int:
+    """The most rows that a chain of parts can give of some ranges of keys, by its records; or how many rows of
+    ROW_BYTES their bytes would be, as they are in the file, if that is more."""
+    weight = 0
+    for part in chain:
+        rows = sum(part.groups[group][1] for group in groups_among(part, ranges))
+        weight += max(rows, part.file.bytes * rows // part.rows // ROW_BYTES)
+    return weight
+
+
+def shared(weights: Sequence[int], room: int) -> list[int]:
+    """How many rows of each run to hold in memory, `room` of all together, at least one of each.
+
+    A run that is smaller than its share has no use for the rest, so larger ones have it: of one large run among thirty
+    small ones more rows come at a time, and a round has a cost for each run.
+
+        >>> shared([1000, 10, 10], room=100), shared([1000, 1000], room=100)
+        ([80, 10, 10], [50, 50])
+    """
+    shares = [1] * len(weights)
+    left = room
+    for before, at in enumerate(sorted(range(len(weights)), key=weights.__getitem__)):
+        shares[at] = max(1, min(weights[at], left // (len(weights) - before)))
+        left = max(0, left - shares[at])
+    return shares
 
 
 class Run:
