@@ -24,7 +24,7 @@ from tidemark.model.window.kind import Session
 from tidemark.model.window.windows import Windows
 
 TOLD = (
-    *AGGREGATES,
+    *(one for one in AGGREGATES if not one.kept),
     *(Aggregated(f"first_{name}", Function.FIRST, name, of) for name, (of, _, _) in COLUMNS.items()),
     *(Aggregated(f"last_{name}", Function.LAST, name, of) for name, (of, _, _) in COLUMNS.items()),
 )

@@ -2,7 +2,8 @@
 
 A *pane* is told when a trigger fires: when its window has closed and rows came that no pane told; besides, each time so
 many such rows have come, or each time the frontier passes a multiple of an interval. It tells all rows of the window
-(accumulating), or those that no pane told (discarding). A session that two became tells what either of them has not.
+(accumulating), or those that no pane told (discarding). A session that two became tells what either of them has not. A
+session that a late row cut in two, as it grew longer than sessions may be, is two windows: both are told.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Pane(NamedTuple):
 @dataclass(frozen=True)
 class Panes:
     """All rows that came, up to where they are complete, and which of them were told: by key and window; of sessions by
-    key, whatever session they are in."""
+    key, whatever session they are in. `windows` are those of which a pane told."""
 
     rule: Rule
     trigger: Trigger = Trigger()
@@ -53,6 +54,7 @@ class Panes:
     close: int | None = None
     rows: tuple[Happened, ...] = ()
     told: Mapping[object, Counter[Happened]] = field(default_factory=dict)
+    windows: frozenset[tuple[Key, Window]] = frozenset()
 
     def with_rows(self, rows: Iterable[Happened]) -> tuple[list[Pane], Panes]:
         """Rows come, at once: what is told for that, and what is held then."""
@@ -64,26 +66,28 @@ class Panes:
         return replace(self, close=close)._fired(self.close)
 
     def _fired(self, before: int | None) -> tuple[list[Pane], Panes]:
-        told, panes = dict(self.told), []
+        told, panes = dict(self.told), list[Pane]()
         for (key, window), held in rows_by_window(self.rule, self.rows).items():
             of: object = key if isinstance(self.rule.kind, Session) else (key, window)
-            for _ in range(self._times(window, held, told.get(of, Counter()), before)):
+            fresh = (Counter(held) - told.get(of, Counter())).total()
+            for _ in range(self._times(key, window, held, fresh, before)):
                 rows = held if self.accumulating else [*(Counter(held) - told.get(of, Counter())).elements()]
                 if rows:
                     panes.append(Pane(key, window, tuple(rows)))
                 told[of] = told.get(of, Counter()) | Counter(held)
-        return panes, replace(self, told=told)
+        windows = self.windows.union((pane.key, pane.window) for pane in panes)
+        return panes, replace(self, told=told, windows=windows)
 
-    def _times(self, window: Window, held: list[Happened], told: Counter[Happened], before: int | None) -> int:
-        """How often a window fires."""
-        fresh = (Counter(held) - told).total()
+    def _times(self, key: Key, window: Window, held: list[Happened], fresh: int, before: int | None) -> int:
+        """How often a window fires of whose rows so many were never told."""
         if self.trigger.count is not None:
             return int(fresh >= self.trigger.count)
         if self.close is None:
             return 0
         closed = self.rule.closed(window.end, self.close)
         was_closed = before is not None and self.rule.closed(window.end, before)
-        return self._multiples(window, held, before) + int(closed and (fresh > 0 or not was_closed))
+        is_new = not was_closed or (key, window) not in self.windows
+        return self._multiples(window, held, before) + int(closed and (fresh > 0 or is_new))
 
     def _multiples(self, window: Window, held: list[Happened], before: int | None) -> int:
         """How many multiples of the interval the frontier passed while the window was open."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.pure.model.window.test_window_kinds import kinds
@@ -88,6 +88,7 @@ def test_triggers_that_never_fire_are_refused():
             Trigger(**wrong)
 
 
+@example(kind=Session(6, False, 6), drawn=[11, [0, 5], [-1]])  # told, then cut in two by a late row
 @given(kinds, st.lists(st.integers(0, 40) | st.lists(st.integers(-5, 30), min_size=1, max_size=3), max_size=7))
 def test_panes_without_early_ones_are_the_closed_windows(kind: WindowKind, drawn: list[Step]):
     """Each row of a closed window is told once; the last accumulating pane of a window is the window."""
