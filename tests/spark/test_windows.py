@@ -298,7 +298,7 @@ def test_late_rows_count_in_the_window_that_is_open_when_they_come(spark: Any, e
     file = events.landing / "events/2024-01-03/0.parquet"
     pyarrow.parquet.write_table(pyarrow.parquet.read_table(file).slice(0, 10), file)
     for text, refused in (
-        (again, "when a file is read again: remove reprocess_for from its file, or write"),
+        (again, "when a file is read again; remove reprocess_for from its file, or write"),
         (events.text, r"events takes back a row of key .*, which late: next_window may have counted in another window"),
     ):
         events.file.write_text(text)
