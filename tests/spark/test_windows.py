@@ -266,13 +266,18 @@ def followed(spark: Any, events: Made, declared: dict[str, Windows]) -> dict[str
     return made
 
 
-def test_windows_hold_what_came_before_they_were_frozen(spark: Any, events: Made) -> None:
-    made = followed(spark, events, FOR_A_WHILE)
+def check_all_told(made: dict[str, Deriving], declared: dict[str, Windows]) -> None:
+    """Once they are sealed, statistics are told of all windows, and some rows came late."""
     for name, one in made.items():
         certify(one.job(), Gate.UNSEALED)
         seal(one.job(), day_of(1))
-        checked = check_statistics(one, FOR_A_WHILE[name], fits)
+        checked = check_statistics(one, declared[name], fits)
         assert (checked.told > 0, checked.untold, checked.late > 0) == (True, 0, True)
+
+
+def test_windows_hold_what_came_before_they_were_frozen(spark: Any, events: Made) -> None:
+    made = followed(spark, events, FOR_A_WHILE)
+    check_all_told(made, FOR_A_WHILE)
     log = events.log
     log.commit(log.load(), CompactionAllowed(START + 2 * DAY - 1, (), 0))
     for one in made.values():
@@ -286,11 +291,7 @@ def test_late_rows_count_in_the_window_that_is_open_when_they_come(spark: Any, e
     """As long as none is taken back: of an input whose files may be read again that is refused before anything is read,
     and of one where that has been, when the row is met."""
     made = followed(spark, events, MOVING)
-    for name, one in made.items():
-        certify(one.job(), Gate.UNSEALED)
-        seal(one.job(), day_of(1))
-        checked = check_statistics(one, MOVING[name], fits)
-        assert (checked.told > 0, checked.untold, checked.late > 0) == (True, 0, True)
+    check_all_told(made, MOVING)
     again = events.text + "reprocess_for: 5d\n"
     events.file.write_text(again)
     events.land(3, 20, keys=12, files=1)

@@ -21,6 +21,7 @@ from tidemark.definition.rows import not_by_row, source_of_changes
 from tidemark.definition.sums import BIG, distinct_of
 from tidemark.definition.types import WHOLE_NUMBERS, decimal_digits, is_decimal, type_of
 from tidemark.model.collection import Column, ColumnType, DecimalType
+from tidemark.model.decimals import SUM_DIGITS
 
 ROWS = "_rows"
 """The hidden column that counts a group's rows."""
@@ -216,7 +217,7 @@ class _Growth:
         digits = decimal_digits(held)
         if digits is None or digits[0] > _MAX_PRECISION:
             raise NoDelta(f"the digits of {of.sql()} are not known to be few enough; CAST it as decimal(18, 2)")
-        return self._decimal(node, of, digits, f"decimal({digits[0] + 10}, {digits[1]})")
+        return self._decimal(node, of, digits, f"decimal({digits[0] + SUM_DIGITS}, {digits[1]})")
 
     def _decimal(self, node: exp.Func, of: exp.Expr, digits: tuple[int, int], total: str) -> exp.Expr:
         """The sum of decimals: a diff has as many digits as the product can hold besides."""

@@ -18,14 +18,13 @@ from tidemark.definition.keys import is_plain
 from tidemark.definition.recipe import Aggregated, Grouped, InputShape
 from tidemark.definition.sums import distinct_of, is_big
 from tidemark.model.collection import MAX_PRECISION, Column, ColumnType, DecimalType, ValueType
+from tidemark.model.decimals import SUM_DIGITS
 from tidemark.model.window.aggregate import Function
 
 GROUPED_BY = (ColumnType.INT, ColumnType.STRING, ColumnType.BOOL, ColumnType.DATE, ColumnType.TIMESTAMP)
 """Types of whose values none are equal but the same."""
 _COMPARED = (*GROUPED_BY, ColumnType.FLOAT)
 """Types whose order is Spark's, decimals besides."""
-_SUM_DIGITS = 10
-"""By how many digits the sum of decimals is wider than they are."""
 _NAMED = {
     "count": Function.COUNT,
     "min": Function.MIN,
@@ -116,6 +115,6 @@ def told_type(function: Function, of: ValueType) -> ValueType | None:
             return ColumnType.FLOAT
         case Function.SUM if number:
             return of
-        case Function.SUM if isinstance(of, DecimalType) and of.precision + _SUM_DIGITS <= MAX_PRECISION:
-            return DecimalType(of.precision + _SUM_DIGITS, of.scale)
+        case Function.SUM if isinstance(of, DecimalType) and of.precision + SUM_DIGITS <= MAX_PRECISION:
+            return DecimalType(of.precision + SUM_DIGITS, of.scale)
     return None

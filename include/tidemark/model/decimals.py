@@ -14,6 +14,10 @@ NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?"
 """What is read as a decimal: 12, -12.50, .5, 1.25e3."""
 
 
+SUM_DIGITS = 10
+"""By how many digits the sum of decimals is wider than they are, as far as MAX_PRECISION allows: Spark's rule."""
+
+
 class NoDecimal(ValueError):
     """A value that a decimal type does not hold; its text says why, and follows `holds 1.005, `."""
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tidemark.arrow.kernels.grouped import grouped
 from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.arrow.read import MULTIPLICITY
-from tidemark.arrow.rows.columns import integers, row_bytes
+from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import ByKey, Grouped
@@ -23,7 +23,7 @@ from tidemark.spark.derive.difference import stored
 from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.little import MOST_BYTES, as_updates, left_of, numbered, own_touched
 from tidemark.spark.derive.parts import written_here
-from tidemark.spark.derive.rows_here import all_here
+from tidemark.spark.derive.rows_here import all_here, repeated
 from tidemark.spark.derive.touched import FEW, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 from tidemark.spark.read import LEAST_TASK_ROWS
@@ -136,7 +136,8 @@ def _rows_of(views: Views, rule: ByKey, plain: Grouped, few: pa.Table) -> pa.Tab
     if both is None:
         return None
     there = there.filter(pa.array(np.isin(both[1], both[0])))
-    return _repeated(there, names, one_value=given.state.collection.kind.one_value)
+    rows = repeated(one_batch(there.select([*names, MULTIPLICITY])), most_bytes=MOST_BYTES)
+    return None if rows is None else pa.Table.from_batches([rows])
 
 
 def _touched(
@@ -149,14 +150,3 @@ def _touched(
         some = rows.select([*names, MULTIPLICITY]).filter(pa.array(np.logical_and.reduce(among)))
         if some.num_rows:
             yield some
-
-
-def _repeated(rows: pa.Table, names: Sequence[str], *, one_value: bool) -> pa.Table | None:
-    """The rows as often as they are there, which is once where a key has one value."""
-    often = integers(rows, MULTIPLICITY)
-    rows = rows.select(names)
-    if one_value or (often == 1).all():
-        return rows
-    if (often < 0).any() or float(row_bytes(rows) @ often.astype(np.float64)) > MOST_BYTES:
-        return None
-    return rows.take(pa.array(np.repeat(np.arange(len(often)), often)))

@@ -16,14 +16,14 @@ from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, one_b
 from tidemark.arrow.rows.order import ranks, starts, unsorted
 from tidemark.definition.recipe import Taken
 from tidemark.definition.state import Op, State
+from tidemark.model.collection import MAX_PRECISION
+from tidemark.model.decimals import SUM_DIGITS
 from tidemark.model.window.kind import Sliding
 
 GROUP = "_group"
 """The column of cells and windows that numbers the keys of a table."""
 _SLICE = 65_536
 """Cells that go through the kernel at once: what it needs besides them grows with these, not with all there are."""
-_DIGITS, _MORE = 38, 10
-"""Most digits of a decimal, and how many more than its values a sum has."""
 _OF_INSTANTS = {Op.FIRST: Op.MIN, Op.LAST: Op.MAX}
 """By what the rows of one instant are put together, where that is not as instants are."""
 
@@ -135,5 +135,5 @@ def _values(rows: pa.Table | pa.RecordBatch, one: Taken) -> pa.Array:
     if one.count:
         return pc.is_valid(column).cast(pa.int64())
     if one.state.op is Op.ADD and pa.types.is_decimal(column.type):
-        return column.cast(pa.decimal128(min(_DIGITS, column.type.precision + _MORE), column.type.scale))
+        return column.cast(pa.decimal128(min(MAX_PRECISION, column.type.precision + SUM_DIGITS), column.type.scale))
     return column
