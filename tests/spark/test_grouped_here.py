@@ -299,7 +299,7 @@ def test_a_first_build_of_what_is_not_little_is_left_to_spark(
             little.setattr(f"tidemark.spark.derive.{limit}", most)
             refused(one)
     with monkeypatch.context() as little:
-        little.setattr("tidemark.spark.derive.grouped.LEAST_TASK_ROWS", 5)
+        little.setattr("tidemark.spark.derive.plain.grouped.LEAST_TASK_ROWS", 5)
         refreshed(one, here=False)
     other = unbuilt(made, spark, Definition(windows=HOPPING), "other")
     refreshed(other, here=True)

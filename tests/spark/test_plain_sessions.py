@@ -36,7 +36,8 @@ from tidemark.model.derived import Definition, Derived
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Session
 from tidemark.model.window.windows import Windows
-from tidemark.spark.derive import computer, lying
+from tidemark.spark.derive import computer
+from tidemark.spark.derive.windows import lying
 
 pytestmark = pytest.mark.spark
 
@@ -173,7 +174,7 @@ def test_a_first_build_that_is_not_little_is_left_to_spark(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     one = sold(Made(tmp_path, UPDATES), spark, [row(1, sold=3, change=40), row(2, sold=14)])
-    monkeypatch.setattr(f"tidemark.spark.derive.rows_here.{limit}", 40 if limit == "LEAST_TASK_ROWS" else 0)
+    monkeypatch.setattr(f"tidemark.spark.derive.plain.rows.{limit}", 40 if limit == "LEAST_TASK_ROWS" else 0)
     refused(one)
     assert refreshed(one, here=False)["mode"] == "whole"
     assert sessions(one) == {("a", 3): 40, ("a", 14): 1}

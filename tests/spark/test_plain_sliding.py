@@ -35,7 +35,9 @@ from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Sliding
 from tidemark.model.window.windows import Windows
-from tidemark.spark.derive import computer, rows_here, slid_plainly
+from tidemark.spark.derive import computer
+from tidemark.spark.derive.plain import rows as rows_here
+from tidemark.spark.derive.plain import sliding as slid_plainly
 
 pytestmark = pytest.mark.spark
 READINGS = """\
@@ -237,11 +239,11 @@ def test_rows_that_are_not_little_are_left_to_spark(
     events = landed(tmp_path, [one | {"change": 40} for one in readings(random.Random(9), 20)])
     one = declared(events, spark, "by_who", WINDOWS["by_who"])
     with monkeypatch.context() as few:
-        few.setattr("tidemark.spark.derive.rows_here.LEAST_TASK_ROWS", 400)  # as many as there are, being repeated
+        few.setattr("tidemark.spark.derive.plain.rows.LEAST_TASK_ROWS", 400)  # as many as there are, being repeated
         with pytest.raises(NeedsSpark):
             correct(here(one))
     with monkeypatch.context() as few:
-        few.setattr("tidemark.spark.derive.rows_here.MOST_BYTES", 100)
+        few.setattr("tidemark.spark.derive.plain.rows.MOST_BYTES", 100)
         with pytest.raises(NeedsSpark):
             correct(here(one))
     assert correct(here(one))["added"] == sum(held(one).values())

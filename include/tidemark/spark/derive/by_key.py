@@ -3,7 +3,7 @@ rows that stand there; sums that can be subtracted are added up from the changes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame
@@ -12,14 +12,13 @@ from pyspark.sql import functions as F
 from tidemark.definition.recipe import DELTA, DIFF, HELD, TOUCHED, ByKey, changes_of
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive import in_time
-from tidemark.spark.derive.analysis import analysed
 from tidemark.spark.derive.difference import differing, held_at, stored
-from tidemark.spark.derive.grouped import grouped_here
 from tidemark.spark.derive.little import Updates, desired_of, differing_here, held_against, own_touched, standing
-from tidemark.spark.derive.plainly import grown_here
+from tidemark.spark.derive.plain.grouped import grouped_here
+from tidemark.spark.derive.plain.grown import grown_here
+from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.settings import AS_IT_IS
 from tidemark.spark.derive.touched import Touched, held_of, looked_at, touched_few, touched_here, touched_of
-from tidemark.spark.derive.under_names import called
 from tidemark.spark.derive.views import Views
 
 
@@ -107,9 +106,3 @@ def rule_of(views: Views) -> ByKey:
     assert recipe is not None
     assert recipe.by_key is not None  # the mode says so
     return recipe.by_key
-
-
-def queried(views: Views, frames: Mapping[str, DataFrame], query: str) -> DataFrame:
-    """A query over some views."""
-    with called(frames):
-        return analysed(views.spark, views.computation.name, query)

@@ -18,11 +18,12 @@ from tidemark.model.collection import Column
 from tidemark.model.update import Row
 from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.ranges import ranges_of
-from tidemark.spark.derive import by_key, by_row, in_time, lying
+from tidemark.spark.derive import by_key, by_row, in_time
 from tidemark.spark.derive.columns import value
 from tidemark.spark.derive.difference import stored, there
 from tidemark.spark.derive.touched import MOST_RANGES, Touched, touched_of
 from tidemark.spark.derive.views import Views
+from tidemark.spark.derive.windows import lying
 
 _DESIRED, _HELD = "_desired", "_held"
 

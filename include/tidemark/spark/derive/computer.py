@@ -19,22 +19,23 @@ from tidemark.model.derived import Definition, Mode
 from tidemark.model.update import Row
 from tidemark.model.window.kind import Sliding
 from tidemark.model.window.lateness import Lateness
-from tidemark.spark.derive import by_key, by_row, in_time, lying, python
+from tidemark.spark.derive import by_key, by_row, in_time, python
 from tidemark.spark.derive.analysis import analysed, check_function, check_same_every_time
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.compared import can_be_restricted, differing_rows
 from tidemark.spark.derive.difference import desired_at, differing, held_at
 from tidemark.spark.derive.footers import holds_nothing, none_is_null
-from tidemark.spark.derive.grouped import built_here
 from tidemark.spark.derive.hushed import hushed
 from tidemark.spark.derive.little import Updates
 from tidemark.spark.derive.parts import written, written_here
-from tidemark.spark.derive.plain_sessions import sessions_built_here
+from tidemark.spark.derive.plain.grouped import built_here
+from tidemark.spark.derive.plain.sessions import sessions_built_here
+from tidemark.spark.derive.plain.sliding import built_plainly
 from tidemark.spark.derive.raised import naming
 from tidemark.spark.derive.settings import IN_ONE_TASK, apart, with_settings
-from tidemark.spark.derive.slid_plainly import built_plainly
 from tidemark.spark.derive.under_names import called, empty
 from tidemark.spark.derive.views import Views
+from tidemark.spark.derive.windows import lying
 from tidemark.spark.read import LEAST_TASK_ROWS
 
 

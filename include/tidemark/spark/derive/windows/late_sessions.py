@@ -23,14 +23,14 @@ from tidemark.model.window.kind import Session
 from tidemark.model.window.lateness import NOT_LATE, Lateness
 from tidemark.model.window.statistics import UPDATES_LATE
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
-from tidemark.spark.derive.by_key import queried
 from tidemark.spark.derive.little import Reached
+from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.through_arrow import through
 from tidemark.spark.derive.timeline import floored, learned, micros
 from tidemark.spark.derive.touched import Touched, held_of, named, touched_of
-from tidemark.spark.derive.touched_sessions import FROM, UPTO, within
 from tidemark.spark.derive.under_names import repeated
 from tidemark.spark.derive.views import Views
+from tidemark.spark.derive.windows.touched_sessions import FROM, UPTO, within
 
 _OF = "_of"
 """The column that says which stretch of a gap's length an instant is in."""

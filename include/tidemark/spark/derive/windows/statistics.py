@@ -29,11 +29,12 @@ from tidemark.model.window.statistics import (
 )
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.plan.tasks import KeyRange
-from tidemark.spark.derive import bands, in_time, late_sessions, lost
-from tidemark.spark.derive.by_key import queried
-from tidemark.spark.derive.sessions import all_sessions
-from tidemark.spark.derive.sliding import all_windows, asked, windows_of
+from tidemark.spark.derive import in_time
+from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.views import Views
+from tidemark.spark.derive.windows import bands, late_sessions, lost
+from tidemark.spark.derive.windows.sessions import all_sessions
+from tidemark.spark.derive.windows.sliding import all_windows, asked, windows_of
 
 _HISTORY, _STATE = "_history", "_state"
 _STANDING = f"""aggregate({_HISTORY}, named_struct('n', 0L, 'arrived', 0L, 'grew', 0L), (was, one) -> named_struct(

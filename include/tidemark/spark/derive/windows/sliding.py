@@ -1,10 +1,9 @@
-"""Sliding windows by Spark: rows are first brought together by instant (cells), cells to chunks of time, and each chunk
-goes as Arrow through the kernel (arrow/kernels/windows/sliding.py). So a key with many rows is many tasks' work.
+"""Sliding windows by Spark: rows are first brought together by instant (cells), cells to chunks of time
+(spark/derive/chunks.py), and each chunk goes as Arrow through the kernel (arrow/kernels/windows/sliding.py).
 
-A chunk of `width` holds the windows that start in it; it needs the cells from one before it to a window's size after
-it, so that a cell is in one chunk or two. For changes chunks are as narrow as can be, and those are computed anew in
-which a window starts that a changed instant can reach. Where late rows count for a while only, there are cells for each
-band of starts (spark/derive/bands.py), so that a band of a chunk is what goes through the kernel.
+For changes chunks are as narrow as can be, and those are computed anew in which a window starts that a changed instant
+can reach. Where late rows count for a while only, there are cells for each band of starts
+(spark/derive/windows/bands.py), so that a band of a chunk is what goes through the kernel.
 """
 
 from __future__ import annotations
@@ -24,19 +23,17 @@ from tidemark.definition.recipe import CELLED, Slid
 from tidemark.definition.state import Op
 from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.tasks import KeyRange
-from tidemark.spark.derive.bands import FROM, bands_of, counting, in_bands, with_learned
-from tidemark.spark.derive.by_key import queried
+from tidemark.spark.derive.chunks import WIDEST, chunked, earliest, whole_width
 from tidemark.spark.derive.footers import ranges_when
 from tidemark.spark.derive.little import Reached, numbered, own_touched
+from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.through_arrow import through
 from tidemark.spark.derive.timeline import floored, in_micros, micros
 from tidemark.spark.derive.touched import Touched, named, touched_of
 from tidemark.spark.derive.views import Views
+from tidemark.spark.derive.windows.bands import FROM, bands_of, counting, in_bands, with_learned
 
 _BUCKET = "_bucket"
-_WIDE = 64
-"""How many times as wide as a window a chunk is, if all is computed: one cell in so many is in two chunks."""
-_WIDEST = 1 << 61
 
 
 def all_windows(views: Views, rule: Slid) -> DataFrame:
@@ -47,34 +44,19 @@ def all_windows(views: Views, rule: Slid) -> DataFrame:
 def windows_of(views: Views, rule: Slid, cells: DataFrame) -> DataFrame:
     """The windows over all cells there are."""
     width = whole_width(rule)
-    return _windows(views, rule, _chunked(cells, _earliest(rule), width), width)
-
-
-def rows_in_order(views: Views, rule: Slid, columns: Sequence[str]) -> DataFrame:
-    """The rows of the input that windows are of, with `columns` and AT, in their chunks where all is computed: those of
-    a key and a chunk together, in order of both and of AT."""
-    rows = _placed(views, rule).select(*(F.col(f"`{name}`") for name in columns), AT)
-    together = [*(F.col(f"`{name}`") for name in rule.by), F.col(CHUNK)]
-    chunked = _chunked(rows, _earliest(rule), whole_width(rule))
-    return chunked.repartition(*together).sortWithinPartitions(*together, AT)
-
-
-def whole_width(rule: Slid) -> int:
-    """How wide chunks are if all is computed."""
-    size = rule.kind.size
-    return max(size + 2, min(_WIDE * (size + 1), _WIDEST))
+    return _windows(views, rule, chunked(cells, earliest(rule), width), width)
 
 
 def touched_windows(views: Views, rule: Slid) -> Reached | None:
     """The windows of chunks in which a window starts that a changed instant can reach, and what is held of them; None
     where nothing changed."""
     width, chunk = rule.kind.size + 2, f"k{len(rule.by)}"
-    changed, since = asked(views, rule, views.changes(rule.input)), _earliest(rule)
+    changed, since = asked(views, rule, views.changes(rule.input)), earliest(rule)
     if rule.for_a_while is not None:
         changed, since = counting(views, rule, changed), FROM
     by = [F.col(f"`{name}`").alias(f"k{at}") for at, name in enumerate(rule.by)]
     reached = changed.select(*by, F.expr(since).alias(FROM), AT).distinct()
-    chunks = _chunked(reached, FROM, width).withColumnRenamed(CHUNK, chunk).drop(FROM, AT)
+    chunks = chunked(reached, FROM, width).withColumnRenamed(CHUNK, chunk).drop(FROM, AT)
     touched = touched_of(views, chunks.distinct(), views.rows_changed(rule.input))
     if touched.is_empty:
         return None
@@ -114,7 +96,7 @@ def of_chunks(views: Views, rule: Slid, touched: Touched) -> DataFrame:
     width, chunk = rule.kind.size + 2, f"k{len(rule.by)}"
     cells = _cells(views, rule, _near(views, rule, touched, chunk, width))
     keys = [f"k{at}" for at in range(len(rule.by))]
-    return _windows(views, rule, touched.among(_chunked(cells, _earliest(rule), width), [*keys, CHUNK]), width)
+    return _windows(views, rule, touched.among(chunked(cells, earliest(rule), width), [*keys, CHUNK]), width)
 
 
 def _near(views: Views, rule: Slid, touched: Touched, chunk: str, width: int) -> DataFrame:
@@ -124,7 +106,7 @@ def _near(views: Views, rule: Slid, touched: Touched, chunk: str, width: int) ->
     if views.sees_event_times:
         chunks = touched.between(chunk, chunk)
         between = None if chunks is None else ((chunks[0] - 1) * width, (chunks[1] + 2) * width - 1)
-    elif not ranges and touched.few is not None and width < _WIDEST // 4:
+    elif not ranges and touched.few is not None and width < WIDEST // 4:
         few = np.unique(integers(touched.few, chunk)).astype(np.int64)
         gone = rule.for_a_while is not None
         ranges = ranges_when(given, rule.on, (few - 1) * width, (few + 2) * width - 1, gone=gone)
@@ -153,19 +135,6 @@ def asked(views: Views, rule: Slid, rows: DataFrame) -> DataFrame:
 def _cells(views: Views, rule: Slid, placed: DataFrame) -> DataFrame:
     rows = placed if rule.for_a_while is None else in_bands(views, rule, placed)
     return queried(views, {rule.input: rows}, rule.cells)
-
-
-def _earliest(rule: Slid) -> str:
-    """The first start of windows that hold an instant."""
-    return f"({AT} - {rule.kind.size}L)"
-
-
-def _chunked(cells: DataFrame, since: str, width: int) -> DataFrame:
-    """Each cell in the chunks of which windows may hold it, or be told by it: these are at most as many instants apart
-    as a window is long."""
-    first, last = floored(since, width), floored(f"({AT} + 1L)", width)
-    chunks = F.explode(F.when(first == last, F.array(first)).otherwise(F.array(first, last)))
-    return cells.withColumn(CHUNK, chunks)
 
 
 def _windows(views: Views, rule: Slid, chunked: DataFrame, width: int) -> DataFrame:

@@ -1,4 +1,5 @@
-"""Where few changes reach sessions, found by this process: the sessions held are the map (touched_sessions.py)."""
+"""Where few changes reach sessions, found by this process: the sessions held are the map
+(windows/touched_sessions.py)."""
 
 from __future__ import annotations
 

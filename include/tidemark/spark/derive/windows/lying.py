@@ -6,16 +6,16 @@ from pyspark.sql import DataFrame
 
 from tidemark.definition.recipe import InSessions, Slid
 from tidemark.model.window.lateness import NOT_LATE, Lateness
-from tidemark.spark.derive import late_sessions, lost
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.in_time import computed_anew, computed_here
 from tidemark.spark.derive.little import Updates, compared
-from tidemark.spark.derive.plain_sessions import sessions_touched_here
-from tidemark.spark.derive.sessions import all_sessions, sessions_of
-from tidemark.spark.derive.sliding import all_windows, touched_windows, windows_near
+from tidemark.spark.derive.plain.sessions import sessions_touched_here
 from tidemark.spark.derive.touched import Touched
-from tidemark.spark.derive.touched_sessions import touched_sessions
 from tidemark.spark.derive.views import Views
+from tidemark.spark.derive.windows import late_sessions, lost
+from tidemark.spark.derive.windows.sessions import all_sessions, sessions_of
+from tidemark.spark.derive.windows.sliding import all_windows, touched_windows, windows_near
+from tidemark.spark.derive.windows.touched_sessions import touched_sessions
 
 
 def whole(views: Views, rule: Slid | InSessions) -> DataFrame:

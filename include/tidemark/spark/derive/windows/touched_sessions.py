@@ -21,14 +21,14 @@ from tidemark.definition.windows.assigned import AT
 from tidemark.definition.windows.sessions import BUCKET
 from tidemark.model.window.kind import Session
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
-from tidemark.spark.derive.by_key import queried
 from tidemark.spark.derive.footers import ranges_when
 from tidemark.spark.derive.little import Reached
-from tidemark.spark.derive.near_here import changed_at, near_here, spans_of
-from tidemark.spark.derive.sessions import keys_of, sessions_in
+from tidemark.spark.derive.plain.near import changed_at, near_here, spans_of
+from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.timeline import floored, micros
 from tidemark.spark.derive.touched import Touched, looked_at, named, touched_of
 from tidemark.spark.derive.views import Views
+from tidemark.spark.derive.windows.sessions import keys_of, sessions_in
 from tidemark.spark.read import LEAST_TASK_ROWS
 
 FROM, UPTO = "_from", "_upto"

@@ -31,9 +31,9 @@ from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.difference import stored
 from tidemark.spark.derive.footers import holds_nothing, ranges_when
 from tidemark.spark.derive.little import MOST_BYTES, as_updates, left_of
-from tidemark.spark.derive.near_here import NearHere, changed_at, near_here
 from tidemark.spark.derive.parts import written_here
-from tidemark.spark.derive.rows_here import repeated, rows_in_windows, told_rows
+from tidemark.spark.derive.plain.near import NearHere, changed_at, near_here
+from tidemark.spark.derive.plain.rows import repeated, rows_in_windows, told_rows
 from tidemark.spark.derive.touched import FEW, named, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 

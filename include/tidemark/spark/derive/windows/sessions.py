@@ -20,7 +20,7 @@ from tidemark.definition.state import Op
 from tidemark.definition.windows.assigned import AT, END
 from tidemark.definition.windows.sessions import BUCKET
 from tidemark.plan.tasks import KeyRange
-from tidemark.spark.derive.by_key import queried
+from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.through_arrow import through
 from tidemark.spark.derive.timeline import floored
 from tidemark.spark.derive.touched import Touched, named

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from tidemark.arrow.kernels.windows.cells import GROUP, cells_in_order, keys_in, types_of, windows_in_order
 from tidemark.arrow.kernels.windows.instants import micros_of
-from tidemark.arrow.kernels.windows.sliding import END, START, Slide, sliding_in_order
+from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding_in_order
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type, updates_schema
 from tidemark.definition.computation import Computation, Written
@@ -22,11 +24,12 @@ from tidemark.definition.recipe import PlainCells, Slid
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Mode
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
+from tidemark.spark.derive.chunks import chunked, earliest, whole_width
 from tidemark.spark.derive.difference import Due, stored
 from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.parts import Batches, written_here, written_in_order
-from tidemark.spark.derive.rows_here import rows_in_windows
-from tidemark.spark.derive.sliding import rows_in_order, whole_width
+from tidemark.spark.derive.plain.rows import rows_in_windows
+from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.views import Views
 
 
@@ -99,9 +102,19 @@ def _by_executors(views: Views, rule: Slid, plain: PlainCells, made: _Made) -> l
             raise InvalidUsage(str(error)) from None
 
     try:
-        return written_in_order(rows_in_order(views, rule, list(columns)), views.computation, kernel)
+        return written_in_order(_rows_in_order(views, rule, list(columns)), views.computation, kernel)
     except InvalidUsage:
         return None
+
+
+def _rows_in_order(views: Views, rule: Slid, columns: Sequence[str]) -> DataFrame:
+    """The rows of the input that windows are of, with `columns` and AT, in their chunks: those of a key and a chunk
+    together, in order of both and of AT."""
+    rows = queried(views, {rule.input: views.held(rule.input)}, rule.rows)
+    rows = rows.select(*(F.col(f"`{name}`") for name in columns), AT)
+    together = [*(F.col(f"`{name}`") for name in rule.by), F.col(CHUNK)]
+    ordered = chunked(rows, earliest(rule), whole_width(rule))
+    return ordered.repartition(*together).sortWithinPartitions(*together, AT)
 
 
 def _fits(computation: Computation, rule: Slid, plain: PlainCells) -> bool:

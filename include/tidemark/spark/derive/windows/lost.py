@@ -16,11 +16,11 @@ from tidemark.definition.windows.assigned import AT
 from tidemark.model.window.lateness import Lateness
 from tidemark.model.window.statistics import ROWS_LATE_FOR_ALL, ROWS_LATE_FOR_SOME
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
-from tidemark.spark.derive.bands import bands_of
-from tidemark.spark.derive.sliding import asked, held_in_chunks, of_chunks
 from tidemark.spark.derive.timeline import floored, micros
 from tidemark.spark.derive.touched import Touched, touched_of
 from tidemark.spark.derive.views import Views
+from tidemark.spark.derive.windows.bands import bands_of
+from tidemark.spark.derive.windows.sliding import asked, held_in_chunks, of_chunks
 
 _LEFT, _LAST, _ROWS, _UPTO, _COUNT, _THERE = "_left", "_last", "_rows", "_upto", "_count", "_there"
 

@@ -23,7 +23,7 @@ from tidemark.spark.derive.difference import stored
 from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.little import MOST_BYTES, as_updates, left_of, numbered, own_touched
 from tidemark.spark.derive.parts import written_here
-from tidemark.spark.derive.rows_here import all_here, repeated
+from tidemark.spark.derive.plain.rows import all_here, repeated
 from tidemark.spark.derive.touched import FEW, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 from tidemark.spark.read import LEAST_TASK_ROWS
