@@ -85,7 +85,8 @@ def test_holds_are_named_and_released_by_name(events: Shell) -> None:
     assert "must match" in events.refused("hold", "events", "Not A Name")
     assert "name it" in events.refused("hold", "events", "--at", "2024-01-01")
     events.ok("hold", "events", "one")
-    assert "called 'two'" in events.refused("release", "events", "two")
+    refused = events.refused("release", "events", "two")
+    assert "no batch and no hold is called 'two'; quarantined: none; holds: one" in refused
 
 
 def test_a_wrong_retention_is_refused_with_what_may_be_written(shell: Shell) -> None:

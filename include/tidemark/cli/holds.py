@@ -9,7 +9,7 @@ import typer
 from tidemark.cli import output
 from tidemark.cli.command import Call, CollectionArgument, register
 from tidemark.cli.options import instant
-from tidemark.errors import InvalidUsage
+from tidemark.errors import InvalidUsage, listed
 
 PANEL = "Steps by hand"
 
@@ -67,11 +67,17 @@ def release(
     """Put a quarantined batch back, or let a hold go."""
     from tidemark.cli.steps import show
     from tidemark.jobs.steps import retain
+    from tidemark.jobs.steps.quarantine import held_of
     from tidemark.jobs.steps.quarantine import release as put_back
 
     job = call.job(collection, step="release")
     state = job.log.load().state
     is_hold = any(hold.name == what for hold in state.holds)
+    is_batch = any(batch.startswith(what) for batch in held_of(state))
+    if not is_hold and not is_batch:
+        holds = listed(hold.name for hold in state.holds) or "none"
+        batches = listed(batch.id for batch in state.quarantined) or "none"
+        raise InvalidUsage(f"no batch and no hold is called {what!r}; quarantined: {batches}; holds: {holds}")
     if is_hold and any(batch.id.startswith(what) for batch in state.quarantined):
         raise InvalidUsage(f"{what!r} is a hold and the beginning of a quarantined batch; write more of the batch's id")
     result = retain.drop_hold(job, what) if is_hold else put_back(job, what)

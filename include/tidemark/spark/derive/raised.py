@@ -23,6 +23,19 @@ _SAID = {"USER_RAISED_EXCEPTION"}
 _TOO_LARGE = re.compile("(BINARY_)?ARITHMETIC_OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE")
 """Conditions of what does not fit in its type. Spark proposes try_add there, with which no sum and no window is told:
 what an overflow hides depends on the order of rows."""
+_TRIED = {
+    *(
+        "DIVIDE_BY_ZERO",
+        "REMAINDER_BY_ZERO",
+        "INTERVAL_DIVIDED_BY_ZERO",
+        "CAST_INVALID_INPUT",
+        "CANNOT_PARSE_TIMESTAMP",
+    ),
+    *("CANNOT_PARSE_TIME", "CONVERSION_INVALID_INPUT", "INVALID_ARRAY_INDEX_IN_ELEMENT_AT", "INVALID_URL"),
+    *("CANNOT_DECODE_URL", "INVALID_UTF8_STRING", "MALFORMED_RECORD_IN_PARSING", "MALFORMED_VARIANT"),
+    *("INVALID_VARIANT_CAST", "INVALID_VARIANT_GET_PATH"),
+}
+"""Conditions of functions that have one beside them which gives null instead, as try_divide and try_cast."""
 _THROWN = re.compile(r"(?:^|org\.apache\.spark\.[\w.$]+: )\[([A-Z_][A-Z0-9_]+)[\].]")
 """The condition of an error that Spark itself threw; what others say in brackets is none."""
 DATA = frozenset(
@@ -93,9 +106,15 @@ def naming(name: str, where: Callable[[], str]) -> Iterator[None]:
         match, said, at = _CONDITION.search(str(error)), told(error), where()
         if match and match[1] in _SAID:  # by raise_error: whoever raises so says what to do
             raise Raised(f"the definition of {name} raises: {said}{at}") from None
-        wider = match and _TOO_LARGE.match(match[1])
-        instead = "compute it in a wider type, as CAST(… AS decimal(38, 0))" if wider else "use try_…"
-        raise Raised(f"the definition of {name} raises {said}{at}; filter such rows out, or {instead}") from None
+        instead = _instead(match[1] if match else "")
+        raise Raised(f"the definition of {name} raises {said}{at}; filter such rows out{instead}") from None
+
+
+def _instead(condition: str) -> str:
+    """What else than to filter rows out helps, where there is such a thing."""
+    if _TOO_LARGE.match(condition):
+        return ", or compute it in a wider type, as CAST(… AS decimal(38, 0))"
+    return ", or use try_…" if condition in _TRIED else ""
 
 
 def _said_by_a_definition(error: PythonException) -> str | None:
