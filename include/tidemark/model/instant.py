@@ -27,10 +27,12 @@ _UNITS = {
 def from_datetime(moment: datetime) -> int:
     """Microseconds since the epoch; a naive `moment` is taken as UTC.
 
-    Computed from integers: instances of subclasses (Airflow's are pendulum's) have differences of other types.
+    Computed from integers: instances of subclasses (Airflow's are pendulum's) have differences of other types, and with
+    an offset the ends of the years 1 to 9999 lie beyond them in UTC, where there is no datetime.
     """
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return timegm(aware.utctimetuple()) * 1_000_000 + aware.microsecond
+    offset = moment.utcoffset() or timedelta(0)
+    seconds = timegm(moment.timetuple()) - offset.days * 86_400 - offset.seconds
+    return seconds * 1_000_000 + moment.microsecond - offset.microseconds
 
 
 def parse_instant(text: str) -> int:

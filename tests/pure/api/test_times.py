@@ -13,6 +13,7 @@ from tidemark.api.times import lasting, micros
 from tidemark.errors import InvalidUsage
 
 pytestmark = pytest.mark.pure
+END = datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))
 DAY = 1_357_084_800_000_000  # 2013-01-02
 
 
@@ -43,7 +44,20 @@ def test_what_is_no_time_is_refused_by_the_arguments_name(time: Any) -> None:
         micros(time, "upto")
 
 
-@pytest.mark.parametrize("time", [-1, 2**63, date(1969, 12, 31), datetime(1969, 12, 31, tzinfo=UTC), "1969-12-31"])
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59.999999-05:00", END, pd.Timestamp(END)])
+def test_the_end_of_datetimes_is_a_time_in_any_zone(time: Any) -> None:
+    """In UTC it lies beyond the year 9999, where Python has no datetime."""
+    year_10000 = 253_402_300_800_000_000
+    assert micros(time) == year_10000 + 5 * 3_600_000_000 - 1
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        *(-1, 2**63, date(1969, 12, 31), datetime(1969, 12, 31, tzinfo=UTC), "1969-12-31"),
+        *("0001-01-01T00:00:00+05:00", datetime.min.replace(tzinfo=timezone(timedelta(hours=5)))),
+    ],
+)
 def test_what_is_out_of_range_is_refused(time: Any) -> None:
     with pytest.raises(InvalidUsage, match="outside"):
         micros(time)
