@@ -20,7 +20,7 @@ from tidemark.model.predicate import Predicate, bound, check_types, columns, par
 
 Where = str | Mapping[str, Any]
 """A condition in the language of `delete_when`, or what each of some columns is equal to: a value, None for null, or a
-list of these for any of them."""
+list of these for any of them. So an array of JSON is written as text, or as a list within the list."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,6 @@ def _predicate(collection: Collection, text: str) -> Predicate:
 def _equality(collection: Collection, name: str, value: Any) -> Equal:
     check_columns(collection, [name], "where")
     of = next(column.type for column in collection.columns if column.name == name)
-    several = (
-        list(value) if isinstance(value, list | tuple | set | frozenset) and of is not ColumnType.JSON else [value]
-    )
+    several = list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
     values = [value_of(name, one, arrow_type(of), of is ColumnType.JSON) for one in several]
     return Equal(name, pa.array(values, arrow_type(of)))

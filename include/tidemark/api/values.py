@@ -18,6 +18,8 @@ from tidemark.model.collection import DecimalType
 from tidemark.model.instant import from_datetime
 
 _TRUTHS = {"true": True, "false": False}
+_TRUTHS_OF_NUMPY = ("bool_", "bool")
+"""What a truth of numpy is called, by its release: data frames give them. numpy itself need not be here."""
 _SHOWN = 200
 """Characters of a value that a refusal shows."""
 
@@ -57,14 +59,23 @@ def _of_text(text: str, type_: pa.DataType) -> pa.Scalar:
     if pa.types.is_boolean(type_):
         return pa.scalar(_TRUTHS[text.lower()], type_)
     if pa.types.is_integer(type_):
-        return pa.scalar(int(text), type_)
+        return pa.scalar(int(_number(text)), type_)
     if pa.types.is_floating(type_):
-        return pa.scalar(float(text), type_)
+        return pa.scalar(float(_number(text)), type_)
     return pa.scalar(text, type_)
+
+
+def _number(text: str) -> str:
+    """The text, if a file may write a number so. Python reads more: blanks around it, 1_000, digits of any script."""
+    if "_" in text or not text.isascii() or text != text.strip():
+        raise ValueError
+    return text
 
 
 def _of_python(value: Any, type_: pa.DataType) -> pa.Scalar:
     """Of nothing that would be rounded or guessed: TypeError for a float beside a decimal, a truth beside a number."""
+    if type(value).__name__ in _TRUTHS_OF_NUMPY:
+        value = bool(value)
     if isinstance(value, bool) != pa.types.is_boolean(type_):
         raise TypeError
     if pa.types.is_decimal(type_):

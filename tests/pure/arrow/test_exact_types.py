@@ -155,7 +155,10 @@ def test_keys_of_exact_types_are_found(conditions: dict[str, str], keys: KeyRang
 
 @pytest.mark.parametrize(
     "conditions",
-    [{"price": "1.005"}, {"price": "1,0"}, {"price": "NaN"}, {"data": "ff"}, {"doc": "x"}, {"doc": "[NaN]"}],
+    [
+        *({"price": "1.005"}, {"price": "1,0"}, {"price": "NaN"}, {"data": "ff"}),
+        *({"doc": "x"}, {"doc": "[NaN]"}, {"doc": ["x"]}, {"doc": [{1}]}),
+    ],
 )
 def test_what_is_no_value_of_its_column_is_refused(conditions: dict[str, str]) -> None:
     with pytest.raises(InvalidUsage, match=r"is of type .* is no value of it|is json; .* holds"):
@@ -180,11 +183,21 @@ def test_values_of_python_are_taken_exactly(column: str, value: Any, held: Any) 
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("price", 1.5), ("price", True), ("price", Decimal("1.005")), ("data", 1), ("doc", float("nan")), ("doc", {1})],
+    [("price", 1.5), ("price", True), ("price", Decimal("1.005")), ("data", 1), ("doc", float("nan")), ("doc", b"1")],
 )
 def test_values_of_python_that_would_be_rounded_or_guessed_are_refused(column: str, value: Any) -> None:
     with pytest.raises(InvalidUsage, match=f"column {column} is"):
         conditions_of(KEYED_BY_ALL, {column: value})
+
+
+@pytest.mark.parametrize(
+    ("asked", "count"),
+    [(["[]", "1"], 3), (["[]", None], 2), ([[]], 2), ((1, {}), 3), ([[], {}], 4), ([], 0), ("[]", 2), ("1", 1)],
+    ids=repr,
+)
+def test_a_list_beside_json_is_any_of_them_as_beside_any_column(asked: Any, count: int) -> None:
+    """An array of JSON is a text, or a list within the list."""
+    assert conditions_of(KEYED_BY_ALL, {"doc": asked}).fitting(keyed(ROWS)).num_rows == count
 
 
 def test_they_are_shown_in_all_digits_and_as_text() -> None:
