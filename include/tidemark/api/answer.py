@@ -58,6 +58,10 @@ class Answer(ABC):
         """The rows as a stream, for whatever takes one (DuckDB, pyarrow.parquet, Flight), in bounded memory."""
         return pa.RecordBatchReader.from_batches(self._schema, iter(self))
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as Arrow's C stream, by which libraries take each other's tables: `pyarrow.table(answer)`."""
+        return self.reader().__arrow_c_stream__(requested_schema)
+
     def to_arrow(self) -> pa.Table:
         """All rows as a table."""
         return pa.Table.from_batches(self, schema=self._schema)
@@ -88,6 +92,8 @@ class Answer(ABC):
         nothing is read until an action asks. Executors need what `tidemark[spark]` brings, and get Tidemark itself from
         here. MissingExtra without `tidemark[spark]`."""
         require("pyspark", "spark")
+        if not hasattr(spark, "createDataFrame"):
+            raise InvalidUsage(f"spark is {spark!r} ({type(spark).__name__}); give a SparkSession")
         from tidemark.spark.package import ship
 
         ship(spark)  # first: a function for executors takes with it what the session ships when it is made

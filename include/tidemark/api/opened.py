@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from tidemark.api.pinned import Pinned
 from tidemark.api.times import Duration, Time, lasting, micros
@@ -129,6 +130,7 @@ class OpenCollection:
         """
         from tidemark.api.asked import Changes
 
+        _check_truth(net, "net")
         return Changes(self._pinned, _given(after, "after"), _given(upto, "upto"), net, columns, where)
 
     def windows(
@@ -147,6 +149,7 @@ class OpenCollection:
         """
         from tidemark.api.windowed import WindowRows
 
+        _check_truth(open, "open")
         return WindowRows(self._pinned, _given(time, "time"), open, where)
 
     def status(self) -> Status:
@@ -160,15 +163,15 @@ class OpenCollection:
         """The versions down from this one, newest first: what each changed, when, and who wrote it; at most `limit`."""
         from tidemark.jobs.questions.history import history
 
-        if limit is not None and limit < 0:
-            raise InvalidUsage(f"limit is {limit}; it must not be negative")
-        return list(history(self.log, limit=limit, upto=self.version))
+        return list(history(self.log, limit=None if limit is None else _count(limit), upto=self.version))
 
     def late(self, limit: int = 0, path: str | None = None) -> LateRows:
         """What came late: counts by source file, of those whose path holds `path`, and at most `limit` of the rows."""
         from tidemark.jobs.questions.late import late_rows
 
-        return late_rows(self.store, self.state, limit=limit, path=path)
+        if not (path is None or isinstance(path, str)):
+            raise InvalidUsage(f"path is {path!r} ({type(path).__name__}); write text that is in the files' paths")
+        return late_rows(self.store, self.state, limit=_count(limit), path=path)
 
     def hold(self, name: str, at: Time | None = None, lasts: Duration | None = None) -> Hold:
         """Keep history readable from `at` (all that can be read now), whatever the retention says, for as long as it
@@ -180,6 +183,8 @@ class OpenCollection:
         """
         from tidemark.api.hold import Hold
 
+        if not isinstance(name, str):
+            raise InvalidUsage(f"the name of a hold is text, not {name!r} ({type(name).__name__})")
         return Hold(self._job(), name, _given(at, "at"), None if lasts is None else lasting(lasts))
 
     def refresh(self) -> OpenCollection:
@@ -207,6 +212,21 @@ def _head(root: str, name: str) -> Head | None:
 
     found = find(root, name)
     return None if found is None else found.head
+
+
+def _check_truth(value: bool, name: str) -> None:
+    """Raise InvalidUsage for what only Python takes for one: the text `false` is true to it."""
+    if not isinstance(value, bool):
+        raise InvalidUsage(f"{name} is {value!r} ({type(value).__name__}); it is True or False")
+
+
+def _count(limit: int) -> int:
+    """How many at most. Raises InvalidUsage for what is no number of rows or versions."""
+    if isinstance(limit, bool) or not isinstance(limit, SupportsIndex):
+        raise InvalidUsage(f"limit is {limit!r} ({type(limit).__name__}); it is a whole number")
+    if (count := operator.index(limit)) < 0:
+        raise InvalidUsage(f"limit is {limit}; it must not be negative")
+    return count
 
 
 def _given(time: Time | None, name: str) -> int | None:

@@ -37,13 +37,14 @@ def collections(root: str | os.PathLike[str]) -> list[str]:
     address = _address(root)
     locate.check_root(address)
     found = locate.collections(address)
-    if not found and "://" not in address and not Path(address).exists():
+    if not found and locate.is_absent(address):
         raise InvalidUsage(locate.absent(address, "", []))
     return found
 
 
 def _address(root: str | os.PathLike[str]) -> str:
     address = os.fspath(root) if isinstance(root, str | os.PathLike) else None
-    if not isinstance(address, str) or not address:
+    if not isinstance(address, str) or not address or "\0" in address:
         raise InvalidUsage(f"root is {root!r} ({type(root).__name__}); write a folder or s3://bucket/prefix")
-    return address if "://" in address else str(Path(address).expanduser())
+    # Absolute, so that it is the same folder in a process that works in another one.
+    return address if "://" in address else str(Path(address).expanduser().absolute())

@@ -71,6 +71,7 @@ def test_every_kind_of_collection_answers_in_every_shape(tmp_path: Path, envelop
         assert table.num_rows == answer.count() > 0
         assert answer.schema == table.schema == answer.reader().schema
         assert answer.reader().read_all() == pa.Table.from_batches(answer, answer.schema) == table
+        assert pa.table(answer) == table, "as any library takes it that knows Arrow's C streams"
         frame = answer.to_pandas()
         assert list(frame.columns) == table.column_names
         assert str(frame["k"].dtype) == "Int64"
@@ -198,6 +199,14 @@ def test_an_empty_answer_has_its_columns(tides: tidemark.OpenCollection) -> None
         (lambda c: c.as_of(where="v = '\ud800'"), r"where: .* cannot be compared"),
         (lambda c: c.as_of(where={"v": "\ud800"}), r"column v is of type string; .* is no value of it"),
         (lambda c: c.history(limit=-1), r"limit is -1"),
+        (lambda c: c.history("3"), r"limit is '3' \(str\); it is a whole number"),
+        (lambda c: c.history(1.5), r"limit is 1.5 \(float\); it is a whole number"),
+        (lambda c: c.late(-1), r"limit is -1"),
+        (lambda c: c.late(path=3), r"path is 3 \(int\)"),
+        (lambda c: c.changes(net="false"), r"net is 'false' \(str\); it is True or False"),
+        (lambda c: c.windows(open="false"), r"open is 'false' \(str\); it is True or False"),
+        (lambda c: c.as_of().to_spark(None), r"spark is None \(NoneType\); give a SparkSession"),
+        (lambda c: c.hold(7), r"the name of a hold is text, not 7 \(int\)"),
         (lambda c: c.as_of(columns=["k", "k"]), r"columns names some twice: k, k"),
         (lambda c: c.as_of(where="kk = 1"), r"where: collection tides has no column 'kk'; did you mean 'k'\?"),
         (lambda c: c.as_of(where={"kk": 1}), r"where: collection tides has no column 'kk'"),
@@ -227,6 +236,7 @@ def test_what_is_wrong_is_said_at_the_call(tides: tidemark.OpenCollection, ask: 
         (("/nowhere/at/all", "tides"), "root /nowhere/at/all does not exist"),
         ((7, "tides"), r"root is 7 \(int\); write a folder or s3://bucket/prefix"),
         (("", "tides"), "root is ''"),
+        (("\0", "tides"), r"root is '\\x00'"),
         (("ftp://x", "tides"), "cannot open 'ftp://x"),
         (("memory://nowhere", 7), "the name of a collection is text, not 7"),
     ],
@@ -236,7 +246,7 @@ def test_what_cannot_be_opened(words: tuple[Any, ...], message: str) -> None:
         tidemark.open(*words)
 
 
-def test_names_and_addresses(tmp_path: Path, made: Made) -> None:
+def test_names_and_addresses(tmp_path: Path, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "root"
     for name in ("tides", "rivers"):
         for key, data in MemoryStore.named(f"{made.root}/tides").objects.items():
@@ -252,8 +262,14 @@ def test_names_and_addresses(tmp_path: Path, made: Made) -> None:
         tidemark.open(root, "tide")
     with pytest.raises(tidemark.InvalidUsage, match="is not a folder"):
         tidemark.collections(next((root / "tides" / "versions").rglob("*.json")))
-    with pytest.raises(tidemark.InvalidUsage, match="does not exist"):
-        tidemark.collections(tmp_path / "nowhere")
+    for nowhere in (tmp_path / "nowhere", f"file://{tmp_path}/nowhere"):
+        with pytest.raises(tidemark.InvalidUsage, match="does not exist"):
+            tidemark.collections(nowhere)
+    monkeypatch.chdir(tmp_path)
+    answer = pickle.dumps(tidemark.open("root", "tides").as_of())
+    monkeypatch.chdir(root / "tides")
+    assert tidemark.open(".").name == "tides"
+    assert pickle.loads(answer).to_arrow() == whole, "read where another folder is the working one"
 
 
 @pytest.mark.parametrize("version", [0, 999, "3", 1.0, True])

@@ -26,12 +26,18 @@ def check_root(root: str) -> None:
         raise InvalidUsage(f"root {address} is not a folder; pass another root")
 
 
+def is_absent(root: str) -> bool:
+    """Whether the root is a folder that is not there. A bucket's prefix is there as soon as something has it."""
+    address = open_store(root).url
+    return "://" not in address and not Path(address).exists()
+
+
 def absent(root: str, collection: str, existing: Sequence[str]) -> str:
     """Why a collection cannot be read, and what to do, in one line."""
     address = open_store(root).url
     if existing:
         return f"no collection {collection} under {address}; existing: {', '.join(existing)}"
-    if "://" not in address and not Path(address).exists():
+    if is_absent(root):
         return f"root {address} does not exist; pass another root, or create a collection with `tidemark init FILE`"
     what = f"collection {collection}, nor any other," if collection else "collection"
     return f"no {what} under {address}; create one with `tidemark init FILE`"
