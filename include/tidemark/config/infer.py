@@ -12,6 +12,7 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from tidemark.arrow.decode.jsontexts import is_nested
+from tidemark.arrow.decode.parquetfile import stored_type
 from tidemark.arrow.rows.columns import nested as nested_schema
 from tidemark.errors import InvalidUsage, listed, out_of_memory
 from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, Format, ValueType
@@ -119,6 +120,9 @@ def _at(row: object, place: str) -> object:
 
 def _column_type(path: str, field: pa.Field) -> ValueType:
     of = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if isinstance(of, pa.JsonType):
+        return ColumnType.JSON
+    of = stored_type(of)
     tests = (
         (pa.types.is_boolean, ColumnType.BOOL),
         (pa.types.is_integer, ColumnType.INT),

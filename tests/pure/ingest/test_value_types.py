@@ -18,6 +18,7 @@ import pytest
 from tests.pure.ingest.landed import collection, decoded
 from tidemark.arrow.decode import parquetfile
 from tidemark.arrow.decode.source import BadFile
+from tidemark.config.infer import inferred
 from tidemark.model.collection import Column, ColumnType, DecimalType, Format, ValueType
 
 pytestmark = pytest.mark.pure
@@ -280,6 +281,43 @@ def test_rows_are_bounded_by_what_their_nested_values_hold(
     pq.write_table(pa.table({"k": [1, 1], "t": [1, 1], "v": [None, row]}), tmp_path / "file")
     with pytest.raises(BadFile, match=r"^.*row 1: has \d+ bytes; a row may have 400$"):
         decoded(tmp_path / "file", collection(Column("v", JSON), file_format=PARQUET))
+
+
+@pytest.mark.parametrize("of", [pa.large_string(), pa.string_view(), pa.large_binary(), pa.binary_view()], ids=str)
+@pytest.mark.parametrize("encoded", [True, False], ids=["dictionary", "plain"])
+def test_rows_of_long_texts_are_bounded_whatever_arrow_calls_their_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: pa.DataType, encoded: bool
+) -> None:
+    """polars writes its texts as large_string."""
+    monkeypatch.setattr(parquetfile, "MAX_ROW_BYTES", 400)
+    long: str | bytes = b"x" * 400 if "binary" in str(of) else "x" * 400
+    values = pa.array([long[:3], long, None, long], of)
+    table = pa.table({"k": [1] * 4, "t": [1] * 4, "v": values})
+    pq.write_table(table, tmp_path / "file", use_dictionary=encoded)
+    declared = BYTES if "binary" in str(of) else ColumnType.STRING
+    with pytest.raises(BadFile, match=r"^.*row 1: has 4\d\d bytes; a row may have 400$"):
+        decoded(tmp_path / "file", collection(Column("v", declared), file_format=PARQUET))
+
+
+@pytest.mark.parametrize("encoded", [True, False], ids=["dictionary", "plain"])
+def test_what_arrow_makes_a_type_of_its_own_is_what_parquet_holds(tmp_path: Path, encoded: bool) -> None:
+    """JSON and UUID are kinds of texts and bytes of Parquet itself, which Arrow gives back in a wrapping."""
+    names = [b"0123456789abcdef", None, b"fedcba9876543210"]
+    table = pa.table(
+        {
+            "k": [1, 2, 3],
+            "t": [1, 1, 1],
+            "j": pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"b": 1.0, "a": []}', None, "[1]"])),
+            "u": pa.ExtensionArray.from_storage(pa.uuid(), pa.array(names, pa.binary(16))),
+        }
+    )
+    pq.write_table(table, tmp_path / "file", use_dictionary=encoded)
+    columns = (Column("j", JSON), Column("u", BYTES))
+    rows = decoded(tmp_path / "file", collection(*columns, file_format=PARQUET))
+    assert rows.column("j").to_pylist() == ['{"a":[],"b":1}', None, "[1]"]
+    assert rows.column("u").to_pylist() == names
+    found = inferred(str(tmp_path / "file"), PARQUET, {"j": ["j"], "u": ["u"]})
+    assert found == {"j": JSON, "u": BYTES}
 
 
 @pytest.mark.parametrize("declared", [BYTES, JSON])

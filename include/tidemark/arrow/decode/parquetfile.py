@@ -32,6 +32,9 @@ _DICTIONARY = frozenset({"RLE_DICTIONARY", "PLAIN_DICTIONARY"})
 _PLAIN = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
 _LENGTHS = frozenset({"DELTA_LENGTH_BYTE_ARRAY"})
 _TEXT = "BYTE_ARRAY"
+_WRAPPED = frozenset({"arrow.json", "arrow.uuid"})
+_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+_LONG = frozenset({pa.string(), pa.large_string(), pa.binary(), pa.large_binary()})
 _WRONG = (pa.ArrowException, OSError, EOFError, UnicodeError, OverflowError)
 """What the reader raises of a damaged file."""
 
@@ -65,7 +68,7 @@ class Opened:
 
     @property
     def schema(self) -> pa.Schema:
-        return self.footer.schema_arrow
+        return pa.schema([field.with_type(stored_type(field.type)) for field in self.footer.schema_arrow])
 
     def blocks(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The columns at `paths` of all rows, in order, in batches of at most BATCH_ROWS rows and about BATCH_BYTES.
@@ -77,7 +80,7 @@ class Opened:
 
     def _cut(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
         first = 0
-        for batch in self._read(paths):
+        for batch in map(_stored, self._read(paths)):
             sizes = _row_sizes(batch)
             if len(sizes) and sizes.max() > MAX_ROW_BYTES:
                 at = int(np.argmax(sizes))
@@ -181,6 +184,22 @@ def _expanded(read: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, list(read.schema.names))
 
 
+def stored_type(of: pa.DataType) -> pa.DataType:
+    """What a column is in Parquet, where Arrow wraps texts of JSON and the bytes of a UUID in types of its own."""
+    wrapped = isinstance(of, pa.BaseExtensionType) and of.extension_name in _WRAPPED
+    return of.storage_type if wrapped else of
+
+
+def _stored(read: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns as Parquet has them, and views as texts and bytes, for which Arrow has more kernels."""
+    columns = [
+        column.storage if isinstance(column, pa.ExtensionArray) and stored_type(column.type) != column.type else column
+        for column in read.columns
+    ]
+    columns = [column.cast(_VIEWS[column.type]) if column.type in _VIEWS else column for column in columns]
+    return pa.RecordBatch.from_arrays(columns, list(read.schema.names))
+
+
 def _row_sizes(read: pa.RecordBatch) -> Ints:
     """Bytes of each row once its dictionaries are expanded."""
     sizes = np.zeros(read.num_rows, np.int64)
@@ -200,7 +219,7 @@ def _sizes(column: pa.Array) -> Ints | int:
         if len(named) and not 0 <= named.min() <= named.max() < len(lengths):
             raise pa.ArrowInvalid(f"a value that its dictionary of {len(lengths)} does not have")
         return lengths[indices] if here is None else np.where(here, lengths[np.where(here, indices, 0)], 8)
-    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+    if column.type in _LONG:
         return 8 + np.asarray(values(pc.binary_length(column).fill_null(0)), np.int64)
     return _nested_sizes(column) if pa.types.is_nested(column.type) else 8
 
