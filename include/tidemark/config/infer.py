@@ -120,7 +120,7 @@ def _at(row: object, place: str) -> object:
 
 def _column_type(path: str, field: pa.Field) -> ValueType:
     of = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    if isinstance(of, pa.JsonType):
+    if isinstance(of, pa.BaseExtensionType) and of.extension_name == "arrow.json":
         return ColumnType.JSON
     of = stored_type(of)
     tests = (

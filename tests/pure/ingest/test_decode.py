@@ -290,7 +290,7 @@ BAD_JSONL: list[tuple[str, tuple[Column, ...], bytes, str]] = [
         b'{"k":1,"t":2,"n":9223372036854775808}\n',
         "^line 1: .*9223372036854775808: integer overflow",
     ),
-    ("a huge number", (INT,), b'{"k":1,"t":2,"n":' + b"9" * 5000 + b"}\n", "^line 1: not JSON: Exceeds the limit"),
+    ("a huge number", (INT,), b'{"k":1,"t":2,"n":' + b"9" * 5000 + b"}\n", r"^line 1: .*999\.\.\.: integer overflow"),
     (
         "beyond a float",
         (FLOAT,),
@@ -323,7 +323,6 @@ BAD_JSONL: list[tuple[str, tuple[Column, ...], bytes, str]] = [
         b'{"k":1,"t":2,"n":null,"z":' + b"[" * 9999 + b"]" * 9999 + b"}\n",
         "^line 1: not JSON",
     ),
-    ("null column, digits", (INT,), b'{"k":1,"t":2,"n":null,"z":' + b"9" * 9999 + b"}\n", "^line 1: not JSON"),
     ("missing and Latin-1", (INT,), b'{"k":1,"t":2,"z":"\xe9"}\n', "^line 1: not UTF-8$"),
     (
         "many fields",

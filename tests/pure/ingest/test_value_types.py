@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
@@ -220,6 +221,26 @@ def test_what_is_no_json_is_refused_with_its_place(read: Read, cell: str, says: 
     for file_format in (CSV, PARQUET):
         with pytest.raises(BadFile, match="column v is declared json and holds no JSON"):
             read(JSON, file_format, "plain text")
+
+
+@pytest.mark.parametrize("digits", [400, 401, 5_000, 100_000])
+def test_whole_numbers_of_any_length_are_kept_in_json(read: Read, digits: int) -> None:
+    """Python makes no int of more than 4,300 digits."""
+    cell = "[-" + "12345" * (digits // 5) + "]"
+    for file_format in (JSONL, CSV, PARQUET):
+        [found] = read(JSON, file_format, cell)
+        assert found == f"[-1.{cell[3:-1]}e+{digits - digits % 5 - 1}]"
+
+
+@pytest.mark.parametrize("declared", [ColumnType.INT, ColumnType.FLOAT, MONEY, ColumnType.STRING])
+def test_a_number_of_thousands_of_digits_is_too_large_for_other_columns_and_not_read_elsewhere(
+    read: Read, tmp_path: Path, declared: ValueType
+) -> None:
+    with pytest.raises(BadFile, match=f"line 1: column v is declared {re.escape(str(declared))} and holds"):
+        read(declared, JSONL, "9" * 5_000)
+    (tmp_path / "file").write_text('{"k":1,"t":1,"v":null,"other":' + "9" * 5_000 + "}\n")
+    found = decoded(tmp_path / "file", collection(Column("v", JSON), file_format=JSONL))
+    assert found.column("v").to_pylist() == [None]
 
 
 def test_nested_columns_of_parquet_become_json(read: Read) -> None:

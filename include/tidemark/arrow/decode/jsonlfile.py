@@ -40,6 +40,9 @@ _BOM = b"\xef\xbb\xbf"
 # along its first literal byte, and one with `|` would not.
 _DOUBTFUL = tuple(re.compile(p) for p in (rb"\A\s*[^{\s]", rb"\n[ \t\r]*[^{\s]", rb"\}[ \t\r]*[n{]"))
 _NULL_LINE = re.compile(rb"^null[ \t\r]*$", re.MULTILINE)
+_MOST_DIGITS = 400
+"""More than any number of a column but json has."""
+_OVERFLOW = ": integer overflow, beyond 64 bits"
 _TEXTS = (ColumnType.STRING, ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.BYTES)
 
 
@@ -104,7 +107,7 @@ def _loaded(content: Content, line: int, text: bytes, **options: Any) -> Any:
     """A line as Python reads it; BadFile if it cannot."""
     try:
         with memory_is_no_verdict(content.path):
-            return json.loads(text.decode(), **options)
+            return json.loads(text.decode(), parse_int=_integer, **options)
     except UnicodeDecodeError:
         raise BadFile(content.path, f"line {line}: not UTF-8") from None
     except (ValueError, RecursionError) as error:
@@ -210,6 +213,11 @@ def _exact(
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+def _integer(text: str) -> int | Literal:
+    """An integer; one of more digits than Python turns into a number stays as it is written."""
+    return int(text) if len(text) <= _MOST_DIGITS else Literal(text)
+
+
 def _is_text(block: bytes) -> bool:
     """Whether the bytes are UTF-8."""
     try:
@@ -279,8 +287,9 @@ def _problem(value: Any, declared: ValueType) -> str | None:
             else f"is declared float and holds {_as_written(value)}, which is beyond a double"
         )
     if isinstance(value, float):
-        return complaint
-    return None if -(2**63) <= value < 2**63 else f"{complaint}: integer overflow, beyond 64 bits"
+        whole = isinstance(value, Literal) and value.text.lstrip("-").isdigit()
+        return f"is declared {declared} and holds {_as_written(value)}{_OVERFLOW}" if whole else complaint
+    return None if -(2**63) <= value < 2**63 else complaint + _OVERFLOW
 
 
 def _broken(text: str) -> bool:
