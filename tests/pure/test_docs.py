@@ -51,6 +51,13 @@ def test_a_how_to_begins_with_what_it_is_for(page: Path) -> None:
     assert re.match(r"[A-Z]\w*[ :].*\w", first), "a sentence, not an example"
 
 
+def test_no_page_says_to_install_what_has_this_name_on_the_public_index() -> None:
+    """It is another project's, command and all (docs/decisions/0035)."""
+    for page in PAGES:
+        if page.parent.name != "decisions":
+            assert not re.search(r"pip install (-\S+ )*'?tidemark", text(page)), page
+
+
 def test_every_setting_that_is_named_is_one() -> None:
     known = set(re.findall(r"^\| `(\w+)`", text(DOCS / "reference" / "settings.md"), re.MULTILINE))
     for page in PAGES:
