@@ -51,6 +51,27 @@ def test_a_how_to_begins_with_what_it_is_for(page: Path) -> None:
     assert re.match(r"[A-Z]\w*[ :].*\w", first), "a sentence, not an example"
 
 
+def test_the_list_of_words_has_every_word_that_the_page_introduces_and_what_status_shows() -> None:
+    page = text(DOCS / "concepts.md")
+    words = re.findall(r"^\| ([\w ]+?) \|", page.partition("## Words")[2], re.MULTILINE)[1:]
+    assert words == sorted(words)
+    introduced = {" ".join(bold.lower().replace("_", " ").split()) for bold in re.findall(r"\*\*([^*]+)\*\*", page)}
+    shown = {
+        "complete below",
+        "trace upper",
+        "unsealed",
+        "debt",
+        "late",
+        "write amplification",
+        "level",
+        "hold",
+        "since",
+    }
+    for word in introduced | shown:
+        # `gates` and `retracted` are forms of what is listed, and `collect` is what the collector does.
+        assert any(word.startswith(known) or known.startswith(word) or known in word.split() for known in words), word
+
+
 def test_no_page_says_to_install_what_has_this_name_on_the_public_index() -> None:
     """It is another project's, command and all (docs/decisions/0035)."""
     for page in PAGES:
