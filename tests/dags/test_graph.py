@@ -151,7 +151,7 @@ def test_an_input_that_is_broken_or_gone_is_a_box_and_no_error(graph: Graph) -> 
 
 def test_names_and_times_that_are_long_are_cut_and_none_is_markup() -> None:
     entry = {
-        **{"collection": HOSTILE, "complete_below": 1, "seal": 2, "waiting_for": None, "quarantined": []},
+        **{"collection": HOSTILE, "complete_below": 1, "seal": 2, "waiting_for": None, "quarantine": []},
         **{"complete_below_text": HOSTILE, "seal_text": "2024-01-01T00:00:00.000001Z"},
         "follows": {
             **{"waits_for": HOSTILE, "why": HOSTILE, "last": HOSTILE},

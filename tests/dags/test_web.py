@@ -151,7 +151,7 @@ def test_what_is_known_is_told_apart_from_what_is_complete(client: Any, root: Pa
     from tidemark.airflow.web.page import overview_page
 
     (entry,) = client.get("/collections.json").json()
-    settled = entry | {"waiting_for": None, "quarantined": [], "uncertified": [], "trace_upper": 21, "seal": 21}
+    settled = entry | {"waiting_for": None, "quarantine": [], "uncertified": [], "trace_upper": 21, "seal": 21}
     settled |= {"complete_below_text": "midnight", "seal_text": "an instant later"}
     assert "complete below midnight, known up to an instant later<" in overview_page("r", [settled]).html
     assert "complete below midnight<" in overview_page("r", [settled | {"seal_text": "midnight"}]).html
@@ -173,6 +173,44 @@ def test_the_same_as_json(client: Any, root: Path) -> None:
     (entry,) = client.get("/collections.json").json()
     assert (entry["collection"], entry["unsealed"]["rows"], entry["late_applied"]) == ("orders", 7, 2)
     assert [batch["level"] for batch in entry["batches"]] == [None]
+
+
+def test_what_is_unfinished_says_what_comes_next_as_the_status_does(client: Any, root: Path) -> None:
+    from tidemark.airflow.web.page import overview_page
+
+    assert "next is <code>tidemark gate orders unsealed</code>" in client.get("/").text
+    (entry,) = client.get("/collections.json").json()
+    certified = entry | {"uncertified": [], "next_step": "tidemark do this"}
+    assert "nothing is sealed yet; next is <code>tidemark do this</code>" in overview_page("r", [certified]).html
+    waits = certified | {"waiting_for": "[1, 2)"}
+    assert "waits for [1, 2); next is <code>tidemark do this</code>" in overview_page("r", [waits]).html
+
+
+def test_what_is_in_quarantine_is_named_with_the_way_out_and_hides_nothing(
+    client: Any, root: Path, collections: Path
+) -> None:
+    job = location_of(collections / "orders.yaml").job()
+    file = LedgerEntry("orders/a.csv", 1, "0", "0", Interval(0, 1), Status.FREED, "b" * 32)
+    job.log.commit(job.log.load(), Quarantined("b" * 32, ledger.save_run(job.store, "ledger/x", [file])))
+    page = client.get("/").text
+    assert "1 batch in quarantine" in page
+    for text in ("bbbbbbbbbbbb", "[2024-01-01T00:00:00Z, 2024-01-02T00:00:00Z)", "clear the run of its interval"):
+        assert text in page
+    assert "<code>tidemark release orders bbbbbbbbbbbb</code>" in page
+    assert "next is <code>tidemark ingest" in page or "next is <code>tidemark seal" in page
+
+
+def test_what_the_seal_has_passed_in_quarantine_is_no_alarm(client: Any, root: Path) -> None:
+    from tidemark.airflow.web.page import overview_page
+
+    (entry,) = client.get("/collections.json").json()
+    held = {"id": "c" * 32, "interval": "[1, 2)", "rows": 3, "may_be_released": False}
+    settled = entry | {"uncertified": [], "trace_upper": 21, "seal": 21, "complete_below_text": "midnight"}
+    page = overview_page("r", [settled | {"seal_text": "midnight", "quarantine": [held]}]).html
+    assert '<span class="good">complete below midnight</span>' in page
+    assert '<span class="quiet">1 batch in quarantine</span>' in page
+    assert "tidemark release" not in page
+    assert "may be ingested again: clear the run of its interval" in page
 
 
 def test_a_broken_collection_hides_no_other(client: Any, root: Path) -> None:
@@ -384,6 +422,22 @@ def test_only_pages_that_load_themselves_anew_keep_their_origin(client: Any, roo
     assert "allow-same-origin" in policy(client.get("/"))["sandbox"]
     assert policy(client.get("/gates/orders/unsealed"))["sandbox"] == "allow-top-navigation-by-user-activation"
     assert policy(client.get("/collections.json"))["sandbox"] == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["orders%00", "a b", "%3Cb%3E", "a" * 251, "%22orders%22", "orders%27", "%F0%9F%98%80"]
+)
+@pytest.mark.parametrize("path", ["/collections/{}", "/gates/{}/unsealed"])
+def test_what_no_dag_can_be_called_is_not_found_and_asked_of_nobody(
+    client: Any, monkeypatch: pytest.MonkeyPatch, path: str, name: str
+) -> None:
+    """Airflow's database refuses a zero byte with an error that would be ours."""
+    from airflow.models.dag import DagModel
+
+    monkeypatch.setattr(DagModel, "get_team_name", lambda *_, **__: pytest.fail("the database was asked"))
+    answer = client.get(path.format(name))
+    assert answer.status_code == 404
+    check_strict(answer)
 
 
 @pytest.mark.parametrize("path", ["/gates/orders/nothing", "/gates/..%2f/unsealed", "/gates/Orders/unsealed"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -29,6 +30,9 @@ from tidemark.storage.stores.store import Indeterminate, Unavailable
 LONGEST = 500
 """Characters of a run's or a task's id: Airflow allows 250."""
 
+_DAG_ID = re.compile(r"[\w.-]{1,250}")
+"""As Airflow allows."""
+
 Entry = dict[str, Any]
 Text = Annotated[str, Query(max_length=LONGEST)]
 
@@ -52,7 +56,7 @@ def create_app() -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        dependencies=[Depends(requires_access_view(AccessView.WEBSITE))],
+        dependencies=[Depends(requires_access_view(AccessView.WEBSITE)), Depends(possible)],
     )
     for route in ROUTES:
         app.get(route.path, dependencies=[Depends(route.asks)] if route.asks else [])(route.answer)
@@ -66,6 +70,12 @@ def create_app() -> FastAPI:
 def broken(request: Request, error: Exception) -> JSONResponse:
     """An error of ours: its text may hold anything, and stays in the server's log."""
     return JSONResponse({"detail": "Internal error; the API server's log says which"}, 500)
+
+
+def possible(request: Request) -> None:
+    """Nobody is asked about what no DAG can be called: a database that is, answers with an error."""
+    if not _DAG_ID.fullmatch(request.path_params.get("dag_id", "a")):
+        raise HTTPException(404, "there is no such DAG")
 
 
 def reader(user: GetUserDep) -> Callable[[str], bool]:

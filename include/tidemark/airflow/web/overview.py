@@ -75,6 +75,7 @@ def _described(opened: OpenCollection, found: _Found, may_read: Callable[[str], 
         "start": _begins(state.collection, found, may_read, set()) or state.since,
         "end": None if state.collection.is_derived else state.collection.landed.end,
         "batches": _batches(state),
+        "quarantine": [_taken_out(batch, state) for batch in state.quarantined],
         "changes": [entry.as_dict() for entry in islice(_changes(opened), CHANGES)],
     }
 
@@ -110,6 +111,12 @@ def _batches(state: Arrangement) -> list[dict[str, Any]]:
         *trace,
         *(_entry(b, None, b.interval.lower, b.interval.upper, state) for b in (*state.pending, *state.ahead)),
     ]
+
+
+def _taken_out(batch: UnsealedBatch, state: Arrangement) -> dict[str, Any]:
+    """A batch in quarantine; what the seal has passed is not put back."""
+    may = batch.first_time >= state.seal and not state.collection.is_derived
+    return {"id": batch.id, "interval": str(batch.interval), "rows": batch.rows, "may_be_released": may}
 
 
 def _entry(

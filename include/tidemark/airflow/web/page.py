@@ -13,6 +13,7 @@ from tidemark.airflow.web.markup import tag as tag
 from tidemark.airflow.web.markup import with_commands as with_commands
 from tidemark.jobs.questions.status import frontiers_of
 from tidemark.model.instant import format_instant
+from tidemark.model.wording import counted
 
 REFRESH_SECONDS = 10
 
@@ -78,7 +79,8 @@ def overview_page(root: str, entries: Sequence[Mapping[str, Any]]) -> Page:
 def collection_page(name: str, entry: Mapping[str, Any] | None) -> Page:
     """The page of one collection, or that there is none."""
     if entry is None:
-        nothing = tag("p", f"There is no collection {name}: no run of its has begun, or the DAG is of another kind.")
+        why = "no run of its DAG has begun, or the DAG is of another kind"
+        nothing = tag("p", f"There is no collection {name}: {why}.")
         return document(name, nothing, refresh=True)
     return document(name, _broken(entry) if "error" in entry else _card(entry, up="../../"), refresh=True)
 
@@ -111,7 +113,7 @@ def _card(entry: Mapping[str, Any], *, up: str) -> Markup:
     name = entry["collection"]
     return tag(
         "section",
-        tag("header", tag("h2", tag("a", name, href=f"{up}dags/{name}", target="_top")), _verdict(entry)),
+        tag("header", tag("h2", tag("a", name, href=f"{up}dags/{name}", target="_top")), *_verdict(entry)),
         tag("h3", "Live batches, by level"),
         _lanes(entry),
         tag("h3", "Frontiers"),
@@ -123,6 +125,7 @@ def _card(entry: Mapping[str, Any], *, up: str) -> Markup:
             *_corrections(entry),
             class_="columns",
         ),
+        *_quarantine(entry),
         *_inputs(entry),
         tag("h3", "Last changes"),
         table(
@@ -136,20 +139,29 @@ def _seconds(time: int) -> Markup:
     return tag("time", format_instant(time // 1_000_000 * 1_000_000))
 
 
-def _verdict(entry: Mapping[str, Any]) -> Markup:
+def _verdict(entry: Mapping[str, Any]) -> list[Markup]:
+    """How it stands in a few words, and what comes next where there is something to be done."""
+    told, class_ = _stands_at(entry)
+    next_ = joined(["; next is ", tag("code", entry["next_step"])]) if class_ != "good" else ""
+    held = entry["quarantine"]
+    due = any(batch["may_be_released"] for batch in held)
+    quarantine = [
+        tag("span", f"{counted(len(held), 'batch', 'batches')} in quarantine", class_="bad" if due else "quiet")
+    ]
+    return [tag("span", told, next_, class_=class_), *(quarantine if held else [])]
+
+
+def _stands_at(entry: Mapping[str, Any]) -> tuple[str, str]:
     if entry["follows"] and entry["follows"]["waits_for"]:
-        return tag("span", f"waits for {entry['follows']['waits_for']}", class_="bad")
+        return f"waits for {entry['follows']['waits_for']}", "bad"
     if entry["waiting_for"]:
-        return tag("span", f"waits for {entry['waiting_for']}", class_="bad")
-    if entry["quarantined"]:
-        return tag("span", f"{len(entry['quarantined'])} batches in quarantine", class_="bad")
+        return f"waits for {entry['waiting_for']}", "bad"
     if entry["trace_upper"] < entry["seal"] or entry["uncertified"]:
-        return tag("span", "not finished; next is ", tag("code", entry["next_step"]), class_="quiet")
+        return "not finished", "quiet"
     if not entry["seal"]:
-        return tag("span", "nothing is sealed yet", class_="quiet")
+        return "nothing is sealed yet", "quiet"
     complete, known = entry["complete_below_text"], entry["seal_text"]
-    told = f"complete below {complete}" + (f", known up to {known}" if known != complete else "")
-    return tag("span", told, class_="good")
+    return f"complete below {complete}" + (f", known up to {known}" if known != complete else ""), "good"
 
 
 def _frontiers(entry: Mapping[str, Any]) -> Markup:
@@ -188,6 +200,26 @@ def _compaction(entry: Mapping[str, Any]) -> list[tuple[str, object]]:
         ("readable", entry["readable"]),
         ("holds", ", ".join(holds) or "none"),
     ]
+
+
+def _quarantine(entry: Mapping[str, Any]) -> list[Markup]:
+    """What was taken out, and how it comes in again; nothing where nothing was."""
+    held = entry["quarantine"]
+    if not held:
+        return []
+    lines = [
+        (tag("code", batch["id"][:12]), batch["interval"], batch["rows"], _way_back(entry, batch)) for batch in held
+    ]
+    return [tag("h3", "In quarantine"), table(("batch", "of", "rows", ""), lines)]
+
+
+def _way_back(entry: Mapping[str, Any], batch: Mapping[str, Any]) -> Markup:
+    if entry["follows"]:
+        return with_commands("computed again by the next run")
+    if not batch["may_be_released"]:
+        return with_commands("its files may be ingested again: clear the run of its interval")
+    back = f"`tidemark release {entry['collection']} {batch['id'][:12]}`"
+    return with_commands(f"mend its files and clear the run of its interval; or, if it was right, {back}")
 
 
 def _corrections(entry: Mapping[str, Any]) -> list[Markup]:
