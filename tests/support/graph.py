@@ -39,10 +39,12 @@ class Graph:
         job = open_job(str(self.root), name, lambda: InProcess(job.store))
         return job
 
-    def land(self, name: str, days: int) -> None:
-        """A collection that lands, complete for so many days from START on; none of their files holds a row."""
+    def land(self, name: str, days: int, *, ends: bool = False) -> None:
+        """A collection that lands, complete for so many days from START on; none of their files holds a row. One that
+        `ends` has no more days than these."""
         source = Source("{{ landing }}/{{ ds }}/*.csv", Format.CSV, Envelope.APPEND, ready="always")
-        declare_collection(self.job(name), Collection(name, KEY, VALUE, Landed(source, start=START)))
+        end = START + days * DAY if ends else None
+        declare_collection(self.job(name), Collection(name, KEY, VALUE, Landed(source, start=START, end=end)))
         for day in range(days):
             ingest(self.job(name), Interval(START + day * DAY, START + (day + 1) * DAY), landing_root=str(self.root))
         if days:

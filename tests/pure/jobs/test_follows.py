@@ -127,6 +127,18 @@ def test_the_next_step_is_that_of_the_input_it_waits_for_also_through_another(gr
     assert told("lost") == "tidemark correct lost", "which says that there is no such collection"
 
 
+def test_an_input_that_has_ended_is_not_what_comes_next(graph: Graph) -> None:
+    """It is complete below its end and no further, so the least complete of all."""
+    graph.land("flights", 2)
+    graph.land("carriers", 1, ends=True)
+    graph.derive("delays", "flights", "carriers")
+    graph.correct("delays")
+    seen = opened(str(graph.root), "delays").status()
+    assert seen.follows is not None
+    assert (seen.follows.waits_for, seen.follows.due) == (None, False)
+    assert seen.next_step == "tidemark ingest flights --date 2024-01-03"
+
+
 def test_the_json_of_a_status_is_json(graph: Graph) -> None:
     graph.land("flights", 1)
     graph.derive("delays", "flights")

@@ -10,6 +10,7 @@ from tidemark.jobs.questions.follows import follows, follows_of, inputs_as_they_
 from tidemark.jobs.questions.reprocessing import reprocess_bytes
 from tidemark.jobs.questions.status import Status, next_step, status
 from tidemark.model.arrangement import Arrangement
+from tidemark.plan.consume import Usable, usable
 from tidemark.storage.log.log import Head, StateLog
 from tidemark.storage.stores.store import ObjectStore
 
@@ -23,7 +24,8 @@ def whole_status(store: ObjectStore, log: StateLog, head: Head, newest: Callable
 
 def next_step_among(state: Arrangement, newest: Callable[[str], Head | None]) -> str:
     """The command that moves a collection on, be it one of another collection. A derived one that has all its inputs
-    tell moves on with the one it waits for, or else with the least complete; `newest` gives their heads."""
+    tell moves on with the one it waits for, or else with the least complete that has not ended; `newest` gives their
+    heads."""
     own = next_step(state)
     if own != f"tidemark correct {state.collection.name}":
         return own
@@ -31,6 +33,8 @@ def next_step_among(state: Arrangement, newest: Callable[[str], Head | None]) ->
     seen = follows(state, inputs)
     if seen.due:
         return own
-    first = seen.waits_for or min(seen.inputs, key=lambda one: one.complete_below).name
+    ended = {found.name for one in inputs if isinstance(found := usable(one), Usable) and found.ended}
+    going_on = [one for one in seen.inputs if one.name not in ended] or seen.inputs
+    first = seen.waits_for or min(going_on, key=lambda one: one.complete_below).name
     given = next(one.state for one in inputs if one.name == first)
     return next_step_among(given, newest) if given else own
