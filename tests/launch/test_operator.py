@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -177,6 +178,26 @@ class TestWithoutSpark:
         assert task.execute(context()) == {"step": "seal", "outcome": "nothing to do"}
         assert seen == [("seal", ["--root", "r", "--attempt"], "w")]
         assert "WORD" not in os.environ
+
+    @both
+    @pytest.mark.usefixtures("no_spark")
+    def test_what_it_says_meanwhile_is_no_error_in_the_log(
+        self, on_airflow: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], launcher: str
+    ) -> None:
+        """Airflow shows what a task writes on standard error as errors."""
+        monkeypatch.setattr(Resident, "is_warm", lambda self: False)
+
+        def without_spark(step: str, argv: list[str]) -> dict[str, Any]:
+            print("draining 5 rows\nin 1 task", file=sys.stderr)
+            print("half a line", end="", file=sys.stderr)
+            return {"step": step}
+
+        monkeypatch.setattr(jobs_app, "without_spark", without_spark)
+        AppOperator(task_id="s", app="seal", launcher=launcher).execute(context())
+        said = capsys.readouterr()
+        assert "draining" not in said.err
+        for line in ("draining 5 rows", "in 1 task", "half a line"):
+            assert line in said.out
 
     @pytest.mark.usefixtures("no_spark")
     def test_it_is_not_tried_where_a_warm_server_does_it_for_less(

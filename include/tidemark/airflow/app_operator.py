@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +96,10 @@ class AppOperator(SparkSubmitOperator):
 
         if self.app not in STEPS:
             return None
-        with _environment(self.env_vars or {}):
+        with _environment(self.env_vars or {}), _noted(self.log.info):
             try:
                 return app.without_spark(self.app, argv)
-            except SystemExit:  # argparse has said why, on standard error
+            except SystemExit:  # argparse has said why, in the lines before
                 raise InvalidUsage(f"{self.app} does not take the arguments {argv}") from None
 
     def _submit(self, context: Any, argv: list[str]) -> dict[str, Any]:
@@ -191,6 +192,32 @@ class AppOperator(SparkSubmitOperator):
         from tidemark.airflow.submit_hook import AppSubmitHook
 
         return AppSubmitHook.of(super()._get_hook())
+
+
+@contextlib.contextmanager
+def _noted(note: Callable[[str], object]) -> Iterator[None]:
+    """Standard error as notes, line by line: steps say there what they do, and Airflow shows it as errors."""
+    lines = _Lines(note)
+    with contextlib.redirect_stderr(lines):
+        try:
+            yield
+        finally:
+            lines.end()
+
+
+class _Lines(io.TextIOBase):
+    def __init__(self, note: Callable[[str], object]) -> None:
+        self._note, self._begun = note, ""
+
+    def write(self, text: str) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            self._note(line)
+        return len(text)
+
+    def end(self) -> None:
+        if self._begun:
+            self._note(self._begun)
 
 
 @contextlib.contextmanager
