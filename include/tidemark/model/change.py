@@ -188,7 +188,7 @@ class Certified:
 
     @property
     def words(self) -> str:
-        what = _ids(self.batches) if self.upper is None else f"[0, {format_instant(self.upper)})"
+        what = _ids(self.batches) if self.upper is None else f"all below {format_instant(self.upper)}"
         return f"{self.gate} gate certified {what}"
 
 

@@ -104,7 +104,7 @@ SAID: list[tuple[Any, str]] = [
     ),
     (Refused(RUN, FENCE), "refused 1 source file that cannot be taken"),
     (Certified(Gate.TRACE, "s", ("b1", "b2")), "trace gate certified b1, b2"),
-    (Certified(Gate.FRONTIER, "s", (), 10), "frontier gate certified [0, 1970-01-01T00:00:00.000010Z)"),
+    (Certified(Gate.FRONTIER, "s", (), 10), "frontier gate certified all below 1970-01-01T00:00:00.000010Z"),
     (Sealed(0, 0, 10), "sealed to 1970-01-01T00:00:00Z, asked for 1970-01-01T00:00:00.000010Z"),
     (Drained(FENCE, TRACE), f"drained {SPAN}: 1 row as t1"),
     (Compacted(FENCE, ("t0", "t9"), TRACE), f"compacted 2 batches of {SPAN}: 1 row at level 0 as t1"),
