@@ -186,6 +186,41 @@ def test_what_is_unfinished_says_what_comes_next_as_the_status_does(client: Any,
     assert "waits for [1, 2); next is <code>tidemark do this</code>" in overview_page("r", [waits]).html
 
 
+def bars(page: str) -> dict[str, list[tuple[str, float, float]]]:
+    """Of each lane what its bars say, and where they begin and end in percent."""
+    lanes = re.findall(r'<div class="lane"><span class="quiet">([^<]*)</span>(.*?)</div>', page)
+    bar = r'<svg x="([\d.]+)%" width="([\d.]+)%" height="22"><title>[^<]*</title><rect[^>]*></rect><text[^>]*>([^<]*)<'
+    held = {lane: re.findall(bar, drawn) for lane, drawn in lanes}
+    return {lane: [(says, float(x), float(x) + float(w)) for x, w, says in found] for lane, found in held.items()}
+
+
+def test_every_batch_is_a_bar_that_can_be_seen(client: Any, root: Path) -> None:
+    """A correction has an interval of a microsecond at the right end of all."""
+    from tidemark.airflow.web.page import overview_page
+
+    (entry,) = client.get("/collections.json").json()
+    (held,) = entry["batches"]
+    day, whole = 86_400_000_000, {**held, "level": 0, "lower": 0, "upper": 8 * 86_400_000_000, "rows": 30}
+    tick = {**whole, "lower": 8 * day, "upper": 8 * day + 1, "rows": 4}
+    ahead = {**whole, "level": None, "ahead": True, "lower": 7 * day, "upper": 8 * day, "rows": 12}
+    unsealed = {**ahead, "ahead": False, "rows": 20}
+    page = overview_page("r", [entry | {"start": 0, "batches": [whole, tick, unsealed, ahead]}]).html
+    shown = bars(page)
+    assert [says for says, _, _ in shown["level 0"]] == ["30 rows", "4 rows"]
+    assert all(0 <= begins < ends <= 100.001 for lane in shown.values() for _, begins, ends in lane)
+    assert shown["unsealed"] == [("20 rows", 87.5, 100.0)], "no other batch stands before it"
+    assert shown["ahead"] == [("12 rows", 87.5, 100.0)]
+
+
+def test_what_lies_ahead_is_counted(client: Any, root: Path) -> None:
+    from tidemark.airflow.web.page import overview_page
+
+    (entry,) = client.get("/collections.json").json()
+    assert "ahead, not due yet" not in client.get("/").text
+    some = overview_page("r", [entry | {"ahead": {"batches": 1, "rows": 1234, "bytes": 5}}]).html
+    assert 'ahead, not due yet</td><td class="number">1,234</td>' in some
+
+
 def test_what_is_in_quarantine_is_named_with_the_way_out_and_hides_nothing(
     client: Any, root: Path, collections: Path
 ) -> None:

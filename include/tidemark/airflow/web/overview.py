@@ -105,12 +105,12 @@ def _changes(opened: OpenCollection) -> Iterator[Entry]:
 
 
 def _batches(state: Arrangement) -> list[dict[str, Any]]:
-    """Live batches with the interval each stands for; the unsealed ones have no level."""
+    """Live batches with the interval each stands for; the unsealed ones have no level, nor what drains left of them
+    because its time is still to come."""
     trace = [_entry(b, b.level, b.description.lower, b.description.upper, state) for b in state.trace]
-    return [
-        *trace,
-        *(_entry(b, None, b.interval.lower, b.interval.upper, state) for b in (*state.pending, *state.ahead)),
-    ]
+    unsealed = [_entry(b, None, b.interval.lower, b.interval.upper, state) for b in state.pending]
+    ahead = [_entry(b, None, b.interval.lower, b.interval.upper, state) | {"ahead": True} for b in state.ahead]
+    return [*trace, *unsealed, *ahead]
 
 
 def _taken_out(batch: UnsealedBatch, state: Arrangement) -> dict[str, Any]:
@@ -131,4 +131,5 @@ def _entry(
         "rows": batch.rows,
         "bytes": batch.bytes,
         "certified": state.is_certified(batch),
+        "ahead": False,
     }

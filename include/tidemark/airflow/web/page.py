@@ -16,6 +16,8 @@ from tidemark.model.instant import format_instant
 from tidemark.model.wording import counted
 
 REFRESH_SECONDS = 10
+NARROWEST = 0.5
+"""Of a bar, in percent of its lane: less is not seen."""
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --text: light-dark(#1c2733, #dbe4ee);
@@ -48,6 +50,8 @@ p, li { overflow-wrap: anywhere } td { overflow-wrap: break-word; max-width: 40r
 .bar.unsealed { fill: var(--unsealed) } .bar.uncertified { stroke: var(--bad); stroke-width: 4px; stroke-dasharray: 5 4
 } .bar.empty { opacity: .35 }
 .axis { display: flex; justify-content: space-between; margin-left: 6.5rem; font-size: 12px; color: var(--quiet) }
+@media (max-width: 42rem) { body { padding: .6rem } section { padding: .7rem } td { overflow-wrap: anywhere }
+  td code, time { white-space: normal } .columns { grid-template-columns: 1fr } }
 """
 STYLE += drawing.STYLE
 
@@ -174,6 +178,7 @@ def _figures(entry: Mapping[str, Any]) -> list[tuple[str, int]]:
         ("written" if entry["follows"] else "ingested", entry["rows_ingested"]),
         ("in the trace", sum(level["rows"] for level in entry["levels"])),
         ("unsealed", entry["unsealed"]["rows"]),
+        *([("ahead, not due yet", entry["ahead"]["rows"])] if entry["ahead"]["rows"] else []),
     ]
     if entry["follows"]:
         return told
@@ -192,13 +197,13 @@ def _compaction(entry: Mapping[str, Any]) -> list[tuple[str, object]]:
         value, most = bounds[name], bounds[bound]
         return "–" if value is None else f"{value}" if most is None else f"{value} of at most {most}"
 
-    holds = [f"{hold['name']} at {format_instant(hold['since'])}" for hold in entry["holds"]]
+    holds = [tag("div", f"{hold['name']} at ", tag("time", format_instant(hold["since"]))) for hold in entry["holds"]]
     return [
         ("live batches", within("live_batches", "live_bound")),
         ("rows written per row drained", within("written", "written_bound")),
         ("merges due", f"{debt['compactions']}, of {debt['rows']:,} rows"),
         ("readable", entry["readable"]),
-        ("holds", ", ".join(holds) or "none"),
+        ("holds", joined(holds) or "none"),
     ]
 
 
@@ -261,8 +266,9 @@ def _lanes(entry: Mapping[str, Any]) -> Markup:
     last = max(first + 1, *(batch["upper"] for batch in batches))
     levels = sorted({batch["level"] for batch in batches if batch["level"] is not None}, reverse=True)
     lanes = [_lane(f"level {level}", [b for b in batches if b["level"] == level], first, last) for level in levels]
-    if unsealed := [batch for batch in batches if batch["level"] is None]:
-        lanes.append(_lane("unsealed", unsealed, first, last))
+    for label, is_ahead in (("unsealed", False), ("ahead", True)):
+        if held := [batch for batch in batches if batch["level"] is None and batch["ahead"] == is_ahead]:
+            lanes.append(_lane(label, held, first, last))
     return joined(
         [*lanes, tag("div", tag("span", format_instant(first)), tag("span", format_instant(last)), class_="axis")]
     )
@@ -270,8 +276,8 @@ def _lanes(entry: Mapping[str, Any]) -> Markup:
 
 def _lane(label: str, batches: Iterable[Mapping[str, Any]], first: int, last: int) -> Markup:
     def bar(batch: Mapping[str, Any]) -> Markup:
-        left = 100 * max(0, batch["lower"] - first) / (last - first)
-        width = max(0.5, 100 * (batch["upper"] - first) / (last - first) - left)
+        left = min(100 - NARROWEST, 100 * max(0, batch["lower"] - first) / (last - first))
+        width = max(NARROWEST, 100 * (batch["upper"] - first) / (last - first) - left)
         flags = {"unsealed": batch["level"] is None, "uncertified": not batch["certified"], "empty": not batch["rows"]}
         kind = " ".join(["bar", *(name for name, is_so in flags.items() if is_so)])
         title = f"{batch['interval']}, {batch['rows']:,} rows, {batch['bytes']:,} bytes, {batch['id'][:12]}"
