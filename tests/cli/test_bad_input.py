@@ -217,7 +217,7 @@ def test_a_wrong_batch(events: Shell) -> None:
 
 def test_a_reversed_interval(events: Shell) -> None:
     message = events.refused("seal", "events", "--lower", "2024-01-02", "--upper", "2024-01-01")
-    assert "must satisfy 0 <= lower < upper" in message
+    assert "interval [2024-01-02T00:00:00Z, 2024-01-01T00:00:00Z) must satisfy 0 <= lower < upper" in message
 
 
 COMMANDS = [

@@ -18,13 +18,19 @@ class Interval:
 
     def __post_init__(self) -> None:
         if not 0 <= self.lower < self.upper <= MAX_TIME:
-            raise InvalidUsage(f"interval [{self.lower}, {self.upper}) must satisfy 0 <= lower < upper")
+            bounds = f"[{_shown(self.lower)}, {_shown(self.upper)})"
+            raise InvalidUsage(f"interval {bounds} must satisfy 0 <= lower < upper")
 
     def __contains__(self, time: int) -> bool:
         return self.lower <= time < self.upper
 
     def __str__(self) -> str:
         return f"[{format_instant(self.lower)}, {format_instant(self.upper)})"
+
+
+def _shown(time: int) -> str:
+    """A time as people write it; a number that is none as it is."""
+    return format_instant(time) if 0 <= time <= MAX_TIME else str(time)
 
 
 @dataclass(frozen=True)
