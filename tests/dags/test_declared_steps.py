@@ -56,7 +56,7 @@ def test_a_step_of_ones_own_follows_the_others_in_every_run(
     tally, gate = dag.get_task("tally"), dag.get_task("gate_counted")
     assert tally.doc_md == step_doc(step) == f"Counts batches. {tally.doc_md.partition('. ')[2]}"
     assert gate.doc_md == gate_doc(counted)
-    assert gate.doc_md.startswith("Batches are few enough to count. **Data docs** shows")
+    assert gate.doc_md.startswith("Batches are few enough to count. **Data docs**, on the task instance's tab ")
     assert gate.doc_md.endswith("Learn to count.")
     assert gate.app_args[-2:] == ["--gate", "counted"]
     assert (tally.retries, gate.retries) == (5, 5)

@@ -34,7 +34,10 @@ def step_doc(step: Step) -> str:
     return f"{step.docs} {SAFE}"
 
 
-_OPEN = "**Data docs** shows what this run found. If it fails, the failing rows too, and nothing behind it runs."
+_OPEN = (
+    "**Data docs**, on the task instance's tab *Details*, shows what this run found. If it fails, the failing rows "
+    "too, and nothing behind it runs."
+)
 
 
 def gate_doc(gate: Gate) -> str:
@@ -52,7 +55,8 @@ _FRONTIERS = (
 _WAYS_OUT = """\
 ### When a gate fails
 
-Nothing was published, and nothing is lost. The task's log and its **Data docs** button show the failing rows.
+Nothing was published, and nothing is lost. The task's log shows the failing rows, and so does **Data docs** on its tab
+*Details*.
 
 1. `tidemark quarantine {name} BATCH` takes the batch out and frees its file (`tidemark status {name}` lists batches).
 2. Mend the file in the landing (or decide that the data is right: change `quality` in the collection file).
@@ -103,7 +107,8 @@ def collection_doc(collection: Collection) -> str:
 _WAYS_OUT_OF_DERIVED = """\
 ### When a gate fails
 
-Nothing was published, and nothing is lost. The task's log and its **Data docs** button show the failing rows.
+Nothing was published, and nothing is lost. The task's log shows the failing rows, and so does **Data docs** on its tab
+*Details*.
 
 1. `tidemark quarantine {name} BATCH` takes the youngest batch out; the inputs are consumed again from before it
    (`tidemark status {name}` lists batches).

@@ -147,7 +147,7 @@ ROUTES = (
     # What failed is shown row by row, as in the task's log: who may not read that may not read this.
     Route(
         "/gates/{dag_id}/{gate}",
-        "What a run of a gate found, failing rows too; the button *Data docs* of its task.",
+        "What a run of a gate found, failing rows too; the button *Data docs* on the tab *Details* of its task.",
         gate_result,
         "to read the logs of the DAG's tasks",
         requires_access_dag("GET", DagAccessEntity.TASK_LOGS),
