@@ -19,11 +19,12 @@ from tidemark.airflow.links import PREFIX, DataDocsLink
 from tidemark.airflow.location import location_of
 from tidemark.model.arrangement import Fence
 from tidemark.model.batch import ObjectRef, UnsealedBatch
-from tidemark.model.change import Attempted, Certified, Ingested, Quarantined
+from tidemark.model.change import Attempted, Certified, HoldPlaced, Ingested, Quarantined
 from tidemark.model.collection import Gate
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, Status
+from tidemark.model.records import Hold
 from tidemark.quality.results import Results, ran
 from tidemark.storage.documents.codec import with_checksum
 from tidemark.storage.sidecars import ledger
@@ -210,6 +211,17 @@ def test_every_batch_is_a_bar_that_can_be_seen(client: Any, root: Path) -> None:
     assert all(0 <= begins < ends <= 100.001 for lane in shown.values() for _, begins, ends in lane)
     assert shown["unsealed"] == [("20 rows", 87.5, 100.0)], "no other batch stands before it"
     assert shown["ahead"] == [("12 rows", 87.5, 100.0)]
+
+
+def test_holds_of_what_is_computed_from_it_hide_no_change(client: Any, root: Path, collections: Path) -> None:
+    """Each of their runs moves one; those of people are told."""
+    log = location_of(collections / "orders.yaml").job().log
+    for at in range(30):
+        log.commit(log.load(), HoldPlaced(Hold(f"derived.sums{at % 7}", at)))
+    log.commit(log.load(), HoldPlaced(Hold("month-end", 5)))
+    (entry,) = client.get("/collections.json").json()
+    said = [change["change"].partition(" [")[0] for change in entry["changes"]]
+    assert said == ["placed hold month-end at 1970-01-01T00:00:00.000005Z", "ingested", "created collection orders"]
 
 
 def test_what_lies_ahead_is_counted(client: Any, root: Path) -> None:

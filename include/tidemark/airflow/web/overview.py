@@ -13,13 +13,17 @@ from tidemark.jobs.questions.history import Entry, history
 from tidemark.jobs.questions.whole_status import whole_status
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import TraceBatch, UnsealedBatch
+from tidemark.model.change import Attempted, Change, HoldPlaced
 from tidemark.model.collection import NAME, Collection
 from tidemark.model.instant import format_instant
+from tidemark.plan.correct import HOLD
 from tidemark.storage import open_store
 from tidemark.storage.log.log import Head
 
 CHANGES = 12
 """Newest versions shown of each collection: about one run."""
+LOOKED_THROUGH = 5 * CHANGES
+"""Versions among which these are looked for."""
 
 
 def overview(root: str, may_read: Callable[[str], bool]) -> list[dict[str, Any]]:
@@ -100,8 +104,15 @@ def _shown(follows: dict[str, Any], may_read: Callable[[str], bool]) -> dict[str
 
 
 def _changes(opened: OpenCollection) -> Iterator[Entry]:
-    """What became of attempts, newest first; that they started says little."""
-    return (entry for entry in history(opened.log, limit=3 * CHANGES, upto=opened.version) if entry.kind != "attempted")
+    """What became of attempts, newest first."""
+    return history(opened.log, limit=LOOKED_THROUGH, upto=opened.version, tells=_tells)
+
+
+def _tells(change: Change) -> bool:
+    """That an attempt started says little; nor does that of what is computed from it each holds what it has to read."""
+    if isinstance(change, HoldPlaced):
+        return not change.hold.name.startswith(HOLD)
+    return not isinstance(change, Attempted)
 
 
 def _batches(state: Arrangement) -> list[dict[str, Any]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
 from tidemark.model.change import SHORT_ID as SHORT_ID
+from tidemark.model.change import Change
 from tidemark.model.instant import format_instant
 from tidemark.storage.log.log import StateLog
 
@@ -27,8 +28,16 @@ class Entry:
         return {**asdict(self), "written_at_text": format_instant(self.written_at)}
 
 
-def history(log: StateLog, *, limit: int | None = None, upto: int | None = None) -> Iterator[Entry]:
-    """The versions, down from `upto` (None: the newest); at most `limit`."""
+def history(
+    log: StateLog,
+    *,
+    limit: int | None = None,
+    upto: int | None = None,
+    tells: Callable[[Change], bool] = lambda _: True,
+) -> Iterator[Entry]:
+    """The versions, down from `upto` (None: the newest), whose change `tells`; looked at are at most `limit`."""
     for record in islice(log.history(upto), limit):
         change = record.change
+        if not tells(change):
+            continue
         yield Entry(record.version, record.written_at, record.writer, change.kind, change.words)
