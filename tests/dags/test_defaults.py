@@ -51,6 +51,15 @@ def test_groups_and_operators_of_a_dag_of_ones_own(file: Path) -> None:
     assert [said(task) for task in outer] == [THEIRS] * 6
 
 
+def test_events_are_told_one_at_a_time_whatever_is_said_of_tasks(file: Path) -> None:
+    """Two runs that end together would each tell all since the last event: the same."""
+    generated = tidemark_dag(file, max_active_runs=5, default_args={"max_active_tis_per_dag": 5})
+    with DAG("own", schedule=None, start_date=START):
+        own = PublishOperator(collection=file)
+    assert generated.get_task("published").max_active_tis_per_dag == own.max_active_tis_per_dag == 1
+    assert generated.get_task("ingest").max_active_tis_per_dag == 5
+
+
 def test_both_ends_of_a_hold() -> None:
     with DAG("own", schedule=None, start_date=START) as dag:
         HoldOperator.around(collection="orders", at="2024-01-01", **THEIRS)

@@ -31,7 +31,8 @@ class PublishOperator(BaseOperator):
     a run, behind the collection's steps.
 
     Skipped where that is nothing, as after a re-run of a finished interval. A run that died before its event is made
-    good by the next: events follow each other without gap or overlap.
+    good by the next: events follow each other without gap or overlap. So that two that end together do not tell the
+    same, one of these tasks runs at a time, whatever number of the DAG's runs does.
 
     Fails, without a retry, where the run's own intervals (a derived collection's runs have none) are not complete at
     its end: some interval before them is
@@ -46,7 +47,8 @@ class PublishOperator(BaseOperator):
         location = location_of(collection)
         asset = asset_of(location.name)
         doc = PUBLISHED_OF_DERIVED if location.derived else PUBLISHED
-        arguments = with_step_defaults({"doc_md": doc, **kwargs})
+        # Runs are not enough to count: Airflow counts those of a backfill apart from all others.
+        arguments = with_step_defaults({"doc_md": doc, **kwargs, "max_active_tis_per_dag": 1})
         super().__init__(task_id=task_id, inlets=[asset], outlets=[asset], **arguments)
         self.location = location
 
