@@ -34,6 +34,19 @@ def split_keys(parts: Sequence[Part], *, target_rows: int, target_bytes: int = T
     return [KeyRange(lower, upper) for lower, upper in zip([None, *cuts], [*cuts, None], strict=True)]
 
 
+def even_target(rows: int, *, least: int, tasks: int) -> int:
+    """How many rows each of about `tasks` tasks should have, so that all have as many: fewer tasks where these would be
+    of less than about `least` rows, more where they would be of more than TASK_ROWS.
+
+    To cut at `least` rows instead would leave a task with what is left over: here of 12,000 rows.
+
+        >>> even_target(1_060_576, least=524_288, tasks=4)
+        530288
+    """
+    count = max(1, min(tasks, round(rows / least)), -(-rows // TASK_ROWS))
+    return max(1, -(-rows // count))
+
+
 def split_within(keys: KeyRange, parts: Sequence[Part], *, target_rows: int) -> list[KeyRange]:
     """Consecutive key ranges that cover `keys`, as `split_keys` cuts the parts."""
     cuts = [cut.lower for cut in split_keys(parts, target_rows=target_rows) if cut.lower is not None]

@@ -30,7 +30,7 @@ from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, some_of, updates_
 from tidemark.arrow.view import Keep
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
-from tidemark.plan.ranges import TASK_ROWS, groups_among
+from tidemark.plan.ranges import even_target, groups_among
 from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, read_tasks, read_tasks_within
 from tidemark.plan.tasks import ALL_KEYS, AtRest, KeyRange, ReadTask
 from tidemark.plan.unmerged import unmerged
@@ -42,8 +42,8 @@ from tidemark.storage.sidecars import asked_reads, parts_table
 BATCH_BYTES = 16 * 2**20
 """Most bytes of rows handed to the JVM at once, which holds them outside its heap too."""
 LEAST_TASK_ROWS = 2**19
-"""Rows below which a task of its own costs more than it spares: merging so many takes 0.1 to 0.3 CPU seconds, and a
-task with nothing to do 0.06."""
+"""Rows below about which a task of its own costs more than it spares: merging so many takes 0.1 to 0.3 CPU seconds, and
+a task with nothing to do 0.06."""
 ROUNDS = 2
 """Tasks for each core, where there are rows enough: so ranges that turn out slow do not leave the others idle."""
 
@@ -288,12 +288,12 @@ def _tasks(
     spark: SparkSession, request: ReadRequest, parts: PartsOf, ranges: Sequence[KeyRange], but: set[str]
 ) -> list[ReadTask]:
     """The tasks of all that must be merged, none where there is nothing: so many that all cores have work, so large
-    that they are worth it, and none larger than a task should be."""
+    that they are worth it, and none larger than a task should be; all of like size."""
     (whole,) = read_tasks(request, parts, but=but)
     opened = [part for some in whole.at_rest for part in some.parts]
     rows = sum(part.groups[at][1] for part in opened for at in groups_among(part, ranges or [request.keys]))
     rows += sum(batch.rows for batch in request.unsealed.batches) if whole.unsealed else 0
-    target = min(TASK_ROWS, max(LEAST_TASK_ROWS, -(-rows // (ROUNDS * _cores(spark)))))
+    target = even_target(rows, least=LEAST_TASK_ROWS, tasks=ROUNDS * _cores(spark))
     if ranges:
         tasks = read_tasks_within(request, parts, ranges, target_rows=target, but=but)
     else:

@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from benchmarks.row_groups import groups_holding
 from tidemark.model.batch import ObjectRef, Part
-from tidemark.plan.ranges import bundled, groups_among, groups_within, overlaps, ranges_of, ranges_of_groups, split_keys
+from tidemark.plan.ranges import (
+    TASK_ROWS,
+    bundled,
+    even_target,
+    groups_among,
+    groups_within,
+    overlaps,
+    ranges_of,
+    ranges_of_groups,
+    split_keys,
+)
 from tidemark.plan.tasks import KeyRange
 
 keys = st.tuples(st.integers(0, 6), st.sampled_from(["a", "b"]))
@@ -51,6 +61,24 @@ def test_ranges_of_wide_rows_hold_fewer():
     ranges = split_keys([narrow, wide], target_rows=1_000, target_bytes=2_500)
     assert [held.upper for held in ranges] == [(52, "a"), (55, "a"), (58, "a"), None]
     assert split_keys([narrow, wide], target_rows=1_000) == [KeyRange()]
+
+
+@given(st.integers(0, 5 * TASK_ROWS), st.integers(1, TASK_ROWS), st.integers(1, 20))
+def test_tasks_of_like_size_are_neither_small_nor_large(rows, least, tasks):
+    target = even_target(rows, least=least, tasks=tasks)
+    count = -(-rows // target)
+    assert target <= TASK_ROWS
+    assert count <= max(tasks, -(-rows // TASK_ROWS))
+    assert rows == 0 or target >= min(rows, 2 * least // 3, TASK_ROWS // 2)
+
+
+def test_no_task_is_left_with_what_is_over():
+    """1,059 rows make two tasks of 500 and more; cut at 500, a third would have what is over."""
+    base, small = [(n, "a") for n in range(1_000)], [part_of([(n, "a") for n in range(0, 1_000, 17)], 100)]
+    parts = [part_of(base, 10), *small]
+    ranges = split_keys(parts, target_rows=even_target(sum(part.rows for part in parts), least=500, tasks=4))
+    assert len(ranges) == 2
+    assert len(split_keys(parts, target_rows=500)) == 3
 
 
 @given(files, st.integers(1, 5), st.none() | keys, st.none() | keys)
