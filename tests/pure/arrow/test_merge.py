@@ -85,6 +85,21 @@ def test_a_merge_is_advance_and_consolidate(
 
 
 @laws
+@given(dense, st.integers(1, 4), st.integers(1, 12), st.integers(0, 5), st.integers(0, 7))
+def test_rounds_that_are_woven_are_consolidated(
+    inputs: list[list[Update]], group_rows: int, buffered: int, lower: int, upper: int
+) -> None:
+    """As rounds of few rows beside many are, here each of them, also where it ends amid a key."""
+    store = MemoryStore()
+    task = task_of(SMALL, written(SMALL, store, inputs, group_rows), lower=lower, upper=upper)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidemark.arrow.rows.woven.LARGE", 0)
+        patch.setattr("tidemark.arrow.rows.woven.MOST_TOUCHED", 1)
+        found, _ = streamed(store, task, buffered)
+    assert found == consolidate([u for some in inputs for u in some if lower <= u.time < upper])
+
+
+@laws
 @given(dense, st.integers(1, 4), st.integers(0, 6))
 def test_what_cancels_is_set_apart(inputs: list[list[Update]], group_rows: int, upto: int) -> None:
     store = MemoryStore()

@@ -28,7 +28,8 @@ has more to come: all that is left, with what was held back, is the second round
 Forwarding times puts rows of one (key, value) at one time, and their event times are then in no order. There "equal"
 means equal key, value and forwarded time, by which forwarded rows are still in order, and each round is sorted again.
 
-Costs: every row is read once and sorted within its round only. In memory are BUFFERED_ROWS over all runs together, at
+Costs: every row is read once and sorted within its round only, and there, where few rows meet many, these few and what
+they touch only (rows/woven.py). In memory are BUFFERED_ROWS over all runs together, at
 least one row group of each, and a round, which is no more than that. What small runs do not need of it the large ones
 have: a round has a cost for each run, so thirty small ones beside a large one should make few rounds of it.
 """
@@ -45,11 +46,12 @@ from tidemark.arrow.parts.reader import Fetched, read_groups
 from tidemark.arrow.parts.writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS, PartWriter
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.consolidate import cancelling, consolidated, forwarded
-from tidemark.arrow.rows.cuts import PIECE_BYTES, compacted, joined, sorted_pieces
+from tidemark.arrow.rows.cuts import PIECE_BYTES, compacted, joined, size_of, sorted_pieces
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.memory import memory
 from tidemark.arrow.rows.order import SortKey, rows_before, rows_up_to, sort_key_at, sort_key_of, starts
 from tidemark.arrow.rows.schema import TIME, sort_columns, updates_schema
+from tidemark.arrow.rows.woven import woven
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.update import Row
 from tidemark.plan.ranges import groups_among, overlaps
@@ -165,8 +167,13 @@ def merged(
 def summed(
     batches: Sequence[pa.RecordBatch], columns: Sequence[str], *, resort: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a round in order of `columns`, those equal in them added up, in pieces. A single batch is taken to be
-    in order already, unless `resort`."""
+    """The rows of a round in order of `columns`, those equal in them added up, in pieces. Each batch is taken to be in
+    order already, unless `resort`."""
+    if not resort and len(batches) > 1 and size_of(batches) <= PIECE_BYTES:
+        rows = woven(batches, columns)
+        if rows is not None:
+            yield rows
+            return
     for rows in sorted_pieces(batches, columns, together=columns, resort=resort, most=PIECE_BYTES):
         yield consolidated(rows, columns)
 

@@ -1,0 +1,67 @@
+"""Few rows added up with many that are in order: only what meets is sorted, all else is copied once.
+
+Where small batches lie over a large one, most rows of the large one meet none of them. By the first column alone it is
+found which do (*touched*); these are taken out, put in order and added up with the small ones, and what comes of it is
+put back in their places.
+
+An example, by `id`, with diffs: in 1, 2, 3, 4, each once, comes that 3 is taken away and 5 is added. Touched is 3; of
+it and the two rows 5 is left, which belongs behind the fourth row of the large batch: 1, 2, 4, 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.rows.columns import Bools, integers
+from tidemark.arrow.rows.consolidate import consolidated
+from tidemark.arrow.rows.cuts import joined
+from tidemark.arrow.rows.order import places, sort, starts
+from tidemark.arrow.rows.schema import DIFF
+
+LARGE = 4
+"""A batch is large that has so many times the rows of all others together."""
+MOST_TOUCHED = 0.5
+"""The share of touched rows above which it costs no less than to sort them all: where many share their first column."""
+
+
+def woven(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> pa.RecordBatch | None:
+    """The rows of two batches or more, each in order of `columns`, the first of which has no nulls and no floats: in
+    this order, those equal in `columns` added up, just as sorting and consolidating all of them gives. None where that
+    would cost no more.
+
+    Raises InvalidUsage, naming the rows, if a sum does not fit a 64-bit integer.
+    """
+    at = max(range(len(batches)), key=lambda at: batches[at].num_rows)
+    large, first = batches[at], batches[at].column(columns[0])
+    others = [rows.column(columns[0]) for rows in (*batches[:at], *batches[at + 1 :])]
+    if LARGE * sum(map(len, others)) > large.num_rows:
+        return None
+    touched, most = _among(first, pa.concat_arrays(others)), MOST_TOUCHED * large.num_rows
+    if np.count_nonzero(touched) > most:
+        return None
+    # Rows of the large batch that are equal to their neighbours, or add nothing, are not the answer either.
+    odd = ~starts(large, columns) | (integers(large, DIFF) == 0)
+    if odd.any():
+        touched |= _among(first, first.filter(pa.array(odd)))
+        if np.count_nonzero(touched) > most:
+            return None
+    some = [*batches[:at], large.filter(pa.array(touched)), *batches[at + 1 :]]
+    fresh = consolidated(sort(joined(some), columns), columns)
+    left = np.flatnonzero(~touched)
+    before = np.searchsorted(left, places(first, fresh.column(columns[0])))
+    order = np.insert(left, before, large.num_rows + np.arange(fresh.num_rows))
+    return joined([large, fresh]).take(pa.array(order))
+
+
+def _among(held: pa.Array, some: pa.Array) -> Bools:
+    """Which elements of an array in order are equal to one of some values."""
+    distinct = some.unique().sort()
+    begins, ends = places(held, distinct), places(held, distinct, behind=True)
+    there = begins < ends
+    steps = np.zeros(len(held) + 1, np.int8)
+    steps[begins[there]] += 1
+    steps[ends[there]] -= 1
+    return np.asarray(np.cumsum(steps[:-1], dtype=np.int8).view(bool))
