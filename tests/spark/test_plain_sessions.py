@@ -70,10 +70,10 @@ LEFT = {
     "lists": Windows((), "sold", Session(9), (Aggregate("all", Function.COLLECT, "note"),)),
 }
 LIMITS = {
-    "plain_sessions.FEW": 0,
-    "plain_sessions.LOOKED_AT_ROWS": 0,
-    "plain_sessions.LOOKED_AT_BYTES": 0,
-    "plain_sessions.MOST_BYTES": 0,
+    "plain.changed.FEW": 0,
+    "plain.sessions.LOOKED_AT_ROWS": 0,
+    "plain.sessions.LOOKED_AT_BYTES": 0,
+    "plain.sessions.MOST_BYTES": 0,
     "views.LITTLE_ROWS": -1,
     "views.LITTLE_BYTES": 0,
 }

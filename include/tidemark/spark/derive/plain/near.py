@@ -14,6 +14,7 @@ from tidemark.definition.recipe import InSessions
 from tidemark.model.window.kind import Session
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.little import numbered, own_touched, standing
+from tidemark.spark.derive.plain.changed import changed_at
 from tidemark.spark.derive.timeline import in_micros
 from tidemark.spark.derive.touched import named
 from tidemark.spark.derive.views import Views
@@ -34,11 +35,6 @@ class NearHere:
     def spans(self) -> tuple[Ints, Ints]:
         """Where they begin and end, of whatever key, as `spans_of` has it."""
         return spans_of(self.regions.first, self.regions.upto)
-
-
-def changed_at(rule: InSessions) -> str:
-    """What the instants that changed are called among touched values."""
-    return f"k{len(rule.by)}"
 
 
 def near_here(views: Views, rule: InSessions, few: pa.Table | None) -> NearHere | None:

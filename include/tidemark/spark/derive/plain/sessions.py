@@ -15,12 +15,12 @@ from tidemark.arrow.kernels.told_sessions import told_sessions
 from tidemark.arrow.kernels.windows.cells import GROUP, keys_in
 from tidemark.arrow.kernels.windows.instants import micros_of
 from tidemark.arrow.kernels.windows.regions import in_regions
-from tidemark.arrow.kernels.windows.sessions import FAR, check_near
+from tidemark.arrow.kernels.windows.sessions import FAR
 from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import Ints, integers, one_batch
 from tidemark.arrow.rows.known_keys import numbers_among
-from tidemark.arrow.rows.schema import DIFF, arrow_type
+from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import InSessions
 from tidemark.errors import InvalidUsage
@@ -32,9 +32,10 @@ from tidemark.spark.derive.difference import stored
 from tidemark.spark.derive.footers import holds_nothing, ranges_when
 from tidemark.spark.derive.little import MOST_BYTES, as_updates, left_of
 from tidemark.spark.derive.parts import written_here
-from tidemark.spark.derive.plain.near import NearHere, changed_at, near_here
+from tidemark.spark.derive.plain.changed import changed_few
+from tidemark.spark.derive.plain.near import NearHere, near_here
 from tidemark.spark.derive.plain.rows import repeated, rows_in_windows, told_rows
-from tidemark.spark.derive.touched import FEW, named, ranges_holding
+from tidemark.spark.derive.touched import named, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 
 
@@ -59,7 +60,7 @@ def sessions_touched_here(views: Views, rule: InSessions) -> list[pa.RecordBatch
     little."""
     if not _fits(views, rule):
         return None
-    changed = _changed(views, rule)
+    changed = changed_few(views, rule)
     if changed is None:
         return None
     few, unplaced = changed
@@ -96,38 +97,6 @@ def _fits(views: Views, rule: InSessions) -> bool:
     told = {name: types[name] for name in rule.by} | {WINDOW_START: bound, WINDOW_END: bound}
     told |= {one.name: one.type for one in rule.plain}
     return told == {column.name: column.type for column in stored(views.computation.collection)}
-
-
-def _changed(views: Views, rule: InSessions) -> tuple[pa.Table, int] | None:
-    """The keys and instants at which something changed, as k0, k1, …, each once, and of how many rows more than before
-    there are none; None where either is not few."""
-    changed = views.changes_here(rule.input)
-    if changed is None:
-        return None
-    found: list[pa.Table] = []
-    unplaced = 0
-    for rows in changed:
-        placed = told_rows(rows, (rule.on, *rule.by))
-        unplaced += int(integers(rows, DIFF)[~placed].sum())
-        rows = rows.filter(pa.array(placed))
-        try:
-            at = micros_of(rows.column(rule.on))
-            check_near(at)
-        except (InvalidUsage, ArithmeticError):
-            return None
-        columns = [*(rows.column(name) for name in rule.by), pa.array(at)]
-        some = pa.table(columns, [*named(rule.by).values(), changed_at(rule)])
-        together = pa.concat_tables([*found, some])
-        found = [together.group_by(together.column_names, use_threads=False).aggregate([])]
-        if found[0].num_rows > FEW:
-            return None
-    return (found[0] if found else _nothing(views, rule)), unplaced
-
-
-def _nothing(views: Views, rule: InSessions) -> pa.Table:
-    types = views.types_here(rule.input)
-    by = [(key, arrow_type(types[name])) for name, key in named(rule.by).items()]
-    return pa.schema([*by, (changed_at(rule), pa.int64())]).empty_table()
 
 
 def _rows_near(views: Views, rule: InSessions, few: pa.Table, near: NearHere) -> tuple[pa.Table, Ints] | None:

@@ -23,7 +23,8 @@ from tidemark.model.window.kind import Session
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.footers import ranges_when
 from tidemark.spark.derive.little import Reached
-from tidemark.spark.derive.plain.near import changed_at, near_here, spans_of
+from tidemark.spark.derive.plain.changed import changed_at
+from tidemark.spark.derive.plain.near import near_here, spans_of
 from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.timeline import floored, micros
 from tidemark.spark.derive.touched import Touched, looked_at, named, touched_of
