@@ -135,16 +135,21 @@ def successor(value: Scalar) -> Scalar:
 
 def ranges_of(prefixes: Iterable[Row], groups: Sequence[Row], most: int) -> list[KeyRange]:
     """At most `most` ranges, ascending and apart, that hold all keys which begin with one of some prefixes, and few
-    others: `groups` are the first keys of the row groups there are, sorted, and those between two ranges are spared.
+    others: `groups` are the first keys of the row groups there are, sorted, and those between two ranges are spared."""
+    return ranges_between([(prefix, prefix) for prefix in sorted(set(prefixes))], groups, most)
 
-    Prefixes between which no row group lies are in one range, since nothing would be spared.
+
+def ranges_between(spans: Sequence[tuple[Row, Row]], groups: Sequence[Row], most: int) -> list[KeyRange]:
+    """The same of all keys from those that begin with one prefix to those that begin with another one: spans of
+    prefixes, which ascend and are apart.
+
+    Spans between which no row group lies are in one range, since nothing would be spared.
     """
-    ordered = sorted(set(prefixes))
-    if not ordered:
+    if not spans:
         return []
-    places = [(bisect_left(groups, prefix), bisect_right(groups, behind(prefix) or prefix)) for prefix in ordered]
+    places = [(bisect_left(groups, first), bisect_right(groups, behind(last) or last)) for first, last in spans]
     spared = [max(0, later[0] - 1 - earlier[1]) for earlier, later in pairwise(places)]
     cuts = sorted(sorted(range(len(spared)), key=lambda at: spared[at], reverse=True)[: most - 1])
     cuts = [at for at in cuts if spared[at] > 0]
-    firsts, lasts = [0, *(at + 1 for at in cuts)], [*cuts, len(ordered) - 1]
-    return [KeyRange(ordered[first], behind(ordered[last])) for first, last in zip(firsts, lasts, strict=True)]
+    begins, ends = [0, *(at + 1 for at in cuts)], [*cuts, len(spans) - 1]
+    return [KeyRange(spans[begin][0], behind(spans[end][1])) for begin, end in zip(begins, ends, strict=True)]

@@ -16,6 +16,7 @@ from tidemark.plan.ranges import (
     groups_among,
     groups_within,
     overlaps,
+    ranges_between,
     ranges_of,
     ranges_of_groups,
     split_keys,
@@ -167,3 +168,24 @@ class TestRangesOfPrefixes:
 
     def test_behind_the_last_number_nothing_is_known(self) -> None:
         assert ranges_of([(2**63 - 1,)], self.GROUPS, 8) == [KeyRange((2**63 - 1,), None)]
+
+    def test_spans_go_from_the_first_prefix_to_behind_the_last(self) -> None:
+        spans = [((1, 7), (1, 60)), ((1, 80), (1, 90)), ((8, 50), (8, 50))]
+        found = ranges_between(spans, self.GROUPS, 8)
+        assert found == [KeyRange((1, 7), (1, 91)), KeyRange((8, 50), (8, 51))]
+
+
+@given(
+    st.lists(files, max_size=3), st.integers(1, 5), st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6))), st.data()
+)
+def test_ranges_between_prefixes_hold_all_their_keys_and_are_apart(several, group_rows, drawn, data):
+    firsts = sorted(key for rows in several for key, _ in part_of(rows, group_rows).groups)
+    ends = sorted({end for pair in drawn for end in pair})
+    spans = [((low,), (high,)) for low, high in zip(ends[::2], ends[1::2], strict=False)]
+    most = data.draw(st.integers(1, 4))
+    ranges = ranges_between(spans, firsts, most)
+    assert len(ranges) <= most
+    assert all(one.upper is not None and one.upper <= other.lower for one, other in pairwise(ranges))
+    for key in (key for rows in several for key in rows):
+        if any(low <= key[:1] <= high for low, high in spans):
+            assert any(inside(key, one) for one in ranges)

@@ -3,7 +3,7 @@ and what the collection itself holds. As Spark sees them, or, where they are lit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -172,15 +172,25 @@ class Views(Reading):
 
     def own_here(self, ranges: Sequence[KeyRange]) -> pa.Table | None:
         """The same, read by this process without Spark: None where that is more than LITTLE_ROWS or LITTLE_BYTES."""
-        url, collection = self.computation.url, self.computation.collection
+        batches = self.own_rows(ranges, most_rows=LITTLE_ROWS, most_bytes=LITTLE_BYTES)
+        return None if batches is None else self.own_table(batches)
+
+    def own_rows(
+        self, ranges: Sequence[KeyRange], *, most_rows: int, most_bytes: int
+    ) -> Iterator[pa.RecordBatch] | None:
+        """The same, some at a time: None where there are more rows or bytes at rest to look at."""
+        url = self.computation.url
         request, parts = parts_table.opened_read(open_store(url), plan_updates(self.computation.state))
         rows, size = counted(request, parts, ranges)
-        if rows > LITTLE_ROWS or size > LITTLE_BYTES:
+        if rows > most_rows or size > most_bytes:
             return None
         store = self._opened(url, request, ranges)
-        tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=LITTLE_ROWS)
-        batches = [rows for task in tasks for rows in updates_of(store, task, self._stored)]
-        return pa.Table.from_batches(batches, schema=updates_in(collection, self._stored))
+        tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
+        return (rows for task in tasks for rows in updates_of(store, task, self._stored))
+
+    def own_table(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+        """Some of these as one table."""
+        return pa.Table.from_batches(batches, schema=updates_in(self.computation.collection, self._stored))
 
 
 def _happening(frame: DataFrame) -> DataFrame:

@@ -20,9 +20,10 @@ def changed_at(rule: Slid | InSessions) -> str:
     return f"k{len(rule.by)}"
 
 
-def changed_few(views: Views, rule: Slid | InSessions) -> tuple[pa.Table, int] | None:
-    """The keys and instants at which something changed, as k0, k1, …, each once, and of how many rows more than before
-    there are none; None where either is not few."""
+def changed_here(views: Views, rule: Slid | InSessions, most: int) -> tuple[pa.Table, int] | None:
+    """The keys and instants at which something changed, as k0, k1, …, each once, and how many rows more than before are
+    at no instant, or of no key; None where changes are not little, there are more than `most` of these instants, or one
+    is beyond 2^61."""
     changed = views.changes_here(rule.input)
     if changed is None:
         return None
@@ -41,9 +42,14 @@ def changed_few(views: Views, rule: Slid | InSessions) -> tuple[pa.Table, int] |
         some = pa.table(columns, [*named(rule.by).values(), changed_at(rule)])
         together = pa.concat_tables([*found, some])
         found = [together.group_by(together.column_names, use_threads=False).aggregate([])]
-        if found[0].num_rows > FEW:
+        if found[0].num_rows > most:
             return None
     return (found[0] if found else _nothing(views, rule)), unplaced
+
+
+def changed_few(views: Views, rule: Slid | InSessions) -> tuple[pa.Table, int] | None:
+    """The same of few instants."""
+    return changed_here(views, rule, FEW)
 
 
 def _nothing(views: Views, rule: Slid | InSessions) -> pa.Table:

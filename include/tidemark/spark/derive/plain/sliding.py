@@ -6,7 +6,7 @@ Whatever is not as plain as that, or does not fit, is left to the queries, which
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from tidemark.arrow.kernels.windows.instants import micros_of
 from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding_in_order
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type, updates_schema
-from tidemark.definition.computation import Computation, Written
+from tidemark.definition.computation import Written
 from tidemark.definition.recipe import PlainCells, Slid
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Mode
@@ -39,9 +39,7 @@ def built_plainly(views: Views) -> list[Written] | None:
     rule = None if computation.recipe is None else computation.recipe.windowed
     if computation.mode is not Mode.WHOLE or not isinstance(rule, Slid) or rule.plain is None:
         return None
-    if views.sees_event_times:  # how often rows are there is another question then
-        return None
-    if not _fits(computation, rule, rule.plain) or not holds_nothing(computation):
+    if not fits(views, rule, rule.plain) or not holds_nothing(computation):
         return None
     made = _Made(rule.by, rule.plain, Due.of(computation))
     here = _here(views, rule, rule.plain, made)
@@ -58,13 +56,17 @@ class _Made:
 
     def updates(self, keys: Sequence[pa.Array], windows: pa.RecordBatch) -> pa.RecordBatch:
         """Windows of some keys as updates, in the columns the definition gives."""
-        columns = dict(zip(self.by, keys, strict=True))
-        columns |= {WINDOW_START: windows.column(START), WINDOW_END: windows.column(END)}
-        columns |= {name: windows.column(state) for name, state in self.plain.told}
-        columns |= {name: _mean(windows, total, count) for name, total, count in self.plain.means}
+        columns = shown(dict(zip(self.by, keys, strict=True)), windows, self.plain)
         at = pa.array(self.due.times(integers(windows, END)))
         columns |= {TIME: at, EVENT_TIME: at, DIFF: pa.array(np.ones(len(at), np.int64))}
         return pa.RecordBatch.from_pydict(columns)
+
+
+def shown(by: Mapping[str, pa.Array], windows: pa.RecordBatch, plain: PlainCells) -> dict[str, pa.Array]:
+    """The columns that the definition gives of windows with these values of `by`."""
+    columns = {**by, WINDOW_START: windows.column(START), WINDOW_END: windows.column(END)}
+    columns |= {name: windows.column(state) for name, state in plain.told}
+    return columns | {name: _mean(windows, total, count) for name, total, count in plain.means}
 
 
 def _mean(windows: pa.RecordBatch, total: str, count: str) -> pa.Array:
@@ -117,8 +119,12 @@ def _rows_in_order(views: Views, rule: Slid, columns: Sequence[str]) -> DataFram
     return ordered.repartition(*together).sortWithinPartitions(*together, AT)
 
 
-def _fits(computation: Computation, rule: Slid, plain: PlainCells) -> bool:
-    """Whether the collection holds these columns, as they come, and in order of them."""
+def fits(views: Views, rule: Slid, plain: PlainCells) -> bool:
+    """Whether the collection holds these columns, as they come, and in order of them; not on event times, where how
+    often rows are there is another question."""
+    if views.sees_event_times:
+        return False
+    computation = views.computation
     collection, rows = computation.collection, updates_schema(computation.input(rule.input).state.collection)
     bound = pa.int64() if pa.types.is_int64(rows.field(rule.on).type) else pa.timestamp("us", "UTC")
     given = {name: rows.field(name).type for name in rule.by} | {WINDOW_START: bound, WINDOW_END: bound}

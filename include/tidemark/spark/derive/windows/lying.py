@@ -10,6 +10,7 @@ from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.in_time import computed_anew, computed_here
 from tidemark.spark.derive.little import Updates, compared
 from tidemark.spark.derive.plain.sessions import sessions_touched_here
+from tidemark.spark.derive.plain.sliding_near import windows_touched_here
 from tidemark.spark.derive.touched import Touched
 from tidemark.spark.derive.views import Views
 from tidemark.spark.derive.windows import late_sessions, lost
@@ -54,6 +55,8 @@ def late(views: Views, rule: Slid | InSessions) -> Lateness:
 def learned(views: Views, rule: Slid | InSessions) -> Updates | None:
     """By what the windows that changes reach differ from those held; None where nothing changed."""
     if isinstance(rule, InSessions) and (few := sessions_touched_here(views, rule)) is not None:
+        return few
+    if isinstance(rule, Slid) and (few := windows_touched_here(views, rule)) is not None:
         return few
     if isinstance(rule, Slid):
         found = touched_windows(views, rule)

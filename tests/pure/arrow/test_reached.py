@@ -1,0 +1,72 @@
+"""What a change of rows can reach of sliding windows, beside all windows before and after it by the law."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tidemark.arrow.kernels.windows.cells import GROUP, windows_in_order
+from tidemark.arrow.kernels.windows.reached import rows_around, starts_reached
+from tidemark.arrow.kernels.windows.regions import in_regions
+from tidemark.arrow.kernels.windows.sliding import END, START
+from tidemark.arrow.rows.columns import Ints
+from tidemark.definition.recipe import Taken
+from tidemark.definition.state import Op, State
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.evaluate import window_rows
+from tidemark.model.window.happened import Happened
+from tidemark.model.window.kind import Sliding
+from tidemark.model.window.windows import Windows
+
+TOLD = (Aggregate("rows", Function.COUNT), Aggregate("total", Function.SUM, "n"))
+TAKEN = (Taken(State("s0", Op.ADD), None, count=True), Taken(State("s1", Op.ADD), "n"))
+Row = tuple[int, int, int]
+"""Group, instant, value."""
+rows = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(-3, 9) | st.sampled_from([-(2**61), 2**61]), st.integers(0, 3))
+)
+kinds = st.builds(Sliding, st.integers(0, 4), st.booleans())
+Told = dict[tuple[int, int, int], tuple[int, ...]]
+
+
+def law(some: list[Row], kind: Sliding) -> Told:
+    """By group, start and end what each window tells."""
+    happened = [Happened((group,), value, at, number, 1) for number, (group, at, value) in enumerate(some)]
+    told = window_rows(Windows(("b",), "t", kind, TOLD), happened, lambda one, value: value)
+    return {(*key, *window): values for key, window, values in told}
+
+
+def kernel(some: list[Row], kind: Sliding) -> Told:
+    group, at, value = columns(some)
+    found = windows_in_order(pa.table({"n": value}), group, at, kind, TAKEN)
+    names = (GROUP, START, END, "s0", "s1")
+    told = (tuple(row[name] for name in names) for windows in found for row in windows.to_pylist())
+    return {row[:3]: row[3:] for row in told}
+
+
+def columns(some: list[Row]) -> tuple[Ints, Ints, Ints]:
+    group, at, value = (np.array([row[column] for row in some], np.int64) for column in range(3))
+    return group, at, value
+
+
+@given(rows, rows, rows, kinds)
+@example([(0, 0, 1), (0, 5, 1)], [(0, 10, 1)], [], Sliding(9))  # only the row at 0 tells of [1, 10] then
+@settings(max_examples=300)
+def test_what_a_change_reaches_is_told_by_the_rows_around(
+    there: list[Row], gone: list[Row], new: list[Row], kind: Sliding
+):
+    before, after = law([*there, *gone], kind), law([*there, *new], kind)
+    group, at, _ = columns([*gone, *new])
+    starts = starts_reached(group, at, kind.size)
+    group, at, _ = columns([*there, *new])
+    near = in_regions(group, at, rows_around(starts, kind.size))
+    some = kernel([row for row, is_near in zip([*there, *new], near, strict=True) if is_near], kind)
+    windows = sorted({*before, *after, *some})
+    reached = in_regions(*(np.array([one[column] for one in windows], np.int64) for column in range(2)), starts)
+    for one, is_reached in zip(windows, reached, strict=True):
+        if is_reached:
+            assert some.get(one) == after.get(one)
+        else:
+            assert before.get(one) == after.get(one)

@@ -1,0 +1,234 @@
+"""Sliding windows that the driver refreshes by itself: what the law says, and update for update and bit by bit what
+Spark's queries give. A session of Spark's is refused where the driver is to do it, so nothing else can have."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from tests.spark import test_plain_sliding as built
+from tests.spark.support import DAY, HOUR, Made
+from tests.spark.test_derived import Deriving
+from tests.spark.test_grouped_here import (
+    UPDATES,
+    UPSERT,
+    Row,
+    land,
+    next_rows,
+    refreshed,
+    row,
+)
+from tests.spark.test_plain_sessions import computed_both_ways, deriving, refused, sessions
+from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
+from tidemark.errors import TidemarkError
+from tidemark.jobs.app import NeedsSpark
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Sliding
+from tidemark.model.window.windows import Windows
+from tidemark.spark.derive import computer
+from tidemark.spark.derive.windows import lying
+
+pytestmark = pytest.mark.spark
+
+COUNT = Aggregate("n", Function.COUNT)
+ALL = (
+    COUNT,
+    *(Aggregate(f"sum_{of}", Function.SUM, of) for of in ("whole", "price")),
+    Aggregate("mean", Function.AVG, "whole"),
+    Aggregate("notes", Function.COUNT, "note"),
+    *(
+        Aggregate(f"{told}_{of}", told, of)
+        for told in (Function.MIN, Function.MAX, Function.FIRST, Function.LAST)
+        for of in ("whole", "price", "seen", "since", "good")
+    ),
+)
+KINDS = {
+    "by_key": (UPSERT, Windows(("shop",), "sold", Sliding(3 * HOUR), ALL, grace=5)),
+    "several": (UPDATES, Windows(("kind", "shop"), "sold", Sliding(9 * HOUR), ALL, early=True)),
+    "of_all": (UPSERT, Windows((), "sold", Sliding(HOUR // 2), ALL[:4])),
+    "dates": (UPDATES, Windows(("good",), "seen", Sliding(HOUR, clamp_start_at_zero=True), ALL[:6], early=True)),
+    "numbers": (UPSERT, Windows(("note", "shop"), "id", Sliding(9, clamp_start_at_zero=True), ALL[:8], grace=DAY)),
+}
+NEAR = "plain.sliding_near"
+LIMITS = [
+    (f"{NEAR}.LEAST_TASK_ROWS", 0),
+    (f"{NEAR}.FEW", 0),
+    (f"{NEAR}.MOST_ROWS", 0),
+    (f"{NEAR}.MOST_ROWS", 40),
+    (f"{NEAR}.MOST_BYTES", 0),
+    (f"{NEAR}.MOST_BYTES", 400),
+    (f"{NEAR}.LOOKED_AT_ROWS", 0),
+    (f"{NEAR}.LOOKED_AT_ROWS", 40),
+    (f"{NEAR}.LOOKED_AT_BYTES", 0),
+    ("views.LITTLE_BYTES", 0),
+]
+"""Those that are not 0 are crossed by 41 rows, and not by the one window that is held."""
+
+
+def by_queries(patch: pytest.MonkeyPatch) -> None:
+    """Nothing is computed by the driver."""
+    patch.setattr(computer, "built_plainly", lambda views: None)
+    patch.setattr(lying, "windows_touched_here", lambda views, rule: None)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_the_driver_computes_is_what_spark_does(spark: Any, tmp_path: Path, name: str) -> None:
+    text, windows = KINDS[name]
+    computed_both_ways(spark, Made(tmp_path, text), windows, by_queries)
+
+
+def told_on(made: Made, day: int, rows: list[Row]) -> None:
+    folder = made.landing / "readings" / f"2024-01-{day:02d}"
+    folder.mkdir(parents=True)
+    table = pa.Table.from_pylist(rows, pa.schema(list(built.TYPES.items())))
+    pyarrow.parquet.write_table(table, folder / "0.parquet")
+    made.moved(day)
+    made.step("trace", day)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_changes_windows_are_what_the_law_says(spark: Any, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    size = chance.choice([0, 1, 5, 40])
+    each = {
+        **{name: windows for name, windows in built.WINDOWS.items() if windows.early},
+        "narrow": Windows(
+            ("who", "ok"), "t", Sliding(size, clamp_start_at_zero=chance.random() < 0.5), ALL[:1], early=True
+        ),
+    }
+    there: list[Row] = []
+    made = Made(tmp_path, built.READINGS)
+    derived: dict[str, Deriving] = {}
+    for day in range(1, 7):
+        gone = chance.sample(there, min(len(there), chance.choice([0, 1, 12])))
+        there = [one for one in there if one not in gone]
+        new = built.readings(chance, 60 if day == 1 else chance.choice([0, 1, 7]))
+        new = [one | {"id": 1000 * day + one["id"]} for one in new]
+        there += new
+        at = {"learned": datetime(2024, 1, day, 12, tzinfo=UTC)}
+        told_on(made, day, [*(one | at for one in new), *(one | at | {"change": -one["change"]} for one in gone)])
+        if day == 1:
+            derived = {name: built.declared(made, spark, name, windows) for name, windows in each.items()}
+        for name, windows in each.items():
+            assert refreshed(derived[name], here=True)["mode"] == ("whole" if day == 1 else "by_key")
+            assert built.held(derived[name]) == built.law(windows, made) != Counter(), (name, day)
+
+
+def sold(made: Made, spark: Any, rows: list[Row], *aggregates: Aggregate, on: str = "sold", size: int = 10) -> Deriving:
+    land(made, 1, rows)
+    windows = Windows(("shop",), on, Sliding(size), (COUNT, *aggregates), early=True)
+    return deriving(made, spark, "few", windows)
+
+
+@pytest.mark.parametrize(("limit", "most"), LIMITS)
+def test_what_is_not_little_is_left_to_spark(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    made = Made(tmp_path, UPSERT)
+    one = sold(made, spark, [row(number, sold=3) for number in range(40)])
+    refreshed(one, here=True)
+    assert sessions(one) == {("a", -7): 40}
+    next_rows(made, row(41, sold=4))
+    with monkeypatch.context() as patch:
+        patch.setattr(f"tidemark.spark.derive.{limit}", most)
+        refused(one)
+        assert refreshed(one, here=False)["mode"] == "by_key"
+    assert sessions(one) == {("a", -7): 40, ("a", -6): 41, ("a", 4): 1}
+
+
+def test_what_is_no_more_than_a_limit_is_not_left_to_spark(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(tmp_path, UPDATES)
+    one = sold(made, spark, [row(1, sold=3, change=40)])
+    refreshed(one, here=True)
+    next_rows(made, row(2, sold=4))
+    for limit, most in (("LEAST_TASK_ROWS", 1), ("FEW", 1), ("MOST_ROWS", 41), ("LOOKED_AT_ROWS", 8)):
+        monkeypatch.setattr(f"tidemark.spark.derive.{NEAR}.{limit}", most)
+    refreshed(one, here=True)
+    assert sessions(one) == {("a", -7): 40, ("a", -6): 41, ("a", 4): 1}
+
+
+def test_windows_that_go_are_taken_back_and_rows_in_none_change_nothing(spark: Any, tmp_path: Path) -> None:
+    made = Made(tmp_path, UPSERT)
+    one = sold(made, spark, [row(1, sold=3), row(2, shop="b", sold=4), row(3, sold=None)])
+    assert refreshed(one, here=True)["unplaced"] == 1
+    next_rows(made, row(2, shop="b", gone=True), row(3, sold=None, note="x"), row(4, sold=None))
+    told = refreshed(one, here=True)
+    assert (told["added"], told["retracted"], told["unplaced"]) == (0, 1, 1)
+    assert sessions(one) == {("a", -7): 1}
+
+
+def test_rows_in_no_window_alone_are_counted(spark: Any, tmp_path: Path) -> None:
+    made = Made(tmp_path, UPSERT)
+    one = sold(made, spark, [row(1, sold=3), row(2, sold=None)])
+    refreshed(one, here=True)
+    next_rows(made, row(3, sold=None), row(4, sold=None))
+    told = refreshed(one, here=True)
+    assert (told["added"], told["retracted"], told["unplaced"]) == (0, 0, 2)
+
+
+def test_the_first_and_the_last_instant_are_counted_from(spark: Any, tmp_path: Path) -> None:
+    made, far = Made(tmp_path, UPDATES), 2**61
+    one = sold(made, spark, [row(-far + 5), row(far - 5), row(0)], on="id")
+    refreshed(one, here=True)
+    next_rows(made, row(-far), row(far))
+    assert refreshed(one, here=True)["mode"] == "by_key"
+    found = {names["window_start"]: names["n"] for names in held_by_name(one)}
+    assert found == {
+        -far - 10: 1, -far + 1: 1, -far - 5: 2, -10: 1, far - 15: 1, far - 4: 1, far - 10: 2,
+    }  # fmt: skip
+
+
+def held_by_name(one: Deriving) -> list[dict[str, Any]]:
+    names = [column.name for column in one.job().log.load().state.collection.columns]
+    return [dict(zip(names, values, strict=True)) for values in one.held()]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([row(1, sold=3, change=-1)], "holds a row of key"),
+        ([row(number, sold=3, whole=2**62) for number in (1, 2)], "overflow"),
+        ([row(number, sold=number, whole=2**62) for number in (1, 2)], "a sum of whole numbers is beyond 64 bits"),
+        ([row(2**61 + 1)], "beyond 2\\^61"),
+    ],
+)
+def test_what_is_wrong_is_said_by_the_queries(spark: Any, tmp_path: Path, rows: list[Row], said: str) -> None:
+    made, on = Made(tmp_path, UPDATES), "id" if "2\\^61" in said else "sold"
+    one = sold(made, spark, [row(7, sold=3)], Aggregate("total", Function.SUM, "whole"), on=on)
+    refreshed(one, here=True)
+    next_rows(made, *rows)
+    refused(one)
+    with pytest.raises(TidemarkError, match=said):
+        refreshed(one, here=False)
+
+
+def test_what_is_not_plain_is_left_to_spark(spark: Any, tmp_path: Path) -> None:
+    made = Made(tmp_path, UPDATES)
+    land(made, 1, [row(1, sold=3)])
+    windows = Windows(("shop",), "sold", Sliding(10), (Aggregate("last", Function.MAX, "note"),), early=True)
+    one = deriving(made, spark, "few", windows)
+    refreshed(one, here=False)
+    next_rows(made, row(2, sold=4))
+    with pytest.raises(NeedsSpark):
+        refreshed(one, here=True)
+
+
+def test_only_row_groups_that_can_hold_what_changes_reach_are_read(spark: Any, tmp_path: Path) -> None:
+    made = Made(tmp_path, UPDATES.replace("key: [shop]", "key: [shop, id]").replace("value: [id, ", "value: ["))
+    land(made, 1, [row(number) for number in range(4 * ROW_GROUP_ROWS)])
+    one = deriving(made, spark, "few", Windows((), "id", Sliding(10), (COUNT,), early=True))
+    refreshed(one, here=True)
+    next_rows(made, row(-5))
+    told = refreshed(one, here=True)
+    assert (told["added"], told["retracted"]) == (7, 6)  # [-15, -5], and what begins from -10 to -5
+    # What changed; of the windows held one row group; of the input one and the next, which may begin with the same key.
+    assert told["rows_read"] == 1 + 3 * ROW_GROUP_ROWS
