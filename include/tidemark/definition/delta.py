@@ -15,10 +15,10 @@ from sqlglot import exp
 from tidemark.definition.dialect import text_of
 from tidemark.definition.functions import is_aggregate, name_of, own_aggregates, with_filter
 from tidemark.definition.keys import is_plain
-from tidemark.definition.recipe import DELTA, DIFF, HELD, Added, InputShape, Plain
+from tidemark.definition.recipe import DELTA, DIFF, HELD, Added, Averaged, InputShape, Plain
 from tidemark.definition.relations import types_of
 from tidemark.definition.rows import not_by_row, source_of_changes
-from tidemark.definition.sums import BIG, distinct_of
+from tidemark.definition.sums import BIG, distinct_of, is_big
 from tidemark.definition.types import WHOLE_NUMBERS, decimal_digits, is_decimal, type_of
 from tidemark.model.collection import Column, ColumnType, DecimalType
 from tidemark.model.decimals import SUM_DIGITS
@@ -129,25 +129,43 @@ class _Growth:
     def _plain(self, hidden: Sequence[str]) -> Plain | None:
         """The same without a query, where that can be told."""
         keys = [self.shown[name] for name in self.held]
-        others = [node for name, node in self.shown.items() if name not in self.held]
+        others = {name: node for name, node in self.shown.items() if name not in self.held}
         if not is_plain(self.select) or not all(isinstance(one, exp.Column) for one in keys):
             return None
-        sums = {name: self._added(name, self.parts[text].whole) for text, name in self.names.items()}
-        if any(one is None for one in sums.values()) or any(text_of(one) not in self.names for one in others):
+        sums = [self._added(name, self.parts[text]) for text, name in self.names.items()]
+        means = [self._mean(name, node) for name, node in others.items() if text_of(node) not in self.names]
+        if None in sums or None in means:
             return None
-        return Plain(tuple(one.name for one in keys), tuple(filter(None, sums.values())), self.rows.name)
+        told = tuple(filter(None, sums)), self.rows.name, tuple(filter(None, means))
+        return Plain(tuple(one.name for one in keys), *told)
 
-    def _added(self, name: str, whole: exp.Expr) -> Added | None:
+    def _added(self, name: str, part: _Part) -> Added | None:
         """How a part is added up, if it is of a column as it is."""
-        if not isinstance(whole, exp.Func) or len(whole.expressions) != 1:
+        if not isinstance(part.whole, exp.Func) or len(part.whole.expressions) != 1:
             return None
-        (of,), count = whole.expressions, name_of(whole) == "count"
+        (of,), count = part.whole.expressions, name_of(part.whole) == "count"
         if count and isinstance(of, exp.Star | exp.Literal):
             return Added(name)
-        if not isinstance(of, exp.Column) or (not count and type_of(of, self.types) not in WHOLE_NUMBERS):
+        of = of.this if is_big(of) else of
+        if not isinstance(of, exp.Column):
             return None
-        values = self.names.get(text_of(_call("COUNT", of.copy())))
-        return Added(name, of.name, count, None if count else values)
+        if count:
+            return Added(name, of.name, count=True)
+        values = None if name.startswith("_") else self.names.get(text_of(_call("COUNT", of.copy())))
+        return Added(name, of.name, null_without=values, type=_column(name, part.type).type)
+
+    def _mean(self, name: str, node: exp.Expr) -> Averaged | None:
+        """How a mean is told by sums, if it is of a column as it is."""
+        if not isinstance(node, exp.Func) or name_of(node) not in ("avg", "mean"):
+            return None
+        of = node.expressions[0]
+        if not isinstance(of, exp.Column):
+            return None
+        held = type_of(of, self.types)
+        digits = None if held in WHOLE_NUMBERS else decimal_digits(held)
+        total = self.names[text_of(_call("SUM", of.copy() if digits else exp.cast(of.copy(), BIG)))]
+        told = DecimalType(digits[0] + 4, digits[1] + 4) if digits else ColumnType.FLOAT
+        return Averaged(name, total, self.names[text_of(_call("COUNT", of.copy()))], told)
 
     def _part(self, whole: exp.Expr, change: exp.Expr, of: str) -> exp.Column:
         """The column of GROWN that holds a part: the group's own column that is the same, or a hidden one."""

@@ -65,23 +65,37 @@ class ByRow:
 
 @dataclass(frozen=True)
 class Added:
-    """A column of `ByKey.sums` that is of the input's column `of`: its sum, or the `count` of its values that are not
-    null; without `of` the count of rows. One that is `null_without` another, a count, is null where that is 0."""
+    """A column of `ByKey.sums` that is of the input's column `of`: its sum, in its `type`, or the `count` of its values
+    that are not null; without `of` the count of rows. One that is `null_without` another, a count, is null where that
+    is 0."""
 
     name: str
     of: str | None = None
     count: bool = False
     null_without: str | None = None
+    type: ValueType = ColumnType.INT
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """A column of a definition that shows one of `ByKey.sums`, `total`, divided by another, `count`, and null where
+    that is 0: as the float next to the total, divided, or as the decimal of its `type` next to the quotient."""
+
+    name: str
+    total: str
+    count: str
+    type: ValueType
 
 
 @dataclass(frozen=True)
 class Plain:
     """A delta that needs no query: the groups' `keys` are columns of the input, and the sums are of rows, or of whole
-    numbers in columns of it; `rows` is that of rows."""
+    numbers or decimals in columns of it; `rows` is that of rows. What is shown besides are `means`."""
 
     keys: tuple[str, ...]
     sums: tuple[Added, ...]
     rows: str
+    means: tuple[Averaged, ...] = ()
 
 
 @dataclass(frozen=True)
