@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from tidemark.definition.recipe import HAPPENED, InputShape
 from tidemark.definition.resolve import spelled_alike
@@ -47,8 +48,10 @@ def check_expressions(windows: Windows) -> None:
             raise InvalidUsage(f"{called}: {text!r} is null for every row, so none counts; write a condition")
 
 
+@lru_cache(maxsize=64)
 def checked(windows: Windows, shape: InputShape) -> Checked:
-    """The windows over an input of this shape. Raises InvalidUsage in one line for what does not fit it."""
+    """The windows over an input of this shape. Raises InvalidUsage in one line for what does not fit it. What was
+    checked is known to the process: to read an expression takes some milliseconds."""
     shapes = spelled_alike([shape])
     columns = {column.name: column for column in shape.columns}
     happened = windows.is_on_event_time(columns)
