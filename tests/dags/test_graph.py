@@ -79,11 +79,11 @@ def test_what_goes_round_is_drawn_all_the_same() -> None:
 def test_where_nothing_is_computed_there_is_no_graph(locations: Path) -> None:
     graph = Graph(locations / "root")
     graph.land("flights", 1)
-    assert drawing(overview(str(graph.root), everyone), up="../") == []
+    assert drawing(overview(str(graph.root), everyone)) == []
 
 
 def test_a_box_says_how_far_it_is_and_how_far_its_inputs_were_consumed(graph: Graph) -> None:
-    (picture,) = drawing(overview(str(graph.root), everyone), up="../")
+    (picture,) = drawing(overview(str(graph.root), everyone))
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", picture)
     at = texts.index("delays")
     assert texts[at : at + 8] == [
@@ -92,7 +92,7 @@ def test_a_box_says_how_far_it_is_and_how_far_its_inputs_were_consumed(graph: Gr
     ]
     assert picture.count("<path ") == 3
     assert picture.count('class="lags"') == picture.count('class="behind"') == 1
-    assert 'href="../dags/delays"' in picture
+    assert 'href="collections/delays"' in picture
     assert "waits: carriers is complete below 2024-01-02T00:00:00Z, flights below 2024-01-03T00:00:00Z" in picture
 
 
@@ -109,7 +109,7 @@ def test_a_box_says_that_what_it_holds_has_ended(graph: Graph) -> None:
     """One that is behind the others for ever is not waited for."""
     entries = overview(str(graph.root), everyone)
     ended = [{**one, "end": one["complete_below"]} if one["collection"] == "carriers" else one for one in entries]
-    texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawing(ended, up="../")[0])
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawing(ended)[0])
     at = texts.index("carriers")
     assert texts[at : at + 3] == ["carriers", "ended, complete below", "2024-01-02"]
     assert texts.count("ended, complete below") == 1
@@ -131,9 +131,9 @@ def test_who_may_not_read_an_input_sees_its_name_and_what_was_consumed_of_it_alo
     (hidden,) = [one for one in delays["follows"]["inputs"] if one["name"] == "carriers"]
     assert (hidden["stands"], hidden["readable"], hidden["complete_below"]) == ("hidden", 0, 0)
     assert delays["follows"]["why"] == ""
-    (picture,) = drawing(entries, up="../")
+    (picture,) = drawing(entries)
     assert "not there, or not yours to see" in picture
-    assert "dags/carriers" not in picture
+    assert "collections/carriers" not in picture
     page = overview_page("/root", entries).html
     assert "2024-01-03T00:00:00Z" in page  # of flights, which may be read
     alone = describe(str(graph.root), "delays", lambda name: name == "delays")
@@ -145,7 +145,7 @@ def test_an_input_that_is_broken_or_gone_is_a_box_and_no_error(graph: Graph) -> 
         version.write_bytes(b"{")
     entries = overview(str(graph.root), everyone)
     assert {entry["collection"] for entry in entries if "error" in entry} == {"carriers"}
-    (picture,) = drawing(entries, up="../")
+    (picture,) = drawing(entries)
     assert "cannot be read" in picture
 
 
@@ -158,7 +158,7 @@ def test_names_and_times_that_are_long_are_cut_and_none_is_markup() -> None:
             "inputs": [{"name": "n" * 200, "stands": "lags", "consumed_text": HOSTILE}],
         },
     }
-    (picture,) = drawing([entry], up="../")
+    (picture,) = drawing([entry])
     assert "<script" not in picture
     assert "<meta" not in picture
     assert "n" * 16 not in re.sub(r"<title>.*?</title>", "", picture)

@@ -285,6 +285,15 @@ def test_the_dag_of_its_batches_shows_the_collection(client: Any, root: Path) ->
     assert "There is no collection :" in client.get("/collections/.batches").text
 
 
+def test_no_link_in_airflows_frame_leads_out_of_it(client: Any, root: Path) -> None:
+    """The frame allows no navigation of what is around it: such a link does nothing when it is clicked."""
+    framed = {"Sec-Fetch-Dest": "iframe"}
+    assert re.findall(r'href="([^"]*)"', client.get("/", headers=framed).text) == ["collections/orders"]
+    assert re.findall(r'href="([^"]*)"', client.get("/collections/orders", headers=framed).text) == ["../"]
+    assert 'href="../../dags/orders"' in client.get("/collections/orders").text
+    assert 'target="_top"' not in client.get("/").text + client.get("/collections/orders").text
+
+
 def test_nothing_is_there_yet(client: Any, locations: Path) -> None:
     assert client.get("/collections.json").json() == []
     assert "No collection here yet" in client.get("/").text
@@ -462,7 +471,7 @@ def test_a_page_needs_nothing_from_elsewhere(client: Any, root: Path, failure: N
         assert not re.search(r"url\(|@import", style)
         links = re.findall(r'href="([^"]*)"', answer.text)
         assert links
-        assert all(link.startswith(("../", "?result=")) for link in links)
+        assert all(link.startswith(("../", "collections/", "?result=")) for link in links)
 
 
 def test_only_pages_that_load_themselves_anew_keep_their_origin(client: Any, root: Path, failure: None) -> None:

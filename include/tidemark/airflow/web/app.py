@@ -104,11 +104,12 @@ def collections(entries: Annotated[list[Entry], Depends(readable)]) -> list[Entr
     return entries
 
 
-def collection(dag_id: str, may_read: MayRead) -> HTMLResponse:
+def collection(dag_id: str, may_read: MayRead, request: Request) -> HTMLResponse:
     # The DAG of a collection's batches shows the collection, to who may read that one's DAG.
     name = dag_id.removesuffix(BATCHES)
     shown = NAME.fullmatch(name) and (name == dag_id or may_read(name))
-    return _html(collection_page(name, describe(settings.root(), name, may_read) if shown else None))
+    framed = request.headers.get("Sec-Fetch-Dest") == "iframe"
+    return _html(collection_page(name, describe(settings.root(), name, may_read) if shown else None, framed=framed))
 
 
 def gate_result(

@@ -32,7 +32,7 @@ _SHORT = 15
 Entry = Mapping[str, Any]
 
 
-def graph(entries: Sequence[Entry], *, up: str) -> list[Markup]:
+def graph(entries: Sequence[Entry]) -> list[Markup]:
     """The picture, if any collection is made of others; else nothing: there are no lines to draw."""
     shown = {str(entry["collection"]): entry for entry in entries}
     if not any(_inputs(entry) for entry in entries):
@@ -46,7 +46,7 @@ def graph(entries: Sequence[Entry], *, up: str) -> list[Markup]:
     }
     at = drawn(heights, list(edges))
     lines = joined(_line(edge, at, stands) for edge, stands in sorted(edges.items(), key=_loudest_last))
-    boxes = joined(_box(name, shown.get(name), at.boxes[name], heights[name], up) for name in sorted(names))
+    boxes = joined(_box(name, shown.get(name), at.boxes[name], heights[name]) for name in sorted(names))
     width, height = at.width + 2 * _MARGIN, at.height + 2 * _MARGIN
     inside = tag("g", lines, boxes, transform=f"translate({_MARGIN} {_MARGIN})")
     size = {"width": _figure(width), "height": _figure(height), "viewBox": f"0 0 {_figure(width)} {_figure(height)}"}
@@ -111,13 +111,13 @@ def _port(entry: Entry, at: int) -> float:
     return _TOP + (len(_facts(entry)) + at + 1) * _ROW - 4
 
 
-def _box(name: str, entry: Entry | None, at: tuple[float, float], height: float, up: str) -> Markup:
+def _box(name: str, entry: Entry | None, at: tuple[float, float], height: float) -> Markup:
     heading = tag("text", _cut(name, _LONGEST), class_="name", x=_PAD, y=_TOP)
     if entry is None:
         rows = [_row(1, "not there, or not yours to see", "", "quiet")]
         kind = "box unknown"
     else:
-        heading = tag("a", heading, href=f"{up}dags/{name}", target="_top")
+        heading = tag("a", heading, href=f"collections/{name}")
         facts, follows = _facts(entry), entry.get("follows")
         rows = [_row(at, *fact) for at, fact in enumerate(facts, start=1)]
         rows += [_input_row(at, one) for at, one in enumerate(_inputs(entry), start=len(facts) + 1)]

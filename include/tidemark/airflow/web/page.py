@@ -75,18 +75,24 @@ def document(title: str, *content: str, refresh: bool = False) -> Page:
 def overview_page(root: str, entries: Sequence[Mapping[str, Any]]) -> Page:
     """The page of all collections."""
     nothing = tag("p", "No collection here yet: backfill a DAG, or say ", tag("code", "tidemark init"), ".")
-    cards = [_broken(entry) if "error" in entry else _card(entry, up="../") for entry in entries] or [nothing]
+    cards = [
+        _broken(entry) if "error" in entry else _card(entry, href=f"collections/{entry['collection']}")
+        for entry in entries
+    ] or [nothing]
     title = tag("h1", "Tidemark ", tag("span", f"collections in {root}", class_="quiet"))
-    return document("Tidemark", title, *drawing.graph(entries, up="../"), *cards, refresh=True)
+    return document("Tidemark", title, *drawing.graph(entries), *(cards or [nothing]), refresh=True)
 
 
-def collection_page(name: str, entry: Mapping[str, Any] | None) -> Page:
-    """The page of one collection, or that there is none."""
+def collection_page(name: str, entry: Mapping[str, Any] | None, *, framed: bool = False) -> Page:
+    """The page of one collection, or that there is none. Airflow's frame lets no link out of it: `framed`, the page has
+    none to the DAG."""
+    others = tag("p", tag("a", "all collections", href="../"), class_="quiet")
     if entry is None:
         why = "no run of its DAG has begun, or the DAG is of another kind"
         nothing = tag("p", f"There is no collection {name}: {why}.")
-        return document(name, nothing, refresh=True)
-    return document(name, _broken(entry) if "error" in entry else _card(entry, up="../../"), refresh=True)
+        return document(name, nothing, others, refresh=True)
+    card = _broken(entry) if "error" in entry else _card(entry, href="" if framed else f"../../dags/{name}")
+    return document(name, card, others, refresh=True)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
@@ -113,11 +119,12 @@ def _broken(entry: Mapping[str, Any]) -> Markup:
     return tag("section", tag("h2", entry["collection"]), tag("p", entry["error"], class_="bad"))
 
 
-def _card(entry: Mapping[str, Any], *, up: str) -> Markup:
+def _card(entry: Mapping[str, Any], *, href: str) -> Markup:
     name = entry["collection"]
+    heading = tag("a", name, href=href) if href else name
     return tag(
         "section",
-        tag("header", tag("h2", tag("a", name, href=f"{up}dags/{name}", target="_top")), *_verdict(entry)),
+        tag("header", tag("h2", heading), *_verdict(entry)),
         tag("h3", "Live batches, by level"),
         _lanes(entry),
         tag("h3", "Frontiers"),
