@@ -116,7 +116,7 @@ class Ingested:
         counts = {
             "late applied": self.rows_late_applied,
             "late discarded": self.rows_late_discarded,
-            "files set aside": self.bad_files,
+            "file set aside" if abs(self.bad_files) == 1 else "files set aside": self.bad_files,
         }
         more = "".join(
             f", {count:,} {what}" if count > 0 else f", {-count:,} fewer {what}"

@@ -64,7 +64,7 @@ SAID: list[tuple[Any, str]] = [
     ),
     (
         Ingested(FENCE, None, RUN, sources=(1,), corrected=1, bad_files=1),
-        f"ingested {SPAN} again: nothing changed, 1 file holds other bytes and says the same, 1 files set aside",
+        f"ingested {SPAN} again: nothing changed, 1 file holds other bytes and says the same, 1 file set aside",
     ),
     (
         Ingested(FENCE, None, RUN, sources=(1,), corrected=1),

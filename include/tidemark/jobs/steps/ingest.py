@@ -26,6 +26,9 @@ from tidemark.storage import landing
 from tidemark.storage.log.log import Head
 from tidemark.storage.sidecars import ledger, parts_table
 
+SET_ASIDE_TOLD = 20
+"""Files that a run names which it has set aside; the others it counts."""
+
 
 def ingest(
     job: Job,
@@ -71,12 +74,16 @@ def ingest(
         _stop_on_bad_files(job, head, fence, entries)
         again = corrected(job, head.state, request, batch, first=len(request.files))
         change = _change(job, fence, request, read, again, batch, head.state)
-        return Proposal(replace(change, cut=cut or _at_its_end(head.state, request, change)), _Found(again, rerun))
+        aside = [*_bad(entries), *again.bad]
+        return Proposal(
+            replace(change, cut=cut or _at_its_end(head.state, request, change)), _Found(again, rerun, aside)
+        )
 
     done = job.settle(propose)
     change, told = done.change, {"outcome": str(done.outcome), "version": done.head.version}
     if change is None:
         return {**told, "changed": NOTHING_CHANGED}
+    _note_set_aside(job, done.found.set_aside)
     assert change.cut is not None  # as it was proposed
     told |= {"cut": change.cut.as_dict()} | ({} if cut is None else {"cut_text": cut.words})
     return {
@@ -98,6 +105,7 @@ class _Found:
 
     again: Corrections = field(default_factory=Corrections)
     rerun: bool = True
+    set_aside: Sequence[LedgerEntry] = ()
 
 
 def _told_of(change: Ingested, found: _Found) -> dict[str, Any]:
@@ -204,12 +212,24 @@ def _misnamed(state: Arrangement, interval: Interval, file: SourceFile) -> Ledge
     return set_aside(state.collection, interval, file, sha256, reason)
 
 
+def _bad(entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
+    return [entry for entry in entries if entry.status is Status.QUARANTINED]
+
+
+def _note_set_aside(job: Job, bad: Sequence[LedgerEntry]) -> None:
+    """Which files do not count, and why: nothing else would say it of them."""
+    for entry in bad[:SET_ASIDE_TOLD]:
+        job.note(f"set aside: {entry.path}: {entry.reason}; mend it and run the interval again")
+    if len(bad) > SET_ASIDE_TOLD:
+        job.note(f"set aside: {len(bad) - SET_ASIDE_TOLD:,} files more")
+
+
 def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[LedgerEntry]) -> None:
     """Where the collection says so, a file that cannot be taken stops the interval; the ledger remembers why.
 
     Raises GateFailed, or Contention if another run has taken the file meanwhile.
     """
-    bad = [entry for entry in entries if entry.status is Status.QUARANTINED]
+    bad = _bad(entries)
     if not bad or head.state.collection.landed.source.bad_files != "stop":
         return
     outcome = job.log.commit(head, Refused(recorded_run(job, bad), fence, sources_of(bad)))
