@@ -51,7 +51,7 @@ class Answer(ABC):
         try:
             yield from self._batches()
         except (Missing, TidemarkError) as error:
-            self._check_kept(error)
+            self._pinned.check_kept(error)
             raise
 
     def reader(self) -> pa.RecordBatchReader:
@@ -98,15 +98,6 @@ class Answer(ABC):
 
         ship(spark)  # first: a function for executors takes with it what the session ships when it is made
         return self._frame(spark)
-
-    def _check_kept(self, error: Exception) -> None:
-        """InvalidUsage in place of an error whose reason is that the version was collected meanwhile."""
-        oldest = self._pinned.log.oldest_version()
-        if self.version < oldest:
-            raise InvalidUsage(
-                f"version {self.version} of {self.collection} was collected since it was opened; the oldest kept is "
-                f"{oldest}: open it again, and place a hold where history must stay"
-            ) from error
 
     @abstractmethod
     def _batches(self) -> Iterator[pa.RecordBatch]: ...

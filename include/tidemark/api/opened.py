@@ -163,7 +163,11 @@ class OpenCollection:
         """The versions down from this one, newest first: what each changed, when, and who wrote it; at most `limit`."""
         from tidemark.jobs.questions.history import history
 
-        return list(history(self.log, limit=None if limit is None else _count(limit), upto=self.version))
+        most = None if limit is None else _count(limit)
+        found = list(history(self.log, limit=most, upto=self.version))
+        if not found:
+            self._pinned.check_kept()
+        return found
 
     def late(self, limit: int = 0, path: str | None = None) -> LateRows:
         """What came late: counts by source file, of those whose path holds `path`, and at most `limit` of the rows."""

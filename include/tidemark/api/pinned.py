@@ -35,6 +35,15 @@ class Pinned:
     def version(self) -> int:
         return self.head.version
 
+    def check_kept(self, error: Exception | None = None) -> None:
+        """InvalidUsage if the version was collected meanwhile, in place of an error whose reason that is."""
+        oldest = self.log.oldest_version()
+        if self.version < oldest:
+            raise InvalidUsage(
+                f"version {self.version} of {self.name} was collected since it was opened; the oldest kept is "
+                f"{oldest}: open it again, and place a hold where history must stay"
+            ) from error
+
     def __reduce__(self) -> tuple[Any, ...]:
         return pinned, (self.root, self.name, self.version)
 

@@ -291,6 +291,8 @@ def test_a_version_that_was_collected_says_so(made: Made) -> None:
         answer.to_arrow()
     with pytest.raises(tidemark.InvalidUsage, match=rf"version {tides.version} of tides was collected since it was"):
         answer.reader().read_all()
+    with pytest.raises(tidemark.InvalidUsage, match=rf"version {tides.version} of tides was collected since it was"):
+        tides.history()
     with pytest.raises(tidemark.InvalidUsage, match=rf"version {tides.version} was collected; the oldest retained is"):
         tidemark.open(made.root, "tides", version=tides.version)
 
