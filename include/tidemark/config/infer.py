@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from tidemark.arrow.decode.jsontexts import is_nested
 from tidemark.arrow.decode.parquetfile import stored_type
+from tidemark.arrow.decode.strict import may_hold
 from tidemark.arrow.rows.columns import nested as nested_schema
 from tidemark.errors import InvalidUsage, listed, out_of_memory
 from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, Format, ValueType
@@ -144,5 +145,8 @@ def _column_type(path: str, field: pa.Field) -> ValueType:
     for is_of, column_type in tests:
         if is_of(of):
             return column_type
-    what = "holds only nulls" if pa.types.is_null(of) else f"is of type {of}, which Tidemark does not have"
-    raise InvalidUsage(f"column {field.name} of {path} {what}; declare its type under columns:")
+    if pa.types.is_null(of):
+        raise InvalidUsage(f"column {field.name} of {path} holds only nulls; declare its type under columns:")
+    takes = any(may_hold(of, declared) for declared in (*ColumnType, DecimalType(MAX_PRECISION, 0)))
+    advice = "declare its type under columns:" if takes else "write it as a text or a number at the source"
+    raise InvalidUsage(f"column {field.name} of {path} is of type {of}, which Tidemark does not have; {advice}")

@@ -20,6 +20,7 @@ from tests.pure.ingest.landed import collection, decoded
 from tidemark.arrow.decode import parquetfile
 from tidemark.arrow.decode.source import BadFile
 from tidemark.config.infer import inferred
+from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Column, ColumnType, DecimalType, Format, ValueType
 
 pytestmark = pytest.mark.pure
@@ -339,6 +340,22 @@ def test_what_arrow_makes_a_type_of_its_own_is_what_parquet_holds(tmp_path: Path
     assert rows.column("u").to_pylist() == names
     found = inferred(str(tmp_path / "file"), PARQUET, {"j": ["j"], "u": ["u"]})
     assert found == {"j": JSON, "u": BYTES}
+
+
+@pytest.mark.parametrize(
+    ("held", "advice"),
+    [
+        (pa.array([1], pa.time64("us")), "write it as a text or a number at the source"),
+        (pa.array([1], pa.duration("s")), "write it as a text or a number at the source"),
+        (pa.array([[(1, 1)]], pa.map_(pa.int8(), pa.int8())), "write it as a text or a number at the source"),
+        (pa.array([Decimal(1)], pa.decimal256(60, 0)), "declare its type under columns:"),
+    ],
+    ids=lambda case: case if isinstance(case, str) else str(case.type),
+)
+def test_a_type_that_no_column_has_is_refused_with_what_helps(tmp_path: Path, held: pa.Array, advice: str) -> None:
+    pq.write_table(pa.table({"v": held}), tmp_path / "file")
+    with pytest.raises(InvalidUsage, match=rf"is of type .*, which Tidemark does not have; {advice}$"):
+        inferred(str(tmp_path / "file"), PARQUET, {"v": ["v"]})
 
 
 @pytest.mark.parametrize("declared", [BYTES, JSON])

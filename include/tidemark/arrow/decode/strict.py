@@ -57,7 +57,7 @@ def fitted(array: pa.Array, declared: ValueType) -> pa.Array:
         array = array.dictionary_decode()
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), arrow_type(declared))
-    if not _may_hold(array.type, declared):
+    if not may_hold(array.type, declared):
         raise Misfit(f"is declared {declared}, the file has {jsontexts.shortened(array.type)}")
     if declared is ColumnType.JSON:
         return _divided(_json, array, declared)
@@ -84,7 +84,7 @@ def since_epoch(array: pa.Array, declared: ValueType, unit: str) -> pa.Array:
 def from_unscaled(array: pa.Array, declared: DecimalType) -> pa.Array:
     """Numbers as big-endian two's complement, binary or in base64, that count the last digit of the type declared, as
     decimals. What is a decimal already stays one. Raises Misfit."""
-    if _may_hold(array.type, declared) and not _is_text(array.type):
+    if may_hold(array.type, declared) and not _is_text(array.type):
         return fitted(array, declared)
     held = parsed(array, ColumnType.BYTES, empty_is_null=False) if _is_text(array.type) else array
     return _divided(lambda some: _counted(some, declared), fitted(held, ColumnType.BYTES), declared)
@@ -112,7 +112,8 @@ def canonical(array: pa.Array) -> pa.Array:
     return pc.if_else(nans, float("nan"), array) if pc.any(nans).as_py() else array
 
 
-def _may_hold(of: pa.DataType, declared: ValueType) -> bool:
+def may_hold(of: pa.DataType, declared: ValueType) -> bool:
+    """Whether a column of a file may be of a declared type, if its values are."""
     types = pa.types
     match declared:
         case ColumnType.BOOL:
