@@ -288,3 +288,21 @@ def test_changes(two_days: Shell) -> None:
     net = two_days.json("changes", "events", "--net")["rows"]
     assert [(row["id"], row["diff"]) for row in net] == [("a", 2), ("b", 1), ("c", 1)]
     assert "learned after the beginning" in two_days.ok("changes", "events").out
+
+
+def test_one_collection_that_cannot_be_read_hides_no_other_and_is_named(events: Shell) -> None:
+    for name in ("damaged", "more"):
+        events.ok("init", events.declared(EVENTS.replace("events", name)))
+    first = next((events.root / "damaged" / "versions").rglob("*.json"))
+    first.write_text("{}")
+    said = events("status")
+    assert said.code == 1
+    assert [line.split()[0] for line in said.out.splitlines() if line.startswith(("events", "more"))] == [
+        "events",
+        "more",
+    ]
+    assert "error: collection damaged: " in said.err
+    told = events("status", "--json")
+    assert told.code == 1
+    assert [seen["collection"] for seen in told.document["done"]] == ["events", "more"]
+    assert told.document["error"]["message"].startswith("collection damaged: versions/")

@@ -8,6 +8,7 @@ import typer
 
 from tidemark.cli import output
 from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, UsageError, register
+from tidemark.errors import TidemarkError
 from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def status(
         seen = call.opened(collection).status()
         call.emit(seen.as_dict(), f"{collection}, version {seen.version}", output.facts(_lines(seen)))
         return
-    all_seen = [call.opened(name).status() for name in call.collections()]
+    all_seen, failed = _seen(call)
     headings = ("collection", "version", "complete below", "known up to", "since", "unsealed rows", "next")
     rows = [
         (
@@ -80,7 +81,25 @@ def status(
         )
         for seen in all_seen
     ]
-    call.emit({"collections": [seen.as_dict() for seen in all_seen]}, output.table(headings, rows))
+    documents = [seen.as_dict() for seen in all_seen]
+    if failed is None:
+        call.emit({"collections": documents}, output.table(headings, rows))
+        return
+    call.done += documents
+    if rows and not call.settings.as_json:
+        call.emit({}, output.table(headings, rows))
+    raise failed
+
+
+def _seen(call: Call) -> tuple[list[Status], TidemarkError | None]:
+    """Every collection below the root that can be read, and why the first cannot that is damaged or too new."""
+    seen, failed = [], None
+    for name in call.collections():
+        try:
+            seen.append(call.opened(name).status())
+        except TidemarkError as error:
+            failed = failed or type(error)(f"collection {name}: {error}")
+    return seen, failed
 
 
 def log(
