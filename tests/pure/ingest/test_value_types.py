@@ -265,6 +265,8 @@ def test_nested_columns_of_parquet_become_json(read: Read) -> None:
     assert read(JSON, PARQUET, pairs) == ['{"a":null,"b":[1]}', "{}", None]
     floats = pa.array([[0.1, 1e22, -0.0]], pa.list_(pa.float32()))
     assert read(JSON, PARQUET, floats) == ["[0.1,1e+22,0]"]
+    halves = pa.array([[0.1, 65504.0, None]], pa.list_(pa.float16()))
+    assert read(JSON, PARQUET, halves) == ["[0.0999755859375,65504,null]"]
 
 
 @pytest.mark.parametrize(

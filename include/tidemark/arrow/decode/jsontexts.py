@@ -5,8 +5,9 @@
     map           an object; its keys are texts                       binary                        a text, base64
     bool, null    true, false, null                                   date, timestamp               a text, ISO 8601 UTC
 
-A float stands for the shortest number that reads back as it. What has no JSON is a Misfit: NaN, a name twice, a time of
-nanoseconds or beyond the years 1 to 9999, other types (times of day, durations, maps by anything but texts).
+A float stands for the shortest number that reads back as it, one of 16 bits for all its digits, which are few. What has
+no JSON is a Misfit: NaN, a name twice, a time of nanoseconds or beyond the years 1 to 9999, other types (times of day,
+durations, maps by anything but texts).
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ def _float(value: float) -> str:
 
 
 def _single(array: pa.Array) -> list[str | None]:
-    """Floats of 32 bits or fewer: 0.1 is the shortest text of its own type, not of the double it becomes."""
+    """Floats of 32 bits, whose 0.1 is the shortest text of its own type, not of the double it becomes; or of 16."""
     return [None if text is None else _shortest(text) for text in array.cast(pa.string()).to_pylist()]
 
 
