@@ -6,12 +6,14 @@ from __future__ import annotations
 import math
 import random
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -29,7 +31,11 @@ from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 from tidemark.plan.read import plan_updates, read_tasks
+from tidemark.spark import read
 from tidemark.spark.derive import computer
+from tidemark.spark.derive.plain import apart
+from tidemark.spark.derive.plain import grouped as plain_groups
+from tidemark.spark.derive.plain import rows as rows_here
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.spark
@@ -151,7 +157,7 @@ def bits(one: Deriving) -> Mapping[Any, Any]:
 def built_by_spark(one: Deriving) -> dict[str, Any]:
     """The same where the driver builds nothing."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(computer, "built_here", lambda _: None)
+        patch.setattr(computer, "groups_built_plainly", lambda _: None)
         return refreshed(one, here=False)
 
 
@@ -241,6 +247,67 @@ def test_windows_told_by_arithmetic_are_those_that_spark_computes_of_all(spark: 
     followed(made, spark, Definition(windows=windows), (*windows.by, WINDOW_START, WINDOW_END), 4)
 
 
+def of_another(*_: Any) -> NoReturn:
+    raise AssertionError("left to another")
+
+
+@contextmanager
+def by_executors(plain: ModuleType, at_once: int) -> Iterator[None]:
+    """Where neither the driver nor queries compute what a module builds plainly."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_here, "LITTLE_BYTES", -1)
+        patch.setattr(plain, "AT_ONCE", at_once)
+        patch.setattr(plain, "written_here", of_another)
+        patch.setattr(computer, "whole", of_another)
+        yield
+
+
+@pytest.mark.parametrize("at_once", [5, 2**17])
+@pytest.mark.parametrize("name", ["counted", "tumbling"])
+def test_what_executors_write_of_many_rows_is_what_the_driver_does(
+    spark: Any, tmp_path: Path, name: str, at_once: int
+) -> None:
+    """Where the windows' key leads with the input's, however few rows are looked at together."""
+    text, windows = WINDOWS[name]
+    made, chance = Made(tmp_path, text), random.Random(name)
+    land(made, 1, [drawn(chance, 1, number) | ({"sold": None} if number % 9 == 0 else {}) for number in range(200)])
+    here, there = (unbuilt(made, spark, Definition(windows=windows), one) for one in ("here", "there"))
+    told = refreshed(here, here=True)
+    with by_executors(plain_groups, at_once):
+        again = refreshed(there, here=False)
+    assert [again.get(one) for one in SAME] == [told.get(one) for one in SAME]
+    assert at_rest(there) == at_rest(here) != []
+
+
+def test_windows_that_executors_cannot_write_are_left_to_the_queries(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As what tells them apart does not lead the input's key, a row is there fewer times than none, or rows that belong
+    together are too many."""
+    monkeypatch.setattr(rows_here, "LITTLE_BYTES", -1)
+    monkeypatch.setattr(plain_groups, "AT_ONCE", 1)
+    most = Aggregate("most", Function.MAX, "whole")
+    good = Windows(("shop",), "sold", Tumbling(DAY), (most,), early=True)
+    cases: dict[str, tuple[Windows, Row, str | None]] = {
+        "other_key": (replace(good, by=("kind",)), row(1, whole=3), None),
+        "room": (good, row(1, whole=3), None),
+        "alike": (good, row(1, whole=3), None),
+        "times": (good, row(1, whole=3, change=-1), "-1 times"),
+    }
+    limits = {"room": (apart, "MOST_BYTES", 0), "alike": (read, "LEAST_TASK_ROWS", 0)}
+    asked, whole = list[str](), computer.whole
+    monkeypatch.setattr(computer, "whole", lambda views: asked.append(views.computation.name) or whole(views))
+    for name, (windows, one, says) in cases.items():
+        made = Made(tmp_path / name, UPDATES)
+        land(made, 1, [one])
+        told = unbuilt(made, spark, Definition(windows=windows), name)
+        with monkeypatch.context() as limit, pytest.raises(InvalidUsage, match=says) if says else nullcontext():
+            if name in limits:
+                limit.setattr(*limits[name])
+            assert refreshed(told, here=False)["added"] == 1
+    assert asked == list(cases)
+
+
 def sales_of(tmp_path: Path, spark: Any, rows: list[Row], text: str = UPSERT) -> tuple[Made, Deriving]:
     made = Made(tmp_path, text)
     land(made, 1, rows)
@@ -288,10 +355,10 @@ def test_a_first_build_of_what_is_not_little_is_left_to_spark(
     made = Made(tmp_path, UPDATES)
     land(made, 1, [row(1, whole=3, change=2), row(2, shop="b", whole=4)])
     limits = {
-        "grouped.LEAST_TASK_ROWS": 5,
-        "rows_here.LITTLE_BYTES": 0,
-        "rows_here.MOST_BYTES": 0,
-        "grouped.MOST_BYTES": 0,
+        "plain.grouped.LEAST_TASK_ROWS": 5,
+        "plain.rows.LITTLE_BYTES": 0,
+        "plain.rows.MOST_BYTES": 0,
+        "plain.grouped.MOST_BYTES": 0,
     }
     one = unbuilt(made, spark, Definition(windows=HOPPING), "one")
     for limit, most in limits.items():
@@ -371,7 +438,9 @@ def test_groups_that_go_are_taken_back(spark: Any, tmp_path: Path) -> None:
     assert one.held() == {("b", 2, 4): 1, ("c", 3, None): 1}
 
 
-@pytest.mark.parametrize("limit", ["grouped.LOOKED_AT_ROWS", "grouped.LOOKED_AT_BYTES", "grouped.MOST_BYTES"])
+@pytest.mark.parametrize(
+    "limit", ["plain.grouped.LOOKED_AT_ROWS", "plain.grouped.LOOKED_AT_BYTES", "plain.grouped.MOST_BYTES"]
+)
 def test_what_is_not_little_is_left_to_spark(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:

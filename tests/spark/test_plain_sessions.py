@@ -19,6 +19,7 @@ from tests.spark.test_grouped_here import (
     UPSERT,
     Row,
     bits,
+    by_executors,
     drawn,
     land,
     next_rows,
@@ -36,7 +37,11 @@ from tidemark.model.derived import Definition, Derived
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Session
 from tidemark.model.window.windows import Windows
+from tidemark.spark import read
 from tidemark.spark.derive import computer
+from tidemark.spark.derive.plain import apart
+from tidemark.spark.derive.plain import rows as rows_here
+from tidemark.spark.derive.plain import sessions as plain_sessions
 from tidemark.spark.derive.windows import lying
 
 pytestmark = pytest.mark.spark
@@ -89,7 +94,7 @@ def deriving(made: Made, spark: Any, name: str, windows: Windows) -> Deriving:
 
 def by_queries(patch: pytest.MonkeyPatch) -> None:
     """Nothing is computed by the driver."""
-    patch.setattr(computer, "sessions_built_here", lambda views: None)
+    patch.setattr(computer, "sessions_built_plainly", lambda views: None)
     patch.setattr(lying, "sessions_touched_here", lambda views, rule: None)
 
 
@@ -131,6 +136,48 @@ def computed_both_ways(
     assert bits(each["here"]) != {}
     assert unplaced > 0 or windows.on == "id"
     assert verify_definition(each["here"].job(), every=True).sound
+
+
+@pytest.mark.parametrize("at_once", [7, 2**17])
+def test_what_executors_write_of_many_rows_is_what_the_driver_does(spark: Any, tmp_path: Path, at_once: int) -> None:
+    """By the input's key where it leads with that of the windows (`by_key`, `several`), else after a shuffle; however
+    few rows are looked at together."""
+    for text in (UPSERT, UPDATES):
+        made, chance = Made(tmp_path / str(len(text)), text), random.Random(len(text))
+        land(made, 1, [sale(chance, 1, number) for number in range(300)])
+        for name, (of, windows) in KINDS.items():
+            if of != text or not windows.by:
+                continue
+            here, there = (deriving(made, spark, f"{name}_{one}", windows) for one in ("here", "there"))
+            told = refreshed(here, here=True)
+            with by_executors(plain_sessions, at_once):
+                again = refreshed(there, here=False)
+            assert [again[one] for one in SAME] == [told[one] for one in SAME], name
+            assert repr(updates_of(there.job())) == repr(updates_of(here.job())) != "[]", name
+
+
+def test_executors_go_by_a_shuffle_where_a_key_has_many_rows_and_leave_what_is_too_large_to_the_queries(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(tmp_path, UPSERT)
+    land(made, 1, [row(number, sold=3 * number) for number in range(9)])
+    windows = Windows(("shop",), "sold", Session(4), (COUNT,), early=True)
+    limits = {
+        "alike": {(read, "LEAST_TASK_ROWS"): 0},
+        "large": {(apart, "MOST_BYTES"): 0, (plain_sessions, "MOST_BYTES"): 0},
+        "of_all": {},
+    }
+    asked, whole = list[str](), computer.whole
+    monkeypatch.setattr(computer, "whole", lambda views: asked.append(views.computation.name) or whole(views))
+    monkeypatch.setattr(rows_here, "LITTLE_BYTES", -1)
+    monkeypatch.setattr(plain_sessions, "AT_ONCE", 1)
+    for name, limit in limits.items():
+        one = deriving(made, spark, name, replace(windows, by=()) if name == "of_all" else windows)
+        with monkeypatch.context() as patch:
+            for (module, called), most in limit.items():
+                patch.setattr(module, called, most)
+            assert refreshed(one, here=False)["added"] == 1
+    assert asked == ["large", "of_all"]
 
 
 def test_what_is_not_plain_is_left_to_spark(spark: Any, tmp_path: Path) -> None:

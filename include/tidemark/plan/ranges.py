@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -47,13 +48,27 @@ def even_target(rows: int, *, least: int, tasks: int) -> int:
     return max(1, -(-rows // count))
 
 
-def split_within(keys: KeyRange, parts: Sequence[Part], *, target_rows: int) -> list[KeyRange]:
-    """Consecutive key ranges that cover `keys`, as `split_keys` cuts the parts."""
+def split_within(
+    keys: KeyRange, parts: Sequence[Part], *, target_rows: int, leading: int | None = None
+) -> list[KeyRange]:
+    """Consecutive key ranges that cover `keys`, as `split_keys` cuts the parts; with `leading` none of them cut between
+    keys that are equal in so many of their first columns."""
     cuts = [cut.lower for cut in split_keys(parts, target_rows=target_rows) if cut.lower is not None]
+    cuts = sorted({cut[:leading] for cut in cuts})
     inside = [
         cut for cut in cuts if (keys.lower is None or cut > keys.lower) and (keys.upper is None or cut < keys.upper)
     ]
     return [KeyRange(lower, upper) for lower, upper in zip([keys.lower, *inside], [*inside, keys.upper], strict=True)]
+
+
+def most_alike(parts: Iterable[Part], leading: int) -> int:
+    """About how many rows are equal in the `leading` columns of their keys, at most: row groups that begin with the
+    same have few others."""
+    rows: Counter[Row] = Counter()
+    for part in parts:
+        for first_key, count in part.groups:
+            rows[first_key[:leading]] += count
+    return max(rows.values(), default=0)
 
 
 def within(parts: Iterable[Part], keys: KeyRange) -> tuple[Part, ...]:

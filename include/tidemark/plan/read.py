@@ -72,10 +72,16 @@ class ReadRequest:
 
 
 def read_tasks(
-    request: ReadRequest, parts: PartsOf, *, target_rows: int | None = None, but: Names[str] = ()
+    request: ReadRequest,
+    parts: PartsOf,
+    *,
+    target_rows: int | None = None,
+    but: Names[str] = (),
+    leading: int | None = None,
 ) -> list[ReadTask]:
     """The tasks of a read whose batches were opened, in order of keys, of about `target_rows` rows each (None: one
-    task). Parts at rest whose files are in `but` are answered with otherwise (plan/unmerged.py)."""
+    task). Parts at rest whose files are in `but` are answered with otherwise (plan/unmerged.py). With `leading` keys
+    that are equal in so many of their first columns are in one task."""
     unsealed = request.unsealed
     rest = [
         AtRest(tuple(part for part in some.parts if part.file.key not in but), some.after)
@@ -84,7 +90,9 @@ def read_tasks(
     plan = plan_of(request.collection.kind)
     new = plan.cut_by(unsealed, parts) if plan.resolves and not unsealed.is_empty else []
     opened = [*(part for some in rest for part in some.parts), *new]
-    ranges = [request.keys] if target_rows is None else split_within(request.keys, opened, target_rows=target_rows)
+    ranges = [request.keys]
+    if target_rows is not None:
+        ranges = split_within(request.keys, opened, target_rows=target_rows, leading=leading)
     return [
         ReadTask(
             request.collection,

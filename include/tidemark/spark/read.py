@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as Names
 from dataclasses import replace
 from functools import reduce
 
@@ -178,7 +179,7 @@ def merged_rows(
     """What `answer` makes of the tasks of a request, in the columns of `schema`, and of it what `keep` leaves: for
     questions to which no row is the answer as it stands."""
     request, parts = parts_table.opened_read(store, request)
-    tasks = _tasks(spark, request, parts, (), set())
+    tasks = tasks_of(spark, request, parts)
     if not tasks:
         return spark.createDataFrame([], from_arrow_schema(schema, prefer_timestamp_ntz=False))
     return _mapped(spark, store.url, schema, tasks, answer, keep)
@@ -242,7 +243,7 @@ def _of_both(
 ) -> DataFrame:
     """Of the `plain` parts what is `told` of their rows, of all others what `merged` makes of them."""
     frames = [rows.select(*told) for rows in _plain(spark, store, request, plain)]
-    tasks = _tasks(spark, request, parts, ranges, {part.file.key for one in plain for part in one.parts})
+    tasks = tasks_of(spark, request, parts, ranges, {part.file.key for one in plain for part in one.parts})
     if tasks:
         frames.append(_mapped(spark, store.url, schema, tasks, merged, keep))
     if not frames:
@@ -284,11 +285,19 @@ def _literally(path: str) -> str:
     return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
-def _tasks(
-    spark: SparkSession, request: ReadRequest, parts: PartsOf, ranges: Sequence[KeyRange], but: set[str]
+def tasks_of(
+    spark: SparkSession,
+    request: ReadRequest,
+    parts: PartsOf,
+    ranges: Sequence[KeyRange] = (),
+    but: Names[str] = frozenset(),
+    *,
+    leading: int | None = None,
 ) -> list[ReadTask]:
-    """The tasks of all that must be merged, none where there is nothing: so many that all cores have work, so large
-    that they are worth it, and none larger than a task should be; all of like size."""
+    """The tasks of a read whose batches were opened, none where there is nothing: so many that all cores have work, so
+    large that they are worth it, and none larger than a task should be; all of like size. Parts whose files are in
+    `but` are read otherwise. With `leading`, and of all keys, those that are equal in so many of their first columns
+    are in one."""
     (whole,) = read_tasks(request, parts, but=but)
     opened = [part for some in whole.at_rest for part in some.parts]
     rows = sum(part.groups[at][1] for part in opened for at in groups_among(part, ranges or [request.keys]))
@@ -297,7 +306,7 @@ def _tasks(
     if ranges:
         tasks = read_tasks_within(request, parts, ranges, target_rows=target, but=but)
     else:
-        tasks = read_tasks(request, parts, but=but, target_rows=target)
+        tasks = read_tasks(request, parts, but=but, target_rows=target, leading=leading)
     return [task for task in tasks if task.unsealed or any(some.parts for some in task.at_rest)]
 
 

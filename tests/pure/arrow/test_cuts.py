@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,9 +12,10 @@ from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import APPEND, SMALL, laws, of_updates, rows, updates
 from tidemark.arrow.rows.columns import row_bytes
-from tidemark.arrow.rows.cuts import compacted, gathered, pieces, ranks_of, sorted_pieces
-from tidemark.arrow.rows.order import ranks, sort
+from tidemark.arrow.rows.cuts import compacted, gathered, pieces, ranks_of, sorted_pieces, wholes
+from tidemark.arrow.rows.order import ranks, sort, starts
 from tidemark.arrow.rows.schema import sort_columns
+from tidemark.errors import InvalidUsage
 from tidemark.model.update import Update
 
 pytestmark = pytest.mark.pure
@@ -76,3 +79,25 @@ def test_a_small_slice_lets_its_batch_go() -> None:
     assert rows(compacted(few, wide)) == rows(few)
     assert compacted(few, wide).get_total_buffer_size() < 30_000 < few.get_total_buffer_size()
     assert compacted(many, wide) is many
+
+
+def last_begins(rows: pa.RecordBatch) -> int:
+    return int(np.flatnonzero(starts(rows, ["k"]))[-1])
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=6), max_size=8), st.integers(1, 9))
+def test_wholes_are_all_rows_and_cut_nothing_that_belongs_together(drawn: list[list[int]], least: int) -> None:
+    several = [sorted(some) for some in drawn]
+    in_order = sorted(key for some in several for key in some)
+    bounds = np.cumsum([0, *map(len, several)]).tolist()
+    batches = [pa.record_batch({"k": pa.array(in_order[a:b], pa.int64())}) for a, b in pairwise(bounds)]
+    found = [piece.column(0).to_pylist() for piece in wholes(batches, last_begins, rows=least, room=2**20)]
+    assert [key for piece in found for key in piece] == in_order
+    assert all(one[-1] < other[0] for one, other in pairwise(found))
+
+
+def test_what_belongs_together_and_is_too_large_is_refused() -> None:
+    batches = [pa.record_batch({"k": pa.array([7] * 10, pa.int64())})] * 10
+    assert [piece.num_rows for piece in wholes(batches, last_begins, rows=10, room=800)] == [100]
+    with pytest.raises(InvalidUsage, match="belong together"):
+        list(wholes(batches, last_begins, rows=10, room=79))

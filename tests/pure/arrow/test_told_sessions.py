@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.test_grouped import AGGREGATES, COLUMNS, bits, plain
-from tidemark.arrow.kernels.told_sessions import told_sessions
+from tidemark.arrow.kernels.told_sessions import told_sessions, whole_sessions
 from tidemark.arrow.kernels.windows.cells import GROUP, keys_in
 from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.arrow.kernels.windows.sums import Overflowed
@@ -80,6 +80,17 @@ def law(rows: Rows, by: tuple[str, ...], kind: Session) -> list[tuple[Any, ...]]
 @given(ROWS, st.sampled_from([(), ("kind",), ("shop", "kind")]), KINDS)
 def test_sessions_come_in_order_and_are_what_the_law_says(rows: Rows, by: tuple[str, ...], kind: Session) -> None:
     assert told(rows, by, kind) == law(rows, by, kind)
+
+
+@given(ROWS, st.sampled_from([(), ("kind",), ("shop", "kind")]), KINDS, st.integers(1, 4), st.integers(1, 4))
+def test_rows_in_order_are_cut_where_no_session_is(
+    rows: Rows, by: tuple[str, ...], kind: Session, of_a_batch: int, least: int
+) -> None:
+    ordered = sorted(rows, key=lambda row: (*(row[name] for name in by), row["at"]))
+    batches = pa.Table.from_pylist(ordered, SCHEMA).to_batches(max_chunksize=of_a_batch)
+    cut = [some.to_pylist() for some in whole_sessions(batches, by, "at", kind, rows=least, room=2**20)]
+    assert [row["at"] for some in cut for row in some] == [row["at"] for row in ordered]
+    assert [one for some in cut for one in told(some, by, kind)] == told(ordered, by, kind)
 
 
 def test_the_first_and_last_are_of_instants_that_have_values() -> None:

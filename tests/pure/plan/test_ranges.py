@@ -15,11 +15,13 @@ from tidemark.plan.ranges import (
     even_target,
     groups_among,
     groups_within,
+    most_alike,
     overlaps,
     ranges_between,
     ranges_of,
     ranges_of_groups,
     split_keys,
+    split_within,
 )
 from tidemark.plan.tasks import KeyRange
 
@@ -53,6 +55,17 @@ def test_ranges_follow_one_another_and_hold_every_key_once(several, group_rows, 
             holding = [wanted for wanted in ranges if inside(key, wanted)]
             assert len(holding) == 1
             assert overlaps(part, holding[0])
+
+
+@given(st.lists(files, max_size=4), st.integers(1, 5), st.integers(1, 30))
+def test_ranges_may_leave_what_leads_keys_whole(several, group_rows, target):
+    parts = [part_of(rows, group_rows) for rows in several]
+    ranges = split_within(KeyRange(), parts, target_rows=target, leading=1)
+    for leads in range(7):
+        holding = {at for at, held in enumerate(ranges) for of in "ab" if inside((leads, of), held)}
+        assert len(holding) == 1, "of no first column keys are in two"
+    of_each = [sum(row[0] == leads for rows in several for row in rows) for leads in range(7)]
+    assert most_alike(parts, 1) >= max(of_each) - len(parts) * group_rows
 
 
 def test_ranges_of_wide_rows_hold_fewer():

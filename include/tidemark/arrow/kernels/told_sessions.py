@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,8 @@ from tidemark.arrow.kernels.windows.sessions import START as BEGUN
 from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.arrow.rows.columns import Ints, contiguous, integers, one_batch, valid
+from tidemark.arrow.rows.cuts import wholes
+from tidemark.arrow.rows.order import starts
 from tidemark.definition.recipe import Aggregated
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.kind import Session
@@ -42,6 +44,18 @@ def told_sessions(
     columns = [pa.array(numbers[lo]), pa.array(start), pa.array(start + length)]
     columns += [_told(one, batch, found) for one in aggregates]
     return pa.RecordBatch.from_arrays(columns, [GROUP, START, END, *(one.name for one in aggregates)])
+
+
+def whole_sessions(
+    batches: Iterable[pa.RecordBatch], by: Sequence[str], at: str, kind: Session, *, rows: int, room: int
+) -> Iterator[pa.RecordBatch]:
+    """Rows that come in order of `by` and of the instants `at`, `rows` of them or more at a time, such that no session
+    is cut. InvalidUsage where one takes more than `room` bytes, and for an instant beyond 2^61."""
+
+    def last_begins(some: pa.RecordBatch) -> int:
+        return int(_Found.of(np.cumsum(starts(some, by)), integers(some, at), kind).lo[-1])
+
+    return wholes(batches, last_begins, rows=rows, room=room)
 
 
 @dataclass(frozen=True)

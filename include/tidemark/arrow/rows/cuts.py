@@ -6,13 +6,14 @@ rows counts their bytes, and what may be large is handed on in pieces of at most
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.rows.columns import Ints, row_bytes
 from tidemark.arrow.rows.order import ranks, sort, sort_indices, starts
+from tidemark.errors import InvalidUsage
 
 PIECE_BYTES = 64 * 2**20
 """Most bytes that are put in order, or handed on, as one piece."""
@@ -120,6 +121,35 @@ def gathered_pieces(batches: Sequence[pa.RecordBatch], rows: Ints, most: int) ->
     for length in _lengths(sizes, most):
         yield gathered(batches, rows[start : start + length])
         start += length
+
+
+def wholes(
+    batches: Iterable[pa.RecordBatch], last_begins: Callable[[pa.RecordBatch], int], *, rows: int, room: int
+) -> Iterator[pa.RecordBatch]:
+    """Rows that come in order, `rows` of them or more at a time, cut only where what belongs together ends:
+    `last_begins` says of some rows at which one that begins to which rows that are still to come may belong.
+    InvalidUsage where rows that belong together take more than `room` bytes."""
+    held, count, wanted = list[pa.RecordBatch](), 0, rows
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        held.append(batch)
+        count += batch.num_rows
+        if count < wanted:
+            continue
+        together = joined(held)
+        at = last_begins(together)
+        if at:
+            yield together.slice(0, at)
+        left = compacted(together.slice(at), together)
+        if left.nbytes > room:
+            raise InvalidUsage(f"rows that belong together take more than {room} bytes")
+        # Looked at again only when there are twice as many: so each row is looked at a few times, however many there
+        # are.
+        held, count = [left], left.num_rows
+        wanted = max(rows, 2 * count)
+    if held:
+        yield joined(held)
 
 
 def _kept_together(cut: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

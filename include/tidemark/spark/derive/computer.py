@@ -28,8 +28,8 @@ from tidemark.spark.derive.footers import holds_nothing, none_is_null
 from tidemark.spark.derive.hushed import hushed
 from tidemark.spark.derive.little import Updates
 from tidemark.spark.derive.parts import written, written_here
-from tidemark.spark.derive.plain.grouped import built_here
-from tidemark.spark.derive.plain.sessions import sessions_built_here
+from tidemark.spark.derive.plain.grouped import groups_built_plainly
+from tidemark.spark.derive.plain.sessions import sessions_built_plainly
 from tidemark.spark.derive.plain.sliding import built_plainly
 from tidemark.spark.derive.raised import naming
 from tidemark.spark.derive.settings import IN_ONE_TASK, apart, with_settings
@@ -100,7 +100,7 @@ class SparkComputer:
 
 
 def _written(views: Views) -> list[Written]:
-    for built in (built_plainly, built_here, sessions_built_here):
+    for built in (built_plainly, groups_built_plainly, sessions_built_plainly):
         if (found := built(views)) is not None:
             return found
     updates = _updates(views)

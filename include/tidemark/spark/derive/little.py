@@ -138,16 +138,20 @@ def differing_here(
 def as_updates(views: Views, rows: pa.Table) -> pa.Table:
     """Rows of the definition, which are here in its columns and those that are hidden, as updates at u - 1; those
     of windows that are open then, at the time they close."""
-    at = pa.array(_due(views, rows))
+    return updates_due(views.computation.collection, Due.of(views.computation), rows)
+
+
+def updates_due(collection: Collection, due: Due, rows: pa.Table) -> pa.Table:
+    """The same for who has no computation at hand, as executors have not."""
+    at = pa.array(_times(due, rows))
     columns = dict(zip(rows.column_names, rows.columns, strict=True))
     columns |= {TIME: at, EVENT_TIME: at, DIFF: pa.array(np.ones(rows.num_rows, np.int64))}
-    fields = [of for of in updates_schema(views.computation.collection) if of.name in columns]
+    fields = [of for of in updates_schema(collection) if of.name in columns]
     return pa.table([columns[of.name].cast(of.type) for of in fields], [of.name for of in fields])
 
 
-def _due(views: Views, rows: pa.Table) -> Ints:
+def _times(due: Due, rows: pa.Table) -> Ints:
     """When each row of the definition is to be there."""
-    due = Due.of(views.computation)
     if due.closing is None:
         return np.full(rows.num_rows, due.at, np.int64)
     return due.times(values(contiguous(rows.column(WINDOW_END).cast(pa.int64()))))

@@ -16,8 +16,9 @@ from tidemark.arrow.read import MULTIPLICITY, held_by, updates_in, updates_of
 from tidemark.definition.recipe import EVENT_TIME, HAPPENED, TIME
 from tidemark.definition.windows.assigned import END, START
 from tidemark.model.collection import Collection, ValueType
+from tidemark.plan.ranges import most_alike
 from tidemark.plan.read import at_rest, plan_as_of, plan_updates, read_tasks, read_tasks_within
-from tidemark.plan.tasks import ALL_KEYS, KeyRange
+from tidemark.plan.tasks import ALL_KEYS, KeyRange, ReadTask
 from tidemark.spark import read
 from tidemark.spark.derive.reading import Reading, counted
 from tidemark.spark.derive.settings import apart
@@ -105,6 +106,21 @@ class Views(Reading):
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
         return (rows for task in tasks for rows in held_by(store, task, columns))
 
+    def held_apart(self, name: str, leading: int) -> HeldApart | None:
+        """What an input holds, as tasks that read it without Spark: rows whose keys are equal in so many of their
+        `leading` columns are in one. None where a definition sees more of a row than its columns, or so many rows may
+        be equal in these that they are not worth one task."""
+        asked = self.computation.input(name)
+        collection = asked.state.collection
+        request, parts = parts_table.opened_read(open_store(asked.url), plan_as_of(asked.state, asked.upper - 1))
+        opened = [part for some in at_rest(request, parts) for part in some.parts]
+        if not self._as_they_are or most_alike(opened, leading) > read.LEAST_TASK_ROWS:
+            return None
+        self._opened(asked.url, request, ())
+        tasks = read.tasks_of(self.spark, request, parts, leading=leading)
+        columns = _in_order(collection, self._used(name)) if collection.kind.one_value else None
+        return HeldApart(asked.url, tuple(tasks), None if columns is None else tuple(columns))
+
     def changes(self, name: str, *, all_columns: bool = False) -> DataFrame:
         """The updates of an input since it was consumed before; all of them, where it was not. Times as its history
         has them now."""
@@ -191,6 +207,16 @@ class Views(Reading):
     def own_table(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
         """Some of these as one table."""
         return pa.Table.from_batches(batches, schema=updates_in(self.computation.collection, self._stored))
+
+
+@dataclass(frozen=True)
+class HeldApart:
+    """Tasks that read what a collection at `url` holds, in `columns` (None: all) and MULTIPLICITY: by no two of them
+    rows of one group."""
+
+    url: str
+    tasks: tuple[ReadTask, ...]
+    columns: tuple[str, ...] | None
 
 
 def _happening(frame: DataFrame) -> DataFrame:

@@ -1,6 +1,7 @@
-"""Groups that are computed by this process: anew, where few values are touched and what holds their rows is little; or
-all of them for the first time, of few rows. It groups what it reads as the definition's query would; whatever is not as
-plain as that is left to the query."""
+"""Groups that are computed without a query: anew by this process, where few values are touched and what holds their
+rows is little; or all of them for the first time, of few rows by this process, of more by executors where they are
+windows. What is read is grouped as the definition's query would; whatever is not as plain as that is left to the
+query."""
 
 from __future__ import annotations
 
@@ -11,18 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.grouped import grouped
+from tidemark.arrow.kernels.windows.placed import placed
 from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import one_batch
+from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import ByKey, Grouped
 from tidemark.definition.windows.explained import most_of_all
 from tidemark.model.derived import Mode
-from tidemark.spark.derive.difference import stored
+from tidemark.spark.derive.difference import Due, stored
 from tidemark.spark.derive.footers import holds_nothing
-from tidemark.spark.derive.little import MOST_BYTES, as_updates, left_of, numbered, own_touched
+from tidemark.spark.derive.little import MOST_BYTES, as_updates, left_of, numbered, own_touched, updates_due
 from tidemark.spark.derive.parts import written_here
+from tidemark.spark.derive.plain.apart import AT_ONCE, leading, written_apart
 from tidemark.spark.derive.plain.rows import all_here, repeated
 from tidemark.spark.derive.touched import FEW, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
@@ -47,9 +51,9 @@ def grouped_here(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatc
     return None if found is None else left_of(views, _as_updates(views, rule, rule.grouped, found), own)
 
 
-def built_here(views: Views) -> list[Written] | None:
-    """What was written of all groups, of a collection that holds nothing; None where that is not plain, or not little:
-    to plan and compile queries for so few rows takes longer."""
+def groups_built_plainly(views: Views) -> list[Written] | None:
+    """What was written of all groups, of a collection that holds nothing; None where that is not plain, or not little
+    and no window: to plan and compile queries for few rows takes longer."""
     computation = views.computation
     rule = None if computation.recipe is None else computation.recipe.by_key
     if computation.mode is not Mode.WHOLE or rule is None or rule.grouped is None:
@@ -58,13 +62,38 @@ def built_here(views: Views) -> list[Written] | None:
         return None
     try:
         rows = _all_rows(views, rule.grouped)
-        found = None if rows is None else grouped(rows, rule.grouped.keys, rule.grouped.aggregates)
+        if rows is None:
+            return _windows_by_executors(views, rule, rule.grouped)
+        found = grouped(rows, rule.grouped.keys, rule.grouped.aggregates)
     except Overflowed:
-        return None
-    if found is None:
         return None
     updates = _as_updates(views, rule, rule.grouped, found)
     return written_here(left_of(views, updates, updates.slice(0, 0)), computation)
+
+
+def _windows_by_executors(views: Views, rule: ByKey, plain: Grouped) -> list[Written] | None:
+    """What executors wrote of windows told by arithmetic; None where what tells them apart does not lead the input's
+    key, or something does not fit."""
+    computation = views.computation
+    placing = None if computation.recipe is None else computation.recipe.placed
+    if placing is None:
+        return None
+    (given,) = computation.inputs
+    collection, due = computation.collection, Due.of(computation)
+    names, order = _needed(plain), [column.name for column in collection.key]
+    called = [*rule.held, *(one.name for one in plain.aggregates)]
+    windows = most_of_all(placing.kind)
+
+    def made(rows: pa.Table) -> pa.Table:
+        if rows.nbytes * windows > MOST_BYTES:
+            raise Overflowed("rows that are grouped at once are too many")
+        inside = pa.Table.from_batches([placed(one_batch(rows), placing).select(names)])
+        found = pa.Table.from_batches([grouped(inside, plain.keys, plain.aggregates)]).rename_columns(called)
+        return pa.Table.from_batches([sort(updates_due(collection, due, found), order)])
+
+    together = leading(computation, given.name, dict(zip(rule.held, plain.keys, strict=True)))
+    told_by, at_once = (placing.on, *placing.by), max(1, AT_ONCE // windows)
+    return written_apart(views, given.name, together, told_by, made, at_once=at_once)
 
 
 def _as_updates(views: Views, rule: ByKey, plain: Grouped, found: pa.RecordBatch) -> pa.Table:

@@ -1,17 +1,21 @@
-"""Sessions that this process computes by itself, where they are so plain that they need no query: all of them, of few
-rows and where none is held yet; or those that few changes reach. Starting Spark, planning and compiling would be nearly
-all the cost.
+"""Sessions that are so plain that they need no query. All of them, where none is held yet: of few rows by this process,
+as starting Spark, planning and compiling would be nearly all the cost; of more by executors, which go over rows in
+order of key and instant and write what these come to, so that no session goes through the JVM. And by this process
+those that few changes reach.
 
 Whatever is not as plain as that, or does not fit, is left to the queries, which say what is wrong, too."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from tidemark.arrow.kernels.told_sessions import told_sessions
+from tidemark.arrow.kernels.told_sessions import told_sessions, whole_sessions
 from tidemark.arrow.kernels.windows.cells import GROUP, keys_in
 from tidemark.arrow.kernels.windows.instants import micros_of
 from tidemark.arrow.kernels.windows.regions import in_regions
@@ -23,36 +27,100 @@ from tidemark.arrow.rows.known_keys import numbers_among
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import InSessions
+from tidemark.definition.windows.assigned import AT
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import ColumnType
+from tidemark.model.collection import Collection, ColumnType
 from tidemark.model.derived import Mode
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.plan.tasks import KeyRange
-from tidemark.spark.derive.difference import stored
+from tidemark.spark.derive.difference import Due, stored
 from tidemark.spark.derive.footers import holds_nothing, ranges_when
-from tidemark.spark.derive.little import MOST_BYTES, as_updates, left_of
-from tidemark.spark.derive.parts import written_here
+from tidemark.spark.derive.little import MOST_BYTES, left_of, updates_due
+from tidemark.spark.derive.parts import Batches, written_here, written_in_order
+from tidemark.spark.derive.plain.apart import AT_ONCE, leading, written_apart
 from tidemark.spark.derive.plain.changed import changed_few
 from tidemark.spark.derive.plain.near import NearHere, near_here
 from tidemark.spark.derive.plain.rows import repeated, rows_in_windows, told_rows
+from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.touched import named, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 
 
-def sessions_built_here(views: Views) -> list[Written] | None:
-    """What was written of all sessions, of a collection that holds nothing; None where that is not plain, or rows are
-    not few."""
+def sessions_built_plainly(views: Views) -> list[Written] | None:
+    """What was written of all sessions, of a collection that holds nothing; None where that is not plain."""
     computation = views.computation
     rule = None if computation.recipe is None else computation.recipe.windowed
     if computation.mode is not Mode.WHOLE or not isinstance(rule, InSessions) or not _fits(views, rule):
         return None
     keyed = [column.name for column in computation.collection.key] == [*rule.by, WINDOW_START, WINDOW_END]
-    rows = rows_in_windows(views, rule) if keyed and holds_nothing(computation) else None
-    if rows is None:
+    if not keyed or not holds_nothing(computation):
         return None
-    keys = keys_in(rows, rule.by)
-    found = _told(views, rule, rows, keys.numbers, pa.Table.from_batches([keys.values]))
-    return None if found is None else written_here(found.to_batches(), computation)
+    made = _Made(rule, computation.collection, Due.of(computation))
+    rows = rows_in_windows(views, rule)
+    if rows is None:
+        return _by_executors(views, made)
+    try:
+        return written_here(made.of_all(rows, rule.on).to_batches(), computation)
+    except (InvalidUsage, ArithmeticError):
+        return None
+
+
+@dataclass(frozen=True)
+class _Made:
+    """How rows become sessions, and these updates of a collection, in order."""
+
+    rule: InSessions
+    collection: Collection
+    due: Due
+
+    def of_all(self, rows: pa.Table, on: str) -> pa.Table:
+        """Of all rows of their keys, whose instants are in the column `on`. Raises as `told_sessions`."""
+        keys = keys_in(rows, self.rule.by)
+        return self.of(rows, micros_of(rows.column(on)), keys.numbers, pa.Table.from_batches([keys.values]))
+
+    def of(self, rows: pa.Table, at: Ints, numbers: Ints, keys: pa.Table) -> pa.Table:
+        """Of rows that have some of the keys, which `numbers` say. Raises the same."""
+        plain = self.rule.plain or ()
+        found = told_sessions(rows, numbers, at, self.rule.kind, plain)
+        columns = [column.take(found.column(GROUP)) for column in keys.columns]
+        columns += [found.column(name) for name in (START, END, *(one.name for one in plain))]
+        names = [*self.rule.by, WINDOW_START, WINDOW_END, *(one.name for one in plain)]
+        return updates_due(self.collection, self.due, pa.table(columns, names))
+
+
+def _by_executors(views: Views, made: _Made) -> list[Written] | None:
+    """What executors wrote; None where something does not fit. Where the columns `by` lead the input's key rows are
+    read by these. Else, or where rows of one key are many, they go through one shuffle."""
+    rule = made.rule
+    together = leading(views.computation, rule.input, {name: name for name in rule.by})
+    told_by = (rule.on, *rule.by)
+    found = written_apart(
+        views, rule.input, together, told_by, lambda rows: made.of_all(rows, rule.on), at_once=AT_ONCE
+    )
+    if found is not None or not rule.by:  # all rows as one key are no work for several
+        return found
+
+    def kernel(batches: Batches) -> Batches:
+        try:
+            for rows in whole_sessions(batches, rule.by, AT, rule.kind, rows=AT_ONCE, room=MOST_BYTES):
+                yield one_batch(made.of_all(pa.Table.from_batches([rows]), AT))
+        except ArithmeticError as error:
+            raise InvalidUsage(str(error)) from None
+
+    try:
+        return written_in_order(_rows_in_order(views, rule), views.computation, kernel)
+    except InvalidUsage:
+        return None
+
+
+def _rows_in_order(views: Views, rule: InSessions) -> DataFrame:
+    """The rows of the input that are in sessions, in the columns that are needed, with AT: those of a key together, in
+    order of their instants."""
+    columns = dict.fromkeys([*rule.by, *(one.of for one in rule.plain or () if one.of is not None)])
+    rows = queried(views, {rule.input: views.held(rule.input)}, rule.rows)
+    keys = [F.col(f"`{name}`") for name in rule.by]
+    told = rows.select(*(F.col(f"`{name}`") for name in columns), AT)
+    return told.repartition(*keys).sortWithinPartitions(*keys, AT)
 
 
 def sessions_touched_here(views: Views, rule: InSessions) -> list[pa.RecordBatch] | None:
@@ -77,15 +145,11 @@ def sessions_touched_here(views: Views, rule: InSessions) -> list[pa.RecordBatch
 
 def _told(views: Views, rule: InSessions, rows: pa.Table, numbers: Ints, keys: pa.Table) -> pa.Table | None:
     """The sessions of rows with some of the keys as updates, in order; None where something does not fit."""
-    plain = rule.plain or ()
+    made = _Made(rule, views.computation.collection, Due.of(views.computation))
     try:
-        found = told_sessions(rows, numbers, micros_of(rows.column(rule.on)), rule.kind, plain)
+        return made.of(rows, micros_of(rows.column(rule.on)), numbers, keys)
     except (InvalidUsage, ArithmeticError):
         return None
-    columns = [column.take(found.column(GROUP)) for column in keys.columns]
-    columns += [found.column(name) for name in (START, END, *(one.name for one in plain))]
-    names = [*rule.by, WINDOW_START, WINDOW_END, *(one.name for one in plain)]
-    return as_updates(views, pa.table(columns, names))
 
 
 def _fits(views: Views, rule: InSessions) -> bool:

@@ -1,0 +1,88 @@
+"""Windows built whole by executors without a query, of more rows than this process would look at: where what tells them
+apart leads the input's key, rows are read by that, and so need no shuffle, nor a JVM that hands them on.
+
+Whatever does not fit is left to the queries, which say what is wrong, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.read import held_by
+from tidemark.arrow.rows.columns import one_batch
+from tidemark.arrow.rows.cuts import wholes
+from tidemark.arrow.rows.order import starts
+from tidemark.definition.computation import Computation, Written
+from tidemark.errors import InvalidUsage
+from tidemark.plan.tasks import ReadTask
+from tidemark.spark.derive.little import MOST_BYTES
+from tidemark.spark.derive.parts import Batches, written_in_order
+from tidemark.spark.derive.plain.rows import repeated, told_rows
+from tidemark.spark.derive.views import Views
+from tidemark.storage import open_store
+from tidemark.storage.documents.codec import decode, encode
+
+AT_ONCE = 2**17
+"""Rows that windows are made of at once, or as many as belong together."""
+
+
+def leading(computation: Computation, name: str, told_by: Mapping[str, str]) -> list[str]:
+    """The columns that lead the key of an input and, as `told_by` says of the collection's columns, its own key in the
+    same order: so rows that are read by them come in the order of what is made of them."""
+    ours = [told_by.get(column.name) for column in computation.collection.key]
+    theirs = [column.name for column in computation.input(name).state.collection.key]
+    return [name for name, _ in takewhile(lambda pair: pair[0] == pair[1], zip(theirs, ours, strict=False))]
+
+
+def written_apart(
+    views: Views,
+    name: str,
+    together: Sequence[str],
+    told_by: Sequence[str],
+    make: Callable[[pa.Table], pa.Table],
+    *,
+    at_once: int,
+) -> list[Written] | None:
+    """What executors wrote of the updates that are made of an input's rows, each as often as it is there, in the order
+    that these have: of about `at_once` rows at a time, and of all that are equal in the columns `together`, which lead
+    its key. Rows that are null in one of the columns they are `told_by` are left out. None where something does not
+    fit."""
+    held = views.held_apart(name, len(together)) if together else None
+    if held is None or not held.tasks:
+        return None
+    url, columns, encoded = held.url, held.columns, [encode(task) for task in held.tasks]
+
+    def last_begins(rows: pa.RecordBatch) -> int:
+        return int(np.flatnonzero(starts(rows, together))[-1])
+
+    def made(rows: Iterable[pa.RecordBatch]) -> Batches:
+        for some in wholes(rows, last_begins, rows=at_once, room=MOST_BYTES):
+            there = _there(some, told_by)
+            if there.num_rows:
+                yield one_batch(make(there))
+
+    def kernel(batches: Batches) -> Batches:
+        store = open_store(url)
+        try:
+            for batch in batches:
+                for at in batch.column(0).to_pylist():
+                    yield from made(held_by(store, decode(encoded[at], ReadTask, name="read task"), columns))
+        except ArithmeticError as error:
+            raise InvalidUsage(str(error)) from None
+
+    numbers = views.spark.range(0, len(encoded), 1, len(encoded))
+    try:
+        return written_in_order(numbers.toDF("task"), views.computation, kernel)
+    except InvalidUsage:
+        return None
+
+
+def _there(rows: pa.RecordBatch, told_by: Sequence[str]) -> pa.Table:
+    """InvalidUsage where rows come to more than MOST_BYTES, or one is there less often than not at all."""
+    found = repeated(rows.filter(pa.array(told_rows(rows, told_by))), most_bytes=MOST_BYTES)
+    if found is None:
+        raise InvalidUsage("rows are too many, or one is there fewer times than none")
+    return pa.Table.from_batches([found])
