@@ -146,12 +146,13 @@ class _Growth:
         (of,), count = part.whole.expressions, name_of(part.whole) == "count"
         if count and isinstance(of, exp.Star | exp.Literal):
             return Added(name)
-        of = of.this if is_big(of) else of
+        hidden = name.startswith("_")
+        of = of.this if hidden and not count and is_big(of) else of
         if not isinstance(of, exp.Column):
             return None
         if count:
             return Added(name, of.name, count=True)
-        values = None if name.startswith("_") else self.names.get(text_of(_call("COUNT", of.copy())))
+        values = None if hidden else self.names.get(text_of(_call("COUNT", of.copy())))
         return Added(name, of.name, null_without=values, type=_column(name, part.type).type)
 
     def _mean(self, name: str, node: exp.Expr) -> Averaged | None:

@@ -6,7 +6,8 @@ import pytest
 
 from tests.pure.definition.inputs import FLIGHTS, columns, recipe
 from tidemark.definition.analysed import analysed
-from tidemark.definition.recipe import Added, ByKey, InputShape, Plain
+from tidemark.definition.recipe import Added, Averaged, ByKey, InputShape, Plain
+from tidemark.model.collection import ColumnType, DecimalType
 
 pytestmark = pytest.mark.pure
 
@@ -16,8 +17,11 @@ NOT_PLAIN = [
     "SELECT upper(carrier) AS c, count(*) AS n FROM flights GROUP BY ALL",
     "SELECT carrier, sum(Delay + 1) AS s FROM flights GROUP BY carrier",
     "SELECT carrier, sum(Delay) + 1 AS s FROM flights GROUP BY carrier",
-    "SELECT carrier, sum(fare) AS s FROM flights GROUP BY carrier",
-    "SELECT carrier, avg(Delay) AS a FROM flights GROUP BY carrier",
+    "SELECT carrier, sum(CAST(Delay AS decimal(20, 0))) AS s FROM flights GROUP BY carrier",
+    "SELECT carrier, sum(CAST(Delay AS decimal(20, 0))) AS s, avg(Delay) AS a FROM flights GROUP BY carrier",
+    "SELECT carrier, avg(CAST(Delay AS decimal(20, 0))) AS a FROM flights GROUP BY carrier",
+    "SELECT carrier, avg(fare + 1) AS a FROM flights GROUP BY carrier",
+    "SELECT carrier, avg(Delay) + 1 AS a FROM flights GROUP BY carrier",
     "SELECT carrier, count(id, Delay) AS n FROM flights GROUP BY carrier",
     "SELECT carrier, count(*) AS n, 1 AS one FROM flights GROUP BY carrier",
     "SELECT c AS carrier, count(*) AS n FROM (SELECT carrier AS c FROM flights) GROUP BY ALL",
@@ -37,6 +41,21 @@ def test_counts_and_sums_of_columns_are_added_up_without_a_query() -> None:
     assert sums == Plain(("carrier",), (*added, Added("f", "fare", count=True)), "_rows")
     distinct = by_key("SELECT DISTINCT carrier, day FROM flights").plain
     assert distinct == Plain(("carrier", "day"), (Added("_rows"),), "_rows")
+
+
+def test_decimals_and_means_of_columns_are_added_up_without_a_query() -> None:
+    plain = by_key(
+        "SELECT carrier, sum(fare) AS s, avg(fare) AS a, avg(delay) AS d FROM flights GROUP BY carrier"
+    ).plain
+    assert plain is not None
+    fares, mean, delays = DecimalType(22, 2), DecimalType(16, 6), DecimalType(30, 0)
+    assert set(plain.sums[1:]) == {
+        Added("_part1", "fare", count=True),
+        Added("_part2", "Delay", count=True),
+        Added("_part3", "Delay", type=delays),
+        Added("s", "fare", null_without="_part1", type=fares),
+    }
+    assert plain.means == (Averaged("a", "s", "_part1", mean), Averaged("d", "_part3", "_part2", ColumnType.FLOAT))
 
 
 @pytest.mark.parametrize("select", NOT_PLAIN)
