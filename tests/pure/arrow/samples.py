@@ -76,6 +76,7 @@ def keys(of: Collection, most: int = 3) -> st.SearchStrategy[Row]:
     kinds: dict[ValueType, st.SearchStrategy[Scalar]] = {
         ColumnType.INT: st.integers(0, most),
         ColumnType.STRING: st.sampled_from(["", "k", "ké"]),
+        ColumnType.DATE: st.integers(-1, 2),
         ColumnType.BYTES: st.sampled_from(["", "7f", "ff", "ff00"]),
         ColumnType.JSON: st.sampled_from(["1", '"1"', '{"a":1}']),
         MONEY: st.sampled_from([-100, -1, 0, 5, 10**12 - 1]),

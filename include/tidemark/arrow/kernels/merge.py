@@ -28,10 +28,10 @@ has more to come: all that is left, with what was held back, is the second round
 Forwarding times puts rows of one (key, value) at one time, and their event times are then in no order. There "equal"
 means equal key, value and forwarded time, by which forwarded rows are still in order, and each round is sorted again.
 
-Costs: every row is read once and sorted within its round only, and there, where few rows meet many, these few and what
-they touch only (rows/woven.py). In memory are BUFFERED_ROWS over all runs together, at
-least one row group of each, and a round, which is no more than that. What small runs do not need of it the large ones
-have: a round has a cost for each run, so thirty small ones beside a large one should make few rounds of it.
+Costs: every row is read once and sorted within its round only; where few rows meet many, these few only, and what they
+touch (rows/woven.py). In memory are BUFFERED_ROWS over all runs together, at least one row group of each, and a round,
+which is no more than that. What small runs do not need of it the large ones have: a round has a cost for each run, so
+thirty small ones beside a large one should make few rounds of it.
 """
 
 from __future__ import annotations

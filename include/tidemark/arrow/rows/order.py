@@ -111,20 +111,6 @@ def rows_around(batch: pa.RecordBatch, keys: Sequence[Row], columns: Sequence[st
     return before, up_to
 
 
-def places(held: pa.Array, sought: pa.Array, *, behind: bool = False) -> Ints:
-    """For each of some values how many elements of an array in order, no floats and no nulls, are before it; with
-    `behind` also those equal to it."""
-    if not _compared_by_arrow(held.type):
-        return np.asarray(np.searchsorted(values(held), values(sought), "right" if behind else "left"))
-    low, high = np.zeros(len(sought), np.int64), np.full(len(sought), len(held))
-    passes = pc.less_equal if behind else pc.less
-    while len(undecided := np.flatnonzero(low < high)):
-        middle = (low[undecided] + high[undecided]) // 2
-        passed = _bools(passes(held.take(pa.array(middle)), sought.take(pa.array(undecided))))
-        low[undecided[passed]], high[undecided[~passed]] = middle[passed] + 1, middle[~passed]
-    return low
-
-
 def _narrowed(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str]) -> tuple[int, int]:
     """Between which rows a place is, by the first column alone if that is of plain integers: mostly that is all."""
     first, (kind, value) = batch.column(columns[0]), bound[0]

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.rows.columns import Bools, integers
+from tidemark.arrow.rows.columns import Bools, integers, values
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.cuts import joined
-from tidemark.arrow.rows.order import places, sort, starts
+from tidemark.arrow.rows.order import sort, starts
 from tidemark.arrow.rows.schema import DIFF
 
 LARGE = 4
@@ -28,14 +28,16 @@ MOST_TOUCHED = 0.5
 
 
 def woven(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> pa.RecordBatch | None:
-    """The rows of two batches or more, each in order of `columns`, the first of which has no nulls and no floats: in
-    this order, those equal in `columns` added up, just as sorting and consolidating all of them gives. None where that
-    would cost no more.
+    """The rows of two batches or more, each in order of `columns`, the first of which has no nulls: in this order,
+    those equal in `columns` added up, just as sorting and consolidating all of them gives. None where that would cost
+    no more; so where the first column is not of whole numbers or times: places among texts cost more to find.
 
     Raises InvalidUsage, naming the rows, if a sum does not fit a 64-bit integer.
     """
     at = max(range(len(batches)), key=lambda at: batches[at].num_rows)
     large, first = batches[at], batches[at].column(columns[0])
+    if not (pa.types.is_integer(first.type) or pa.types.is_temporal(first.type)):
+        return None
     others = [rows.column(columns[0]) for rows in (*batches[:at], *batches[at + 1 :])]
     if LARGE * sum(map(len, others)) > large.num_rows:
         return None
@@ -51,15 +53,15 @@ def woven(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> pa.Recor
     some = [*batches[:at], large.filter(pa.array(touched)), *batches[at + 1 :]]
     fresh = consolidated(sort(joined(some), columns), columns)
     left = np.flatnonzero(~touched)
-    before = np.searchsorted(left, places(first, fresh.column(columns[0])))
-    order = np.insert(left, before, large.num_rows + np.arange(fresh.num_rows))
+    places = np.searchsorted(values(first), values(fresh.column(columns[0])))
+    order = np.insert(left, np.searchsorted(left, places), large.num_rows + np.arange(fresh.num_rows))
     return joined([large, fresh]).take(pa.array(order))
 
 
 def _among(held: pa.Array, some: pa.Array) -> Bools:
     """Which elements of an array in order are equal to one of some values."""
-    distinct = some.unique().sort()
-    begins, ends = places(held, distinct), places(held, distinct, behind=True)
+    inside, distinct = values(held), np.unique(values(some))
+    begins, ends = np.searchsorted(inside, distinct), np.searchsorted(inside, distinct, "right")
     there = begins < ends
     steps = np.zeros(len(held) + 1, np.int8)
     steps[begins[there]] += 1
