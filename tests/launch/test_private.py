@@ -8,6 +8,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,12 @@ def temporary() -> set[str]:
     """What Spark and Java leave below /tmp if they are let."""
     patterns = ("spark-*", "blockmgr-*", "artifacts-*", "hsperfdata_*/*", "liblz4*", "snappy*", "libnetty*")
     return {str(path) for pattern in patterns for path in Path("/tmp").glob(pattern)}
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """What is in a folder, with the texts of files: what fails may have said why."""
+    found = folder.rglob("*")
+    return {str(path): path.read_text(errors="replace") if path.is_file() else "" for path in found}
 
 
 def belongs(path: str, pids: set[int]) -> bool:
@@ -101,7 +108,9 @@ class TestResident:
         assert SECRET not in place.log.read_text()
         assert list(folder.rglob("*.properties")) == [], "the file is needed for the start only"
         assert resident.stop(now=True)
-        eventually("nothing is left of it", lambda: not folder.exists())
+        with suppress(AssertionError):
+            eventually("nothing is left of it", lambda: not folder.exists())
+        assert not folder.exists(), contents(folder)
 
     def test_temporary_files_are_below_its_folder_and_go_with_the_run(
         self, resident: Resident, place: ServerFolder

@@ -294,12 +294,12 @@ def test_windows_that_executors_cannot_write_are_left_to_the_queries(
         "alike": (good, row(1, whole=3), None),
         "times": (good, row(1, whole=3, change=-1), "-1 times"),
     }
-    limits = {"room": (apart, "MOST_BYTES", 0), "alike": (read, "LEAST_TASK_ROWS", 0)}
+    limits = {"room": (apart, "MOST_BYTES", 0), "alike": (read, "LEAST_TASK_ROWS", 1)}
     asked, whole = list[str](), computer.whole
     monkeypatch.setattr(computer, "whole", lambda views: asked.append(views.computation.name) or whole(views))
     for name, (windows, one, says) in cases.items():
         made = Made(tmp_path / name, UPDATES)
-        land(made, 1, [one])
+        land(made, 1, [one, {**one, "id": 2}])
         told = unbuilt(made, spark, Definition(windows=windows), name)
         with monkeypatch.context() as limit, pytest.raises(InvalidUsage, match=says) if says else nullcontext():
             if name in limits:

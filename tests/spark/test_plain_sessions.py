@@ -163,7 +163,7 @@ def test_executors_go_by_a_shuffle_where_a_key_has_many_rows_and_leave_what_is_t
     land(made, 1, [row(number, sold=3 * number) for number in range(9)])
     windows = Windows(("shop",), "sold", Session(4), (COUNT,), early=True)
     limits = {
-        "alike": {(read, "LEAST_TASK_ROWS"): 0},
+        "alike": {(read, "LEAST_TASK_ROWS"): 1},
         "large": {(apart, "MOST_BYTES"): 0, (plain_sessions, "MOST_BYTES"): 0},
         "of_all": {},
     }

@@ -80,7 +80,7 @@ def overview_page(root: str, entries: Sequence[Mapping[str, Any]]) -> Page:
         for entry in entries
     ] or [nothing]
     title = tag("h1", "Tidemark ", tag("span", f"collections in {root}", class_="quiet"))
-    return document("Tidemark", title, *drawing.graph(entries), *(cards or [nothing]), refresh=True)
+    return document("Tidemark", title, *drawing.graph(entries), *cards, refresh=True)
 
 
 def collection_page(name: str, entry: Mapping[str, Any] | None, *, framed: bool = False) -> Page:
