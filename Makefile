@@ -37,7 +37,7 @@ down: ## Stop the local Airflow and everything it started
 status: setup ## Say whether the local Airflow is up, and where
 	@$(RUN) python tools/local_airflow.py status
 
-test: setup ## All tests, as CI runs them: two processes side by side
+test: setup ## All tests, as CI runs them: two lanes of rings side by side
 	@$(RUN) python tools/run_tests.py
 
 # Searches that have no natural end, for as long as is worth it at night; `make test` gives them a budget

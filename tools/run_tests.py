@@ -1,11 +1,11 @@
-"""All tests, as CI runs them: two processes side by side, one for each core.
+"""All tests, as CI runs them: two lanes side by side, one for each core, each ring of tests in a process of its own.
 
     tools/run python tools/run_tests.py
 
-The rings of LANE wait for nothing but the processor, the others most of the time for Airflow, Spark and the processes
-they have started. Spark's ring follows those of LANE, in a process of its own: a process has one JVM with one master,
-and these tests want one of their own. What LANE and Spark's ring say is in build/test-lane.log, and shown at the end.
-Exit code 1 if any failed.
+The rings lie in one row. The first lane takes them from its head, where tests wait most of the time for Airflow, Spark
+and the processes they have started; the second from its end, where tests wait for nothing but the processor. They
+meet somewhere in the middle, so neither is done long before the other, whatever the machine. What the second lane
+says is in build/test-lane.log, and shown at the end. Exit code 1 if any failed.
 """
 
 from __future__ import annotations
@@ -13,62 +13,77 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
 PROJECT = Path(__file__).resolve().parent.parent
-LANE = [f"tests/{ring}" for ring in ("pure", "simulation", "s3", "compat", "conformance")]
+ROW = (
+    *("e2e", "deep", "dags", "launch", "environment", "demo", "cli", "quality"),
+    *("s3", "conformance", "compat", "pure", "simulation", "spark"),
+)
 LOG = PROJECT / "build" / "test-lane.log"
 
 
-def pytest(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "pytest", *arguments]
+def rings() -> deque[str]:
+    """All folders of tests, in the order of ROW; those it does not name stand in its middle."""
+    there = {path.parent.relative_to(PROJECT / "tests").parts[0] for path in PROJECT.glob("tests/*/**/test_*.py")}
+    new, middle = sorted(there - {*ROW}), ROW.index("s3")
+    return deque(ring for ring in (*ROW[:middle], *new, *ROW[middle:]) if ring in there)
 
 
 class Lane:
-    """The rings of LANE and then Spark's, in a thread beside the others; they are ended with the block."""
+    """Runs rings one after the other, each in a process of its own, until `take` has none left."""
 
-    def __init__(self, log: BinaryIO) -> None:
-        self._log, self._over = log, False
+    def __init__(self, take: Callable[[], str], output: BinaryIO | None = None) -> None:
+        self._take, self._output, self._over = take, output, False
         self._running: subprocess.Popen[bytes] | None = None
-        self._pool = ThreadPoolExecutor(1)
-        self._code = self._pool.submit(self._run)
+        self.failed: list[str] = []
+        self.minutes: dict[str, float] = {}
 
-    def _run(self) -> int:
-        return int(any([self._call(pytest(*LANE)), self._call(pytest("tests/spark"))]))
+    def run(self) -> None:
+        while not self._over:
+            try:
+                ring = self._take()
+            except IndexError:
+                return
+            began = time.monotonic()
+            if self._call(ring):
+                self.failed.append(ring)
+            self.minutes[ring] = (time.monotonic() - began) / 60
 
-    def _call(self, command: list[str]) -> int:
-        if self._over:
-            return 1
-        self._running = subprocess.Popen(command, cwd=PROJECT, stdout=self._log, stderr=self._log)
+    def _call(self, ring: str) -> int:
+        command = [sys.executable, "-m", "pytest", f"tests/{ring}"]
+        self._running = subprocess.Popen(command, cwd=PROJECT, stdout=self._output, stderr=self._output)
         return self._running.wait()
 
-    def wait(self) -> int:
-        return self._code.result()
-
-    def __enter__(self) -> Lane:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def stop(self) -> None:
         self._over = True
         if self._running:
             self._running.terminate()
-        self._pool.shutdown()
 
 
 def main() -> int:
-    began = time.monotonic()
-    print(f"beside these tests, in {LOG.relative_to(PROJECT)}: {' '.join(LANE)} tests/spark", flush=True)
-    with LOG.open("wb") as log, Lane(log) as lane:
-        rest = [f"--ignore={ring}" for ring in (*LANE, "tests/spark")]
-        codes = [subprocess.call(pytest("tests", *rest), cwd=PROJECT)]
-        codes.append(lane.wait())
-    sys.stdout.flush()
+    began, row = time.monotonic(), rings()
+    print(f"rings: {' '.join(row)}; those from the end are told in {LOG.relative_to(PROJECT)}", flush=True)
+    with LOG.open("wb") as log, ThreadPoolExecutor(1) as pool:
+        lane, beside = Lane(row.popleft), Lane(row.pop, log)
+        done = pool.submit(beside.run)
+        try:
+            lane.run()
+            done.result()
+        finally:
+            lane.stop()
+            beside.stop()
     sys.stdout.buffer.write(LOG.read_bytes())
-    failed = any(codes)
-    print(f"{'some tests failed' if failed else 'all tests passed'} in {(time.monotonic() - began) / 60:.0f} min")
-    return int(failed)
+    for one in (lane, beside):
+        print(f"a lane's minutes: {', '.join(f'{ring} {minutes:.1f}' for ring, minutes in one.minutes.items())}")
+    failed = [*lane.failed, *beside.failed]
+    told = f"some tests failed, in {', '.join(failed)}," if failed else "all tests passed"
+    print(f"{told} in {(time.monotonic() - began) / 60:.0f} min")
+    return int(bool(failed))
 
 
 if __name__ == "__main__":
