@@ -42,8 +42,9 @@ test: setup ## All tests, as CI runs them: two lanes of rings side by side
 
 # Searches that have no natural end, for as long as is worth it at night; `make test` gives them a budget
 # (tests/support/budget.py). One of them: tools/run env TIDEMARK_TEST_DEPTH=deep pytest --timeout=7200 tests/s3
-test-deep: setup ## The deep rings whole: walks of state machines, every fault on S3, contention, 200 kills (hours)
+test-deep: setup ## The deep rings whole: walks of state machines, every fault on S3, contention, 200 kills, all windows on Spark (hours)
 	@$(RUN) env TIDEMARK_TEST_DEPTH=deep python -m pytest --timeout=7200 tests/simulation tests/s3 tests/deep
+	@$(RUN) env TIDEMARK_TEST_DEPTH=deep python -m pytest --timeout=7200 tests/spark
 
 test-%: setup ## One ring: test-pure, -simulation, -spark, -s3, -dags, -e2e, -environment
 	@$(RUN) python -m pytest tests/$*
