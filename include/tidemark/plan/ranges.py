@@ -19,19 +19,27 @@ TARGET_BYTES = 128 * 2**20
 
 def split_keys(parts: Sequence[Part], *, target_rows: int, target_bytes: int = TARGET_BYTES) -> list[KeyRange]:
     """Consecutive key ranges covering all keys, each of about `target_rows` rows or `target_bytes` bytes of the parts'
-    files, whichever is less, by the parts' sparse indexes.
+    files, whichever is less, by the parts' sparse indexes. All are of like size, two thirds to one and a half of the
+    target: to cut at the target would leave a range with what is over.
 
     A key is never split over two ranges, so one with more rows than the target makes a range of its own.
     """
-    groups = [(key, rows, rows * part.file.bytes // part.rows) for part in parts for key, rows in part.groups]
+    # What a group weighs is its share of the target, of rows or of bytes, as a whole number of which `full` make one.
+    full = target_rows * target_bytes
+    groups = [
+        (key, max(rows * target_bytes, rows * part.file.bytes // part.rows * target_rows))
+        for part in parts
+        for key, rows in part.groups
+    ]
+    whole = sum(weight for _, weight in groups)
+    count = max(1, (2 * whole + full) // (2 * full))
     cuts: list[Row] = []
-    held = size = 0
-    for first_key, rows, nbytes in sorted(groups, key=lambda group: group[0]):
-        if (held >= target_rows or size >= target_bytes) and (not cuts or first_key > cuts[-1]):
+    held = 0
+    for first_key, weight in sorted(groups, key=lambda group: group[0]):
+        if held * count >= whole and (not cuts or first_key > cuts[-1]):
             cuts.append(first_key)
-            held = size = 0
-        held += rows
-        size += nbytes
+            held = 0
+        held += weight
     return [KeyRange(lower, upper) for lower, upper in zip([None, *cuts], [*cuts, None], strict=True)]
 
 

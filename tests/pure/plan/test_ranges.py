@@ -73,7 +73,7 @@ def test_ranges_of_wide_rows_hold_fewer():
     narrow = part_of([(n, "a") for n in range(100)], 5, size=1_000)
     wide = part_of([(n, "a") for n in range(50, 60)], 1, size=10_000)
     ranges = split_keys([narrow, wide], target_rows=1_000, target_bytes=2_500)
-    assert [held.upper for held in ranges] == [(52, "a"), (55, "a"), (58, "a"), None]
+    assert [held.upper for held in ranges] == [(53, "a"), (56, "a"), (59, "a"), None]
     assert split_keys([narrow, wide], target_rows=1_000) == [KeyRange()]
 
 
@@ -92,7 +92,25 @@ def test_no_task_is_left_with_what_is_over():
     parts = [part_of(base, 10), *small]
     ranges = split_keys(parts, target_rows=even_target(sum(part.rows for part in parts), least=500, tasks=4))
     assert len(ranges) == 2
-    assert len(split_keys(parts, target_rows=500)) == 3
+    assert len(split_keys(parts, target_rows=500)) == 2
+
+
+@given(st.integers(1, 400), st.integers(1, 50))
+def test_ranges_are_of_like_size(rows, target):
+    """Of rows of which each is a group: one and a half targets at most, and the same but for the last."""
+    (part,) = [part_of([(n, "a") for n in range(rows)], 1)]
+    uppers = [0 if keys.lower is None else keys.lower[0] for keys in split_keys([part], target_rows=target)]
+    sizes = [after - before for before, after in pairwise([*uppers, rows])]
+    assert max(sizes) <= 3 * target / 2
+    assert len({*sizes[:-1]}) <= 1
+    assert len(sizes) <= max(1, round(rows / target + 0.001))
+
+
+def test_one_key_of_many_rows_does_not_make_others_small():
+    hot, others = [(50, "a")] * 5_000, [(n, "a") for n in range(100) for _ in range(20)]
+    ranges = split_keys([part_of(sorted([*hot, *others]), 10)], target_rows=500)
+    held = [sum(inside(key, keys) for key in others) for keys in ranges]
+    assert sorted(held)[1] >= 200, "but for the one that the hot key has for itself"
 
 
 @given(files, st.integers(1, 5), st.none() | keys, st.none() | keys)
