@@ -36,6 +36,7 @@ from tidemark.spark.derive import computer
 from tidemark.spark.derive.plain import apart
 from tidemark.spark.derive.plain import grouped as plain_groups
 from tidemark.spark.derive.plain import rows as rows_here
+from tidemark.spark.derive.plain import sessions as plain_sessions
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.spark
@@ -256,7 +257,8 @@ def by_executors(plain: ModuleType, at_once: int) -> Iterator[None]:
     """Where neither the driver nor queries compute what a module builds plainly."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_here, "LITTLE_BYTES", -1)
-        patch.setattr(plain, "AT_ONCE", at_once)
+        for module in (apart, plain_sessions):
+            patch.setattr(module, "AT_ONCE", at_once)
         patch.setattr(plain, "written_here", of_another)
         patch.setattr(computer, "whole", of_another)
         yield
@@ -285,7 +287,7 @@ def test_windows_that_executors_cannot_write_are_left_to_the_queries(
     """As what tells them apart does not lead the input's key, a row is there fewer times than none, or rows that belong
     together are too many."""
     monkeypatch.setattr(rows_here, "LITTLE_BYTES", -1)
-    monkeypatch.setattr(plain_groups, "AT_ONCE", 1)
+    monkeypatch.setattr(apart, "AT_ONCE", 1)
     most = Aggregate("most", Function.MAX, "whole")
     good = Windows(("shop",), "sold", Tumbling(DAY), (most,), early=True)
     cases: dict[str, tuple[Windows, Row, str | None]] = {
@@ -306,6 +308,27 @@ def test_windows_that_executors_cannot_write_are_left_to_the_queries(
                 limit.setattr(*limits[name])
             assert refreshed(told, here=False)["added"] == 1
     assert asked == list(cases)
+
+
+@pytest.mark.parametrize("of", ["whole", "note"])
+def test_wide_rows_are_built_by_executors_a_few_at_a_time(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: str
+) -> None:
+    """Together they take more than may be held at once; of the columns that no window is told of nothing is held."""
+    made = Made(tmp_path, UPDATES)
+    shops = ["a", "b", "c"]
+    land(
+        made, 1, [row(number, shop=shops[number // 8], whole=number, note=f"{number:02}" * 999) for number in range(24)]
+    )
+    windows = Windows(("shop",), "sold", Hopping(DAY, DAY // 2), (Aggregate("most", Function.MAX, of),), early=True)
+    one = unbuilt(made, spark, Definition(windows=windows), "wide")
+    monkeypatch.setattr(apart, "MOST_BYTES", 40_000 if of == "note" else 2_000)
+    with by_executors(plain_groups, 2**17):
+        assert refreshed(one, here=False)["added"] == 6
+    names = [column.name for column in one.job().log.load().state.collection.columns]
+    held = (dict(zip(names, values, strict=True)) for values in one.held())
+    told = {(found["shop"], found["most"] if of == "whole" else int(found["most"][:2])) for found in held}
+    assert told == {("a", 7), ("b", 15), ("c", 23)}
 
 
 def sales_of(tmp_path: Path, spark: Any, rows: list[Row], text: str = UPSERT) -> tuple[Made, Deriving]:

@@ -170,7 +170,8 @@ def test_executors_go_by_a_shuffle_where_a_key_has_many_rows_and_leave_what_is_t
     asked, whole = list[str](), computer.whole
     monkeypatch.setattr(computer, "whole", lambda views: asked.append(views.computation.name) or whole(views))
     monkeypatch.setattr(rows_here, "LITTLE_BYTES", -1)
-    monkeypatch.setattr(plain_sessions, "AT_ONCE", 1)
+    for module in (apart, plain_sessions):
+        monkeypatch.setattr(module, "AT_ONCE", 1)
     for name, limit in limits.items():
         one = deriving(made, spark, name, replace(windows, by=()) if name == "of_all" else windows)
         with monkeypatch.context() as patch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -101,3 +102,36 @@ def test_what_belongs_together_and_is_too_large_is_refused() -> None:
     assert [piece.num_rows for piece in wholes(batches, last_begins, rows=10, room=800)] == [100]
     with pytest.raises(InvalidUsage, match="belong together"):
         list(wholes(batches, last_begins, rows=10, room=79))
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 500)), max_size=9), max_size=9))
+def test_wide_rows_are_cut_sooner(drawn: list[list[tuple[int, int]]]) -> None:
+    """However many rows are asked for, no piece takes more than the room there is."""
+    in_order = sorted((2 * at + key // 10, size) for at, some in enumerate(drawn) for key, size in some)
+    bounds = np.cumsum([0, *map(len, drawn)]).tolist()
+    types = {"k": pa.int64(), "note": pa.string()}
+    batches = [
+        pa.record_batch([pa.array([k for k, _ in some], types["k"]), pa.array(["w" * n for _, n in some])], [*types])
+        for some in (in_order[a:b] for a, b in pairwise(bounds))
+    ]
+    found = list(wholes(batches, last_begins, rows=10_000, room=12_000))
+    assert [row["k"] for piece in found for row in piece.to_pylist()] == [key for key, _ in in_order]
+    assert all(piece.nbytes <= 12_000 for piece in found)
+    assert all(one["k"][-1].as_py() < other["k"][0].as_py() for one, other in pairwise(found))
+
+
+def test_rows_to_come_are_not_gathered_beyond_the_room() -> None:
+    """A batch of 1,000 rows of 4 KiB, and many after it: what was handed on is not far behind what was read."""
+    read = 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal read
+        for at in range(40):
+            read += 1
+            yield pa.record_batch({"k": pa.array([at] * 100, pa.int64()), "note": ["w" * 4096] * 100})
+
+    handed = 0
+    for piece in wholes(batches(), last_begins, rows=10_000, room=2**21):
+        handed += piece.num_rows
+        assert read * 100 - handed <= 600
+    assert handed == 4000

@@ -126,16 +126,18 @@ def gathered_pieces(batches: Sequence[pa.RecordBatch], rows: Ints, most: int) ->
 def wholes(
     batches: Iterable[pa.RecordBatch], last_begins: Callable[[pa.RecordBatch], int], *, rows: int, room: int
 ) -> Iterator[pa.RecordBatch]:
-    """Rows that come in order, `rows` of them or more at a time, cut only where what belongs together ends:
-    `last_begins` says of some rows at which one that begins to which rows that are still to come may belong.
-    InvalidUsage where rows that belong together take more than `room` bytes."""
-    held, count, wanted = list[pa.RecordBatch](), 0, rows
-    for batch in batches:
+    """Rows that come in order, `rows` of them or more at a time, or fewer that take half the `room` in bytes, cut only
+    where what belongs together ends: `last_begins` says of some rows at which one that begins to which rows that are
+    still to come may belong. InvalidUsage where rows that belong together take more than the room. No piece takes more,
+    and no more than that is gathered, but for one row."""
+    held, count, size = list[pa.RecordBatch](), 0, 0
+    wanted, most = rows, room // 2
+    for batch in (some for whole in batches for some in pieces(whole, room // 8)):
         if not batch.num_rows:
             continue
         held.append(batch)
-        count += batch.num_rows
-        if count < wanted:
+        count, size = count + batch.num_rows, size + batch.nbytes
+        if count < wanted and size < most:
             continue
         together = joined(held)
         at = last_begins(together)
@@ -145,9 +147,9 @@ def wholes(
         if left.nbytes > room:
             raise InvalidUsage(f"rows that belong together take more than {room} bytes")
         # Looked at again only when there are twice as many: so each row is looked at a few times, however many there
-        # are.
-        held, count = [left], left.num_rows
-        wanted = max(rows, 2 * count)
+        # are; of what nearly fills the room more often, as what is handed on must fit there.
+        held, count, size = [left], left.num_rows, left.nbytes
+        wanted, most = max(rows, 2 * count), max(room // 2, min(2 * size, room - room // 8))
     if held:
         yield joined(held)
 

@@ -11,7 +11,7 @@ from itertools import takewhile
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.read import held_by
+from tidemark.arrow.read import MULTIPLICITY, held_by
 from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.cuts import wholes
 from tidemark.arrow.rows.order import starts
@@ -42,24 +42,27 @@ def written_apart(
     name: str,
     together: Sequence[str],
     told_by: Sequence[str],
+    used: Sequence[str],
     make: Callable[[pa.Table], pa.Table],
     *,
-    at_once: int,
+    windows: int = 1,
 ) -> list[Written] | None:
-    """What executors wrote of the updates that are made of an input's rows, each as often as it is there, in the order
-    that these have: of about `at_once` rows at a time, and of all that are equal in the columns `together`, which lead
-    its key. Rows that are null in one of the columns they are `told_by` are left out. None where something does not
-    fit."""
+    """What executors wrote of the updates that are made of the columns `used` of an input's rows, each as often as it
+    is there, in the order that these have: of AT_ONCE rows at a time, or fewer wide ones, each counted once for each of
+    its `windows`, and of all that are equal in the columns `together`, which lead its key. Rows that are null in one of
+    the columns they are `told_by` are left out. None where something does not fit."""
     held = views.held_apart(name, len(together)) if together else None
     if held is None or not held.tasks:
         return None
     url, columns, encoded = held.url, held.columns, [encode(task) for task in held.tasks]
+    names = [*dict.fromkeys([*together, *told_by, *used]), MULTIPLICITY]
+    at_once, room = max(1, AT_ONCE // windows), MOST_BYTES // windows
 
     def last_begins(rows: pa.RecordBatch) -> int:
         return int(np.flatnonzero(starts(rows, together))[-1])
 
     def made(rows: Iterable[pa.RecordBatch]) -> Batches:
-        for some in wholes(rows, last_begins, rows=at_once, room=MOST_BYTES):
+        for some in wholes((one.select(names) for one in rows), last_begins, rows=at_once, room=room):
             there = _there(some, told_by)
             if there.num_rows:
                 yield one_batch(make(there))

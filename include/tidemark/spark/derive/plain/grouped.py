@@ -20,13 +20,14 @@ from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import ByKey, Grouped
+from tidemark.definition.windows.assigned import END, START
 from tidemark.definition.windows.explained import most_of_all
 from tidemark.model.derived import Mode
 from tidemark.spark.derive.difference import Due, stored
 from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.little import MOST_BYTES, as_updates, left_of, numbered, own_touched, updates_due
 from tidemark.spark.derive.parts import written_here
-from tidemark.spark.derive.plain.apart import AT_ONCE, leading, written_apart
+from tidemark.spark.derive.plain.apart import leading, written_apart
 from tidemark.spark.derive.plain.rows import all_here, repeated
 from tidemark.spark.derive.touched import FEW, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
@@ -92,8 +93,8 @@ def _windows_by_executors(views: Views, rule: ByKey, plain: Grouped) -> list[Wri
         return pa.Table.from_batches([sort(updates_due(collection, due, found), order)])
 
     together = leading(computation, given.name, dict(zip(rule.held, plain.keys, strict=True)))
-    told_by, at_once = (placing.on, *placing.by), max(1, AT_ONCE // windows)
-    return written_apart(views, given.name, together, told_by, made, at_once=at_once)
+    used = [name for name in names if name not in (START, END)]
+    return written_apart(views, given.name, together, (placing.on, *placing.by), used, made, windows=windows)
 
 
 def _as_updates(views: Views, rule: ByKey, plain: Grouped, found: pa.RecordBatch) -> pa.Table:

@@ -93,10 +93,8 @@ def _by_executors(views: Views, made: _Made) -> list[Written] | None:
     read by these. Else, or where rows of one key are many, they go through one shuffle."""
     rule = made.rule
     together = leading(views.computation, rule.input, {name: name for name in rule.by})
-    told_by = (rule.on, *rule.by)
-    found = written_apart(
-        views, rule.input, together, told_by, lambda rows: made.of_all(rows, rule.on), at_once=AT_ONCE
-    )
+    told_by, used = (rule.on, *rule.by), [one.of for one in rule.plain or () if one.of is not None]
+    found = written_apart(views, rule.input, together, told_by, used, lambda rows: made.of_all(rows, rule.on))
     if found is not None or not rule.by:  # all rows as one key are no work for several
         return found
 
