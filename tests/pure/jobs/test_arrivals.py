@@ -13,7 +13,7 @@ import pytest
 from support.relanded import relanded
 from support.world import World, collection
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.arrivals import AGAIN, Arrivals, open_interval, pause_of
+from tidemark.jobs.questions.arrivals import AGAIN, Arrivals, Due, open_interval, pause_of
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.model.batching.cutting import Batching, WatchRate
 from tidemark.model.batching.length import Adaptive, Fixed
@@ -58,6 +58,10 @@ class Feed:
         """What a run does that is started for what is due."""
         due = self.arrivals.look(now)
         assert due is not None
+        return self.ingested(due)
+
+    def ingested(self, due: Due) -> dict[str, Any]:
+        """What such a run does."""
         root = str(self.world.landing)
         return self.world.run(lambda job: ingest(job, due.interval, landing_root=root, cut=due.cut))
 
@@ -127,6 +131,32 @@ def test_a_rate_that_changes_cuts_once(tmp_path: Path) -> None:
             told[second] = (str(due.cut.reason), str(due.cut.direction))
     assert len(told) <= 2, "hysteresis"
     assert ("rate_change", "up") in told.values()
+
+
+def test_a_steady_feed_is_not_cut_by_its_rate_when_its_rows_become_known(tmp_path: Path) -> None:
+    """How many rows came before the first file was counted is found out afterwards; they are no quiet time."""
+    watch = WatchRate(0.5, 100 * SECOND, 3_600 * SECOND)
+    feed = fed(tmp_path, Batching(Fixed(60 * SECOND), rate_change=watch, settle=0))
+    told = []
+    for second in range(0, 400, 5):
+        feed.land(NOON + second * SECOND, 2)
+        if due := feed.arrivals.look(NOON + second * SECOND):
+            told.append((second, str(due.cut.reason), due.cut.rate))
+            feed.ingested(due)
+    assert [(second, reason) for second, reason, _ in told] == [(second, "time") for second in range(60, 400, 60)]
+    assert told[0][2] is None, "nobody knows yet how many rows a byte is"
+    assert [rate for *_, rate in told[1:]] == [pytest.approx(0.4, rel=0.1)] * 5
+
+
+def test_a_change_of_rate_is_seen_before_any_row_was_counted(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(rate_change=WatchRate(0.5, 100 * SECOND, 3_600 * SECOND), settle=0))
+    told = []
+    for second in range(0, 250, 5):
+        feed.land(NOON + second * SECOND, 2 if second < 150 else 8)
+        if due := feed.arrivals.look(NOON + second * SECOND):
+            told.append((second, str(due.cut.reason), str(due.cut.direction), due.cut.rate))
+    assert [(reason, direction, rate) for _, reason, direction, rate in told] == [("rate_change", "up", None)]
+    assert 150 < told[0][0] <= 165
 
 
 def test_a_young_file_is_not_taken(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ be ingested. Reads the landing and the state, never a row."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -73,7 +73,7 @@ class Arrivals:
     _seen: dict[str, str] = field(default_factory=dict)
     _told: dict[str, tuple[str, int]] = field(default_factory=dict)
     _counted: dict[str, str] = field(default_factory=dict)
-    _rows_per_byte: float = 0.0
+    _rows_per_byte: float | None = None
 
     def look(self, now: int) -> Due | None:
         """What is due at a time by the clock, in microseconds; None if nothing is. Raises what listing the landing and
@@ -91,7 +91,7 @@ class Arrivals:
         cutter = self._arrived(files, now)
         size = sum(file.bytes for file in pending)
         opened = min((file.landed_at for file in pending), default=now)
-        held = Open(min(now, opened), round(size * self._rows_per_byte), size) if pending else None
+        held = Open(min(now, opened), round(size * (self._rows_per_byte or 0)), size) if pending else None
         self._cutter, cut = cutter.cut(held, now)
         if cut is None:
             return None
@@ -124,13 +124,14 @@ class Arrivals:
         return token == file.token and 0 <= now - at < AGAIN
 
     def _arrived(self, files: Sequence[SourceFile], now: int) -> Cutter:
-        """With what is new in the landing, when it landed; what lands from the future has just come."""
+        """With the bytes that are new in the landing, when they landed; what lands from the future has just come. Not
+        with their rows: what came before anything was counted would be none of these, and look like a quiet time."""
         batching = self.collection.landed.batching
         assert batching is not None
-        cutter = self._cutter or Cutter.of(batching)
+        cutter = replace(self._cutter or Cutter.of(batching), rows_each=self._rows_per_byte)
         new = [file for file in files if self._seen.get(file.identity) != file.token]
         for file in sorted(new, key=lambda file: file.landed_at):
-            cutter = cutter.arrived(min(file.landed_at, now), round(file.bytes * self._rows_per_byte))
+            cutter = cutter.arrived(min(file.landed_at, now), file.bytes)
         self._seen = {file.identity: file.token for file in files}
         return cutter
 
@@ -139,13 +140,13 @@ def _is_counted(entry: LedgerEntry | None) -> bool:
     return entry is not None and entry.status is Status.INGESTED
 
 
-def _rows_per_byte(log: StateLog, state: Arrangement) -> float:
-    """Rows of a byte in the files that were counted last; 0 where none was."""
+def _rows_per_byte(log: StateLog, state: Arrangement) -> float | None:
+    """Rows of a byte in the files that were counted last; None where none was, or they had no row."""
     rows = size = 0
     for run in reversed(state.ledger):
         for entry in islice(ledger.scan(log.store, run), COMPARED):
             if entry.status is Status.INGESTED and entry.replay_of is None and not entry.is_corrected:
                 rows, size = rows + entry.rows + entry.rows_late_discarded, size + entry.bytes
         if size:
-            return rows / size
-    return 0.0
+            return rows / size or None
+    return None

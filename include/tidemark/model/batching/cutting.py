@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tidemark.errors import InvalidUsage
@@ -106,11 +107,16 @@ NOTHING = Seen()
 
 @dataclass(frozen=True)
 class Cutter:
-    """Rules, and what they go by that outlives a batch: the rate, and whether a change of it would cut one."""
+    """Rules, and what they go by that outlives a batch: the rate, and whether a change of it would cut one.
+
+    `monitor` counts what arrives, be that rows or bytes, and `rows_each` says how many rows one of it stands for: None
+    while nobody knows. A rate of rows is not told then, but whether the rate changes is.
+    """
 
     batching: Batching
     monitor: RateMonitor
     alarm: RateAlarm | None = None
+    rows_each: float | None = 1
 
     @classmethod
     def of(cls, batching: Batching) -> Cutter:
@@ -123,19 +129,19 @@ class Cutter:
         alarm = RateAlarm(watch.threshold, watch.cool_down) if watch else None
         return cls(batching, RateMonitor(window, floor), alarm)
 
-    def arrived(self, at: int, rows: int) -> Cutter:
-        """With rows that arrived then."""
-        return replace(self, monitor=self.monitor.arrived(at, rows))
+    def arrived(self, at: int, many: int) -> Cutter:
+        """With what arrived then."""
+        return replace(self, monitor=self.monitor.arrived(at, many))
 
     def cut(self, batch: Open | None, now: int, seen: Seen = NOTHING) -> tuple[Cutter, Cut | None]:
         """Whether a batch is cut `now`, and why; and the cutter after it. Asked again and again, also while nothing
         arrives; a batch that holds nothing (None) is not cut."""
-        change = self.monitor.change(now)
+        change = self.monitor.change(now, 1 / self.rows_each if self.rows_each else None)
         alarm = self.alarm and self.alarm.observed(change, now)
         after = replace(self, alarm=alarm)
         if batch is None or not (batch.rows or batch.bytes):
             return after, None
-        rate, rules = self.monitor.rate(now), self.batching
+        rate, rules = self._rate(now), self.batching
         held = {
             Reason.END_OF_INPUT: seen.end_of_input,
             Reason.MEMORY: rules.memory is not None and seen.memory >= rules.memory,
@@ -153,6 +159,11 @@ class Cutter:
             after = replace(after, alarm=alarm.fired(now))
         return after, cut
 
+    def _rate(self, now: int) -> float | None:
+        """In rows a second."""
+        many = self.monitor.rate(now)
+        return None if many is None or self.rows_each is None else many * self.rows_each
+
 
 def check_cost(batching: Batching, least: int) -> None:
     """Raise InvalidUsage where batches may be cut sooner than `least` microseconds apart, which is what a run costs."""
@@ -163,3 +174,17 @@ def check_cost(batching: Batching, least: int) -> None:
             f"{what} is {format_duration(soonest)}, and a run alone takes seconds; "
             f"write {format_duration(least)} or more"
         )
+
+
+def check_parts(batching: Batching, shortest: int, longest: Callable[[], int], schedule: str) -> None:
+    """Raise InvalidUsage where files must wait as long as the `longest` interval of a schedule or longer: a batch is a
+    part of an interval, so none would be cut. That is asked for only where they wait as long as one of `shortest`."""
+    lengths = {"settle": batching.settle}
+    if (soonest := batching.least_length) is not None:
+        lengths["fixed" if isinstance(batching.length, Fixed) else "min"] = soonest
+    for what, length in lengths.items():
+        if length >= shortest and length >= (most := longest()):
+            raise InvalidUsage(
+                f"{what} is {format_duration(length)}, and no interval of schedule {schedule} is longer than "
+                f"{format_duration(most)}: it would be over before any of its files is taken; write less"
+            )

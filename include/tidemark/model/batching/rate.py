@@ -71,15 +71,18 @@ class RateMonitor:
             return None
         return self._rows(now, SLOTS, 0) * SECOND / max(self.floor, min(since, self.window))
 
-    def change(self, now: int) -> RateChange | None:
+    def change(self, now: int, least: float | None = 1) -> RateChange | None:
         """How the half of the window that ends `now` compares with the half before; None before a whole window has
-        passed. Where nothing came before, every row is as much as one before it would be."""
+        passed. Where nothing came before, it is compared with the `least` that can come, and is not told where nobody
+        knows how much that is (None)."""
         since = self._observed(now)
         if since is None or since < self.window:
             return None
         recent, older = self._rows(now, SLOTS // 2, 0), self._rows(now, SLOTS, SLOTS // 2)
+        if least is None and not older:
+            return None
         direction = Direction.UP if recent >= older else Direction.DOWN
-        return RateChange(abs(recent - older) / max(older, 1), direction)
+        return RateChange(abs(recent - older) / max(older, least or 0), direction)
 
     def _observed(self, now: int) -> int | None:
         return None if self.first_seen is None or now < self.first_seen else now - self.first_seen
