@@ -57,7 +57,7 @@ class BatchesSection(_Section):
     """By which change of the rate it is cut."""
     settle: Duration = SETTLE
     """How long a file must have been left alone to be taken: a younger one may be half written, and waits for the
-    next."""
+    next. Shorter than an interval."""
 
     @property
     def batching(self) -> Batching:

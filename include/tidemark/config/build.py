@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 from tidemark.config import debezium
@@ -15,6 +16,7 @@ from tidemark.config.document import Loc
 from tidemark.config.schedule import Schedule, check_bounds
 from tidemark.errors import InvalidUsage
 from tidemark.model import predicate
+from tidemark.model.batching.cutting import check_parts
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Landed, Late, Source, ValueType
 from tidemark.quality.constants import number
 from tidemark.quality.expectations import WrongExpectation, check_owner_expectations
@@ -90,11 +92,15 @@ class Builder:
             batching = declared.batches.batching if declared.batches else None
             built = replace(built, origin=replace(built.landed, batching=batching))
         with self._at("schedule"):
-            Schedule(declared.schedule).following(declared.start)
+            first = Schedule(declared.schedule).following(declared.start) - declared.start
         with self._at("start"):
             check_bounds(replace(built, origin=replace(built.landed, end=None)))
         with self._at("end"):
             check_bounds(built)
+        with self._at("batches"):
+            if batching is not None:
+                longest = partial(Schedule(declared.schedule).longest_from, declared.start)
+                check_parts(batching, first, longest, declared.schedule)
         try:
             check_owner_expectations(built)
         except WrongExpectation as error:

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise, takewhile
+from itertools import islice, pairwise, takewhile
 
 from croniter import CroniterError, croniter
 
@@ -35,6 +35,7 @@ PRESETS = {
 MOST_INTERVALS = 10_000
 """A longer range is more likely a typing error than a wish."""
 _SECOND = 1_000_000
+_FOUR_YEARS = 1461 * 86_400 * _SECOND
 _CHANCE = re.compile(r"(?i)(?<![a-z])[hr](?![a-z])")
 """Fields that stand for a hashed or random number: no two calls would agree on the boundaries."""
 
@@ -73,6 +74,12 @@ class Schedule:
     def interval_from(self, lower: int) -> Interval:
         """The interval that starts at the boundary `lower`."""
         return Interval(lower, self.following(lower))
+
+    def longest_from(self, lower: int) -> int:
+        """How long the longest is of the intervals from the boundary `lower` on that are over within four years, of
+        which one has a leap day; of the first MOST_INTERVALS of them, and of the first one however long it is."""
+        ends = takewhile(lambda end: end <= lower + _FOUR_YEARS, islice(self._after(lower), MOST_INTERVALS))
+        return max([self.following(lower) - lower, *(upper - begin for begin, upper in pairwise([lower, *ends]))])
 
     def last_before(self, time: int) -> Interval:
         """The last interval that is over at `time`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -87,6 +89,29 @@ def test_what_cannot_be_is_refused_at_its_line(tmp_path: Path, written: str, say
     assert "counts.yaml:7: " in str(refused.value)
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "written", "says"),
+    [
+        ("@daily", "{count: 1, settle: 2d}", "settle is 2d, and no interval of schedule @daily is longer than 1d"),
+        ("@daily", "{count: 1, settle: 1d}", "it would be over before any of its files is taken; write less"),
+        ("@daily", "{count: 1, settle: 23h}", None),
+        ("@hourly", "{fixed: 1h}", "fixed is 1h, and no interval of schedule @hourly is longer than 1h"),
+        ("@hourly", "{adaptive: {min: 2h, max: 3h}}", "min is 2h, and no interval of schedule @hourly"),
+        ("@hourly", "{adaptive: {max: 3h}}", None),
+        ("@yearly", "{fixed: 365d}", None),  # 2016 is a leap year
+        ("@yearly", "{fixed: 366d}", "no interval of schedule @yearly is longer than 366d"),
+        ("*/5 9-17 * * 1-5", "{count: 1, settle: 20h}", None),  # of Friday's last one there are days
+        ("*/5 9-17 * * 1-5", "{count: 1, settle: 4d}", "is longer than 2d15h5m"),
+        ("nonsense", "{count: 1, settle: 2d}", "'nonsense' is no schedule"),
+    ],
+)
+def test_a_batch_is_a_part_of_an_interval(tmp_path: Path, schedule: str, written: str, says: str | None) -> None:
+    file = FILE.replace("start: 2013-01-01", f"start: 2013-01-01T{'09' if '9-' in schedule else '00'}:00:00Z")
+    refused = pytest.raises(InvalidUsage, match=f"counts.yaml:[78]: .*{re.escape(says)}") if says else nullcontext()
+    with refused:
+        loaded(tmp_path, f'schedule: "{schedule}"\nbatches: {written}', file)
 
 
 def test_what_is_one_whole_is_not_cut(tmp_path: Path) -> None:
