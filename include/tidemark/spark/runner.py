@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.arrow.kernels.registry import kernel, run_encoded
 from tidemark.errors import Corruption, TidemarkError
+from tidemark.spark.lost import noticed
 from tidemark.storage import open_store
 from tidemark.storage.documents.codec import decode, encode
 
@@ -36,7 +37,8 @@ class SparkRunner:
         if not tasks:
             return []
         called = kernel(name)
-        answers = _mapped(self.spark, self.url, name, [encode(task, called.task) for task in tasks]).collect()
+        with noticed():
+            answers = _mapped(self.spark, self.url, name, [encode(task, called.task) for task in tasks]).collect()
         for row in answers:
             if row["error"] is not None:
                 raise revived(bytes(row["error"]))

@@ -36,6 +36,7 @@ from tidemark.spark.derive.settings import IN_ONE_TASK, apart, with_settings
 from tidemark.spark.derive.under_names import called, empty
 from tidemark.spark.derive.views import Views
 from tidemark.spark.derive.windows import lying
+from tidemark.spark.lost import noticed
 from tidemark.spark.read import LEAST_TASK_ROWS
 
 
@@ -62,6 +63,7 @@ class SparkComputer:
     def compute(self, computation: Computation) -> Computed:
         """Write what differs."""
         with (
+            noticed(),
             self._hushing() as session,
             Views(computation, session) as views,
             naming(computation.name, lambda: by_row.row(views) if computation.rows_keep_times else ""),
@@ -81,7 +83,12 @@ class SparkComputer:
     def compare(self, computation: Computation, *, keys: Sequence[Row] | None, most: int) -> tuple[Differing, ...]:
         """Rows by which D as of u - 1 differs from its definition, `most` at most."""
         by_row = computation.recipe is not None and computation.recipe.by_row is not None
-        with self._hushing() as session, Views(computation, session) as views, naming(computation.name, lambda: ""):
+        with (
+            noticed(),
+            self._hushing() as session,
+            Views(computation, session) as views,
+            naming(computation.name, lambda: ""),
+        ):
             session()  # there is no way to compare without, and columns cannot be named before it is there
             restricted = by_row or (keys is not None and can_be_restricted(views))
             return differing_rows(views, None if restricted else whole(views), keys, most)

@@ -1,0 +1,34 @@
+"""A process of Spark's that is gone amid the work: killed, by whomever, or by a system that has no memory left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkException
+
+from tidemark.errors import Unavailable
+
+_WORKER = "Python worker exited unexpectedly"
+
+
+@contextmanager
+def noticed() -> Iterator[None]:
+    """Raise Unavailable where one is: what it had done is nobody's, and the same call may be made again.
+
+    It is to be around all that is asked of Spark in a block, what lets go of it at the end too: there a JVM that is
+    gone is missed once more, and told as a connection that was refused.
+    """
+    try:
+        yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise Unavailable(_said("Spark's JVM", error)) from error
+    except (Py4JJavaError, PySparkException) as error:
+        if _WORKER not in str(error):
+            raise
+        raise Unavailable(_said("a Python worker of Spark's", error)) from error
+
+
+def _said(who: str, error: Exception) -> str:
+    return f"{who} ended amid the work, killed or out of memory ({type(error).__name__})"
