@@ -14,7 +14,7 @@ import pyarrow as pa
 from tidemark.api.answer import Answer
 from tidemark.arrow.rows.plain import plain_values
 from tidemark.arrow.windows import CLOSED, REVISION
-from tidemark.errors import InvalidUsage, listed, require
+from tidemark.errors import InvalidUsage, listed, plain_line, require
 from tidemark.model.instant import from_datetime
 from tidemark.model.window.kind import Calendar, Session, Tumbling
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 FORMATS = (".svg", ".png", ".pdf")
 STRIPS = 12
 """Keys that one picture shows; of more, those with the most windows."""
+LABEL = 28
+"""Characters of a key beside its strip; a longer one is cut."""
 MOST_WINDOWS = 20_000
 """Windows that one picture shows; with more the bars are thinner than a point, and the file is too large to open."""
 _APART = (Tumbling, Calendar, Session)
@@ -114,13 +116,18 @@ def _strips(drawn: Drawn, column: str) -> list[Strip]:
         values = rows.column(column).to_pylist()
         told = [rows.column(name).to_pylist() for name in (CLOSED, REVISION)]
         for key, start, end, value, closed, revision in zip(keys, *bounds, values, *told, strict=True):
-            strip = strips.setdefault(key, Strip(", ".join(map(str, key))))
+            strip = strips.setdefault(key, Strip(_label(key)))
             strip.starts.append(start)
             strip.ends.append(end)
             strip.values.append(float(value) if value is not None and isfinite(value) else 0.0)
             strip.closed.append(closed)
             strip.corrected.append(revision > 0)
     return list(strips.values())
+
+
+def _label(key: tuple[Any, ...]) -> str:
+    text = plain_line(", ".join(map(str, key)))
+    return text if len(text) <= LABEL else f"{text[: LABEL - 1]}…"
 
 
 def _places(column: pa.Array) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
@@ -93,6 +94,26 @@ def test_a_key_is_shown_as_it_is_also_where_it_looks_like_a_formula(tmp_path: Pa
     path = tmp_path / "a.svg"
     draw(drawn(("$x^$", 0, 3, True, 0), ("a < b", 0, 3, True, 0)), str(path))
     assert "$x^$" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("a\x01b\nc", "a\\x01b\\nc"),
+        ("x" + "y" * 9_000, "x" + "y" * 26 + "…<"),
+        ("\u202eright to left", "\\u202eright to left"),
+        ("</text><script>", "&lt;/text&gt;&lt;script&gt;"),
+    ],
+)
+def test_whatever_a_key_holds_the_file_can_be_opened_and_has_room_for_windows(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder, key: str, said: str
+) -> None:
+    """A control character is none that XML may hold; a label as wide as the picture leaves nothing for the bars."""
+    path = tmp_path / "a.svg"
+    draw(drawn((key, 0, 3, True, 0)), str(path))
+    assert ElementTree.parse(path) is not None
+    assert said in path.read_text()
+    assert not [str(one.message) for one in recwarn if "collapsed" in str(one.message)]
 
 
 @pytest.mark.parametrize(
