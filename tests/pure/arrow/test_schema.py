@@ -6,11 +6,24 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.relanded import relanded
-from tests.pure.arrow.samples import APPEND, KEYED, batch
-from tidemark.arrow.rows.schema import facts_schema, keys_of, order_type, sort_columns, unsealed_schema, updates_schema
-from tidemark.model.collection import Column, ColumnType
+from tests.pure.arrow.samples import APPEND, CELLS, KEYED, batch
+from tidemark.arrow.rows.schema import (
+    arrow_type,
+    column_of,
+    facts_schema,
+    keys_of,
+    order_type,
+    plain_scalars,
+    sort_columns,
+    unsealed_schema,
+    updates_schema,
+)
+from tidemark.model.collection import Column, ColumnType, DecimalType, ValueType
+from tidemark.model.update import Scalar
 
 pytestmark = pytest.mark.pure
 
@@ -48,3 +61,19 @@ def test_keys_are_plain_scalars() -> None:
     table = batch(updates_schema(of), [(-1, 5, True, 0, 0, 1), (20000, -7, False, 0, 0, 1)])
     assert keys_of(table, [1, 0], 3) == [(20000, -7, False), (-1, 5, True)]
     assert keys_of(table.slice(1), [0], 1) == [(20000,)]
+
+
+@pytest.mark.parametrize("of", [of for of in CELLS if of is not ColumnType.FLOAT], ids=str)
+def test_plain_scalars_are_a_column_again(of: ValueType) -> None:
+    @given(st.lists(CELLS[of]))
+    def check(scalars: list[Scalar]) -> None:
+        assert plain_scalars(column_of(scalars, arrow_type(of))) == scalars
+
+    check()
+
+
+def test_decimals_of_38_digits_lose_none() -> None:
+    """Python's own arithmetic rounds to 28, so a gate looked for keys that are none."""
+    units = [10**38 - 1, -(10**37) - 7, 12345678901234567890123456789012345678]
+    for scale in (0, 2, 38):
+        assert plain_scalars(column_of(units, arrow_type(DecimalType(38, scale)))) == units

@@ -169,6 +169,20 @@ def plain_scalars(array: pa.Array | pa.ChunkedArray) -> list[Scalar]:
     return scalars
 
 
+def column_of(scalars: Sequence[Scalar], of: pa.DataType) -> pa.Array:
+    """The column that has these plain scalars: `plain_scalars` the other way round. Raises ValueError, TypeError or
+    ArithmeticError (Arrow's errors are among these) for what is none of the type."""
+    if pa.types.is_timestamp(of):
+        return pa.array(scalars, pa.int64()).cast(of)
+    if pa.types.is_date32(of):
+        return pa.array(scalars, pa.int32()).cast(of)
+    if pa.types.is_decimal128(of):
+        return pa.array([None if x is None else decimals.from_units(x, of.scale) for x in scalars], of)  # type: ignore[arg-type]
+    if pa.types.is_binary(of):
+        return pa.array([None if x is None else bytes.fromhex(x) for x in scalars], of)  # type: ignore[arg-type]
+    return pa.array(scalars, of)
+
+
 def _declared(collection: Collection) -> list[pa.Field]:
     return [
         pa.field(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.arrow.rows.plain import plain_values
-from tidemark.arrow.rows.schema import arrow_type
+from tidemark.arrow.rows.schema import arrow_type, column_of
 from tidemark.definition.computation import Differing
 from tidemark.definition.recipe import DIFF, TIME
 from tidemark.model.collection import Column
@@ -99,22 +97,9 @@ def can_be_restricted(views: Views) -> bool:
 def asked_keys(views: Views, keys: Sequence[Row]) -> Touched:
     """Some keys of D, as metadata has them, as values to look up."""
     columns = views.computation.collection.key
-    arrays = [_values([key[at] for key in keys], arrow_type(column.type)) for at, column in enumerate(columns)]
+    arrays = [column_of([key[at] for key in keys], arrow_type(column.type)) for at, column in enumerate(columns)]
     table = pa.table(arrays, [f"k{at}" for at in range(len(columns))])
     return Touched(views.spark.createDataFrame(table), table)
-
-
-def _values(scalars: Sequence[Any], of: pa.DataType) -> pa.Array:
-    """Plain scalars as the column they are of (arrow/rows/schema.py says what they are)."""
-    if pa.types.is_timestamp(of):
-        return pa.array(scalars, pa.int64()).cast(of)
-    if pa.types.is_date32(of):
-        return pa.array(scalars, pa.int32()).cast(of)
-    if pa.types.is_decimal128(of):
-        return pa.array([Decimal(scalar).scaleb(-of.scale) for scalar in scalars], of)
-    if pa.types.is_binary(of):
-        return pa.array([bytes.fromhex(scalar) for scalar in scalars], of)
-    return pa.array(scalars, of)
 
 
 def _told(found: pa.Table, columns: Sequence[Column]) -> list[Differing]:
