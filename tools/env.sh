@@ -26,6 +26,8 @@ export PYSPARK_PYTHON="$TIDEMARK_HOME/.venv/bin/python"
 export PYSPARK_DRIVER_PYTHON="$PYSPARK_PYTHON"
 # A killed JVM would leave its counters in the system's temporary folder.
 export SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS:-} -XX:-UsePerfData" SPARK_LAUNCHER_OPTS="-XX:-UsePerfData"
+# Pictures of windows: matplotlib keeps a list of the machine's fonts, else in the user's home.
+export MPLCONFIGDIR="${MPLCONFIGDIR:-$TIDEMARK_HOME/build/matplotlib}"
 unset SPARK_HOME # a Spark installed elsewhere would answer with its own version of pyspark
 
 export AIRFLOW_HOME="${TIDEMARK_AIRFLOW_HOME:-$TIDEMARK_HOME/.airflow}"

@@ -37,3 +37,10 @@ def test_what_a_user_has_set_stays() -> None:
     }
     made = environment(**given)
     assert {name: made[name] for name in given} == given
+
+
+def test_the_fonts_that_pictures_are_made_with_are_listed_within_the_folder() -> None:
+    outside = {name: value for name, value in os.environ.items() if name == "MPLCONFIGDIR"}
+    expected = outside.get("MPLCONFIGDIR", f"{PROJECT}/build/matplotlib")
+    assert environment()["MPLCONFIGDIR"] == expected
+    assert environment(MPLCONFIGDIR="/mine")["MPLCONFIGDIR"] == "/mine"
