@@ -123,6 +123,7 @@ def test_every_route_is_in_the_list_and_only_reads(anonymous: Any) -> None:
         ("/", "GET"),
         ("/collections.json", "GET"),
         ("/collections/{dag_id}", "GET"),
+        ("/collections/{dag_id}/windows", "GET"),
         ("/gates/{dag_id}/{gate}", "GET"),
     }
 
@@ -454,7 +455,12 @@ def test_results_that_cannot_be_read_are_an_answer(client: Any, monkeypatch: pyt
 
 
 def test_without_a_login_the_refusal_carries_it(anonymous: Any) -> None:
-    for path in (*PATHS, "/gates/orders/unsealed?try=x"):
+    for path in (
+        *PATHS,
+        "/gates/orders/unsealed?try=x",
+        "/collections/orders/windows",
+        "/collections/x/windows?last=y",
+    ):
         answer = anonymous.get(path)
         assert answer.status_code == 401
         check_strict(answer)
@@ -483,7 +489,7 @@ def test_only_pages_that_load_themselves_anew_keep_their_origin(client: Any, roo
 @pytest.mark.parametrize(
     "name", ["orders%00", "a b", "%3Cb%3E", "a" * 251, "%22orders%22", "orders%27", "%F0%9F%98%80"]
 )
-@pytest.mark.parametrize("path", ["/collections/{}", "/gates/{}/unsealed"])
+@pytest.mark.parametrize("path", ["/collections/{}", "/collections/{}/windows", "/gates/{}/unsealed"])
 def test_what_no_dag_can_be_called_is_not_found_and_asked_of_nobody(
     client: Any, monkeypatch: pytest.MonkeyPatch, path: str, name: str
 ) -> None:

@@ -53,8 +53,12 @@ class Graph:
     def derive(self, name: str, *inputs: str) -> None:
         """A collection computed from others, not corrected yet."""
         origin = Derived(inputs, Definition(select=f"SELECT id, amount FROM {inputs[0]}"))
-        log = self.job(name).log
-        log.commit(log.load(), Created(Collection(name, KEY, VALUE, origin), name))
+        self.declare(Collection(name, KEY, VALUE, origin))
+
+    def declare(self, collection: Collection) -> None:
+        """A collection, of which nothing is there yet."""
+        log = self.job(collection.name).log
+        log.commit(log.load(), Created(collection, collection.name))
 
     def correct(
         self, name: str, *, drained: bool = True, sealed: bool = True, batch: UnsealedBatch | None = None
@@ -70,6 +74,8 @@ class Graph:
             change = Corrected(fence, asked.consumption, batch, asked.previous, Mode.BY_KEY, EMPTY, rows_read=3)
             self.job(name).log.commit(head, replace(change, rows_added=batch.rows if batch else 0))
             if sealed:
+                if batch is not None:
+                    self._certify(name, Gate.UNSEALED)
                 self._finish(name, asked.upper, drained=drained)
 
     def inputs(self, name: str) -> tuple[InputState, ...]:
@@ -96,5 +102,5 @@ class Graph:
         log = self.job(name).log
         asked = plan_gate(log.load().state, gate)
         assert asked is not None
-        batches = tuple(batch.id for batch in asked.trace)
+        batches = tuple(batch.id for batch in (*asked.unsealed, *asked.trace))
         log.commit(log.load(), Certified(gate, asked.suite, batches, asked.upper))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from tidemark.api.answer import Answer
 from tidemark.arrow.rows.plain import plain_values
 from tidemark.arrow.windows import CLOSED, REVISION
 from tidemark.errors import InvalidUsage, listed, plain_line, require
@@ -32,6 +33,8 @@ MOST_WINDOWS = 20_000
 _APART = (Tumbling, Calendar, Session)
 """Kinds whose windows of one key do not overlap: their bars are filled."""
 _CLOSED, _OPEN, _CORRECTED = "#3b6ea5", "#9bb8d3", "#d9782d"
+_ONE_AT_A_TIME = Lock()
+"""matplotlib's settings are those of the process."""
 _MARKED = "corrected after it was there"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = (from_datetime(datetime(year, 1, 1, tzinfo=UTC)) for year in (1000, 9000))
@@ -54,11 +57,23 @@ class Strip:
     corrected: list[bool] = field(default_factory=list)
 
 
+class Rows(Protocol):
+    """Rows of windows, as `tidemark windows` tells them."""
+
+    @property
+    def collection(self) -> str: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
+
+
 @dataclass(frozen=True)
 class Drawn:
     """What is drawn: the rows of an answer, what windows they are, and which they are in words (`as known at …`)."""
 
-    answer: Answer
+    answer: Rows
     windows: Windows
     known: str
 
@@ -70,8 +85,26 @@ def draw(drawn: Drawn, path: str, value: str | None = None) -> int:
     Raises InvalidUsage for another kind of file, for a column that is no number, for no windows, for too many, and for
     some that lie too far away; MissingExtra without `tidemark[plot]`.
     """
-    if Path(path).suffix.lower() not in FORMATS:
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
         raise InvalidUsage(f"a picture is written as {listed(FORMATS)}, by the name of its file; not {path!r}")
+    return _draw_to(drawn, value, path, suffix[1:])
+
+
+def svg(drawn: Drawn, value: str | None = None) -> bytes:
+    """What `draw` writes into a file that is called .svg. Raises what `draw` raises."""
+    to = BytesIO()
+    _draw_to(drawn, value, to, "svg")
+    return to.getvalue()
+
+
+def numbers_among(windows: Windows, schema: pa.Schema) -> list[str]:
+    """The aggregates that windows can be drawn by."""
+    numbers = {one.name for one in schema if _is_number(one.type)}
+    return [one.name for one in windows.aggregates if one.name in numbers]
+
+
+def _draw_to(drawn: Drawn, value: str | None, to: str | BytesIO, kind: str) -> int:
     require("matplotlib", "plot")
     column = _value(drawn, value)
     strips = _strips(drawn, column)
@@ -79,14 +112,14 @@ def draw(drawn: Drawn, path: str, value: str | None = None) -> int:
         raise InvalidUsage(f"{drawn.answer.collection} has no windows to draw, {drawn.known}")
     shown = sorted(strips, key=lambda strip: -len(strip.starts))[:STRIPS]
     shown.sort(key=lambda strip: strip.label)
-    _write(drawn, shown, len(strips) - len(shown), column, path)
+    with _ONE_AT_A_TIME:
+        _write(drawn, shown, len(strips) - len(shown), column, to, kind)
     return sum(len(strip.starts) for strip in shown)
 
 
 def _value(drawn: Drawn, asked: str | None) -> str:
     answer = drawn.answer
-    numbers = [one.name for one in answer.schema if _is_number(one.type)]
-    own = [one.name for one in drawn.windows.aggregates if one.name in numbers]
+    own = numbers_among(drawn.windows, answer.schema)
     if asked is None and own:
         return own[0]
     if asked is None or asked not in own:
@@ -140,7 +173,7 @@ def _places(column: pa.Array) -> list[Any]:
     return [_EPOCH + timedelta(microseconds=at) for at in micros]
 
 
-def _write(drawn: Drawn, strips: Sequence[Strip], left: int, column: str, path: str) -> None:
+def _write(drawn: Drawn, strips: Sequence[Strip], left: int, column: str, to: str | BytesIO, kind: str) -> None:
     # Without a display, and with the same bytes for the same windows.
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -156,8 +189,7 @@ def _write(drawn: Drawn, strips: Sequence[Strip], left: int, column: str, path: 
             ax.set_ylim(min(0.0, *strip.values), highest * 1.15)
         figure.suptitle(_title(drawn, column, left), fontsize=10)
         figure.legend(handles=_legend(strips), loc="outside lower right", ncols=3, frameon=False)
-        metadata = {"Date": None} if path.lower().endswith(".svg") else None
-        figure.savefig(path, metadata=metadata)
+        figure.savefig(to, format=kind, metadata={"Date": None} if kind == "svg" else None)
 
 
 def _title(drawn: Drawn, column: str, left: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import BoundedSemaphore
 from typing import Annotated, Any
 
 from airflow.api_fastapi.app import get_auth_manager
@@ -16,19 +17,27 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from tidemark.airflow import settings
 from tidemark.airflow.links import BATCHES
 from tidemark.airflow.location import no_data
+from tidemark.airflow.web.choice import LEAST, MOST, USUAL, Choice
 from tidemark.airflow.web.gates import Shown, gate_page
 from tidemark.airflow.web.overview import describe, overview
 from tidemark.airflow.web.page import Page, collection_page, overview_page
 from tidemark.airflow.web.policy import Protected
-from tidemark.errors import TidemarkError
+from tidemark.api.opened import OpenCollection
+from tidemark.api.pinned import find
+from tidemark.errors import InvalidUsage, TidemarkError
 from tidemark.jobs.app import open_job
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.collection import NAME, Gate
+from tidemark.model.collection import NAME, Collection, Gate
 from tidemark.quality.results import Ran, ResultName, result_name, results_of
 from tidemark.storage.stores.store import Indeterminate, Unavailable
 
 LONGEST = 500
 """Characters of a run's or a task's id: Airflow allows 250."""
+
+WAITS = 20.0
+"""Seconds for which a request for windows waits for others."""
+_DRAWING = BoundedSemaphore()
+"""Windows are read and drawn for one request at a time: the same process serves all of Airflow's pages."""
 
 _DAG_ID = re.compile(r"[\w.-]{1,250}")
 """As Airflow allows."""
@@ -88,6 +97,20 @@ def reader(user: GetUserDep) -> Callable[[str], bool]:
     return may_read
 
 
+def reader_of_rows(user: GetUserDep) -> Callable[[str], bool]:
+    """Whether the user may see a collection's rows: the logs of its DAG, which show some."""
+    manager = get_auth_manager()
+
+    def may_see(name: str) -> bool:
+        asked = DagDetails(id=name)
+        return bool(
+            manager.is_authorized_dag(method="GET", access_entity=DagAccessEntity.TASK_LOGS, details=asked, user=user)
+        )
+
+    return may_see
+
+
+MaySee = Annotated[Callable[[str], bool], Depends(reader_of_rows)]
 MayRead = Annotated[Callable[[str], bool], Depends(reader)]
 
 
@@ -104,12 +127,46 @@ def collections(entries: Annotated[list[Entry], Depends(readable)]) -> list[Entr
     return entries
 
 
-def collection(dag_id: str, may_read: MayRead, request: Request) -> HTMLResponse:
+def collection(dag_id: str, may_read: MayRead, may_see: MaySee, request: Request) -> HTMLResponse:
     # The DAG of a collection's batches shows the collection, to who may read that one's DAG.
     name = dag_id.removesuffix(BATCHES)
     shown = NAME.fullmatch(name) and (name == dag_id or may_read(name))
     framed = request.headers.get("Sec-Fetch-Dest") == "iframe"
-    return _html(collection_page(name, describe(settings.root(), name, may_read) if shown else None, framed=framed))
+    entry = describe(settings.root(), name, may_read) if shown else None
+    return _html(collection_page(name, entry, framed=framed, rows=may_see(name)))
+
+
+def windows(
+    dag_id: str,
+    value: Text = "",
+    key: Text = "",
+    last: int = USUAL,
+    lower: Annotated[int | None, Query(alias="from", ge=LEAST, le=MOST)] = None,
+    upper: Annotated[int | None, Query(alias="to", ge=LEAST, le=MOST)] = None,
+    above: Text = "",
+    below: Text = "",
+) -> HTMLResponse:
+    """Some windows of a collection that is defined by them, chosen by links on the page."""
+    from tidemark.airflow.web.windows import windows_page  # with Arrow, which other pages do without
+
+    choice = Choice(value, key, last, lower, upper, above, below)
+    if not _DRAWING.acquire(timeout=WAITS):
+        raise HTTPException(503, "windows are being drawn for others; load the page again")
+    try:
+        pinned = find(settings.root(), dag_id) if NAME.fullmatch(dag_id) else None
+        if pinned is None or not _is_of_windows(pinned.state.collection):
+            raise HTTPException(404, "there is no collection of this name that is defined by windows")
+        return _html(windows_page(OpenCollection(pinned), choice))
+    except InvalidUsage as error:
+        raise HTTPException(422, str(error)) from None
+    except (TidemarkError, Unavailable, Indeterminate) as error:
+        raise HTTPException(503, f"the windows cannot be read: {error}") from None
+    finally:
+        _DRAWING.release()
+
+
+def _is_of_windows(of: Collection) -> bool:
+    return of.is_derived and of.derived.definition.windows is not None
 
 
 def gate_result(
@@ -145,7 +202,16 @@ ROUTES = (
         "to read the DAG",
         requires_access_dag("GET"),
     ),
-    # What failed is shown row by row, as in the task's log: who may not read that may not read this.
+    # What failed is shown row by row, as in the task's log: who may not read that may not read this. Nor the rows that
+    # are windows.
+    Route(
+        "/collections/{dag_id}/windows",
+        "Windows of a collection that is defined by them, as a picture and a table: of a key or all, the last ones or "
+        "those of a stretch of time. What is read for it is bounded, and read when the page is opened.",
+        windows,
+        "to read the logs of the DAG's tasks",
+        requires_access_dag("GET", DagAccessEntity.TASK_LOGS),
+    ),
     Route(
         "/gates/{dag_id}/{gate}",
         "What a run of a gate found, failing rows too; the button *Data docs* on the tab *Details* of its task.",

@@ -8,6 +8,7 @@ from typing import Any
 
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import Pinned, find
+from tidemark.definition.windows.explained import explained_windows
 from tidemark.errors import TidemarkError
 from tidemark.jobs.questions.history import Entry, history
 from tidemark.jobs.questions.whole_status import whole_status
@@ -77,11 +78,18 @@ def _described(opened: OpenCollection, found: _Found, may_read: Callable[[str], 
     return {
         **told,
         "start": _begins(state.collection, found, may_read, set()) or state.since,
+        "windows": _windows(state.collection),
         "end": None if state.collection.is_derived else state.collection.landed.end,
         "batches": _batches(state),
         "quarantine": [_taken_out(batch, state) for batch in state.quarantined],
         "changes": [entry.as_dict() for entry in islice(_changes(opened), CHANGES)],
     }
+
+
+def _windows(collection: Collection) -> str | None:
+    """What windows a collection is defined by, in words; None if it is not."""
+    windows = collection.derived.definition.windows if collection.is_derived else None
+    return None if windows is None else explained_windows(windows)[0]
 
 
 def _begins(collection: Collection, found: _Found, may_read: Callable[[str], bool], seen: set[str]) -> int | None:

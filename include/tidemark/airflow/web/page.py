@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidemark.airflow.web import drawing, policy
+from tidemark.airflow.web import drawing, inline, policy
 from tidemark.airflow.web.markup import Markup as Markup
 from tidemark.airflow.web.markup import joined as joined
 from tidemark.airflow.web.markup import tag as tag
@@ -23,7 +23,7 @@ STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --text: light-dark(#1c2733, #dbe4ee);
   --quiet: light-dark(#5b6b7b, #93a3b5); --back: light-dark(#fff, #111923); --card: light-dark(#f7f9fb, #18222e);
   --trace: light-dark(#2f6f9f, #5aa3d6); --unsealed: light-dark(#c98a1b, #e0a941); --bad: light-dark(#b3261e, #ff8a80);
-  --good: light-dark(#1d7a46, #6fcf97); }
+  --good: light-dark(#1d7a46, #6fcf97); --open: light-dark(#9bb8d3, #3d5a73); --marked: light-dark(#d9782d, #f0a05a) }
 * { box-sizing: border-box }
 body { margin: 0; padding: 1.5rem; background: var(--back); color: var(--text);
   font: 14px/1.45 system-ui, sans-serif; }
@@ -31,7 +31,7 @@ h1 { font-size: 1.3rem; margin: 0 0 1rem } h2 { font-size: 1.15rem; margin: 0 }
 h3 { font-size: .8rem; margin: 1.1rem 0 .4rem; color: var(--quiet); font-weight: 600; text-transform: uppercase;
   letter-spacing: .05em }
 a { color: var(--trace) } p { margin: .3rem 0 }
-.quiet { color: var(--quiet) } .bad { color: var(--bad) } .good { color: var(--good) }
+.quiet { color: var(--quiet) } .marked { color: var(--marked) } .bad { color: var(--bad) } .good { color: var(--good) }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 1rem 1.2rem;
   margin: 0 0 1.2rem }
 header { display: flex; gap: 1rem; align-items: baseline; flex-wrap: wrap }
@@ -49,11 +49,13 @@ p, li { overflow-wrap: anywhere } td { overflow-wrap: break-word; max-width: 40r
 .bar { fill: var(--trace); stroke: var(--card); stroke-width: 2px }
 .bar.unsealed { fill: var(--unsealed) } .bar.uncertified { stroke: var(--bad); stroke-width: 4px; stroke-dasharray: 5 4
 } .bar.empty { opacity: .35 }
+.choices p { display: flex; flex-wrap: wrap; gap: .1rem .8rem } .choices p > .quiet:first-child { min-width: 6rem }
+.wide table { min-width: 52rem } .wide time { white-space: nowrap }
 .axis { display: flex; justify-content: space-between; margin-left: 6.5rem; font-size: 12px; color: var(--quiet) }
 @media (max-width: 42rem) { body { padding: .6rem } section { padding: .7rem } td { overflow-wrap: anywhere }
   td code, time { white-space: normal } .columns { grid-template-columns: 1fr } }
 """
-STYLE += drawing.STYLE
+STYLE += drawing.STYLE + inline.STYLE
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,13 @@ class Page:
     policy: str
 
 
-def document(title: str, *content: str, refresh: bool = False) -> Page:
-    """A whole page; `refresh`: one that loads itself anew every REFRESH_SECONDS."""
+def document(title: str, *content: str, refresh: bool = False, linked: bool = False) -> Page:
+    """A whole page; `refresh`: one that loads itself anew every REFRESH_SECONDS; `linked`: one whose links lead on to
+    pages of ours in Airflow's frame, too."""
     again = Markup(f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">') if refresh else ""
     head = joined([Markup('<meta charset="utf-8">'), again, tag("title", title), tag("style", Markup(STYLE))])
     html = "<!doctype html>" + tag("html", tag("head", head), tag("body", joined(content)), lang="en")
-    return Page(html, policy.page(STYLE, live=refresh))
+    return Page(html, policy.page(STYLE, live=refresh, linked=linked))
 
 
 def overview_page(root: str, entries: Sequence[Mapping[str, Any]]) -> Page:
@@ -83,16 +86,24 @@ def overview_page(root: str, entries: Sequence[Mapping[str, Any]]) -> Page:
     return document("Tidemark", title, *drawing.graph(entries), *cards, refresh=True)
 
 
-def collection_page(name: str, entry: Mapping[str, Any] | None, *, framed: bool = False) -> Page:
+def collection_page(name: str, entry: Mapping[str, Any] | None, *, framed: bool = False, rows: bool = False) -> Page:
     """The page of one collection, or that there is none. Airflow's frame lets no link out of it: `framed`, the page has
-    none to the DAG."""
+    none to the DAG. With `rows` it leads to where rows are shown."""
     others = tag("p", tag("a", "all collections", href="../"), class_="quiet")
     if entry is None:
         why = "no run of its DAG has begun, or the DAG is of another kind"
         nothing = tag("p", f"There is no collection {name}: {why}.")
         return document(name, nothing, others, refresh=True)
     card = _broken(entry) if "error" in entry else _card(entry, href="" if framed else f"../../dags/{name}")
-    return document(name, card, others, refresh=True)
+    return document(name, card, *(_windows(entry) if rows else []), others, refresh=True)
+
+
+def _windows(entry: Mapping[str, Any]) -> list[Markup]:
+    """The way to the windows of a collection that is defined by them. They are read when they are asked for."""
+    if not entry.get("windows"):
+        return []
+    way = tag("a", "a picture and a table", href=f"{entry['collection']}/windows")
+    return [tag("section", tag("h2", "Windows"), tag("p", entry["windows"]), tag("p", way))]
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:

@@ -32,17 +32,20 @@ HEADERS = {
 _ENCODED = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
-def page(style: str, *, live: bool = False) -> str:
+def page(style: str, *, live: bool = False, linked: bool = False) -> str:
     """The policy of a page whose one style sheet is `style`.
 
     Its sandbox gives a page no origin: a click may lead to Airflow's pages, nothing else leads anywhere. A `live` page
     loads itself anew, which browsers call automatic and allow only where scripts would be (there are none: no source
-    of them is allowed); and as itself, or the login would not come along.
+    of them is allowed); and as itself, or the login would not come along. So does a `linked` one, whose links lead on
+    to our pages: within Airflow's frame a login goes along only where a page comes from itself.
     """
     digest = b64encode(sha256(style.encode()).digest()).decode()
     allowed = "allow-top-navigation-by-user-activation"
+    if live or linked:
+        allowed += " allow-same-origin"
     if live:
-        allowed += " allow-same-origin allow-scripts"
+        allowed += " allow-scripts"
     return f"{_NOTHING}; style-src 'sha256-{digest}'; {_FRAMES}; sandbox {allowed}"
 
 
