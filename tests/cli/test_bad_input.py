@@ -38,7 +38,7 @@ def people(shell: Shell, day: int, **columns: pa.Array) -> Path:
         (EVENTS.replace("{column: at}", "{column: at"), ("events.yaml:",)),
         (EVENTS.replace("name: events", "name: Events"), ("'Events' must match",)),
         (EVENTS.replace("id: string", "id: float"), ("key column id is a float",)),
-        (EVENTS.replace("2024-02-01", "2023-02-01"), ("before it starts",)),
+        (EVENTS.replace("2024-02-01", "2023-02-01"), ("end 2023-02-01T00:00:00Z is not after start 2024-01-01T00:00:00Z",)),
     ],
 )
 def test_a_wrong_collection_file(shell: Shell, wrong: str, named: tuple[str, ...]) -> None:

@@ -109,7 +109,7 @@ class SourceSection(_Section):
     """What orders rows of one key that happened at the same time; ties go by file name and row."""
     diff: ColumnName | None = None
     """The column of multiplicities; of the envelope `updates` only."""
-    delete_when: str | None = None
+    delete_when: Annotated[str, Field(min_length=1)] | None = None
     """Which rows of `upsert` say that the key is gone, as a condition: `status = 'DELETED'`."""
     ready: Annotated[Marker, checked(ready_section)] = Marker(marker="exists")
     """When an interval has landed: `exists` (its folder is there), `{marker: _SUCCESS}` (that file is), `always`

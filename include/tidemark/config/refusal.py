@@ -25,7 +25,7 @@ def refused(
     loc = _loc(problem)
     where = f"{read.path}:{read.line(loc)}"
     name = ".".join(str(step) for step in loc)
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    more = f" (and {_counted(len(problems) - 1)} more)" if len(problems) > 1 else ""
     if problem["type"] == "extra_forbidden":
         valid = declaration.field_names(loc[:-1], file)
         return InvalidUsage(f"{where}: unknown field {name!r}{nearest(str(loc[-1]), valid)}{more}")
@@ -37,9 +37,44 @@ def refused(
         found = problem["input"]
         near = nearest(str(found), declaration.choices(problem))
         return InvalidUsage(f"{where}: {name}: {found!r} is not valid{near}{more}")
-    if problem["type"] in ("model_type", "model_attributes_type"):  # pydantic's words name a class of ours
-        return InvalidUsage(f"{where}: {name}: a mapping of fields is expected, found {problem['input']!r}{more}")
-    return InvalidUsage(f"{where}: {name}: {problem['msg'].lower()}, found {problem['input']!r}{more}")
+    found = "and nothing stands there" if problem["input"] is None else f"found {problem['input']!r}"
+    expected, advice = _expected(problem, declaration.field_names(loc, file))
+    return InvalidUsage(f"{where}: {name}: {expected}, {found}{advice}{more}")
+
+
+def _expected(problem: Any, fields: tuple[str, ...]) -> tuple[str, str]:
+    """What should stand where pydantic found something else, and what to write instead, in words for whoever has never
+    heard of pydantic. `fields` are those of the section that stands there, if one does."""
+    of, held, bounds = problem["type"], problem["input"], problem.get("ctx", {})
+    plain = isinstance(held, str | int | float) and not isinstance(held, bool)
+    match of:
+        case "model_type" | "model_attributes_type" if fields:
+            return f"a mapping of {', '.join(fields)} is expected", ""
+        case "model_type" | "model_attributes_type":
+            return "it holds nothing", f"; write {{{problem['loc'][-1]}: {{}}}}"
+        case "list_type":
+            return "a list is expected", f"; write [{held}]" if plain and held != "" else ""
+        case "dict_type":
+            return "a mapping is expected", ""
+        case "bool_type":
+            return "true or false is expected", ""
+        case "int_type":
+            return "a whole number is expected", ""
+        case "float_type":
+            return "a number is expected", ""
+        case "string_type":
+            return "a text is expected", "; quote it" if plain else ""
+        case "too_short" | "string_too_short":
+            return "one or more are expected" if isinstance(held, list) else "a text is expected", ""
+        case "greater_than_equal":
+            return f"it must be {bounds['ge']} or more", ""
+        case "less_than_equal":
+            return f"it must be {bounds['le']} or less", ""
+    return str(problem["msg"]).lower(), ""
+
+
+def _counted(mistakes: int) -> str:
+    return "1 mistake" if mistakes == 1 else f"{mistakes} mistakes"
 
 
 def _loc(problem: Any) -> Loc:

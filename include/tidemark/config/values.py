@@ -17,6 +17,27 @@ from tidemark.model.instant import from_datetime, parse_duration, parse_instant
 
 PRESETS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@quarterly", "@yearly", "@annually")
 _TYPES = (*ColumnType, "decimal(12, 2)")
+_ELSEWHERE = {
+    "datetime": "timestamp",
+    "time": "timestamp",
+    "double": "float",
+    "real": "float",
+    "number": "decimal(12, 2)",
+    "numeric": "decimal(12, 2)",
+    "long": "int",
+    "smallint": "int",
+    "text": "string",
+    "varchar": "string",
+    "char": "string",
+    "uuid": "string",
+    "object": "json",
+    "struct": "json",
+    "array": "json",
+    "map": "json",
+    "blob": "bytes",
+    "varbinary": "bytes",
+}
+"""What other systems call a type that we have, where the likeness of names would lead elsewhere."""
 _PYTHON = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,#?-]+")
 
@@ -175,7 +196,9 @@ def _type(value: Any) -> Any:
     except InvalidUsage:
         if value.startswith("decimal"):
             raise
-        raise InvalidUsage(f"{value!r} is not valid{nearest(value, list(map(str, _TYPES)))}") from None
+        ours = _ELSEWHERE.get(value.lower().split("(")[0].rstrip("0123456789"))
+        hint = f"; did you mean {ours!r}?" if ours else nearest(value, list(map(str, _TYPES)))
+        raise InvalidUsage(f"{value!r} is not valid{hint}") from None
 
 
 ColumnName = Annotated[str, checked(_column)]

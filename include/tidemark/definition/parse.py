@@ -5,6 +5,7 @@ What is refused here needs no knowledge of the inputs, so that a declaration is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import sqlglot
@@ -24,6 +25,8 @@ MAX_NODES = 50_000
 """Nodes of a query with its common table expressions written out: each may use those before it twice."""
 ROW_SOURCES = frozenset({*GENERATORS, "range"})
 """Functions that may stand where a table does."""
+_OF_A_CLASS = re.compile(r"Required keyword: .* missing for <class .*>")
+"""How sqlglot tells an operator without what it is of."""
 
 
 def inputs_of(select: str) -> tuple[str, ...]:
@@ -90,7 +93,8 @@ def _query(node: exp.Expr) -> exp.Query:
         node = node.this
     if isinstance(node, exp.Select | exp.SetOperation):
         return node
-    raise refused(f"is a {type(node).__name__.upper()}, no query; write one SELECT")
+    what = "an expression" if isinstance(node, exp.Condition) else f"a {type(node).__name__.upper()}"
+    raise refused(f"is {what}, no query; write one SELECT")
 
 
 def _complaint(error: SqlglotError) -> str:
@@ -99,7 +103,8 @@ def _complaint(error: SqlglotError) -> str:
         return plain_line(str(error), 200)
     first = told[0]
     near = plain_line(str(first.get("highlight") or ""), 40)
-    description = plain_line(str(first.get("description") or "").rstrip("."), 200)
+    said = _OF_A_CLASS.sub("something is missing", str(first.get("description") or ""))
+    description = plain_line(said.rstrip("."), 200)
     return f"{description} (line {first.get('line')}, column {first.get('col')}, at {near!r})"
 
 

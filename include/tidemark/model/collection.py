@@ -23,7 +23,7 @@ from tidemark.model.column import DecimalType as DecimalType
 from tidemark.model.column import ValueType as ValueType
 from tidemark.model.column import parse_type as parse_type
 from tidemark.model.derived import Derived as Derived
-from tidemark.model.instant import MAX_TIME, format_duration
+from tidemark.model.instant import MAX_TIME, format_duration, format_instant
 from tidemark.model.kind import ADDITIVE, Kind
 from tidemark.model.landed import KINDS as KINDS
 from tidemark.model.landed import Envelope as Envelope
@@ -164,7 +164,8 @@ class Collection:
         if order_by and self.type_of(order_by) is ColumnType.JSON:
             raise InvalidUsage(f"order_by column {order_by} is json, whose values are in no order")
         if landed.end is not None and landed.end <= landed.start:
-            raise InvalidUsage(f"collection {self.name} ends at {landed.end} before it starts at {landed.start}")
+            start, end = format_instant(landed.start), format_instant(landed.end)
+            raise InvalidUsage(f"end {end} is not after start {start}; a collection starts before it ends")
         if not self.kind.tells_times and (landed.time or landed.event_time):
             raise InvalidUsage(
                 f"collection {self.name} is made of full snapshots, which are true at the end of their interval; "

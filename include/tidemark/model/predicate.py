@@ -308,7 +308,11 @@ class _Parser:
             match = _TOKEN.match(self._text, at)
             if match is None or match.lastgroup is None:
                 start = at + len(self._text[at:]) - len(self._text[at:].lstrip())
-                what = "a text that is never closed" if self._text[start] == "'" else repr(self._text[start])
+                what = (
+                    "a text that is never closed"
+                    if self._text[start] == "'"
+                    else f"{self._text[start]!r} is not understood"
+                )
                 raise InvalidUsage(f"{self._of}: {what} {self._place(start)}")
             kind, text = match.lastgroup, match.group(match.lastgroup)
             if kind == "name" and text.upper() in _KEYWORDS:

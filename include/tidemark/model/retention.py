@@ -52,7 +52,7 @@ class Retention:
         if (self.policy == "time_boundary") != (self.interval is not None):
             raise InvalidUsage("time_boundary, and no other retention, takes an interval; write {time_boundary: 1h}")
         if self.interval is not None and self.interval < 1:
-            raise InvalidUsage(f"time_boundary is {self.interval} µs; it must be 1 or more")
+            raise InvalidUsage(f"time_boundary is {format_duration(self.interval)}; it must be above 0, as 1h")
         if (self.policy == "ladder") != bool(self.steps):
             raise InvalidUsage("a ladder has one step or more; write [{keep: all, for: 7d}, {keep: 1d}]")
         self._check_steps()
@@ -94,16 +94,16 @@ class Retention:
     def _check_steps(self) -> None:
         for step in self.steps:
             if step.interval is not None and step.interval < 1:
-                raise InvalidUsage(f"keep is {step.interval} µs; it must be all, or 1 or more")
+                raise InvalidUsage(f"keep is {format_duration(step.interval)}; it must be all, or above 0, as 1h")
         for younger, older in pairwise(self.steps):
             if younger.reach is None or (older.reach is not None and older.reach <= younger.reach):
                 raise InvalidUsage("the steps of a ladder reach further back one by one; only the last may lack `for`")
             if older.interval is None:
                 raise InvalidUsage("`keep: all` is the first step of a ladder, the others keep an interval each")
             if older.interval % (younger.interval or 1):
+                apart = format_duration(younger.interval or 1), format_duration(older.interval)
                 raise InvalidUsage(
-                    f"the steps of a ladder keep intervals that divide each other; {younger.interval} µs does not "
-                    f"divide {older.interval} µs"
+                    "the steps of a ladder keep intervals that divide each other; {} does not divide {}".format(*apart)
                 )
 
 

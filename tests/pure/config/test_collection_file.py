@@ -132,7 +132,7 @@ def test_schedules(path: Path, schedule: str) -> None:
 WRONG = [
     # (what of FLIGHTS is replaced, by what, the line and what it says)
     ("key:", "keys:", "2: unknown field 'keys'; did you mean 'key'?"),
-    ("  format:", "  fromat:", "12: unknown field 'source.fromat'; did you mean 'format'? (and 1 more)"),
+    ("  format:", "  fromat:", "12: unknown field 'source.fromat'; did you mean 'format'? (and 1 mistake more)"),
     ("max_lateness", "max_latenes", "19: unknown field 'late.reemit.max_latenes'; did you mean 'max_lateness'?"),
     ("{column: reported_at}", "{colunm: reported_at}", "7: unknown field 'time.colunm'; did you mean 'column'?"),
     ("grace: 2h", "zzz: 2h", "18: unknown field 'zzz'; valid are name, key"),
@@ -144,7 +144,11 @@ WRONG = [
     ("grace: 2h", "grace: 1.5", "18: grace: not a duration"),
     ("start: 2013-01-01", "start: yesterday", "5: start: not a time"),
     ("start: 2013-01-01", "start: 1969-12-31", "5: start: a time before 1970-01-01"),
-    ("end: 2014-01-01", "end: 2012-01-01", "6: collection"),
+    (
+        "end: 2014-01-01",
+        "end: 2012-01-01",
+        "6: end 2012-01-01T00:00:00Z is not after start 2013-01-01T00:00:00Z; a collection starts",
+    ),
     (
         "start: 2013-01-01",
         "start: 2013-01-01T06:00:00",
@@ -156,10 +160,57 @@ WRONG = [
     ('schedule: "@daily"', 'schedule: "@dayly"', "17: schedule: '@dayly' is no schedule"),
     ('schedule: "@daily"', 'schedule: "* * * *"', "17: schedule: '* * * *' is no schedule"),
     ("delay_min: int}", "delay_min: integer}", "4: columns.delay_min: 'integer' is not valid; did you mean 'int'"),
+    (
+        "delay_min: int}",
+        "delay_min: DateTime}",
+        "4: columns.delay_min: 'DateTime' is not valid; did you mean 'timestamp'?",
+    ),
+    (
+        "delay_min: int}",
+        "delay_min: varchar(5)}",
+        "4: columns.delay_min: 'varchar(5)' is not valid; did you mean 'string'",
+    ),
+    ("delay_min: int}", "delay_min: float64}", "4: columns.delay_min: 'float64' is not valid; did you mean 'float'?"),
     ("delay_min: int}", "delay_mi: int}", "4: column delay_mi is in no other field; did you mean 'delay_min'?"),
     (", delay_min: int}", "}", "4: no type for column delay_min; write columns: {delay_min: string}"),
-    ("key: [flight_id]", "key: []", "2: key: "),
-    ("key: [flight_id]", "key: flight_id", "2: key: input should be a valid list, found 'flight_id'"),
+    ("key: [flight_id]", "key: []", "2: key: one or more are expected, found []"),
+    ("key: [flight_id]", "key: flight_id", "2: key: a list is expected, found 'flight_id'; write [flight_id]"),
+    ("key: [flight_id]", "key: {flight_id: string}", "2: key: a list is expected, found {'flight_id': 'string'}"),
+    ("key: [flight_id]", "key:", "2: key: a list is expected, and nothing stands there"),
+    ("grace: 2h", "compact_ahead: 1", "18: compact_ahead: true or false is expected, found 1"),
+    ("grace: 2h", "live_batches: many", "18: live_batches: a whole number is expected, found 'many'"),
+    ("grace: 2h", "live_batches: 2.0", "18: live_batches: a whole number is expected, found 2.0"),
+    ("grace: 2h", "live_batches: 1", "18: live_batches: it must be 2 or more, found 1"),
+    ("grace: 2h", "live_batches: 5000", "18: live_batches: it must be 1000 or less, found 5000"),
+    ("grace: 2h", "corrected_share: half", "18: corrected_share: a number is expected, found 'half'"),
+    ("quality: [{", "columns: [{", "20: field 'columns' is written twice"),
+    ("status = 'DELETED'", "status; 1", "16: delete_when: ';' is not understood at position 7 of"),
+    ("delete_when: \"status = 'DELETED'\"", "delete_when: ''", "16: source.delete_when: "),
+    (
+        "delete_when: \"status = 'DELETED'\"",
+        "delete_when: 1",
+        "16: source.delete_when: a text is expected, found 1; quote",
+    ),
+    (
+        "{reemit: {max_lateness: 3d}}",
+        "{reemit: 3d}",
+        "19: late.reemit: a mapping of max_lateness is expected, found '3d'",
+    ),
+    (
+        "{reemit: {max_lateness: 3d}}",
+        "{discard: 3d}",
+        "19: late.discard: it holds nothing, found '3d'; write {discard: {}}",
+    ),
+    (
+        "event_time: {column: happened_at}",
+        "event_time: happened_at",
+        "8: event_time: a mapping of column is expected, found",
+    ),
+    (
+        "time: {column: reported_at}",
+        "time: {name: reported_at}",
+        "7: unknown field 'time.name'; valid are column (and 1 mistake more)",
+    ),
     ("key: [flight_id]", "key: [status]", "3: column status is named twice in key and value"),
     ("key: [flight_id]", "key: [_row]", "2: key.0: column name '_row' must match"),
     ("flight_id: string", "flight_id: float", "2: key column flight_id is a float"),
@@ -267,7 +318,7 @@ def test_what_full_snapshots_cannot_have_is_refused_at_its_line(path: Path, more
 
 def test_several_wrong_fields_are_counted_and_the_first_is_named(path: Path) -> None:
     text = FLIGHTS.replace("key:", "keys:").replace("grace: 2h", "grace: soon")
-    assert re.match(r"2: unknown field 'keys'.*\(and 2 more\)$", refusal(path, text))
+    assert re.match(r"2: unknown field 'keys'.*\(and 2 mistakes more\)$", refusal(path, text))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "flights", "- name: flights"])

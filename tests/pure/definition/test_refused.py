@@ -48,6 +48,10 @@ TEXTS = [
     ("CREATE TABLE x AS SELECT 1", "is a CREATE, no query"),
     ("DROP TABLE flights", "is a DROP, no query"),
     ("SET x = 1", "no query"),
+    ("SELECT 1; DROP", "holds 2 statements"),
+    ("flights", "is an expression, no query"),
+    ("-5m", "is an expression, no query"),
+    ("SELECT id FROM flights WHERE delay >", "cannot be read: something is missing (line 1, column"),
     ("SELECT *\nFROM", "cannot be read: Expected table name"),
     ("SELECT *\nFROM flights WHERE (id", "(line 2, column 22"),
     ("(" * 5000 + "SELECT 1" + ")" * 5000, "nested too deeply"),
@@ -152,10 +156,13 @@ def test_is_refused_in_one_line(select: str, told: str) -> None:
 
 
 @pytest.mark.parametrize(("select", "told"), TEXTS, ids=lambda text: text[:60])
-def test_what_needs_no_columns_is_refused_where_the_file_is_parsed(select: str, told: str) -> None:
+def test_what_needs_no_columns_is_refused_where_the_file_is_parsed(
+    select: str, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(InvalidUsage) as refusal:
         inputs_of(select)
     assert told in str(refusal.value)
+    assert caplog.text == ""  # the refusal is all that is said
 
 
 @pytest.mark.parametrize(

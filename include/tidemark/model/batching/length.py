@@ -44,7 +44,8 @@ class Adaptive:
             raise InvalidUsage(f"min is {format_duration(self.minimum)}; it must be above 0")
         if self.minimum > self.maximum:
             raise InvalidUsage(
-                f"min {format_duration(self.minimum)} is longer than max {format_duration(self.maximum)}; swap them"
+                f"min {format_duration(self.minimum)} is longer than max {format_duration(self.maximum)}; "
+                "write a shorter min, or a longer max"
             )
         if self.target < 1:
             raise InvalidUsage(f"target is {self.target} rows; it must be 1 or more")

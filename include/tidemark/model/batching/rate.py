@@ -7,6 +7,7 @@ now]`; otherwise the window is told to a slot.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from tidemark.errors import InvalidUsage
@@ -108,7 +109,7 @@ class RateAlarm:
     disarmed_at: int | None = None
 
     def __post_init__(self) -> None:
-        if not self.threshold > 0:
+        if not 0 < self.threshold < math.inf:
             raise InvalidUsage(f"rate_change is {self.threshold:g}; it must be above 0, as 0.5 for half as much again")
         if self.cool_down < 1:
             raise InvalidUsage(f"the cool_down of rate_change is {format_duration(self.cool_down)}; it must be above 0")

@@ -127,7 +127,7 @@ def test_a_batch_gets_shorter_while_rows_come_faster():
 @pytest.mark.parametrize(
     ("made", "says"),
     [
-        (lambda: Adaptive(2, 1, 1), "min 2us is longer than max 1us; swap them"),
+        (lambda: Adaptive(2, 1, 1), "min 2us is longer than max 1us; write a shorter min, or a longer max"),
         (lambda: Adaptive(0, 1, 1), "min is 0s; it must be above 0"),
         (lambda: Adaptive(1, 1, 0), "target is 0 rows; it must be 1 or more"),
         (lambda: Fixed(0), "fixed is 0s"),
