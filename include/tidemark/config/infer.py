@@ -11,6 +11,7 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
+from tidemark.arrow.decode.content import HEAD, another_kind
 from tidemark.arrow.decode.jsontexts import is_nested
 from tidemark.arrow.decode.parquetfile import stored_type
 from tidemark.arrow.decode.strict import may_hold
@@ -35,6 +36,9 @@ def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]
     """
     try:
         with open_source(path) as source:
+            if told := another_kind(source.read(HEAD), file_format):
+                raise InvalidUsage(f"{path} {told}, or declare the types under columns:")
+            source.seek(0)
             schema = _schema(source, file_format, columns)
     except MemoryError as error:
         raise out_of_memory(path, error) from error

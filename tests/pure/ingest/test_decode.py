@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
+import gzip
 import json
+import lzma
 import re
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -111,7 +114,7 @@ def parquet_of(**columns: Any) -> bytes:
 K, T = [1, 2, 3], [5, 6, 7]
 TRUNCATED = parquet_of(k=K, t=T)[:-20]
 BAD_PARQUET: list[tuple[str, tuple[Column, ...], bytes, str]] = [
-    ("truncated", (), TRUNCATED, "cannot be read as Parquet: .*truncated?"),
+    ("truncated", (), TRUNCATED, "cannot be read as Parquet: .*and whole?"),
     ("empty", (), b"", "cannot be read as Parquet"),
     ("text", (), b"k,t\n1,2\n", "cannot be read as Parquet"),
     ("missing column", (INT,), parquet_of(k=K, t=T), "^column n is missing; the file has k, t$"),
@@ -180,7 +183,9 @@ BAD_CSV: list[tuple[str, tuple[Column, ...], bytes, str]] = [
     ("empty", (), b"", "^is empty; a CSV file starts with a header$"),
     ("blank", (), b"\n\n", "^is empty; a CSV file starts with a header$"),
     ("missing column", (INT,), b"k,t,m\n1,2,3\n", "^column n is missing; the file has k, t, m$"),
-    ("semicolons", (), b"k;t\n1;2\n", "^column k is missing; the file has k;t$"),
+    ("semicolons", (), b"k;t\n1;2\n", "^column k is missing; the file has k;t, and commas separate fields$"),
+    ("tabs", (), b"k\tt\n1\t2\n", r"^column k is missing; the file has k\\tt, and commas separate fields$"),
+    ("spaces around a name", (), b"k, t\n1,2\n", "^column t is missing; the file has k, ' t'$"),
     ("column twice", (), b"k,t,k\n1,2,3\n", "^column k is twice in the header"),
     ("short row", (), b"k,t\n1,2\n3\n", "^line 3: 1 fields, the header has 2; truncated"),
     ("long row", (), b"k,t\n1,2\n\n3,4,5\n", "^line 4: 3 fields, the header has 2"),
@@ -231,13 +236,23 @@ BAD_CSV: list[tuple[str, tuple[Column, ...], bytes, str]] = [
     ("a word", (FLOAT,), b"k,t,f\n1,2,much\n", "^line 2: column f is declared float and holds 'much'$"),
     ("beyond a float", (FLOAT,), b"k,t,f\n1,2,1e400\n", "^line 2: column f is declared float and holds '1e400'$"),
     ("no bool", (FLAG,), b"k,t,ok\n1,2,yes\n", "^line 2: column ok is declared bool and holds 'yes'$"),
-    ("no date", (DAY,), b"k,t,day\n1,2,2013-02-30\n", "^line 2: column day is declared date and holds '2013-02-30'$"),
-    ("no time", (AT,), b"k,t,at\n1,2,soon\n", "^line 2: column at is declared timestamp and holds 'soon'$"),
+    (
+        "no date",
+        (DAY,),
+        b"k,t,day\n1,2,2013-02-30\n",
+        "^line 2: column day is declared date and holds '2013-02-30'; write ISO 8601, as 2013-01-02$",
+    ),
+    (
+        "no time",
+        (AT,),
+        b"k,t,at\n1,2,soon\n",
+        "^line 2: column at is declared timestamp and holds 'soon'; write ISO 8601, as 2013-01-02T03:04:05.123456Z$",
+    ),
     (
         "nanoseconds",
         (AT,),
         b"k,t,at\n1,2,2013-01-01T00:00:00.123456789\n",
-        "^line 2: column at is declared timestamp and holds '2013-01-01T00:00:00.123456789'$",
+        "^line 2: column at is declared timestamp and holds '2013-01-01T00:00:00.123456789'; write ISO 8601, as 2013-",
     ),
     ("null key", (), b"k,t\n1,2\n,3\n", "^line 3: column k is null; a key never is$"),
     ("null time", (), b"k,t\n1,\n", "^line 2: column t is null; a time never is$"),
@@ -256,12 +271,29 @@ def test_a_bad_csv_file_is_refused_with_its_line(
 BAD_JSONL: list[tuple[str, tuple[Column, ...], bytes, str]] = [
     ("truncated", (), b'{"k":1,"t":2}\n{"k":1,', "^line 2: not JSON: .*truncated"),
     ("not JSON", (), b'{"k":1,"t":2}\n\nk=1\n', "^line 3: not JSON"),
-    ("null first", (), b'null\n{"k":1,"t":2}\n', "^line 1: not a JSON object: None$"),
-    ("null last", (), b'{"k":1,"t":2}\nnull\n', "^line 2: not a JSON object: None$"),
+    ("null first", (), b'null\n{"k":1,"t":2}\n', "^line 1: not a JSON object: null; write one object a line$"),
+    ("null last", (), b'{"k":1,"t":2}\nnull\n', "^line 2: not a JSON object: null; write one object a line$"),
     ("null beside", (), b'{"k":1,"t":2} null\n', "^line 1: not JSON: Extra data"),
     ("two on a line", (), b'{"k":1,"t":2} {"k":1,"t":2}\n', "^line 1: not JSON: Extra data"),
-    ("an array", (), b'[{"k":1,"t":2}]\n', "^line 1: not a JSON object"),
-    ("over two lines", (), b'{"k":1,\n"t":2}\n', "^line 1: not JSON"),
+    (
+        "an array",
+        (),
+        b'[{"k":1,"t":2}]\n',
+        r"^line 1: not a JSON object: \[\{\"k\": 1, \"t\": 2\}\]; write one object a line",
+    ),
+    (
+        "an array over lines",
+        (),
+        b'[\n{"k":1,"t":2}\n]\n',
+        "^line 1: not JSON: .* at column 2; write one object a line$",
+    ),
+    (
+        "printed for people",
+        (),
+        b'{\n  "k": 1,\n "t":2\n}\n',
+        "^line 1: not JSON: .* at column 2; write one object a line$",
+    ),
+    ("over two lines", (), b'{"k":1,\n"t":2}\n', "^line 1: not JSON: .* at column 8; truncated"),
     ("over two lines, in a nest", (), b'{"k":1,"t":2,"z":\n{"a":1}}\n', "^line 1: not JSON"),
     (
         "missing column",
@@ -278,9 +310,9 @@ BAD_JSONL: list[tuple[str, tuple[Column, ...], bytes, str]] = [
         "^line 2: column n is declared int and holds 1.5$",
     ),
     ("a whole float", (INT,), b'{"k":1,"t":2,"n":1.0}\n', "^line 1: column n is declared int and holds 1.0$"),
-    ("an exponent", (INT,), b'{"k":1,"t":2,"n":1e3}\n', "^line 1: column n is declared int and holds 1000.0$"),
+    ("an exponent", (INT,), b'{"k":1,"t":2,"n":1e3}\n', "^line 1: column n is declared int and holds 1e3$"),
     ("a text", (INT,), b'{"k":1,"t":2,"n":"1"}\n', "^line 1: column n is declared int and holds '1'$"),
-    ("true", (INT,), b'{"k":1,"t":2,"n":true}\n', "^line 1: column n is declared int and holds True$"),
+    ("true", (INT,), b'{"k":1,"t":2,"n":true}\n', "^line 1: column n is declared int and holds true$"),
     ("a number", (TEXT,), b'{"k":1,"t":2,"s":5}\n', "^line 1: column s is declared string and holds 5$"),
     ("1 for true", (FLAG,), b'{"k":1,"t":2,"ok":1}\n', "^line 1: column ok is declared bool and holds 1$"),
     ("a list", (INT,), b'{"k":1,"t":2,"n":[1]}\n', r"^line 1: column n is declared int and holds \[1\]$"),
@@ -299,13 +331,18 @@ BAD_JSONL: list[tuple[str, tuple[Column, ...], bytes, str]] = [
     ),
     ("a whole one", (FLOAT,), b'{"k":1,"t":2,"f":1' + b"0" * 400 + b"}\n", "^line 1: column f .* beyond a double$"),
     ("twice", (INT,), b'{"k":1,"t":2,"n":1,"n":2}\n', "^line 1: column n is written twice$"),
-    ("an empty time", (AT,), b'{"k":1,"t":2,"at":""}\n', "^line 1: column at is declared timestamp and holds ''$"),
+    (
+        "an empty time",
+        (AT,),
+        b'{"k":1,"t":2,"at":""}\n',
+        "^line 1: column at is declared timestamp and holds ''; write ISO 8601",
+    ),
     ("a numeric time", (AT,), b'{"k":1,"t":2,"at":5}\n', "^line 1: column at is declared timestamp and holds 5$"),
     (
         "no date",
         (DAY,),
         b'\n{"k":1,"t":2,"day":"1/2/13"}\n',
-        "^line 2: column day is declared date and holds '1/2/13'$",
+        "^line 2: column day is declared date and holds '1/2/13'; write ISO 8601, as 2013-01-02$",
     ),
     ("half a pair", (TEXT,), b'{"k":1,"t":2,"s":"\\ud800"}\n', "^line 1: column s holds half a surrogate pair"),
     ("not UTF-8", (TEXT,), b'{"k":1,"t":2,"s":"x"}\n{"k":1,"t":2,"s":"\xff"}\n', "^line 2: column s .* not UTF-8$"),
@@ -347,6 +384,39 @@ def test_a_bad_jsonl_file_is_refused_with_its_line(
     tmp_path: Path, value: tuple[Column, ...], data: bytes, says: str
 ) -> None:
     refused(tmp_path, collection(*value, file_format=Format.JSONL), data, says)
+
+
+OTHER_KINDS = {
+    "gzip": (gzip.compress(b"k,t\n1,2\n"), "is compressed with gzip; unpack it"),
+    "bzip2": (bz2.compress(b"k,t\n1,2\n"), "is compressed with bzip2; unpack it"),
+    "xz": (lzma.compress(b"k,t\n1,2\n"), "is compressed with xz; unpack it"),
+    "zstd": (pa.compress(b"k,t\n1,2\n", "zstd", asbytes=True), "is compressed with zstd; unpack it"),
+    "zip": (b"PK\x03\x04\x14\x00", "is a zip archive; unpack it"),
+    "UTF-16": ("k,t\n1,2\n".encode("utf-16"), "is text in UTF-16; write it in UTF-8"),
+}
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_a_file_of_another_kind_is_called_what_it_is(tmp_path: Path, kind: str, file_format: Format) -> None:
+    data, says = OTHER_KINDS[kind]
+    refused(tmp_path, collection(file_format=file_format), data, f"^{says}$")
+
+
+@pytest.mark.parametrize("file_format", [Format.CSV, Format.JSONL])
+def test_parquet_is_no_text(tmp_path: Path, file_format: Format) -> None:
+    refused(tmp_path, collection(file_format=file_format), parquet_of(k=K, t=T), "^is Parquet; write format: parquet$")
+
+
+def test_texts_are_no_parquet(tmp_path: Path) -> None:
+    refused(tmp_path, collection(), b"k,t\n1,2\n" * 9, "^cannot be read as Parquet: .*; is it Parquet, and whole.$")
+
+
+@pytest.mark.parametrize("name", ["PAR1", "BZh9", "PK"])
+def test_a_header_may_begin_as_files_of_another_kind_do(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "file"
+    path.write_text(f"{name},k,t\n1,1,2\n")
+    assert decoded(path, collection(file_format=Format.CSV)).to_pylist() == [{"k": 1, "t": 2, "_row": 0}]
 
 
 @pytest.mark.parametrize("file_format", FORMATS)

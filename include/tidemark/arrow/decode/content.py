@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from functools import partial
 import pyarrow as pa
 
 from tidemark.errors import NotReady, Unavailable, out_of_memory, plain_line
+from tidemark.model.collection import Format
 from tidemark.model.ledger import SourceFile
 from tidemark.storage.landing import open_source, token_of, unreadable
 from tidemark.storage.stores.watched_input import WatchedInput
@@ -21,6 +23,19 @@ MAX_ROW_BYTES = 16 * 2**20
 """Bytes of one row: a line of JSON, a record of CSV, the values of a row of Parquet. A file with a longer one is
 refused: rows are held in memory several at a time, here and at every step to come."""
 _READ_BYTES = 2**20
+HEAD = 64
+"""Bytes by which files of another kind are known."""
+_PACKED = "is compressed with {}; unpack it"
+_KINDS = (
+    (re.compile(rb"\x1f\x8b\x08"), _PACKED.format("gzip")),
+    (re.compile(rb"BZh[1-9]1AY&SY"), _PACKED.format("bzip2")),
+    (re.compile(rb"\xfd7zXZ\x00"), _PACKED.format("xz")),
+    (re.compile(rb"\x28\xb5\x2f\xfd"), _PACKED.format("zstd")),
+    (re.compile(rb"PK\x03\x04"), "is a zip archive; unpack it"),
+    (re.compile(rb"\xff\xfe|\xfe\xff"), "is text in UTF-16; write it in UTF-8"),
+)
+_PARQUET = re.compile(rb"PAR1[^\n]*?[\x00-\x08\x0e-\x1f]", re.DOTALL)
+"""What no text begins with, that is called so or not."""
 
 
 class BadFile(Exception):
@@ -53,6 +68,14 @@ def memory_is_no_verdict(what: str) -> Iterator[None]:
         raise Unavailable(f"{what}: {str(error).splitlines()[0]}; run the step again") from error
 
 
+def another_kind(head: bytes, file_format: Format) -> str | None:
+    """What a file is that begins so, and what to do, if it is plainly of another kind than its format says: one that is
+    compressed, say, of which a reader of texts would only tell that a column is missing. Else None."""
+    if file_format is not Format.PARQUET and _PARQUET.match(head[:HEAD]):
+        return "is Parquet; write format: parquet"
+    return next((told for begins, told in _KINDS if begins.match(head)), None)
+
+
 @dataclass(frozen=True)
 class Content:
     """What a file held when it was identified by `sha256`; `data` is None if it is too large to keep."""
@@ -76,6 +99,13 @@ class Content:
             raise NotReady(f"{self.path} is gone since it was listed; run the step again") from None
         except OSError as error:
             raise unreadable(self.path, error) from error
+
+    def check_kind(self, file_format: Format) -> None:
+        """Raise BadFile for a file that is plainly of another kind than its format says."""
+        with self.open() as source:
+            head = source.read(HEAD)
+        if told := another_kind(head, file_format):
+            raise BadFile(self.path, told)
 
     def check_unchanged(self) -> None:
         """Raise NotReady if the file is no longer what was identified: what was read of it since may be a mixture."""

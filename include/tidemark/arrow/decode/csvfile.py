@@ -32,7 +32,7 @@ def read_blocks(content: Content, columns: Sequence[str]) -> Iterator[pa.RecordB
     for name in columns:
         if header.count(name) != 1:
             what = "twice in the header" if name in header else "missing"
-            raise BadFile(content.path, f"column {name} is {what}; the file has {listed(header)}")
+            raise BadFile(content.path, f"column {name} is {what}; the file has {_shown(header)}")
     with memory_is_no_verdict(content.path), content.open() as source:
         body = _Body(source, first.end)
         try:
@@ -112,6 +112,13 @@ def _fields(record: bytes) -> list[str]:
         at = match.end()
         if record[at - 1 : at] != b"," or match.end() == match.start():
             return fields
+
+
+def _shown(header: Sequence[str]) -> str:
+    """The names of a header for a message: those that are not what they seem in quotes."""
+    told = listed(name if name and name == name.strip() else repr(name) for name in header)
+    apart = len(header) == 1 and any(letter in header[0] for letter in ";\t|")
+    return f"{told}, and commas separate fields" if apart else told
 
 
 def _explained(content: Content, width: int, error: Exception) -> str:

@@ -42,6 +42,9 @@ _DOUBTFUL = tuple(re.compile(p) for p in (rb"\A\s*[^{\s]", rb"\n[ \t\r]*[^{\s]",
 _NULL_LINE = re.compile(rb"^null[ \t\r]*$", re.MULTILINE)
 _MOST_DIGITS = 400
 """More than any number of a column but json has."""
+_SHOWN, _LEVELS_SHOWN = 20, 4
+"""Of a value in a message: elements, and how deep they are told."""
+_ONE_A_LINE = "write one object a line"
 _OVERFLOW = ": integer overflow, beyond 64 bits"
 _TEXTS = (ColumnType.STRING, ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.BYTES)
 
@@ -110,6 +113,9 @@ def _loaded(content: Content, line: int, text: bytes, **options: Any) -> Any:
             return json.loads(text.decode(), parse_int=_integer, **options)
     except UnicodeDecodeError:
         raise BadFile(content.path, f"line {line}: not UTF-8") from None
+    except json.JSONDecodeError as error:
+        advice = _ONE_A_LINE if text.strip() in (b"[", b"{") else "truncated?"
+        raise BadFile(content.path, f"line {line}: not JSON: {error.msg} at column {error.colno}; {advice}") from None
     except (ValueError, RecursionError) as error:
         raise BadFile(content.path, f"line {line}: not JSON: {error}; truncated?") from None
 
@@ -196,7 +202,7 @@ def _exact(
             raise BadFile(content.path, f"line {line}: {_not_text(text, columns)}")
         pairs = _loaded(content, line, text, object_pairs_hook=_Pairs, parse_float=Literal)
         if not isinstance(pairs, _Pairs):
-            raise BadFile(content.path, f"line {line}: not a JSON object: {shown(pairs)}")
+            raise BadFile(content.path, f"line {line}: not a JSON object: {_as_json(pairs)}; {_ONE_A_LINE}")
         for held, column in zip(values, columns, strict=True):
             value, twice = pairs.at(column.name)
             problem = twice or _problem(value, column.type)
@@ -262,14 +268,29 @@ def _complaint(value: Any, declared: ValueType, error: Exception) -> str:
 
 
 def _as_written(value: Any) -> str:
-    return shorter(value.text) if isinstance(value, Literal) else shown(value)
+    if isinstance(value, Literal):
+        return shorter(value.text)
+    return shown(value) if isinstance(value, str) else shorter(_as_json(value))
+
+
+def _as_json(value: Any) -> str:
+    """A value for a message as a file has it: not Python's True, and not the pairs that an object is here."""
+
+    def plain(held: Any, level: int) -> Any:
+        if isinstance(held, list) and level == _LEVELS_SHOWN:
+            return "…"
+        if isinstance(held, _Pairs):
+            return {name: plain(one, level + 1) for name, one in held[:_SHOWN]}
+        return [plain(one, level + 1) for one in held[:_SHOWN]] if isinstance(held, list) else held
+
+    return shorter(json.dumps(plain(value, 0), ensure_ascii=False))
 
 
 def _problem(value: Any, declared: ValueType) -> str | None:
     """Why a JSON value cannot be of a declared type, or None."""
     if value is None or declared is ColumnType.JSON:
         return None
-    complaint = f"is declared {declared} and holds {shown(value)}"
+    complaint = f"is declared {declared} and holds {_as_written(value)}"
     if isinstance(declared, DecimalType):
         return None if isinstance(value, int | Literal | str) and not isinstance(value, bool) else complaint
     if declared is ColumnType.BOOL:
@@ -324,7 +345,7 @@ class _Pairs(Pairs):
             if value is None:
                 break
             if not isinstance(value, _Pairs):
-                return None, f"is looked for in an object, found {shown(value)}"
+                return None, f"is looked for in an object, found {_as_written(value)}"
             if len(value.last) < len(value) and sum(name == step for name, _ in value) > 1:
                 return None, "is written twice"
             value = value.last.get(step)

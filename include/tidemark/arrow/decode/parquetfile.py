@@ -147,7 +147,9 @@ def opened(content: Content) -> Iterator[Opened]:
         with memory_is_no_verdict(content.path):
             if "not enough memory" in said:  # as ZSTD says it
                 raise MemoryError(said) from error
-        raise BadFile(content.path, f"cannot be read as Parquet: {said}; truncated?") from None
+        raise BadFile(
+            content.path, f"cannot be read as Parquet: {said.rstrip('.')}; is it Parquet, and whole?"
+        ) from None
 
 
 def _parquet(content: Content, source: pa.NativeFile, **options: Any) -> pq.ParquetFile:

@@ -55,6 +55,7 @@ def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]
     Raises Unavailable where memory or storage fail.
     """
     columns = source_columns(collection)
+    content.check_kind(collection.landed.source.format)
     if collection.landed.source.envelope is Envelope.DEBEZIUM:
         yield from debezium.decode(content, collection, columns, decoded_schema(collection))
         return

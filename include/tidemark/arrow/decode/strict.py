@@ -40,6 +40,7 @@ _Conversion = Callable[[pa.Array], pa.Array]
 _UTC = ARROW_TYPES[ColumnType.TIMESTAMP]
 _INTEGER = re.compile(r"-?[0-9]{1,4000}")
 _PLUS = re.compile(r"\+[0-9.]")
+_ISO = {ColumnType.DATE: "2013-01-02", ColumnType.TIMESTAMP: "2013-01-02T03:04:05.123456Z"}
 _ZONED = r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$"
 
 
@@ -185,7 +186,8 @@ def _complaint(one: pa.Array, declared: ValueType, error: Exception) -> str:
         return f"is declared {declared} and holds {shown(value)}; write it without the plus sign"
     if declared is ColumnType.FLOAT and isinstance(value, int):
         return f"is declared float and holds the integer {value}, which no float equals"
-    return f"is declared {declared} and holds {shown(value)}"
+    advice = f"; write ISO 8601, as {_ISO[declared]}" if isinstance(declared, ColumnType) and declared in _ISO else ""
+    return f"is declared {declared} and holds {shown(value)}{advice}"
 
 
 def _of_float(value: float, declared: DecimalType) -> str:
