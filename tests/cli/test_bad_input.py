@@ -38,7 +38,10 @@ def people(shell: Shell, day: int, **columns: pa.Array) -> Path:
         (EVENTS.replace("{column: at}", "{column: at"), ("events.yaml:",)),
         (EVENTS.replace("name: events", "name: Events"), ("'Events' must match",)),
         (EVENTS.replace("id: string", "id: float"), ("key column id is a float",)),
-        (EVENTS.replace("2024-02-01", "2023-02-01"), ("end 2023-02-01T00:00:00Z is not after start 2024-01-01T00:00:00Z",)),
+        (
+            EVENTS.replace("2024-02-01", "2023-02-01"),
+            ("end 2023-02-01T00:00:00Z is not after start 2024-01-01T00:00:00Z",),
+        ),
     ],
 )
 def test_a_wrong_collection_file(shell: Shell, wrong: str, named: tuple[str, ...]) -> None:
@@ -139,11 +142,42 @@ def test_an_empty_day_is_a_normal_day(events: Shell) -> None:
 
 def test_a_day_that_has_not_landed(events: Shell) -> None:
     message = events.refused("ingest", "events", "--date", "2024-01-05")
-    assert "has not landed" in message
-    assert "events/2024-01-05" in message
+    assert message == (
+        "[2024-01-05T00:00:00Z, 2024-01-06T00:00:00Z) of events has not landed: "
+        f"the folder {events.landing}/events/2024-01-05 is not there"
+    )
+
+
+def test_a_day_without_its_marker(shell: Shell) -> None:
+    shell.ok("init", shell.declared(EVENTS.replace("envelope:", "ready: {marker: _DONE}, envelope:")))
+    shell.land("events/2024-01-05/a.csv", "id,amount,at\n")
+    assert shell.refused("ingest", "events", "--date", "2024-01-05").endswith("events/2024-01-05/_DONE is not there")
+
+
+def test_a_file_in_place_of_a_day(events: Shell) -> None:
+    events.land("events/2024-01-05", "")
+    assert events.refused("ingest", "events", "--date", "2024-01-05").endswith("events/2024-01-05 is not a folder")
+
+
+@pytest.mark.parametrize("name", ["a.CSV", "a.csv.gz", "A.Csv.zst"])
+def test_a_day_whose_only_file_nearly_matches_is_no_empty_day(events: Shell, name: str) -> None:
+    path = events.land(f"events/2024-01-01/{name}", "")
+    message = events.refused("ingest", "events", "--date", "2024-01-01")
+    assert message.startswith(f"nothing matches {path.parent}/*.csv, and {name} lies there: ")
+    events.ok("ingest", "events", "--date", "2024-01-01", "--as-landed")
+    assert events.ok("ingest", "events", "--date", "2024-01-01").out.startswith("nothing to do")
+
+
+def test_an_empty_day_says_what_lies_there_and_does_not_match(events: Shell) -> None:
+    events.land("events/2024-01-01/notes.txt", "")
+    events.land("events/2024-01-01/_part.csv", "")
+    events.land("events/2024-01-01/.a.csv.gz", "")
+    said = events.ok("ingest", "events", "--date", "2024-01-01")
+    assert f"nothing matches {events.landing}/events/2024-01-01/*.csv; what lies there is notes.txt" in said.err
 
 
 def test_a_day_outside_the_collection(events: Shell) -> None:
+    assert "outside collection events" in events.refused("ingest", "events", "--date", "2023-12-31")
     events.land("events/2024-02-01/a.csv", "id,amount,at\n")
     assert "outside collection events" in events.refused("ingest", "events", "--date", "2024-02-01")
 

@@ -150,9 +150,11 @@ class IngestOperator(StepOperator):
         """Go on after a wait. AirflowFailException if nothing came."""
         if not event["ready"]:
             interval, path, error = event["missing"]
+            from tidemark.storage import landing
+
             ready = self.location.collection.landed.source.ready
             last = f"; the last look said: {error}" if error else ""
-            what = f"{interval} of {self.location.name} has not landed: {path} (ready: {ready}){last}"
+            what = f"{interval} of {self.location.name} has not landed: {landing.awaited(path, ready)}{last}"
             raise _gave_up(what, event["since"])
         return self._ingest_or_wait(context, event["since"])
 

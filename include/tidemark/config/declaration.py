@@ -101,7 +101,8 @@ class SourceSection(_Section):
     """Where the files of an interval are, a template: `{{ landing }}`, `{{ ds }}`, `{{ lower }}` and `{{ upper }}` are
     known, and `*` and `?` in the last part."""
     format: Literal["parquet", "jsonl", "json", "csv"]
-    """What the files are; `json` and `jsonl` are the same, one object a line."""
+    """What the files are; `json` and `jsonl` are the same, one object a line. Texts are UTF-8, and not compressed;
+    fields of `csv` stand between commas, below a header."""
     envelope: Literal["append", "updates", "upsert", "debezium", "snapshot"]
     """What a row says: `append` (it is there), `updates` (it is there `diff` times), `upsert` (its key has this value
     now), `debezium` (change messages), `snapshot` (each interval's files are all there is)."""
@@ -113,7 +114,8 @@ class SourceSection(_Section):
     """Which rows of `upsert` say that the key is gone, as a condition: `status = 'DELETED'`."""
     ready: Annotated[Marker, checked(ready_section)] = Marker(marker="exists")
     """When an interval has landed: `exists` (its folder is there), `{marker: _SUCCESS}` (that file is), `always`
-    (nothing there is an empty interval)."""
+    (nothing there is an empty interval). A folder without files is an empty interval, too; not one whose files differ
+    from the pattern in case or by a compression's suffix."""
     bad_files: Literal["stop", "quarantine"] = "stop"
     """What a file that cannot be taken does: `stop` the run, or be put in `quarantine` while the others go on."""
     units: dict[FieldName, Literal["days", "s", "ms", "us", "ns"]] = {}

@@ -54,6 +54,17 @@ class IngestRequest:
     learned_at: int | None = None
 
 
+def check_within(collection: Collection, interval: Interval) -> None:
+    """Raise InvalidUsage for an interval outside the collection's start and end: there is no run of it."""
+    landed = collection.landed
+    if interval.lower < landed.start or (landed.end is not None and interval.upper > landed.end):
+        ends = "never" if landed.end is None else format_instant(landed.end)
+        raise InvalidUsage(
+            f"interval {interval} is outside collection {collection.name}: "
+            f"it starts {format_instant(landed.start)} and ends {ends}"
+        )
+
+
 def plan_ingest(
     state: Arrangement,
     interval: Interval,
@@ -70,13 +81,7 @@ def plan_ingest(
     snapshot that comes too late or is not all the files of its interval.
     """
     collection = state.collection
-    landed = collection.landed
-    if interval.lower < landed.start or (landed.end is not None and interval.upper > landed.end):
-        ends = "never" if landed.end is None else format_instant(landed.end)
-        raise InvalidUsage(
-            f"interval {interval} is outside collection {collection.name}: "
-            f"it starts {format_instant(landed.start)} and ends {ends}"
-        )
+    check_within(collection, interval)
     new = tuple(file for file in files if _is_new(file, known.get(file.identity), collection))
     corrected = (*_corrected(state, interval, files, known), *_withdrawn(state, interval, gone))
     if not new and not corrected and state.ingested.covers(interval):

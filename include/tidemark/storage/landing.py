@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 _WILD = re.compile(r"[*?[]")
 _ESCAPED = re.compile(r"\[([*?[])\]")
 _READ_BYTES = 2**20
+_PACKED = re.compile(r"\.(gz|bz2|xz|zst|zip|snappy|lz4)$")
+LOOKED_AT = 1000
+"""Names that are looked at where nothing matches a pattern."""
 
 
 def list_sources(pattern: str, *, within: str | None = None) -> list[SourceFile]:
@@ -78,6 +82,42 @@ def is_ready(pattern: str, ready: str, *, within: str | None = None) -> bool:
         return _is_folder(folder)
     marker = _status(os.path.join(folder, ready))
     return marker is not None and stat.S_ISREG(marker.st_mode)
+
+
+def awaited(pattern: str, ready: str) -> str:
+    """What is not there of an interval that is not ready, as a sentence's end."""
+    folder, _ = _split(pattern)
+    if ready != "exists":
+        return f"{folder}/{ready} is not there"
+    if _is_s3(pattern):
+        return f"nothing lies below {folder}/"
+    return f"{folder} is not a folder" if _status(folder) else f"the folder {folder} is not there"
+
+
+def lying(pattern: str) -> list[str]:
+    """The names of files that lie where a pattern looks, match or not, but for those that wildcards pass by; ascending,
+    the first LOOKED_AT. None of a pattern that looks into folders of several names."""
+    folder, components = _split(pattern)
+    if len(components) > 1:
+        return []
+    if _is_s3(pattern):
+        bucket, key = _bucket_and_key(folder)
+        lead = f"{key}/" if key else ""
+        names = (info.key.removeprefix(lead) for info in _s3(bucket).list(lead))
+        return list(islice((name for name in names if _fits(name or "_", "*") and "/" not in name), LOOKED_AT))
+    try:
+        with os.scandir(folder) as entries:
+            found = (entry.name for entry in entries if _fits(entry.name, "*") and entry.is_file())
+            return sorted(islice(found, LOOKED_AT))
+    except OSError:
+        return []  # what cannot be looked at was told when it was listed
+
+
+def nearly(names: Sequence[str], pattern: str) -> str | None:
+    """The first of the names that a pattern, of none of them, was plainly meant to match: but for the case of letters,
+    and for how it is compressed."""
+    last = pattern.rpartition("/")[2].lower()
+    return next((name for name in names if fnmatchcase(_PACKED.sub("", name.lower()), _PACKED.sub("", last))), None)
 
 
 def is_text(path: str) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from tidemark.arrow.decode.content import fetch
 from tidemark.errors import InvalidUsage, NotReady
 from tidemark.model.ledger import SourceFile
-from tidemark.storage.landing import is_ready, list_sources, open_source, sha256_of, token_of
+from tidemark.storage.landing import awaited, is_ready, list_sources, lying, open_source, sha256_of, token_of
 
 pytestmark = pytest.mark.pure
 
@@ -99,6 +99,21 @@ def test_a_missing_root_is_told_from_an_empty_day(root: Path) -> None:
         with pytest.raises(InvalidUsage, match="is not a folder"):
             call(f"{root}/d1/a.csv/*", within=f"{root}/d1/a.csv")
     assert list_sources(f"{root}/d9/*", within=str(root)) == []
+
+
+def test_what_is_awaited_is_called_by_its_name(root: Path) -> None:
+    assert awaited(f"{root}/d9/*.csv", "exists") == f"the folder {root}/d9 is not there"
+    assert awaited(f"{root}/d1/a.csv/*.csv", "exists") == f"{root}/d1/a.csv is not a folder"
+    assert awaited(f"{root}/d2/*.csv", "_SUCCESS") == f"{root}/d2/_SUCCESS is not there"
+    assert awaited("s3://b/in/d9/*.csv", "exists") == "nothing lies below s3://b/in/d9/"
+
+
+def test_what_lies_where_a_pattern_looks(root: Path) -> None:
+    """Files alone, and none that a wildcard passes by on purpose."""
+    assert lying(f"{root}/d1/*.parquet") == ["a.csv", "a.txt", "b.csv"]
+    assert lying(f"{root}/d2/*.parquet") == ["c.csv"]
+    assert lying(f"{root}/d9/*.parquet") == []
+    assert lying(f"{root}/*/*.parquet") == []
 
 
 def test_what_cannot_be_listed_is_refused(root: Path) -> None:

@@ -13,7 +13,7 @@ from tidemark.arrow.kernels.ingest import ingest_files
 from tidemark.errors import InvalidUsage, NotReady
 from tidemark.model.collection import Column, ColumnType, Format
 from tidemark.model.ledger import Status
-from tidemark.storage.landing import is_ready, list_sources, open_source, sha256_of, token_of
+from tidemark.storage.landing import is_ready, list_sources, lying, open_source, sha256_of, token_of
 from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.s3
@@ -76,6 +76,11 @@ def test_readiness(bucket: Any) -> None:
     assert is_ready("s3://landing/in/d3/*.csv", "always")
     assert is_ready("s3://landing/in/d1/*.csv", "_SUCCESS")
     assert not is_ready("s3://landing/in/d2/*.csv", "_SUCCESS")
+
+
+def test_what_lies_where_a_pattern_looks(bucket: Any) -> None:
+    assert lying("s3://landing/in/d1/*.parquet") == ["a.csv", "a.txt", "b.csv"]
+    assert lying("s3://landing/in/d2/*.parquet") == []
 
 
 def test_what_is_not_there_is_said_clearly(bucket: Any) -> None:

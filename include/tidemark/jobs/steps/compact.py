@@ -18,6 +18,7 @@ from tidemark.model.batch import Part, TraceBatch
 from tidemark.model.change import Compacted, LedgerMerged
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
+from tidemark.model.wording import counted
 from tidemark.plan.compact import CompactionRequest, check, merge_tasks, plan_compaction
 from tidemark.plan.ranges import TASK_ROWS
 from tidemark.plan.tasks import MergeTask, WriteAnswer
@@ -89,7 +90,10 @@ def execute(job: Job, state: Arrangement, request: CompactionRequest) -> tuple[T
     rest = [part for part in parts if part.file.key not in there]
     tasks = merge_tasks(state.collection, request, rest, target_rows=TASK_ROWS, prefix=f"data/{identity}")
     total = _rows(rest)
-    job.note(f"merging {len(request.inputs)} batches of {total} rows in {len(tasks)} tasks")
+    job.note(
+        f"merging {counted(len(request.inputs), 'batch', 'batches')} of {counted(total, 'row')} "
+        f"in {counted(len(tasks), 'task')}"
+    )
     answers: list[WriteAnswer] = job.runner().run(MergeTask.kernel, tasks)
     check(request, answers, alike=all(part.schema == state.collection.schema for part in parts), kept=kept)
     written = [*kept, *(part for answer in answers for part in answer.parts)]

@@ -14,6 +14,7 @@ from tidemark.model.batch import DIGEST_MODULUS
 from tidemark.model.change import Drained
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
+from tidemark.model.wording import counted
 from tidemark.plan.drain import DrainRequest, plan_drain
 from tidemark.plan.kinds import plan_of, tasks_of
 from tidemark.plan.ranges import TASK_ROWS
@@ -79,7 +80,9 @@ def execute(job: Job, state: Arrangement, request: DrainRequest, parts: PartsOf,
         answers = [WriteAnswer(taken, rows, digest, 0, taken_over=True)]
     else:
         tasks = tasks_of(collection, unsealed, parts, target_rows=TASK_ROWS, prefix=f"data/{batch}")
-        job.note(f"draining {sum(held.rows for held in unsealed.batches)} rows in {len(tasks)} tasks")
+        job.note(
+            f"draining {counted(sum(held.rows for held in unsealed.batches), 'row')} in {counted(len(tasks), 'task')}"
+        )
         answers = job.runner().run(tasks[0].kernel, tasks) if tasks else []
     plan.check(collection, unsealed, parts, answers)
     return answers

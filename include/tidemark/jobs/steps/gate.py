@@ -19,6 +19,7 @@ from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.change import Certified
 from tidemark.model.collection import Covers, Gate
 from tidemark.model.ledger import LedgerEntry
+from tidemark.model.wording import counted
 from tidemark.plan.gate import GateRequest, plan_gate
 from tidemark.plan.tasks import InspectTask
 from tidemark.quality.evidence import Inspected
@@ -114,7 +115,7 @@ def _inspected(job: Job, runner: Runner, state: Arrangement, batches: Sequence[B
     tables = {batch.id: parts_table.parts_of(job.store, [batch]) for batch in batches}
     facts = {batch.id: collection.kind.facts_in(batch) for batch in batches}
     tasks = [InspectTask(collection, part, facts[batch]) for batch, parts in tables.items() for part in parts]
-    job.note(f"checking {sum(batch.rows for batch in batches)} rows in {len(tasks)} parts")
+    job.note(f"checking {counted(sum(batch.rows for batch in batches), 'row')} in {counted(len(tasks), 'part')}")
     answers = iter(runner.run("inspect", tasks))
     unsealed, trace = tuple(without_source(unsealed_schema(collection).names)), tuple(updates_schema(collection).names)
     return {

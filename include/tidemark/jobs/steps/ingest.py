@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidemark.config.template import render
-from tidemark.errors import Contention, Corruption, GateFailed, InvalidUsage, NotReady
+from tidemark.errors import Contention, Corruption, GateFailed, InvalidUsage, NotReady, listed
 from tidemark.jobs.job import Job, Proposal
 from tidemark.jobs.steps.reread import Corrections, contributing, corrected
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
@@ -20,7 +20,8 @@ from tidemark.model.full_snapshot import Effect
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
 from tidemark.model.transition import Stale
-from tidemark.plan.ingest import IngestRequest, ingest_tasks, left_to_cut, plan_ingest
+from tidemark.model.wording import counted
+from tidemark.plan.ingest import IngestRequest, check_within, ingest_tasks, left_to_cut, plan_ingest
 from tidemark.plan.tasks import IngestAnswer
 from tidemark.storage import landing
 from tidemark.storage.log.log import Head
@@ -123,11 +124,15 @@ def _plan(
     job: Job, state: Arrangement, interval: Interval, landing_root: str, removed: bool, yes: bool, as_landed: bool
 ) -> IngestRequest | None:
     source = state.collection.landed.source
+    check_within(state.collection, interval)
     pattern = render(source.path, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
     if not as_landed and not landing.is_ready(pattern, source.ready, within=within):
-        raise NotReady(f"{interval} of {state.collection.name} has not landed: {pattern} is not ready ({source.ready})")
+        missing = landing.awaited(pattern, source.ready)
+        raise NotReady(f"{interval} of {state.collection.name} has not landed: {missing}")
     listed = landing.list_named(pattern, landing_root, within=within)
+    if not listed and not state.ingested.covers(interval):
+        _tell_what_does_not_match(job, pattern, as_landed)
     known = ledger.known(job.store, state.ledger, [file.identity for file in listed])
     files = [_identified(file, known.get(file.identity)) for file in listed]
     gone = _gone(job, state, interval, {file.identity for file in listed}) if removed else []
@@ -137,6 +142,20 @@ def _plan(
             "expired; say --yes too if they are to count no more"
         )
     return plan_ingest(state, interval, files, known, gone)
+
+
+def _tell_what_does_not_match(job: Job, pattern: str, as_landed: bool) -> None:
+    """An interval without files may be that of a pattern which they do not match: say what lies there. InvalidUsage
+    where the pattern was plainly meant to match it, unless that is all there is."""
+    names = landing.lying(pattern)
+    near = landing.nearly(names, pattern)
+    if near is not None and not as_landed:
+        raise InvalidUsage(
+            f"nothing matches {pattern}, and {near} lies there: files are read as they are, and names in their case; "
+            "write source.path so that it matches, unpack the file, or say that this is an empty interval (--as-landed)"
+        )
+    if names:
+        job.note(f"nothing matches {pattern}; what lies there is {listed(names, 5)}")
 
 
 def _plan_cut(job: Job, state: Arrangement, interval: Interval, landing_root: str, cut: Cut) -> IngestRequest | None:
@@ -196,12 +215,12 @@ def _execute(job: Job, state: Arrangement, request: IngestRequest, batch: str) -
         return refused
     runner = job.runner()
     tasks = ingest_tasks(state.collection, request, readable, batch=batch, parallelism=runner.parallelism)
-    job.note(f"reading {len(readable)} files in {len(tasks)} tasks")
+    job.note(f"reading {counted(len(readable), 'file')} in {counted(len(tasks), 'task')}")
     answers: list[IngestAnswer] = runner.run("ingest", tasks)
     written = sum(part.rows for answer in answers for part in answer.parts)
-    counted = sum(entry.rows for answer in answers for entry in answer.entries if entry.status is Status.INGESTED)
-    if written != counted:
-        raise Corruption(f"ingest wrote {written} rows, its files hold {counted} to apply")
+    held = sum(entry.rows for answer in answers for entry in answer.entries if entry.status is Status.INGESTED)
+    if written != held:
+        raise Corruption(f"ingest wrote {written} rows, its files hold {held} to apply")
     return answers + refused
 
 

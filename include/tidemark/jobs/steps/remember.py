@@ -10,6 +10,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import UnsealedBatch
 from tidemark.model.change import Remembered
 from tidemark.model.interval import Interval
+from tidemark.model.wording import counted
 from tidemark.plan.ranges import TASK_ROWS
 from tidemark.plan.remember import RememberRequest, check, plan_remember, remember_tasks
 from tidemark.plan.tasks import WriteAnswer
@@ -44,7 +45,10 @@ def execute(job: Job, state: Arrangement, request: RememberRequest) -> UnsealedB
     parts = parts_table.parts_of(job.store, request.inputs)
     tasks = remember_tasks(state.collection, request, parts, target_rows=TASK_ROWS, prefix=f"data/{identity}")
     total = sum(batch.rows for batch in request.inputs)
-    job.note(f"merging {total} remembered facts of {len(request.inputs)} batches in {len(tasks)} tasks")
+    job.note(
+        f"merging {counted(total, 'remembered fact')} of {counted(len(request.inputs), 'batch', 'batches')} "
+        f"in {counted(len(tasks), 'task')}"
+    )
     answers: list[WriteAnswer] = job.runner().run("remember", tasks)
     check(request, parts, answers, state.collection.schema)
     written = [part for answer in answers for part in answer.parts]

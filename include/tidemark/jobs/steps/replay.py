@@ -16,6 +16,7 @@ from tidemark.model.change import REPLAY, Ingested
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import Contribution, Correctable, LedgerEntry
+from tidemark.model.wording import counted
 from tidemark.plan.ingest import group_files, numbered
 from tidemark.plan.replay import ReplayRequest, plan_replay
 from tidemark.plan.tasks import Left, ReplayAnswer, ReplayTask
@@ -87,16 +88,16 @@ def _plan(
 def _execute(job: Job, state: Arrangement, request: ReplayRequest, batch: str, as_now: bool) -> list[ReplayAnswer]:
     runner = job.runner()
     groups = group_files(request.sources, runner.parallelism)
-    job.note(f"reading the dead letters of {len(request.sources)} files in {len(groups)} tasks")
+    job.note(f"reading the dead letters of {counted(len(request.sources), 'file')} in {counted(len(groups), 'task')}")
     tasks = [
         ReplayTask(state.collection, group, request.seal, request.since, as_now, batch, f"data/{batch}", first)
         for first, group in numbered(groups)
     ]
     answers: list[ReplayAnswer] = runner.run("replay", tasks)
     written = sum(part.rows for answer in answers for part in answer.parts)
-    counted = sum(entry.rows for answer in answers for entry in answer.entries)
-    if written != counted:
-        raise Corruption(f"the replay wrote {written} rows, {counted} dead letters were to be applied")
+    held = sum(entry.rows for answer in answers for entry in answer.entries)
+    if written != held:
+        raise Corruption(f"the replay wrote {written} rows, {held} dead letters were to be applied")
     return answers
 
 

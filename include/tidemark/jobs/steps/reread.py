@@ -12,6 +12,7 @@ from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.full_snapshot import Effect
 from tidemark.model.instant import format_instant
 from tidemark.model.ledger import Contribution, Correctable, LedgerEntry, SourceFile, Status
+from tidemark.model.wording import counted
 from tidemark.plan.ingest import IngestRequest, group_files, numbered
 from tidemark.plan.kinds import plan_of
 from tidemark.plan.tasks import Contributed, Replayed, Reread, RereadAnswer, RereadTask
@@ -78,7 +79,7 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
     again = [_Again(file, entry, replays[entry.path]) for file, entry in request.corrected]
     runner = job.runner()
     tasks = list(_tasks(job, state, request, again, batch, first, runner.parallelism))
-    job.note(f"reading {len(again)} corrected files in {len(tasks)} tasks")
+    job.note(f"reading {counted(len(again), 'corrected file')} in {counted(len(tasks), 'task')}")
     answers: list[RereadAnswer] = runner.run("reread", tasks)
     _check_placed(state, request, [part for answer in answers for part in answer.parts])
     read = [entry for answer in answers for entry in answer.entries]
