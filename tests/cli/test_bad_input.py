@@ -235,7 +235,21 @@ def test_no_root_at_all(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
         (["ingest", "events", "--from", "2024-01-01"], "belong together"),
         (["gate", "events", "sealed"], "'sealed' is not one of 'unsealed', 'frontier', 'trace', 'compaction'"),
         (["statsu", "events"], "No such command 'statsu'"),
-        (["as-of", "events", "--format", "xml"], "'xml' is not one of"),
+        (
+            ["as-of", "events", "--format", "xml"],
+            "Invalid value for '--format': 'xml' is not one of 'table', 'json', 'csv'",
+        ),
+        (["as-of", "events", "--limit", "few"], "'--limit': 'few' is not a whole number"),
+        (["as-of", "events", "--limit=few"], "'--limit': 'few' is not a whole number"),
+        (["as-of", "events", "--limit", "-1"], "'--limit': '-1' is below 0"),
+        (["log", "events", "-n", "0"], "'-n' / '--number': '0' is below 1"),
+        (["ingest", "events", "--from", "2024-01-02", "--to", "2024-01-01"], "--from 2024-01-02 is later than --to"),
+        (["ingest", "events", "--date", "2024-01-01", "--cut", "soon"], "--cut: 'soon' is no reason"),
+        (["collect", "events", "--keep-versions", "soon"], "--keep-versions: not a duration: 'soon'"),
+        (["hold", "events", "x", "--for", "soon"], "'--for': not a duration: 'soon'"),
+        (["hold", "events", "--for", "7d"], "whose hold?"),
+        (["status", "events", "--root", ""], "no root: pass --root or set"),
+        (["ingest", "events", "--date", "2024-01-01", "--landing", ""], "no landing: pass --landing or set"),
     ],
 )
 def test_a_wrong_command_line(events: Shell, words: list[str], named: str) -> None:
@@ -250,8 +264,36 @@ def test_a_wrong_batch(events: Shell) -> None:
 
 
 def test_a_reversed_interval(events: Shell) -> None:
-    message = events.refused("seal", "events", "--lower", "2024-01-02", "--upper", "2024-01-01")
-    assert "interval [2024-01-02T00:00:00Z, 2024-01-01T00:00:00Z) must satisfy 0 <= lower < upper" in message
+    message = events.refused("seal", "events", "--lower", "2024-01-02", "--upper", "2024-01-01", code=2)
+    assert message == "--lower 2024-01-02T00:00:00Z is not before --upper 2024-01-01T00:00:00Z"
+    assert "is not before" in events.refused("late", "events", "--lower", "5", "--upper", "5", code=2)
+
+
+def test_json_is_no_csv(events: Shell) -> None:
+    for command in ("as-of", "changes"):
+        said = events(command, "events", "--json", "--format", "csv")
+        assert said.code == 2
+        assert "--json and --format csv" in said.document["error"]["message"]
+
+
+def test_a_sample_of_nothing_is_said(events: Shell) -> None:
+    said = events.ok("init", events.declared(EVENTS), "--sample", "a.csv")
+    assert "a.csv is not read: no type is left to infer" in said.err
+
+
+def test_a_hold_for_no_time(events: Shell) -> None:
+    assert "a hold lasts longer than 0s" in events.refused("hold", "events", "x", "--for", "0s")
+    assert events.ok("hold", "events").out == "no holds\n"
+
+
+@pytest.mark.parametrize("command", [("late", "list"), ("late", "replay")])
+def test_late_rows_of_no_batch_and_no_file(events: Shell, command: tuple[str, str]) -> None:
+    events.events(1, "a,1,10:00")
+    events.ok("ingest", "events", "--date", "2024-01-01")
+    assert events.refused(*command, "events", "--batch", "zz") == "no file was ingested by a batch zz…"
+    message = events.refused(*command, "events", "--file", "2024-01-02/")
+    assert message == "no file that was ingested has '2024-01-02/' in its path"
+    events.ok(*command, "events", "--file", "2024-01-01/")
 
 
 COMMANDS = [

@@ -212,7 +212,7 @@ def test_the_range_of_keys_that_fit(conditions: dict[str, str], keys: KeyRange) 
 
 
 def test_a_condition_that_is_no_value_of_its_column_is_refused() -> None:
-    with pytest.raises(InvalidUsage, match=r"column number is of type int64; 'x' is no value of it"):
+    with pytest.raises(InvalidUsage, match=r"column number is of type int; 'x' is no value of it"):
         conditions_of(COLLECTION, {"name": "a", "number": "x"})
 
 

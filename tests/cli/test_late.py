@@ -94,7 +94,7 @@ def test_what_was_replayed_is_read_without_a_day_more(late_letters: Shell) -> No
 def test_options_choose_what_is_replayed(late_letters: Shell) -> None:
     shell = late_letters
     assert shell.json("late", "replay", "events", "--date", "2024-01-01")["rows"] == 0
-    assert shell.json("late", "replay", "events", "--file", "elsewhere")["rows"] == 0
+    assert "has 'elsewhere' in its path" in shell.refused("late", "replay", "events", "--file", "elsewhere")
     assert shell.json("late", "replay", "events", "--file", "2024-01-02", "--date", "2024-01-02")["rows"] == 1
 
 

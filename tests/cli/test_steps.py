@@ -310,4 +310,5 @@ def test_what_has_landed_of_a_day_that_goes_on_is_taken_and_says_why(shell: Shel
     (told,) = shell.json("ingest", "events", "--date", "2024-01-01")["results"]
     assert (told["rows"], told["cut"]) == (1, {"reason": "end_of_input"})
     assert "cut" not in shell.ok("log", "events", "-n", "1").out
-    assert "did you mean 'explicit'" in shell.refused("ingest", "events", "--date", "2024-01-02", "--cut", "explcit")
+    slip = shell.refused("ingest", "events", "--date", "2024-01-02", "--cut", "explcit", code=2)
+    assert "did you mean 'explicit'" in slip

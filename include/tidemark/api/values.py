@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidemark.arrow.rows.schema import ARROW_TYPES
 from tidemark.errors import InvalidUsage, shortened
 from tidemark.model import canonical_json, decimals, encoded_bytes
 from tidemark.model.canonical_json import NotJson
@@ -42,7 +43,14 @@ def value_of(name: str, value: Any, type_: pa.DataType, of_json: bool = False) -
         raise InvalidUsage(f"column {name} is json; {shortened(repr(value), _SHOWN)} holds {error}") from None
     except (ValueError, TypeError, KeyError, ArithmeticError, pa.ArrowInvalid, pa.ArrowTypeError):
         told = shortened(repr(value), _SHOWN)
-        raise InvalidUsage(f"column {name} is of type {type_}; {told} is no value of it") from None
+        raise InvalidUsage(f"column {name} is of type {_called(type_)}; {told} is no value of it") from None
+
+
+def _called(type_: pa.DataType) -> str:
+    """A type as a file declares it."""
+    if pa.types.is_decimal(type_):
+        return str(DecimalType(type_.precision, type_.scale))
+    return next((str(of) for of, arrow in ARROW_TYPES.items() if arrow == type_), str(type_))
 
 
 def _of_text(text: str, type_: pa.DataType) -> pa.Scalar:

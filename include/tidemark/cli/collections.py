@@ -44,6 +44,8 @@ def init(
     parsed = parse(file)
     job = call.job(parsed.name, spark=spark, step="init", create=True)
     collection, inferred = declared(call, job, parsed, sample)
+    if sample is not None and not inferred:
+        output.note(f"{sample} is not read: no type is left to infer")
     result = declare_collection(job, collection)
     seen = compute(job.log.load())
     read = () if collection.is_derived else collection.landed.inputs

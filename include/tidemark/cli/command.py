@@ -6,7 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -15,7 +15,7 @@ import typer
 
 from tidemark.cli import output
 from tidemark.cli.declared import parameters, values
-from tidemark.errors import InvalidUsage, TidemarkError, Unavailable, Uncertified, shortened
+from tidemark.errors import InvalidUsage, TidemarkError, Unavailable, Uncertified, Unwritable, shortened
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 USAGE = 2
 """Exit code: the command line itself is wrong."""
+INTERRUPTED = 130
+"""Exit code: somebody pressed Ctrl-C."""
 
 RootOption = Annotated[
     str | None,
@@ -54,6 +56,10 @@ class UsageError(InvalidUsage):
     """The options of a command do not fit together."""
 
 
+class Interrupted(TidemarkError):
+    """Somebody pressed Ctrl-C."""
+
+
 @dataclass
 class Settings:
     """The global options as given before the command, and what a test puts in place of Spark."""
@@ -76,7 +82,7 @@ class Call:
     @property
     def root(self) -> str:
         """The root; UsageError if none was given."""
-        root = self.settings.root or os.environ.get("TIDEMARK_ROOT")
+        root = _said(self.settings.root, os.environ.get("TIDEMARK_ROOT"))
         if not root:
             raise UsageError("no root: pass --root or set TIDEMARK_ROOT to a path or s3://bucket/prefix")
         return root
@@ -84,7 +90,7 @@ class Call:
     @property
     def landing(self) -> str:
         """The landing; UsageError if none was given."""
-        landing = self.settings.landing or os.environ.get("TIDEMARK_LANDING")
+        landing = _said(self.settings.landing, os.environ.get("TIDEMARK_LANDING"))
         if not landing:
             raise UsageError("no landing: pass --landing or set TIDEMARK_LANDING to the folder where delta files land")
         return landing
@@ -164,13 +170,13 @@ def register(
         def command(ctx: typer.Context, **options: Any) -> None:
             given = ctx.ensure_object(Settings)
             settings = Settings(
-                options.pop("root") or given.root,
-                options.pop("landing", None) or given.landing,
+                _said(options.pop("root"), given.root),
+                _said(options.pop("landing", None), given.landing),
                 options.pop("json") or given.as_json,
                 given.runner,
             )
             call = Call(settings, sys.stdout)
-            raise typer.Exit(run(call, lambda call: function(call, **values(step, options))))
+            raise typer.Exit(run(call, lambda call: function(call, **_values(step, options))))
 
         shared = {"root": RootOption, **({"landing": LandingOption} if landing else {}), "json": JsonOption}
         _adopt_signature(command, parameters(function, step), shared)
@@ -182,6 +188,18 @@ def register(
     return registered
 
 
+def _said(option: str | None, otherwise: str | None) -> str | None:
+    """What an option says, be that nothing, and only without it what else says so: `--root "$UNSET"` is a mistake."""
+    return otherwise if option is None else option
+
+
+def _values(step: Step | None, options: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return values(step, options)
+    except InvalidUsage as error:
+        raise UsageError(str(error)) from None
+
+
 def run(call: Call, body: Callable[[Call], None]) -> int:
     """Run a command's body; the exit code. Unexpected errors keep their traceback, those raised on purpose never do."""
     try:
@@ -190,13 +208,17 @@ def run(call: Call, body: Callable[[Call], None]) -> int:
     except UsageError as error:
         return report(call, error, USAGE)
     except Unavailable as error:
-        return report(call, Unavailable(f"{error}; nothing happened, run it again"), 1)
+        return report(call, Unavailable(f"{error}{_advice(error)}"), 1)
     except TidemarkError as error:
         return report(call, error, 1)
     except typer.Exit as finished:
         return int(finished.exit_code)
     except BrokenPipeError:
         raise  # whoever read our output has seen enough
+    except KeyboardInterrupt:
+        return report(
+            call, Interrupted("interrupted; what was committed stays, run it again for the rest"), INTERRUPTED
+        )
     except Exception as error:
         return report(call, _outside(error), 1)
     return 0
@@ -212,9 +234,17 @@ def report(call: Call, error: Exception, code: int) -> int:
         message += f": `{described['run']}`"
     if call.settings.as_json:
         done = {"done": call.done} if call.done else {}
-        output.print_json({"error": described, **done}, call.out)
+        with suppress(OSError):  # it may be what went wrong
+            output.print_json({"error": described, **done}, call.out)
     print(f"error: {message}", file=sys.stderr, flush=True)
     return code
+
+
+def _advice(error: Unavailable) -> str:
+    """What to do where storage, a file or memory could not be had, if the error does not say so."""
+    if isinstance(error, Unwritable):
+        return "; nothing happened, run it again when there is room and leave to write"
+    return "" if "again" in str(error) else "; nothing happened, run it again"
 
 
 def _outside(error: Exception) -> Exception:

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from tidemark.cli import output
-from tidemark.cli.command import Call, CollectionArgument, register
-from tidemark.cli.options import instant
+from tidemark.cli.command import Call, CollectionArgument, UsageError, register
+from tidemark.cli.options import duration, instant
 from tidemark.errors import InvalidUsage, listed
 
 PANEL = "Steps by hand"
@@ -31,8 +31,10 @@ def hold(
         typer.Option("--at", parser=instant, metavar="TIME", help="Reads from here on stay exact. Default: since."),
     ] = None,
     expires: Annotated[
-        str | None,
-        typer.Option("--for", metavar="DURATION", help="Let go by itself after 30m, 12h, 7d. Default: never."),
+        int | None,
+        typer.Option(
+            "--for", parser=duration, metavar="DURATION", help="Let go by itself after 30m, 12h, 7d. Default: never."
+        ),
     ] = None,
 ) -> None:
     """Keep history readable: `since` does not pass a hold, whatever the retention says. `release` lets it go.
@@ -40,18 +42,17 @@ def hold(
     Example: tidemark hold flights month-end-report --at 2013-01-31 --for 7d
     """
     from tidemark.jobs.steps import retain
-    from tidemark.model.instant import parse_duration
 
     job = call.job(collection)
     if name is None:
         if at is not None or expires is not None:
-            raise InvalidUsage("whose hold? name it: tidemark hold COLLECTION NAME --at TIME")
+            raise UsageError("whose hold? name it: tidemark hold COLLECTION NAME --at TIME")
         found = retain.holds(job, job.log.load())
         rows = [(one["hold"], one["since_text"], one["expires_text"], "yes" if one["holds"] else "no") for one in found]
         shown = output.table(("hold", "since", "expires", "holds"), rows) if rows else "no holds"
         call.emit({"collection": collection, "holds": found}, shown)
         return
-    result = retain.hold(job, name, since=at, for_=None if expires is None else parse_duration(expires))
+    result = retain.hold(job, name, since=at, for_=expires)
     call.emit(
         {"collection": collection, **result},
         f"{result['outcome']}: {name} holds {result['since_text']}, expires {result['expires_text']}; "

@@ -56,11 +56,12 @@ def list_(
     limit: Annotated[int, typer.Option("--limit", min=0, help="Most rows to list; 0 counts only.")] = 50,
 ) -> None:
     """Source rows of what was complete already: why and by how much they were late, and what became of them."""
-    from tidemark.jobs.questions.late import LateRows, late_rows
+    from tidemark.jobs.questions.late import LateRows, check_named, late_rows
 
     job = call.job(collection)
     head = job.log.load()
     some = within(head.state.collection, lower, upper, date, first, last)
+    check_named(job.store, head.state, file, batch)
     found: LateRows = late_rows(job.store, head.state, intervals=some, path=file, batch=batch, limit=limit)
     applied = f"{output.counted(found.applied, 'late row')} applied{_of(found.moved, 'moved to the seal')}"
     discarded = f"{found.discarded:,} discarded{_of(found.replayed, 'replayed')}"
@@ -93,11 +94,14 @@ def replay(
     spark: SparkOption = LOCAL_SPARK,
 ) -> None:
     """The step `replay`, told in letters."""
+    from tidemark.jobs.questions.late import check_named
     from tidemark.jobs.questions.status import next_step
     from tidemark.jobs.steps.replay import replay as step
 
     job = call.job(collection, spark=spark, step="replay")
-    some = within(job.log.load().state.collection, lower, upper, date, first, last)
+    state = job.log.load().state
+    some = within(state.collection, lower, upper, date, first, last)
+    check_named(job.store, state, path, batch)
     with output.working(f"replaying dead letters of {collection}"):
         result = step(job, intervals=some, path=path, batch=batch, as_now=as_now)
     following = next_step(job.log.load().state)

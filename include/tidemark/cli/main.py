@@ -1,11 +1,15 @@
 """`tidemark`: every job the DAG runs, and every question one has about a collection, from a shell.
 
-Exit codes: 0 done, 1 refused or failed (one line on stderr says why and what to do), 2 usage.
+Exit codes: 0 done, 1 refused or failed (one line on stderr says why and what to do), 2 usage, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +26,7 @@ class Tidemark(TyperGroup):
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         given = extra.pop("args", args[0] if args else None)
         words = list(sys.argv[1:] if given is None else given) or ["--help"]
+        _open_streams()
         try:
             code = super().main(args=words, standalone_mode=False, **extra)
         except typer.Abort:
@@ -29,15 +34,45 @@ class Tidemark(TyperGroup):
         except Exception as error:
             if not hasattr(error, "format_message"):
                 raise
-            code = _refused(_usage(error), int(getattr(error, "exit_code", USAGE)), "UsageError", words)
+            code = _refused(_usage(error, words), int(getattr(error, "exit_code", USAGE)), "UsageError", words)
         if standalone_mode:
             sys.exit(code or 0)
         return code
 
 
-def _usage(error: Any) -> str:
+def _open_streams() -> None:
+    """Python has no stream where the shell closed one: nobody listens then, which is no error."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 for as long as we run
+
+
+def _usage(error: Any, words: Sequence[str]) -> str:
     path = getattr(getattr(error, "ctx", None), "command_path", "tidemark")
-    return f"{output.one_line(error.format_message()).rstrip('.')}; see `{path} --help`"
+    message = output.one_line(error.format_message()).rstrip(".")
+    for pattern, told in _PLAIN:
+        message = re.sub(pattern, told.replace("VALUE", repr(_given(error, words)).replace("\\", r"\\")), message)
+    return f"{message}; see `{path} --help`"
+
+
+_PLAIN = (
+    (r"Value error, ", ""),
+    (r"Input should be a valid integer.*", "VALUE is not a whole number"),
+    (r"Input should be greater than or equal to (\d+)", r"VALUE is below \1"),
+)
+"""What the library below says of a value, which it leaves out, and how we do."""
+
+
+def _given(error: Any, words: Sequence[str]) -> str:
+    """What was given for the option that an error is about."""
+    names = getattr(getattr(error, "param", None), "opts", ())
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        for name in names:
+            if word == name:
+                return following
+            if word.startswith(f"{name}="):
+                return word.removeprefix(f"{name}=")
+    return ""
 
 
 def _refused(message: str, code: int, kind: str, words: list[str]) -> int:
@@ -75,10 +110,12 @@ def tidemark(
 ) -> None:
     """Tidemark keeps a changing dataset exact. Everything the DAG does, by hand; and answers, without a JVM.
 
-    --root, --landing and --json may stand before or after the command.
+    --root, --landing and --json may stand before the command, or behind one that takes them.
     """
     settings = ctx.ensure_object(Settings)
-    settings.root, settings.landing, settings.as_json = root or settings.root, landing or settings.landing, as_json
+    settings.as_json = as_json
+    settings.root = settings.root if root is None else root
+    settings.landing = settings.landing if landing is None else landing
 
 
 collections.add_to(app)

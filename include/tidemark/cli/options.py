@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemark.errors import InvalidUsage
-from tidemark.model.instant import parse_instant
+from tidemark.model.instant import format_instant, parse_duration, parse_instant
 from tidemark.model.interval import Interval
 
 if TYPE_CHECKING:
@@ -19,6 +19,14 @@ def instant(text: str) -> int:
     """A time as people write it, in microseconds."""
     try:
         return parse_instant(text)
+    except InvalidUsage as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def duration(text: str) -> int:
+    """How long, as people write it, in microseconds."""
+    try:
+        return parse_duration(text)
     except InvalidUsage as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -80,7 +88,11 @@ def within(
     if collection.is_derived:
         raise UsageError(f"{collection.name} is derived and has no intervals of files; leave {given[0]} out")
     if lower is not None and upper is not None:
+        if lower >= upper:
+            raise UsageError(f"--lower {format_instant(lower)} is not before --upper {format_instant(upper)}")
         return [Interval(lower, upper)]
     if date is not None:
         return intervals(collection.landed.schedule, date, date)
+    if str(first) > str(last):
+        raise UsageError(f"--from {first} is later than --to {last}; swap them")
     return intervals(collection.landed.schedule, str(first), str(last))

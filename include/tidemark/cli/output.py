@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-PIPE_WIDTH = 200
+PIPE_WIDTH = 100_000
 """Columns of a table that is not shown on a terminal: folding would only hide things from grep."""
 
 MOST_LETTERS = 500

@@ -73,6 +73,7 @@ def as_of(
 
     Example: tidemark as-of flights --time 2013-01-03T12:00:00Z --where carrier=UA --limit 5
     """
+    check_shape(call, shape)
     opened = call.opened(collection)
     answer = opened.as_of(time, event_time, where=conditions(opened.state, where))
     about = {
@@ -108,6 +109,7 @@ def changes(
 
     Example: tidemark changes flights --after 2013-01-01T23:59:59.999999Z --upto 2013-01-02T23:59:59.999999Z
     """
+    check_shape(call, shape)
     opened = call.opened(collection)
     answer = opened.changes(after, upto, net, where=conditions(opened.state, where))
     about = {
@@ -142,6 +144,12 @@ def _condition(columns: Mapping[str, ValueType], text: str) -> Where:
     except InvalidUsage as error:
         raise UsageError(f"--where {text!r}: write COLUMN=VALUE, or a condition ({error})") from None
     return text
+
+
+def check_shape(call: Call, shape: Shape) -> None:
+    """Raise UsageError where rows are asked for in two shapes."""
+    if call.settings.as_json and shape is Shape.CSV:
+        raise UsageError("--json and --format csv are two shapes; give one of them")
 
 
 def show(

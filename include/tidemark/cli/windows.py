@@ -8,7 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, UsageError, register
-from tidemark.cli.read import PANEL, FormatOption, KnownOption, LimitOption, Shape, WhereOption, conditions, show
+from tidemark.cli.read import (
+    PANEL,
+    FormatOption,
+    KnownOption,
+    LimitOption,
+    Shape,
+    WhereOption,
+    check_shape,
+    conditions,
+    show,
+)
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import format_instant
 from tidemark.model.window.windows import Late
@@ -59,6 +69,7 @@ def windows(
         raise UsageError("--plot draws what windows tell of themselves; leave --statistics out")
     if plot is not None and (limit is not None or shape is not Shape.TABLE):
         raise UsageError("--plot draws all of them; leave --limit and --format out, and draw some by --where")
+    check_shape(call, shape)
     opened = call.opened(collection)
     answer = opened.windows(time, open_too, where=conditions(opened.state, where))
     known = f"as known at {format_instant(answer.time)}, version {opened.version}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import Corruption
+from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef
 from tidemark.model.collection import Collection
@@ -111,6 +111,16 @@ def late_files(
             files.append(entry)
     found = [LateFile(entry, tuple(_replays(entry, replays))) for entry in files]
     return [file for file in found if batch is None or _is_of(file, batch)]
+
+
+def check_named(store: ObjectStore, state: Arrangement, path: str | None, batch: str | None) -> None:
+    """Raise InvalidUsage where no file that was ingested has a path that holds `path`, or is of a batch whose id starts
+    with `batch`: to a slip no late rows would be the answer that is hoped for."""
+    entries = [entry for entry in ledger.entries(store, state.ledger) if entry.status is Status.INGESTED]
+    if path is not None and not any(path in entry.path for entry in entries):
+        raise InvalidUsage(f"no file that was ingested has {path!r} in its path")
+    if batch is not None and not any((entry.batch or "").startswith(batch) for entry in entries):
+        raise InvalidUsage(f"no file was ingested by a batch {batch}…")
 
 
 def _is_asked(entry: LedgerEntry, intervals: Sequence[Interval], path: str | None) -> bool:

@@ -32,9 +32,13 @@ def retain(job: Job) -> CompactionAllowed | None:
 def hold(job: Job, name: str, *, since: int | None = None, for_: int | None = None) -> dict[str, Any]:
     """Keep reads from `since` on (None: all that can be read now) exact, for `for_` microseconds or until dropped.
 
-    A hold of that name is moved, to where reads are still exact. InvalidUsage for a name that is none, and for history
-    that is merged already, with the nearest readable times.
+    A hold of that name is moved, to where reads are still exact. InvalidUsage for a name that is none, for no time at
+    all, and for history that is merged already, with the nearest readable times.
     """
+    if for_ is not None and for_ <= 0:
+        raise InvalidUsage(
+            "a hold lasts longer than 0s; write how long, or leave it out to keep it until it is released"
+        )
     if not HOLD_NAME.fullmatch(name):
         raise InvalidUsage(f"hold name {name!r} must match {HOLD_NAME.pattern}")
 

@@ -109,8 +109,6 @@ class Argument:
             return given
         try:
             return self.parse(given)
-        except InvalidUsage:
-            raise
         except ValueError as error:
             raise InvalidUsage(f"{self.option}: {error}") from None
 
