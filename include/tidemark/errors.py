@@ -144,8 +144,8 @@ class NotReady(TidemarkError):
 
 
 class Unavailable(TidemarkError):
-    """Storage, a source file or memory could not be had for now: no verdict on what is in it. Nothing happened; run the
-    same step again."""
+    """Storage, a source file or memory could not be had for now, or a process of Spark's was killed: no verdict on what
+    is in it. Nothing happened; run the same step again."""
 
     exit_code: ClassVar[int] = RETRY_SAFE
 
