@@ -144,7 +144,8 @@ class Common(_Section):
     """The type of each column, by its name. One that is not declared is inferred once, at `init`: from the first file
     that has landed, or from the definition."""
     timelines: list[ColumnName] = []
-    """Time columns of the value that windows and ranges may run on."""
+    """Columns of the value, times or whole numbers, to be indexed one day. Checked and kept; today nothing is faster or
+    refused by them, and windows run on any such column."""
     dag: Literal["factory", "own"] = "factory"
     """`own` if a DAG file of yours makes the collection's DAG; the factory makes none then."""
     quality: list[Annotated[dict[str, Any], Field(min_length=1, max_length=1)]] = []
