@@ -12,17 +12,17 @@ from tidemark.model.update import Row, Scalar
 from tidemark.plan.tasks import KeyRange
 
 TASK_ROWS = 1_000_000
-"""Rows a task merges: seconds of work, far above a task's fixed cost, far below an executor's memory."""
+"""Rows a task merges, about: seconds of work, far above a task's fixed cost, far below an executor's memory."""
 TARGET_BYTES = 128 * 2**20
 """Bytes of parts that a range stands for, if its rows are so wide that they reach this before the target of rows."""
 
 
 def split_keys(parts: Sequence[Part], *, target_rows: int, target_bytes: int = TARGET_BYTES) -> list[KeyRange]:
     """Consecutive key ranges covering all keys, each of about `target_rows` rows or `target_bytes` bytes of the parts'
-    files, whichever is less, by the parts' sparse indexes. All are of like size, two thirds to one and a half of the
-    target: to cut at the target would leave a range with what is over.
+    files, whichever is less, by the parts' sparse indexes. All are of like size, one and a half of the target at most,
+    but for the last, which may be smaller: to cut at the target would leave one with what is over, however little.
 
-    A key is never split over two ranges, so one with more rows than the target makes a range of its own.
+    A key is never split over two ranges, so one with more rows than the target makes a range of its own, larger.
     """
     # What a group weighs is its share of the target, of rows or of bytes, as a whole number of which `full` make one.
     full = target_rows * target_bytes
@@ -47,7 +47,8 @@ def even_target(rows: int, *, least: int, tasks: int) -> int:
     """How many rows each of about `tasks` tasks should have, so that all have as many: fewer tasks where these would be
     of less than about `least` rows, more where they would be of more than TASK_ROWS.
 
-    To cut at `least` rows instead would leave a task with what is left over: here of 12,000 rows.
+    Ranges that are bundled are cut at what they are told: at `least`, a task would be left with what is over, here of
+    12,000 rows.
 
         >>> even_target(1_060_576, least=524_288, tasks=4)
         530288

@@ -87,7 +87,7 @@ def test_tasks_of_like_size_are_neither_small_nor_large(rows, least, tasks):
 
 
 def test_no_task_is_left_with_what_is_over():
-    """1,059 rows make two tasks of 500 and more; cut at 500, a third would have what is over."""
+    """1,059 rows make two tasks of 500 and more, whether the target is even or 500; a third would have what is over."""
     base, small = [(n, "a") for n in range(1_000)], [part_of([(n, "a") for n in range(0, 1_000, 17)], 100)]
     parts = [part_of(base, 10), *small]
     ranges = split_keys(parts, target_rows=even_target(sum(part.rows for part in parts), least=500, tasks=4))
