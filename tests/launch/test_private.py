@@ -241,6 +241,15 @@ class TestScratch:
         assert is_dead(process.pid)
         process.wait()
 
+    def test_the_first_process_of_a_machine_sweeps_too(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As in a container: none has a lower number, so it is the first that it looks at."""
+        own = psutil.Process()
+        monkeypatch.setattr(psutil, "process_iter", lambda: iter([own]))
+        monkeypatch.setenv(MARK, str(tmp_path / "s" / "abc"))
+        (tmp_path / "s" / "abc").mkdir(parents=True)
+        sweep(tmp_path / "s")
+        assert not (tmp_path / "s").exists()
+
     def test_a_process_that_never_has_one_holds_nothing_up_for_ever(self, tmp_path: Path) -> None:
         process = subprocess.Popen(["/bin/sleep", "60"], env={})
         try:

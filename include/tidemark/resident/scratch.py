@@ -97,7 +97,10 @@ def end_marked(path: Path) -> int:
         found, starting = [], False
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):
-                if process.pid != os.getpid() and (environment := process.environ()).get(MARK) == str(path):
+                if process.pid == os.getpid():
+                    continue
+                environment = process.environ()
+                if environment.get(MARK) == str(path):
                     process.kill()  # refuses if the number is another process's by now
                     found.append(process)
                 elif not environment and _is_starting(process):
