@@ -168,7 +168,7 @@ DERIVED: dict[str, tuple[str, Callable[[list[Row]], Counter[tuple[Any, ...]]]]] 
 }
 
 
-VIEWS, TOUCHED = "tidemark.spark.derive.views", "tidemark.spark.derive.touched"
+LITTLE, TOUCHED = "tidemark.spark.derive.little", "tidemark.spark.derive.touched"
 KEYS = {"by_row": ("id",), "by_key": ("kind",), "floats": ("id",), "whole": ("what",)}
 MODES = {"floats": "by_key"}
 
@@ -190,7 +190,7 @@ def test_each_mode_gives_what_its_definition_says(spark: Any, events: Made, monk
         assert (report.sound, report.checked) == (True, 2)
         assert correct(one.job(), check=True)["repaired"] == 0
     next_day(events, 3)
-    for limit, mode in ((f"{VIEWS}.LITTLE_ROWS", "floats"), (f"{TOUCHED}.FEW", "by_key")):
+    for limit, mode in ((f"{LITTLE}.LOOKED_AT_ROWS", "floats"), (f"{TOUCHED}.FEW", "by_key")):
         monkeypatch.setattr(limit, 0)  # what is not little executors compare
         assert made[mode].corrected()["mode"] == "by_key"
         assert made[mode].held() == DERIVED[mode][1](rows_of(events))

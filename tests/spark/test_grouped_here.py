@@ -6,14 +6,13 @@ from __future__ import annotations
 import math
 import random
 import struct
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -22,6 +21,7 @@ import pytest
 from tests.spark.support import DAY, INSTANT, Made, day_of
 from tests.spark.test_derived import Deriving
 from tests.spark.test_plain_growth import into_the_trace, no_spark
+from tests.spark.ways import by_executors, by_queries
 from tidemark.arrow.read import as_of, updates_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.app import NeedsSpark
@@ -34,9 +34,7 @@ from tidemark.plan.read import plan_updates, read_tasks
 from tidemark.spark import read
 from tidemark.spark.derive import computer
 from tidemark.spark.derive.plain import apart
-from tidemark.spark.derive.plain import grouped as plain_groups
 from tidemark.spark.derive.plain import rows as rows_here
-from tidemark.spark.derive.plain import sessions as plain_sessions
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.spark
@@ -156,9 +154,9 @@ def bits(one: Deriving) -> Mapping[Any, Any]:
 
 
 def built_by_spark(one: Deriving) -> dict[str, Any]:
-    """The same where the driver builds nothing."""
+    """The same by queries."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(computer, "groups_built_plainly", lambda _: None)
+        by_queries(patch)
         return refreshed(one, here=False)
 
 
@@ -248,22 +246,6 @@ def test_windows_told_by_arithmetic_are_those_that_spark_computes_of_all(spark: 
     followed(made, spark, Definition(windows=windows), (*windows.by, WINDOW_START, WINDOW_END), 4)
 
 
-def of_another(*_: Any) -> NoReturn:
-    raise AssertionError("left to another")
-
-
-@contextmanager
-def by_executors(plain: ModuleType, at_once: int) -> Iterator[None]:
-    """Where neither the driver nor queries compute what a module builds plainly."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows_here, "LITTLE_BYTES", -1)
-        for module in (apart, plain_sessions):
-            patch.setattr(module, "AT_ONCE", at_once)
-        patch.setattr(plain, "written_here", of_another)
-        patch.setattr(computer, "whole", of_another)
-        yield
-
-
 @pytest.mark.parametrize("at_once", [5, 2**17])
 @pytest.mark.parametrize("name", ["counted", "tumbling"])
 def test_what_executors_write_of_many_rows_is_what_the_driver_does(
@@ -275,10 +257,47 @@ def test_what_executors_write_of_many_rows_is_what_the_driver_does(
     land(made, 1, [drawn(chance, 1, number) | ({"sold": None} if number % 9 == 0 else {}) for number in range(200)])
     here, there = (unbuilt(made, spark, Definition(windows=windows), one) for one in ("here", "there"))
     told = refreshed(here, here=True)
-    with by_executors(plain_groups, at_once):
+    with by_executors(at_once):
         again = refreshed(there, here=False)
     assert [again.get(one) for one in SAME] == [told.get(one) for one in SAME]
     assert at_rest(there) == at_rest(here) != []
+
+
+@pytest.mark.parametrize("at_once", [5, 2**17])
+@pytest.mark.parametrize("name", ["counted", "tumbling"])
+def test_what_executors_compare_with_what_is_held_is_what_queries_do(
+    spark: Any, tmp_path: Path, name: str, at_once: int
+) -> None:
+    """Of what changes reach, where it is not the sums alone that grow; and of all."""
+    text, windows = WINDOWS[name]
+    made, chance, there = Made(tmp_path, text), random.Random(f"{name}{at_once}"), list[Row]()
+    each: dict[str, Deriving] = {}
+    asked = {"whole": Refresh.WHOLE, "queries": Refresh.WHOLE} | ({"some": Refresh.AUTO} if name != "counted" else {})
+    for day in range(1, 5):
+        rows = [drawn(chance, day, number) for number in chance.sample(range(200), 120 if day == 1 else 12)]
+        rows = [one | {"shop": "a"} for one in rows] if day == 3 else rows
+        land(made, day, [*rows, *(taken_back(chance, there, day) if made.name == "moves" else [])])
+        there = rows
+        if day == 1:
+            each = {
+                way: Deriving(
+                    made,
+                    spark,
+                    way,
+                    Derived((made.name,), Definition(windows=windows), refresh=of),
+                    (*windows.by, WINDOW_START, WINDOW_END),
+                )
+                for way, of in asked.items()
+            }
+            for one in each.values():
+                one.declared()
+        told = built_by_spark(each["queries"])
+        for way in asked.keys() - {"queries"}:
+            with by_executors(at_once):
+                again = refreshed(each[way], here=False)
+            assert again["mode"] == ("by_key" if way == "some" and day > 1 else "whole")
+            assert [again.get(of) for of in SAME[:3]] == [told.get(of) for of in SAME[:3]], (way, day)
+            assert at_rest(each[way]) == at_rest(each["queries"]) != [], (way, day)
 
 
 def test_windows_that_executors_cannot_write_are_left_to_the_queries(
@@ -323,7 +342,7 @@ def test_wide_rows_are_built_by_executors_a_few_at_a_time(
     windows = Windows(("shop",), "sold", Hopping(DAY, DAY // 2), (Aggregate("most", Function.MAX, of),), early=True)
     one = unbuilt(made, spark, Definition(windows=windows), "wide")
     monkeypatch.setattr(apart, "MOST_BYTES", 40_000 if of == "note" else 2_000)
-    with by_executors(plain_groups, 2**17):
+    with by_executors():
         assert refreshed(one, here=False)["added"] == 6
     names = [column.name for column in one.job().log.load().state.collection.columns]
     held = (dict(zip(names, values, strict=True)) for values in one.held())
@@ -462,7 +481,7 @@ def test_groups_that_go_are_taken_back(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "limit", ["plain.grouped.LOOKED_AT_ROWS", "plain.grouped.LOOKED_AT_BYTES", "plain.grouped.MOST_BYTES"]
+    "limit", ["plain.grouped.LOOKED_AT_ROWS", "plain.grouped.LOOKED_AT_BYTES", "plain.rows.MOST_BYTES"]
 )
 def test_what_is_not_little_is_left_to_spark(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str

@@ -36,7 +36,7 @@ from tidemark.model.window.sessions import session_of
 from tidemark.model.window.sessions import would_take as taken_by_law
 from tidemark.model.window.windows import Late, Windows
 from tidemark.plan.read import plan_updates, read_tasks
-from tidemark.spark.derive import views
+from tidemark.spark.derive import little
 from tidemark.spark.derive.windows import late_sessions, sessions
 from tidemark.storage.sidecars import parts_table
 
@@ -273,7 +273,7 @@ def test_windows_are_what_the_law_says_whole_and_from_changes(
     for day in (2, 3):
         land(events, day)
         if day == 2:  # by executors, then by the driver, as they are few
-            monkeypatch.setattr(views, "LITTLE_ROWS", -1)
+            monkeypatch.setattr(little, "LOOKED_AT_ROWS", -1)
             monkeypatch.setattr(sessions, "LEAST_TASK_ROWS", -1)
         for name in ("slid", "met") if day == 2 else WINDOWS:  # the others at once from both days
             told = correct(made[name].job())

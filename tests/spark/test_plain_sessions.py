@@ -19,7 +19,6 @@ from tests.spark.test_grouped_here import (
     UPSERT,
     Row,
     bits,
-    by_executors,
     drawn,
     land,
     next_rows,
@@ -28,7 +27,8 @@ from tests.spark.test_grouped_here import (
     taken_back,
 )
 from tests.spark.test_lying_windows import updates_of
-from tests.spark.test_plain_growth import no_spark
+from tests.spark.test_plain_growth import into_the_trace, no_spark
+from tests.spark.ways import by_executors, by_queries
 from tidemark.errors import TidemarkError
 from tidemark.jobs.app import NeedsSpark
 from tidemark.jobs.questions.definition import verify_definition
@@ -42,7 +42,6 @@ from tidemark.spark.derive import computer
 from tidemark.spark.derive.plain import apart
 from tidemark.spark.derive.plain import rows as rows_here
 from tidemark.spark.derive.plain import sessions as plain_sessions
-from tidemark.spark.derive.windows import lying
 
 pytestmark = pytest.mark.spark
 
@@ -75,11 +74,11 @@ LEFT = {
     "lists": Windows((), "sold", Session(9), (Aggregate("all", Function.COLLECT, "note"),)),
 }
 LIMITS = {
-    "plain.changed.FEW": 0,
+    "touched.LEAST_TASK_ROWS": 0,
     "plain.sessions.LOOKED_AT_ROWS": 0,
     "plain.sessions.LOOKED_AT_BYTES": 0,
-    "plain.sessions.MOST_BYTES": 0,
-    "views.LITTLE_ROWS": -1,
+    "plain.rows.MOST_BYTES": 0,
+    "little.LOOKED_AT_ROWS": -1,
     "views.LITTLE_BYTES": 0,
 }
 FIRST_LIMITS = ("LEAST_TASK_ROWS", "LITTLE_BYTES", "MOST_BYTES")
@@ -92,12 +91,6 @@ def deriving(made: Made, spark: Any, name: str, windows: Windows) -> Deriving:
     return one
 
 
-def by_queries(patch: pytest.MonkeyPatch) -> None:
-    """Nothing is computed by the driver."""
-    patch.setattr(computer, "sessions_built_plainly", lambda views: None)
-    patch.setattr(lying, "sessions_touched_here", lambda views, rule: None)
-
-
 def sale(chance: random.Random, day: int, number: int) -> Row:
     """At full hours, so that many are at one instant, and some exactly the gap apart; some at none."""
     at = chance.choice([*[None] * 6, *range(-24, 48)])
@@ -107,12 +100,10 @@ def sale(chance: random.Random, day: int, number: int) -> Row:
 @pytest.mark.parametrize("name", KINDS)
 def test_what_the_driver_computes_is_what_spark_does(spark: Any, tmp_path: Path, name: str) -> None:
     text, windows = KINDS[name]
-    computed_both_ways(spark, Made(tmp_path, text), windows, by_queries)
+    computed_both_ways(spark, Made(tmp_path, text), windows)
 
 
-def computed_both_ways(
-    spark: Any, made: Made, windows: Windows, by_queries: Callable[[pytest.MonkeyPatch], None]
-) -> None:
+def computed_both_ways(spark: Any, made: Made, windows: Windows) -> None:
     """What the driver computes of three days, and what Spark's queries do where nothing else may, are the same."""
     chance, there = random.Random(f"{made.name} {windows}"), list[Row]()
     each: dict[str, Deriving] = {}
@@ -150,10 +141,39 @@ def test_what_executors_write_of_many_rows_is_what_the_driver_does(spark: Any, t
                 continue
             here, there = (deriving(made, spark, f"{name}_{one}", windows) for one in ("here", "there"))
             told = refreshed(here, here=True)
-            with by_executors(plain_sessions, at_once):
+            with by_executors(at_once):
                 again = refreshed(there, here=False)
             assert [again[one] for one in SAME] == [told[one] for one in SAME], name
             assert repr(updates_of(there.job())) == repr(updates_of(here.job())) != "[]", name
+
+
+@pytest.mark.parametrize("at_once", [7, 2**17])
+@pytest.mark.parametrize("name", ["by_key", "several"])
+def test_what_executors_compare_with_what_is_held_is_what_the_driver_does(
+    spark: Any, tmp_path: Path, name: str, at_once: int
+) -> None:
+    text, windows = KINDS[name]
+    compared_by_executors(spark, Made(tmp_path, text), windows, at_once)
+
+
+def compared_by_executors(spark: Any, made: Made, windows: Windows, at_once: int) -> None:
+    """What executors compute of four days without a query, of what changes reach or of all, is what the driver does."""
+    chance, there, each = random.Random(f"{made.name} {windows} {at_once}"), list[Row](), dict[str, Deriving]()
+    for day in range(1, 5):
+        new = [sale(chance, day, number) for number in chance.sample(range(200), 120 if day == 1 else 9)]
+        new = [one | {"shop": "a"} for one in new] if day == 3 else new
+        land(made, day, [*new, *(taken_back(chance, there, day)[:9] if made.name == "moves" else [])])
+        there = new
+        if day == 1:
+            each = {one: deriving(made, spark, one, windows) for one in ("here", "some", "whole")}
+        told = refreshed(each["here"], here=True)
+        for way in ("some", "whole"):
+            with by_executors(at_once):
+                again = correct(each[way].job(), whole=way == "whole")
+            into_the_trace(each[way].job)
+            assert again["mode"] == ("by_key" if way == "some" and day > 1 else "whole")
+            assert [again[one] for one in ("added", "retracted")] == [told[one] for one in ("added", "retracted")]
+            assert repr(updates_of(each[way].job())) == repr(updates_of(each["here"].job())) != "[]", (way, day)
 
 
 def test_executors_go_by_a_shuffle_where_a_key_has_many_rows_and_leave_what_is_too_large_to_the_queries(

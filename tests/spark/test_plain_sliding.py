@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -22,6 +23,7 @@ from tests.spark.support import HOUR, Made
 from tests.spark.test_derived import Deriving
 from tests.spark.test_lying_windows import updates_of
 from tests.spark.test_windows import TOLD_TWICE, event_rows
+from tests.spark.ways import by_executors, by_queries
 from tidemark.arrow.read import as_of
 from tidemark.errors import TidemarkError
 from tidemark.jobs.app import NeedsSpark
@@ -35,8 +37,6 @@ from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Sliding
 from tidemark.model.window.windows import Windows
-from tidemark.spark.derive import computer
-from tidemark.spark.derive.plain import rows as rows_here
 from tidemark.spark.derive.plain import sliding as slid_plainly
 
 pytestmark = pytest.mark.spark
@@ -187,11 +187,12 @@ def test_windows_are_what_the_law_says_and_the_queries_give(
         assert told[name]["mode"] == "whole"
         if windows.early:
             assert held(made[name]) == law(windows, events), name
-    for way, other_way in (("executors", "whole"), ("queries", "built_plainly")):
-        with monkeypatch.context() as one_way:
-            one_way.setattr(rows_here, "LITTLE_BYTES", -1)
-            one_way.setattr(slid_plainly, "written_here", refused)
-            one_way.setattr(computer, other_way, {"whole": refused, "built_plainly": lambda _: None}[other_way])
+    for way in ("executors", "shuffle", "queries"):
+        with nullcontext() if way == "queries" else by_executors(), pytest.MonkeyPatch.context() as patch:
+            if way == "queries":
+                by_queries(patch)
+            if way == "shuffle":
+                patch.setattr(slid_plainly, "written_apart", lambda *_, **__: None)
             for name, windows in WINDOWS.items():
                 other = declared(events, spark, f"{name}_by_{way}", windows)
                 again = correct(other.job())

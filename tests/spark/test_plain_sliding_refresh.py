@@ -25,15 +25,13 @@ from tests.spark.test_grouped_here import (
     refreshed,
     row,
 )
-from tests.spark.test_plain_sessions import computed_both_ways, deriving, refused, sessions
+from tests.spark.test_plain_sessions import compared_by_executors, computed_both_ways, deriving, refused, sessions
 from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
 from tidemark.errors import TidemarkError
 from tidemark.jobs.app import NeedsSpark
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Sliding
 from tidemark.model.window.windows import Windows
-from tidemark.spark.derive import computer
-from tidemark.spark.derive.windows import lying
 
 pytestmark = pytest.mark.spark
 
@@ -58,8 +56,7 @@ KINDS = {
 }
 NEAR = "plain.sliding_near"
 LIMITS = [
-    (f"{NEAR}.LEAST_TASK_ROWS", 0),
-    (f"{NEAR}.FEW", 0),
+    ("touched.LEAST_TASK_ROWS", 0),
     (f"{NEAR}.MOST_ROWS", 0),
     (f"{NEAR}.MOST_ROWS", 40),
     (f"{NEAR}.MOST_BYTES", 0),
@@ -72,16 +69,18 @@ LIMITS = [
 """Those that are not 0 are crossed by 41 rows, and not by the one window that is held."""
 
 
-def by_queries(patch: pytest.MonkeyPatch) -> None:
-    """Nothing is computed by the driver."""
-    patch.setattr(computer, "built_plainly", lambda views: None)
-    patch.setattr(lying, "windows_touched_here", lambda views, rule: None)
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_what_the_driver_computes_is_what_spark_does(spark: Any, tmp_path: Path, name: str) -> None:
     text, windows = KINDS[name]
-    computed_both_ways(spark, Made(tmp_path, text), windows, by_queries)
+    computed_both_ways(spark, Made(tmp_path, text), windows)
+
+
+@pytest.mark.parametrize("at_once", [7, 2**17])
+def test_what_executors_compare_with_what_is_held_is_what_the_driver_does(
+    spark: Any, tmp_path: Path, at_once: int
+) -> None:
+    text, windows = KINDS["by_key"]
+    compared_by_executors(spark, Made(tmp_path, text), windows, at_once)
 
 
 def told_on(made: Made, day: int, rows: list[Row]) -> None:
@@ -150,8 +149,8 @@ def test_what_is_no_more_than_a_limit_is_not_left_to_spark(
     one = sold(made, spark, [row(1, sold=3, change=40)])
     refreshed(one, here=True)
     next_rows(made, row(2, sold=4))
-    for limit, most in (("LEAST_TASK_ROWS", 1), ("FEW", 1), ("MOST_ROWS", 41), ("LOOKED_AT_ROWS", 8)):
-        monkeypatch.setattr(f"tidemark.spark.derive.{NEAR}.{limit}", most)
+    for limit, most in (("touched.LEAST_TASK_ROWS", 1), (f"{NEAR}.MOST_ROWS", 41), (f"{NEAR}.LOOKED_AT_ROWS", 8)):
+        monkeypatch.setattr(f"tidemark.spark.derive.{limit}", most)
     refreshed(one, here=True)
     assert sessions(one) == {("a", -7): 40, ("a", -6): 41, ("a", 4): 1}
 

@@ -108,9 +108,11 @@ def groups_among(part: Part, ranges: Iterable[KeyRange]) -> list[int]:
     return found
 
 
-def bundled(ranges: Sequence[KeyRange], parts: Sequence[Part], *, target_rows: int) -> list[tuple[KeyRange, ...]]:
+def bundled(
+    ranges: Sequence[KeyRange], parts: Sequence[Part], *, target_rows: int, leading: int | None = None
+) -> list[tuple[KeyRange, ...]]:
     """The ranges, which are ascending and apart, in bundles of about `target_rows` rows in the row groups that can hold
-    their keys; one that has more by itself is cut."""
+    their keys; one that has more by itself is cut, as `split_within` does."""
     bundles: list[tuple[KeyRange, ...]] = []
     held, rows = list[KeyRange](), 0
     for keys in ranges:
@@ -120,7 +122,7 @@ def bundled(ranges: Sequence[KeyRange], parts: Sequence[Part], *, target_rows: i
             bundles.append(tuple(held))
             held, rows = [], 0
         if count > target_rows:
-            bundles += [(some,) for some in split_within(keys, near, target_rows=target_rows)]
+            bundles += [(some,) for some in split_within(keys, near, target_rows=target_rows, leading=leading)]
             continue
         held.append(keys)
         rows += count

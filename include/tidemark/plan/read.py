@@ -109,13 +109,19 @@ def read_tasks(
 
 
 def read_tasks_within(
-    request: ReadRequest, parts: PartsOf, ranges: Sequence[KeyRange], *, target_rows: int, but: Names[str] = ()
+    request: ReadRequest,
+    parts: PartsOf,
+    ranges: Sequence[KeyRange],
+    *,
+    target_rows: int,
+    but: Names[str] = (),
+    leading: int | None = None,
 ) -> list[ReadTask]:
     """The tasks of a read of some ranges of keys, which are ascending and apart: each of as many as hold about
-    `target_rows` rows."""
+    `target_rows` rows. With `leading` no range is cut between keys that are equal in so many of their first columns."""
     opened = [part for some in at_rest(request, parts) for part in some.parts if part.file.key not in but]
     tasks = []
-    for bundle in bundled(ranges, opened, target_rows=target_rows):
+    for bundle in bundled(ranges, opened, target_rows=target_rows, leading=leading):
         keys = KeyRange(bundle[0].lower, bundle[-1].upper)
         (task,) = read_tasks(replace(request, keys=keys), parts, but=but)
         rest = tuple(replace(some, parts=_among(some.parts, bundle)) for some in task.at_rest)

@@ -296,17 +296,19 @@ def tasks_of(
 ) -> list[ReadTask]:
     """The tasks of a read whose batches were opened, none where there is nothing: so many that all cores have work, so
     large that they are worth it, and none larger than a task should be; all of like size. Parts whose files are in
-    `but` are read otherwise. With `leading`, and of all keys, those that are equal in so many of their first columns
-    are in one."""
+    `but` are read otherwise. With `leading` no two have keys that are equal in so many of their first columns, where
+    the `ranges` share none, and all keys that are asked for are in one, also those of which there is nothing."""
     (whole,) = read_tasks(request, parts, but=but)
     opened = [part for some in whole.at_rest for part in some.parts]
     rows = sum(part.groups[at][1] for part in opened for at in groups_among(part, ranges or [request.keys]))
     rows += sum(batch.rows for batch in request.unsealed.batches) if whole.unsealed else 0
     target = even_target(rows, least=LEAST_TASK_ROWS, tasks=ROUNDS * _cores(spark))
     if ranges:
-        tasks = read_tasks_within(request, parts, ranges, target_rows=target, but=but)
+        tasks = read_tasks_within(request, parts, ranges, target_rows=target, but=but, leading=leading)
     else:
         tasks = read_tasks(request, parts, but=but, target_rows=target, leading=leading)
+    if leading is not None:
+        return tasks
     return [task for task in tasks if task.unsealed or any(some.parts for some in task.at_rest)]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -18,30 +19,46 @@ from tidemark.spark.derive.plain.grouped import grouped_here
 from tidemark.spark.derive.plain.grown import grown_here
 from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.settings import AS_IT_IS
-from tidemark.spark.derive.touched import Touched, held_of, looked_at, touched_few, touched_here, touched_of
+from tidemark.spark.derive.touched import FEW, Touched, held_of, looked_at, touched_few, touched_here, touched_of
 from tidemark.spark.derive.views import Views
 
 
-def learned(views: Views) -> Updates | None:
-    """By what the rows of touched values differ from what the definition says of them; None where none is touched."""
+def learned_here(views: Views) -> list[pa.RecordBatch] | None:
+    """By what the rows of few touched values differ from what the definition says of them, computed by this process;
+    None where it is not for it to do."""
     rule = rule_of(views)
-    if rule.delta is None:
-        return _touched(views, rule)
-    plainly = grown_here(views, rule)
-    return _grown(views, rule) if plainly is None else plainly
+    if rule.delta is not None:
+        return grown_here(views, rule)
+    few = _few_touched(views, rule)
+    return None if few is None else grouped_here(views, rule, few)
+
+
+def learned(views: Views) -> Updates | None:
+    """The same of any values by Spark; None where none is touched."""
+    rule = rule_of(views)
+    return _touched(views, rule) if rule.delta is None else _grown(views, rule)
+
+
+def _changed(views: Views) -> list[str]:
+    """The inputs of which something changed, or may have."""
+    return [held.name for held in views.computation.inputs if held.previous != held.upper]
+
+
+def _few_touched(views: Views, rule: ByKey) -> pa.Table | None:
+    """The values that changes touch, found by this process; None where they are not few."""
+    changed = _changed(views)
+    if not all(name in rule.columns for name in changed):
+        return None
+    return touched_here(views, {name: rule.columns[name] for name in changed})
 
 
 def _touched(views: Views, rule: ByKey) -> Updates | None:
     """Groups and join keys computed anew."""
-    changed = [held.name for held in views.computation.inputs if held.previous != held.upper]
-    few = None
-    if all(name in rule.columns for name in changed):
-        few = touched_here(views, {name: rule.columns[name] for name in changed})
-    if few is not None:
-        here = grouped_here(views, rule, few)
-        if here is not None:
-            return here
-    touched = _values_touched(views, rule, changed) if few is None else touched_few(views, few)
+    few = _few_touched(views, rule)
+    if few is None or few.num_rows > FEW:
+        touched = _values_touched(views, rule, _changed(views))
+    else:
+        touched = touched_few(views, few)
     if touched.is_empty:
         return None
     return held_against(views, definition_of(views, touched), touched, rule.held)

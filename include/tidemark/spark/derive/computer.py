@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import reduce
 from operator import or_
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -28,9 +29,9 @@ from tidemark.spark.derive.footers import holds_nothing, none_is_null
 from tidemark.spark.derive.hushed import hushed
 from tidemark.spark.derive.little import Updates
 from tidemark.spark.derive.parts import written, written_here
-from tidemark.spark.derive.plain.grouped import groups_built_plainly
-from tidemark.spark.derive.plain.sessions import sessions_built_plainly
-from tidemark.spark.derive.plain.sliding import built_plainly
+from tidemark.spark.derive.plain.grouped import groups_apart, groups_built_plainly
+from tidemark.spark.derive.plain.sessions import sessions_apart, sessions_built_plainly
+from tidemark.spark.derive.plain.sliding import built_plainly, windows_apart
 from tidemark.spark.derive.raised import naming
 from tidemark.spark.derive.settings import IN_ONE_TASK, apart, with_settings
 from tidemark.spark.derive.under_names import called, empty
@@ -107,8 +108,14 @@ class SparkComputer:
 
 
 def _written(views: Views) -> list[Written]:
+    """By this process where it is little, by executors without a query where it is plain, by queries else."""
     for built in (built_plainly, groups_built_plainly, sessions_built_plainly):
         if (found := built(views)) is not None:
+            return found
+    if (here := _learned_here(views)) is not None:
+        return written_here(here, views.computation)
+    for made in (windows_apart, groups_apart, sessions_apart):
+        if (found := made(views)) is not None:
             return found
     updates = _updates(views)
     if updates is None:
@@ -127,6 +134,15 @@ def _builds_few(views: Views) -> bool:
         return False
     rows = sum(views.rows_held(given.name) for given in computation.inputs) * most_of_all(windows.kind)
     return rows <= LEAST_TASK_ROWS and holds_nothing(computation)
+
+
+def _learned_here(views: Views) -> list[pa.RecordBatch] | None:
+    """The updates of a computation by key, where it is for this process to compute them."""
+    computation = views.computation
+    if computation.mode is not Mode.BY_KEY or computation.recipe is None:
+        return None
+    rule = computation.recipe.windowed
+    return by_key.learned_here(views) if rule is None else lying.learned_here(views, rule)
 
 
 def _updates(views: Views) -> Updates | None:

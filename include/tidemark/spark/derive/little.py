@@ -9,29 +9,29 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tidemark.arrow.kernels.merge import summed
 from tidemark.arrow.rows.columns import Ints, contiguous, integers, replaced, values
 from tidemark.arrow.rows.order import ranks
-from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, sort_columns, updates_schema
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type, sort_columns, updates_schema
 from tidemark.model.collection import Collection, ColumnType
 from tidemark.model.window.windows import WINDOW_END
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.difference import Due, desired_at, differing, held_at, stored
 from tidemark.spark.derive.parts import at_rest
 from tidemark.spark.derive.settings import IN_ONE_TASK, with_settings
-from tidemark.spark.derive.touched import FEW, Touched, held_of, named, ranges_holding
-from tidemark.spark.derive.views import Views
+from tidemark.spark.derive.touched import FEW, MOST_BYTES, Touched, held_of, named, ranges_holding
+from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 
 Updates = DataFrame | list[pa.RecordBatch]
 """Updates of a computation: a frame, or few enough to be here, in the columns and the order they are to be at rest."""
-MOST_BYTES = 2**26
-"""Of what a definition says of touched values that comes to the driver, as Arrow has it in memory."""
 ONE_TASK_ROWS = 2**22
 """Rows in the row groups that hold touched rows, mostly few of them, up to which one task brings groups together."""
 
+_SAME = (ColumnType.INT, ColumnType.STRING, ColumnType.BOOL, ColumnType.DATE, ColumnType.TIMESTAMP)
 _OF_ANY_LENGTH = (ColumnType.STRING, ColumnType.JSON, ColumnType.BYTES)
 
 
@@ -50,11 +50,30 @@ def own_touched(views: Views, few: pa.Table | None, columns: Sequence[str]) -> p
     little, or the values are of another type."""
     if few is None:
         return None
-    own = views.own_here(
-        ranges_holding(few, views, views.computation.name, views.computation.collection, named(columns))
-    )
+    ranges = ranges_holding(few, views, views.computation.name, views.computation.collection, named(columns))
+    held = views.own_rows(ranges, most_rows=LOOKED_AT_ROWS, most_bytes=LOOKED_AT_BYTES)
+    own = None if held is None else _near(views, held, few, columns)
     found = None if own is None else numbered(few, own, columns)
     return None if own is None or found is None else own.filter(pa.array(np.isin(found[1], found[0])))
+
+
+def _near(views: Views, held: Iterator[pa.RecordBatch], few: pa.Table, columns: Sequence[str]) -> pa.Table | None:
+    """Those of some updates that have a touched value in each column of whose values none are equal but the same,
+    others too; None where they take more than MOST_BYTES, or values are of another type."""
+    types = {column.name: column.type for column in stored(views.computation.collection)}
+    alike = {name: few.column(k) for name, k in named(columns).items() if types[name] in _SAME}
+    try:
+        values = {name: of.cast(arrow_type(types[name])).combine_chunks() for name, of in alike.items()}
+    except pa.ArrowException:
+        return None
+    found, size = list[pa.RecordBatch](), 0
+    for rows in held:
+        among = [np.asarray(pc.is_in(rows.column(name), of)) for name, of in values.items()]
+        found.append(rows.filter(pa.array(np.logical_and.reduce(among))) if among else rows)
+        size += found[-1].nbytes
+        if size > MOST_BYTES:
+            return None
+    return views.own_table(found)
 
 
 def numbered(few: pa.Table, own: pa.Table, columns: Sequence[str]) -> tuple[Ints, Ints] | None:
@@ -159,8 +178,14 @@ def _times(due: Due, rows: pa.Table) -> Ints:
 
 def left_of(views: Views, found: pa.Table, own: pa.Table) -> list[pa.RecordBatch]:
     """By what updates of the collection differ from the rows of its definition, which are `found` as updates."""
-    collection, at = views.computation.collection, views.computation.upper - 1
-    due = np.where(integers(own, TIME) >= views.computation.previous, integers(own, TIME), at)
+    computation = views.computation
+    return left(computation.collection, computation.previous, computation.upper - 1, found, own)
+
+
+def left(collection: Collection, previous: int, at: int, found: pa.Table, own: pa.Table) -> list[pa.RecordBatch]:
+    """The same of a collection that was corrected to `previous`, and is to `at` + 1, for who has no computation at
+    hand."""
+    due = np.where(integers(own, TIME) >= previous, integers(own, TIME), at)
     times = np.maximum(integers(own, TIME), at)
     for name, numbers in ((TIME, times), (EVENT_TIME, times), (DIFF, -integers(own, DIFF))):
         own = replaced(own, name, numbers)

@@ -21,7 +21,9 @@ from tidemark.spark.derive.views import Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
 FEW = 20_000
-"""Touched values that are looked up one by one: then only the row groups that can hold them are read."""
+"""Touched values that queries look up one by one: then only the row groups that can hold them are read."""
+MOST_BYTES = 2**26
+"""Of touched values, and of what a definition says of them, that this process holds, as Arrow has it in memory."""
 MOST_RANGES = 1024
 """Ranges of keys of one input that are read apart."""
 NOTHING = KeyRange(upper=())
@@ -79,7 +81,8 @@ def ranges_holding(
 
 def touched_here(views: Views, columns: Mapping[str, Sequence[str]]) -> pa.Table | None:
     """The values, as k0, k1, …, that the changes of some inputs have in these of their columns, looked at without
-    Spark; None where that is not little, or the inputs' columns are of several types."""
+    Spark; None where they are more than LEAST_TASK_ROWS or MOST_BYTES, or changes are not little, or the inputs'
+    columns are of several types."""
     found: list[pa.Table] = []
     try:
         for name, those in columns.items():
@@ -92,11 +95,16 @@ def touched_here(views: Views, columns: Mapping[str, Sequence[str]]) -> pa.Table
                     return None
                 found = [pa.concat_tables([*found, values.cast(found[0].schema) if found else values])]
                 found = [found[0].group_by(found[0].column_names, use_threads=False).aggregate([])]
-                if found[0].num_rows > FEW:
+                if are_many(found[0]):
                     return None
     except Overflowed:
         return None
     return found[0] if found else None
+
+
+def are_many(values: pa.Table) -> bool:
+    """Whether touched values are more than this process looks up."""
+    return bool(values.num_rows > LEAST_TASK_ROWS or values.nbytes > MOST_BYTES)
 
 
 def touched_few(views: Views, few: pa.Table) -> Touched:

@@ -3,6 +3,7 @@ and what the collection itself holds. As Spark sees them, or, where they are lit
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,8 +27,8 @@ from tidemark.spark.derive.under_names import repeated
 from tidemark.storage import open_store
 from tidemark.storage.sidecars import parts_table
 
-LITTLE_ROWS, LITTLE_BYTES = 2**17, 2**24
-"""What is read, or written, by the driver itself: a job of Spark's takes longer than so much."""
+LITTLE_BYTES = 2**24
+"""What is read by the driver itself, at rest: a job of Spark's takes longer than so much."""
 LOOKED_AT_ROWS, LOOKED_AT_BYTES = 2**22, 2**25
 """What is looked at by the driver itself for few rows among them: planning a query for them takes longer. Where any key
 may hold them, and most may be among them, a quarter of the rows."""
@@ -106,18 +107,18 @@ class Views(Reading):
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
         return (rows for task in tasks for rows in held_by(store, task, columns))
 
-    def held_apart(self, name: str, leading: int) -> HeldApart | None:
-        """What an input holds, as tasks that read it without Spark: rows whose keys are equal in so many of their
-        `leading` columns are in one. None where a definition sees more of a row than its columns, or so many rows may
-        be equal in these that they are not worth one task."""
+    def held_apart(self, name: str, leading: int, ranges: Sequence[KeyRange] = ()) -> HeldApart | None:
+        """What an input holds of keys in `ranges` (none: all), as tasks that read it without Spark: rows whose keys are
+        equal in so many of their `leading` columns are in one. None where a definition sees more of a row than its
+        columns, or so many rows may be equal in these that they are not worth one task."""
         asked = self.computation.input(name)
         collection = asked.state.collection
         request, parts = parts_table.opened_read(open_store(asked.url), plan_as_of(asked.state, asked.upper - 1))
         opened = [part for some in at_rest(request, parts) for part in some.parts]
         if not self._as_they_are or most_alike(opened, leading) > read.LEAST_TASK_ROWS:
             return None
-        self._opened(asked.url, request, ())
-        tasks = read.tasks_of(self.spark, request, parts, leading=leading)
+        self._opened(asked.url, request, ranges)
+        tasks = read.tasks_of(self.spark, request, parts, ranges, leading=leading)
         columns = _in_order(collection, self._used(name)) if collection.kind.one_value else None
         return HeldApart(asked.url, tuple(tasks), None if columns is None else tuple(columns))
 
@@ -152,6 +153,11 @@ class Views(Reading):
         """The updates of `changes`, read by this process without Spark: None where that is more than a task's rows, or
         more than LITTLE_BYTES, or where a definition sees more of a row than its columns. Of windows that are told by
         arithmetic rows are there once for each; Overflowed where they cannot be."""
+        changed = self.rows_changed_here(name)
+        return None if changed is None else map(self.placed, changed)
+
+    def rows_changed_here(self, name: str) -> Iterator[pa.RecordBatch] | None:
+        """The same without windows."""
         asked, request = self.computation.input(name), self._changes(name)
         if not self._as_they_are or self.rows_changed(name) > read.LEAST_TASK_ROWS:
             return None
@@ -160,7 +166,7 @@ class Views(Reading):
             return None
         store = self._opened(asked.url, request, ())
         columns = self._used(name)
-        return (self.placed(rows) for task in read_tasks(request, parts) for rows in updates_of(store, task, columns))
+        return (rows for task in read_tasks(request, parts) for rows in updates_of(store, task, columns))
 
     def types_here(self, name: str) -> dict[str, ValueType]:
         """The columns of an input in `changes_here` and `held_here`, and their types."""
@@ -186,15 +192,10 @@ class Views(Reading):
         store = self._opened(self.computation.url, request, ranges)
         return read.updates(self.spark, store, request, ranges, self._stored)
 
-    def own_here(self, ranges: Sequence[KeyRange]) -> pa.Table | None:
-        """The same, read by this process without Spark: None where that is more than LITTLE_ROWS or LITTLE_BYTES."""
-        batches = self.own_rows(ranges, most_rows=LITTLE_ROWS, most_bytes=LITTLE_BYTES)
-        return None if batches is None else self.own_table(batches)
-
     def own_rows(
         self, ranges: Sequence[KeyRange], *, most_rows: int, most_bytes: int
     ) -> Iterator[pa.RecordBatch] | None:
-        """The same, some at a time: None where there are more rows or bytes at rest to look at."""
+        """The same, read by this process without Spark: None where there are more rows or bytes at rest to look at."""
         url = self.computation.url
         request, parts = parts_table.opened_read(open_store(url), plan_updates(self.computation.state))
         rows, size = counted(request, parts, ranges)
@@ -203,6 +204,16 @@ class Views(Reading):
         store = self._opened(url, request, ranges)
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
         return (rows for task in tasks for rows in updates_of(store, task, self._stored))
+
+    def own_apart(self, ranges: Iterable[Sequence[KeyRange]]) -> list[ReadTask]:
+        """The same as tasks, one for the keys in each of some `ranges`, all of which is in memory nowhere."""
+        url = self.computation.url
+        request, parts = parts_table.opened_read(open_store(url), plan_updates(self.computation.state))
+        tasks = []
+        for some in ranges:
+            self._opened(url, request, some)
+            tasks += read_tasks_within(request, parts, some, target_rows=sys.maxsize)
+        return tasks
 
     def own_table(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
         """Some of these as one table."""

@@ -1,5 +1,9 @@
-"""Windows built whole by executors without a query, of more rows than this process would look at: where what tells them
-apart leads the input's key, rows are read by that, and so need no shuffle, nor a JVM that hands them on.
+"""Windows made by executors without a query, of more rows than this process would look at: where what tells them apart
+leads the input's key, rows are read by that, and so need no shuffle, nor a JVM that hands them on.
+
+All of them, of a collection that holds nothing; else what they come to is compared with what is held, task by task, as
+the collection's key begins as the input's does: all of them, or where changes are to be learned those of the leading
+columns' values that these touch.
 
 Whatever does not fit is left to the queries, which say what is wrong, too."""
 
@@ -12,15 +16,17 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.read import MULTIPLICITY, held_by
-from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.cuts import wholes
 from tidemark.arrow.rows.order import starts
 from tidemark.definition.computation import Computation, Written
 from tidemark.errors import InvalidUsage
-from tidemark.plan.tasks import ReadTask
-from tidemark.spark.derive.little import MOST_BYTES
+from tidemark.model.derived import Mode
+from tidemark.plan.tasks import KeyRange, ReadTask
+from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.parts import Batches, written_in_order
+from tidemark.spark.derive.plain.held import Held
 from tidemark.spark.derive.plain.rows import repeated, told_rows
+from tidemark.spark.derive.touched import MOST_BYTES, NOTHING, named, ranges_holding
 from tidemark.spark.derive.views import Views
 from tidemark.storage import open_store
 from tidemark.storage.documents.codec import decode, encode
@@ -43,7 +49,7 @@ def written_apart(
     together: Sequence[str],
     told_by: Sequence[str],
     used: Sequence[str],
-    make: Callable[[pa.Table], pa.Table],
+    make: Callable[[pa.Table], Iterable[pa.RecordBatch]],
     *,
     windows: int = 1,
 ) -> list[Written] | None:
@@ -51,10 +57,13 @@ def written_apart(
     is there, in the order that these have: of AT_ONCE rows at a time, or fewer wide ones, each counted once for each of
     its `windows`, and of all that are equal in the columns `together`, which lead its key. Rows that are null in one of
     the columns they are `told_by` are left out. None where something does not fit."""
-    held = views.held_apart(name, len(together)) if together else None
-    if held is None or not held.tasks:
+    there = views.held_apart(name, len(together), _touched(views, name, together)) if together else None
+    if there is None:
         return None
-    url, columns, encoded = held.url, held.columns, [encode(task) for task in held.tasks]
+    url, columns, encoded = there.url, there.columns, [encode(task) for task in there.tasks]
+    held = None
+    if not holds_nothing(views.computation):
+        held = Held.of(views, (task.ranges or (task.keys,) for task in there.tasks))
     names = [*dict.fromkeys([*together, *told_by, *used]), MULTIPLICITY]
     at_once, room = max(1, AT_ONCE // windows), MOST_BYTES // windows
 
@@ -65,14 +74,15 @@ def written_apart(
         for some in wholes((one.select(names) for one in rows), last_begins, rows=at_once, room=room):
             there = _there(some, told_by)
             if there.num_rows:
-                yield one_batch(make(there))
+                yield from make(there)
 
     def kernel(batches: Batches) -> Batches:
         store = open_store(url)
         try:
             for batch in batches:
                 for at in batch.column(0).to_pylist():
-                    yield from made(held_by(store, decode(encoded[at], ReadTask, name="read task"), columns))
+                    found = made(held_by(store, decode(encoded[at], ReadTask, name="read task"), columns))
+                    yield from found if held is None else held.left_of(at, found)
         except ArithmeticError as error:
             raise InvalidUsage(str(error)) from None
 
@@ -81,6 +91,24 @@ def written_apart(
         return written_in_order(numbers.toDF("task"), views.computation, kernel)
     except InvalidUsage:
         return None
+
+
+def _touched(views: Views, name: str, together: Sequence[str]) -> Sequence[KeyRange]:
+    """The ranges of keys of an input that begin with what changed in the columns `together`, where changes are to be
+    learned and these are little; none: all keys."""
+    if views.computation.mode is not Mode.BY_KEY:
+        return ()
+    changed = views.rows_changed_here(name)
+    if changed is None:
+        return ()
+    few: pa.Table | None = None
+    for rows in changed:
+        some = pa.Table.from_batches([rows.select(list(together))]).rename_columns(list(named(together).values()))
+        both = some if few is None else pa.concat_tables([few, some])
+        few = both.group_by(both.column_names, use_threads=False).aggregate([])
+    if few is None:
+        return (NOTHING,)
+    return ranges_holding(few, views, name, views.computation.input(name).state.collection, named(together))
 
 
 def _there(rows: pa.RecordBatch, told_by: Sequence[str]) -> pa.Table:

@@ -11,7 +11,7 @@ from tidemark.arrow.rows.schema import DIFF, arrow_type
 from tidemark.definition.recipe import InSessions, Slid
 from tidemark.errors import InvalidUsage
 from tidemark.spark.derive.plain.rows import told_rows
-from tidemark.spark.derive.touched import FEW, named
+from tidemark.spark.derive.touched import are_many, named
 from tidemark.spark.derive.views import Views
 
 
@@ -20,10 +20,10 @@ def changed_at(rule: Slid | InSessions) -> str:
     return f"k{len(rule.by)}"
 
 
-def changed_here(views: Views, rule: Slid | InSessions, most: int) -> tuple[pa.Table, int] | None:
+def changed_here(views: Views, rule: Slid | InSessions) -> tuple[pa.Table, int] | None:
     """The keys and instants at which something changed, as k0, k1, …, each once, and how many rows more than before are
-    at no instant, or of no key; None where changes are not little, there are more than `most` of these instants, or one
-    is beyond 2^61."""
+    at no instant, or of no key; None where changes are not little, or these instants are many, or one is beyond
+    2^61."""
     changed = views.changes_here(rule.input)
     if changed is None:
         return None
@@ -42,14 +42,9 @@ def changed_here(views: Views, rule: Slid | InSessions, most: int) -> tuple[pa.T
         some = pa.table(columns, [*named(rule.by).values(), changed_at(rule)])
         together = pa.concat_tables([*found, some])
         found = [together.group_by(together.column_names, use_threads=False).aggregate([])]
-        if found[0].num_rows > most:
+        if are_many(found[0]):
             return None
     return (found[0] if found else _nothing(views, rule)), unplaced
-
-
-def changed_few(views: Views, rule: Slid | InSessions) -> tuple[pa.Table, int] | None:
-    """The same of few instants."""
-    return changed_here(views, rule, FEW)
 
 
 def _nothing(views: Views, rule: Slid | InSessions) -> pa.Table:

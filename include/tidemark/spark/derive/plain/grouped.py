@@ -1,7 +1,6 @@
-"""Groups that are computed without a query: anew by this process, where few values are touched and what holds their
-rows is little; or all of them for the first time, of few rows by this process, of more by executors where they are
-windows. What is read is grouped as the definition's query would; whatever is not as plain as that is left to the
-query."""
+"""Groups that are computed without a query. By this process: anew where few values are touched and what holds their
+rows is little, or all of them for the first time, of few rows. By executors: of more rows, where they are windows. What
+is read is grouped as the definition's query would; whatever is not as plain as that is left to the query."""
 
 from __future__ import annotations
 
@@ -19,17 +18,17 @@ from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.computation import Written
-from tidemark.definition.recipe import ByKey, Grouped
+from tidemark.definition.recipe import ByKey, Grouped, Placed
 from tidemark.definition.windows.assigned import END, START
 from tidemark.definition.windows.explained import most_of_all
 from tidemark.model.derived import Mode
 from tidemark.spark.derive.difference import Due, stored
 from tidemark.spark.derive.footers import holds_nothing
-from tidemark.spark.derive.little import MOST_BYTES, as_updates, left_of, numbered, own_touched, updates_due
+from tidemark.spark.derive.little import as_updates, left_of, numbered, own_touched, updates_due
 from tidemark.spark.derive.parts import written_here
 from tidemark.spark.derive.plain.apart import leading, written_apart
-from tidemark.spark.derive.plain.rows import all_here, repeated
-from tidemark.spark.derive.touched import FEW, ranges_holding
+from tidemark.spark.derive.plain.rows import Kept, all_here, repeated
+from tidemark.spark.derive.touched import MOST_BYTES, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
@@ -42,7 +41,7 @@ def grouped_here(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatc
     if not few.num_rows:
         return []
     own = own_touched(views, few, rule.held)
-    if own is None or own.num_rows > FEW:
+    if own is None:
         return None
     try:
         rows = _rows_of(views, rule, rule.grouped, few)
@@ -64,7 +63,7 @@ def groups_built_plainly(views: Views) -> list[Written] | None:
     try:
         rows = _all_rows(views, rule.grouped)
         if rows is None:
-            return _windows_by_executors(views, rule, rule.grouped)
+            return None
         found = grouped(rows, rule.grouped.keys, rule.grouped.aggregates)
     except Overflowed:
         return None
@@ -72,25 +71,33 @@ def groups_built_plainly(views: Views) -> list[Written] | None:
     return written_here(left_of(views, updates, updates.slice(0, 0)), computation)
 
 
-def _windows_by_executors(views: Views, rule: ByKey, plain: Grouped) -> list[Written] | None:
+def groups_apart(views: Views) -> list[Written] | None:
     """What executors wrote of windows told by arithmetic; None where what tells them apart does not lead the input's
-    key, or something does not fit."""
+    key, or something does not fit. What grows by what changed alone is left to that."""
     computation = views.computation
+    rule = None if computation.recipe is None else computation.recipe.by_key
     placing = None if computation.recipe is None else computation.recipe.placed
-    if placing is None:
+    if placing is None or rule is None or rule.grouped is None or not _fits(views, rule, rule.grouped):
         return None
+    if computation.mode is not Mode.WHOLE and rule.delta is not None:
+        return None
+    return _windows_apart(views, placing, rule, rule.grouped)
+
+
+def _windows_apart(views: Views, placing: Placed, rule: ByKey, plain: Grouped) -> list[Written] | None:
+    computation = views.computation
     (given,) = computation.inputs
     collection, due = computation.collection, Due.of(computation)
     names, order = _needed(plain), [column.name for column in collection.key]
     called = [*rule.held, *(one.name for one in plain.aggregates)]
     windows = most_of_all(placing.kind)
 
-    def made(rows: pa.Table) -> pa.Table:
+    def made(rows: pa.Table) -> list[pa.RecordBatch]:
         if rows.nbytes * windows > MOST_BYTES:
             raise Overflowed("rows that are grouped at once are too many")
         inside = pa.Table.from_batches([placed(one_batch(rows), placing).select(names)])
         found = pa.Table.from_batches([grouped(inside, plain.keys, plain.aggregates)]).rename_columns(called)
-        return pa.Table.from_batches([sort(updates_due(collection, due, found), order)])
+        return [sort(updates_due(collection, due, found), order)]
 
     together = leading(computation, given.name, dict(zip(rule.held, plain.keys, strict=True)))
     used = [name for name in names if name not in (START, END)]
@@ -153,12 +160,12 @@ def _rows_of(views: Views, rule: ByKey, plain: Grouped, few: pa.Table) -> pa.Tab
     if held is None:
         return None
     names = _needed(plain)
-    found, size = [], 0
-    for rows in _touched(held, few, plain.keys, names):
-        size += rows.nbytes
-        if size > MOST_BYTES:
+    found, kept = [], Kept(views.rows_held(given.name, ranges))
+    for seen, rows in _touched(held, few, plain.keys, names):
+        if kept.is_full(seen, rows):
             return None
-        found.append(rows)
+        if rows.num_rows:
+            found.append(rows)
     if not found:
         return _table(views, names, found)
     there = pa.Table.from_batches(found)
@@ -172,11 +179,9 @@ def _rows_of(views: Views, rule: ByKey, plain: Grouped, few: pa.Table) -> pa.Tab
 
 def _touched(
     held: Iterator[pa.RecordBatch], few: pa.Table, keys: Sequence[str], names: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    """The rows that have a touched value in each column; where keys are several columns, others too."""
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Of how many rows which have a touched value in each column; where keys are several columns, others too."""
     values = [few.column(f"k{at}").combine_chunks() for at in range(len(keys))]
     for rows in held:
         among = [np.asarray(pc.is_in(rows.column(name), of)) for name, of in zip(keys, values, strict=True)]
-        some = rows.select([*names, MULTIPLICITY]).filter(pa.array(np.logical_and.reduce(among)))
-        if some.num_rows:
-            yield some
+        yield rows.num_rows, rows.select([*names, MULTIPLICITY]).filter(pa.array(np.logical_and.reduce(among)))

@@ -20,7 +20,7 @@ from tidemark.model.decimals import SUM_DIGITS
 from tidemark.model.instant import MAX_TIME
 from tidemark.spark.derive.difference import stored
 from tidemark.spark.derive.little import as_updates, left_of, own_touched, standing
-from tidemark.spark.derive.touched import FEW
+from tidemark.spark.derive.touched import are_many
 from tidemark.spark.derive.views import Views
 
 _KEYS = (ColumnType.INT, ColumnType.STRING, ColumnType.BOOL, ColumnType.DATE, ColumnType.TIMESTAMP)
@@ -48,7 +48,7 @@ def grown_here(views: Views, rule: ByKey) -> list[pa.RecordBatch] | None:
             return None if delta is None else []
         keys = delta.select(list(rule.held)).rename_columns([f"k{at}" for at in range(len(rule.held))])
         own = own_touched(views, keys, rule.held)
-        if own is None or own.num_rows > FEW:
+        if own is None:
             return None
         stand = standing(own, [column.name for column in stored(views.computation.collection)])
         grown = _added_up([delta, _counted(stand, rule.held, plain.sums)], rule.held)
@@ -78,7 +78,7 @@ def _adds(one: Added, of: ValueType) -> bool:
 
 
 def _delta(changed: Iterator[pa.RecordBatch], plain: Plain, held: Sequence[str]) -> pa.Table | None:
-    """By how much the groups grew, one row each; None where they are not few."""
+    """By how much the groups grew, one row each; None where they are many."""
     found: pa.Table | None = None
     for rows in changed:
         diffs = integers(rows, DIFF)
@@ -86,7 +86,7 @@ def _delta(changed: Iterator[pa.RecordBatch], plain: Plain, held: Sequence[str])
         columns += [_growth(rows, diffs, one) for one in plain.sums]
         new = pa.table(columns, [*held, *(one.name for one in plain.sums)])
         found = _added_up([new] if found is None else [found, new], held)
-        if found.num_rows > FEW:
+        if are_many(found):
             return None
     return found if found is not None else pa.table({name: pa.nulls(0) for name in held})
 

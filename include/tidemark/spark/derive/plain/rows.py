@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import Bools, integers, row_bytes
 from tidemark.definition.recipe import InSessions, Slid
-from tidemark.spark.derive.little import MOST_BYTES
+from tidemark.spark.derive.touched import MOST_BYTES
 from tidemark.spark.derive.views import LITTLE_BYTES, Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
@@ -53,6 +54,29 @@ def told_rows(rows: pa.RecordBatch, told_by: Sequence[str]) -> Bools:
     for name in told_by:
         told &= np.asarray(pc.is_valid(rows.column(name)))
     return told
+
+
+@dataclass
+class Kept:
+    """How many rows, and how many bytes of them, are kept of those that are `looked_at`: LEAST_TASK_ROWS and MOST_BYTES
+    at most. Where an eighth was looked at, and by what there is of that they would be half as many again, they are too
+    many already: who computes all that is near does so in less time than it takes to find out."""
+
+    looked_at: int
+    seen: int = 0
+    rows: int = 0
+    size: int = 0
+
+    @property
+    def room(self) -> int:
+        """How many bytes more may be kept."""
+        return MOST_BYTES - self.size
+
+    def is_full(self, seen: int, kept: pa.RecordBatch) -> bool:
+        """Whether they are too many, after so many more were looked at and some of these are kept."""
+        self.seen, self.rows, self.size = self.seen + seen, self.rows + kept.num_rows, self.size + kept.nbytes
+        share = min(1.0, 1.5 * self.seen / self.looked_at) if 8 * self.seen >= self.looked_at else 1.0
+        return self.rows > LEAST_TASK_ROWS * share or self.size > MOST_BYTES * share
 
 
 def repeated(rows: pa.RecordBatch, *, most: float = math.inf, most_bytes: float) -> pa.RecordBatch | None:

@@ -1,7 +1,7 @@
-"""Sessions that are so plain that they need no query. All of them, where none is held yet: of few rows by this process,
-as starting Spark, planning and compiling would be nearly all the cost; of more by executors, which go over rows in
-order of key and instant and write what these come to, so that no session goes through the JVM. And by this process
-those that few changes reach.
+"""Sessions that are so plain that they need no query. By this process all of few rows, where none is held yet, as
+starting Spark, planning and compiling would be nearly all the cost, and those that few changes reach. More by
+executors, which go over rows in order of key and instant and write what these come to, so that no session goes through
+the JVM.
 
 Whatever is not as plain as that, or does not fit, is left to the queries, which say what is wrong, too."""
 
@@ -35,34 +35,59 @@ from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.difference import Due, stored
 from tidemark.spark.derive.footers import holds_nothing, ranges_when
-from tidemark.spark.derive.little import MOST_BYTES, left_of, updates_due
+from tidemark.spark.derive.little import left_of, updates_due
 from tidemark.spark.derive.parts import Batches, written_here, written_in_order
 from tidemark.spark.derive.plain.apart import AT_ONCE, leading, written_apart
-from tidemark.spark.derive.plain.changed import changed_few
+from tidemark.spark.derive.plain.changed import changed_here
 from tidemark.spark.derive.plain.near import NearHere, near_here
-from tidemark.spark.derive.plain.rows import repeated, rows_in_windows, told_rows
+from tidemark.spark.derive.plain.rows import Kept, repeated, rows_in_windows, told_rows
 from tidemark.spark.derive.queried import queried
-from tidemark.spark.derive.touched import named, ranges_holding
+from tidemark.spark.derive.touched import MOST_BYTES, named, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 
 
 def sessions_built_plainly(views: Views) -> list[Written] | None:
     """What was written of all sessions, of a collection that holds nothing; None where that is not plain."""
-    computation = views.computation
-    rule = None if computation.recipe is None else computation.recipe.windowed
-    if computation.mode is not Mode.WHOLE or not isinstance(rule, InSessions) or not _fits(views, rule):
+    computation, made = views.computation, _made(views)
+    if computation.mode is not Mode.WHOLE or made is None or not holds_nothing(computation):
         return None
-    keyed = [column.name for column in computation.collection.key] == [*rule.by, WINDOW_START, WINDOW_END]
-    if not keyed or not holds_nothing(computation):
-        return None
-    made = _Made(rule, computation.collection, Due.of(computation))
-    rows = rows_in_windows(views, rule)
+    rows = rows_in_windows(views, made.rule)
     if rows is None:
-        return _by_executors(views, made)
+        return None
     try:
-        return written_here(made.of_all(rows, rule.on).to_batches(), computation)
+        return written_here(made.of_all(rows, made.rule.on).to_batches(), computation)
     except (InvalidUsage, ArithmeticError):
         return None
+
+
+def sessions_apart(views: Views) -> list[Written] | None:
+    """What executors wrote of all sessions, or of those that changes reach; None where something does not fit. Where
+    the columns `by` lead the input's key rows are read by these. Else, or where rows of one key are many, they go
+    through one shuffle, where the collection holds nothing."""
+    made = _made(views)
+    if made is None:
+        return None
+    rule = made.rule
+    together = leading(views.computation, rule.input, {name: name for name in rule.by})
+    told_by, used = (rule.on, *rule.by), [one.of for one in rule.plain or () if one.of is not None]
+    found = written_apart(
+        views, rule.input, together, told_by, used, lambda rows: made.of_all(rows, rule.on).to_batches()
+    )
+    # All rows as one key are no work for several.
+    if found is not None or not rule.by or not holds_nothing(views.computation):
+        return found
+    return _through_a_shuffle(views, made)
+
+
+def _made(views: Views) -> _Made | None:
+    """How sessions are made that are plain, in order of their key; None for any others."""
+    computation = views.computation
+    rule = None if computation.recipe is None else computation.recipe.windowed
+    if not isinstance(rule, InSessions) or not _fits(views, rule):
+        return None
+    if [column.name for column in computation.collection.key] != [*rule.by, WINDOW_START, WINDOW_END]:
+        return None
+    return _Made(rule, computation.collection, Due.of(computation))
 
 
 @dataclass(frozen=True)
@@ -88,15 +113,9 @@ class _Made:
         return updates_due(self.collection, self.due, pa.table(columns, names))
 
 
-def _by_executors(views: Views, made: _Made) -> list[Written] | None:
-    """What executors wrote; None where something does not fit. Where the columns `by` lead the input's key rows are
-    read by these. Else, or where rows of one key are many, they go through one shuffle."""
+def _through_a_shuffle(views: Views, made: _Made) -> list[Written] | None:
+    """What executors wrote of rows that are brought together by key; None where something does not fit."""
     rule = made.rule
-    together = leading(views.computation, rule.input, {name: name for name in rule.by})
-    told_by, used = (rule.on, *rule.by), [one.of for one in rule.plain or () if one.of is not None]
-    found = written_apart(views, rule.input, together, told_by, used, lambda rows: made.of_all(rows, rule.on))
-    if found is not None or not rule.by:  # all rows as one key are no work for several
-        return found
 
     def kernel(batches: Batches) -> Batches:
         try:
@@ -126,7 +145,7 @@ def sessions_touched_here(views: Views, rule: InSessions) -> list[pa.RecordBatch
     little."""
     if not _fits(views, rule):
         return None
-    changed = changed_few(views, rule)
+    changed = changed_here(views, rule)
     if changed is None:
         return None
     few, unplaced = changed
@@ -170,15 +189,14 @@ def _rows_near(views: Views, rule: InSessions, few: pa.Table, near: NearHere) ->
     held = views.held_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
     if held is None:
         return None
-    found, numbers, size = [], [np.zeros(0, np.int64)], 0
-    for rows, of in _near(held, rule, near):
+    found, numbers, kept = [], [np.zeros(0, np.int64)], Kept(views.rows_held(rule.input, ranges))
+    for seen, rows, of in _near(held, rule, near):
         numbered = rows.select([*names, MULTIPLICITY]).append_column(GROUP, pa.array(of))
-        some = repeated(numbered, most_bytes=MOST_BYTES - size)
-        if some is None:
+        some = repeated(numbered, most_bytes=kept.room)
+        if some is None or kept.is_full(seen, some):
             return None
         found.append(some.select(names))
         numbers.append(integers(some, GROUP))
-        size += some.nbytes
     types = views.types_here(rule.input)
     schema = pa.schema([(name, arrow_type(types[name])) for name in names])
     return pa.Table.from_batches(found, schema if not found else None), np.concatenate(numbers)
@@ -191,12 +209,13 @@ def _ranges(views: Views, rule: InSessions, few: pa.Table, near: NearHere) -> Se
     return ranges or ranges_when(given, rule.on, *near.spans)
 
 
-def _near(held: Iterator[pa.RecordBatch], rule: InSessions, near: NearHere) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-    """Of some rows those that lie where changes reach, and the numbers of their keys."""
+def _near(
+    held: Iterator[pa.RecordBatch], rule: InSessions, near: NearHere
+) -> Iterator[tuple[int, pa.RecordBatch, Ints]]:
+    """Of how many rows those that lie where changes reach, and the numbers of their keys."""
     keys = one_batch(near.keys)
-    for rows in held:
-        rows = rows.filter(pa.array(told_rows(rows, (rule.on, *rule.by))))
+    for looked_at in held:
+        rows = looked_at.filter(pa.array(told_rows(looked_at, (rule.on, *rule.by))))
         numbers = numbers_among(keys, rows.select(list(rule.by)))
         inside = in_regions(numbers, micros_of(rows.column(rule.on)), near.regions)
-        if inside.any():
-            yield rows.filter(pa.array(inside)), numbers[inside]
+        yield looked_at.num_rows, rows.filter(pa.array(inside)), numbers[inside]

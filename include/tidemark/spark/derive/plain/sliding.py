@@ -1,12 +1,13 @@
-"""Sliding windows built whole without a query, where they are so plain that they need none. By the driver, where the
-rows are so few that one task would read them: planning and compiling queries would be nearly all the cost. Else by
-executors, of rows that are brought together once, by chunk: what makes cells of them makes windows of these, and parts.
+"""Sliding windows made without a query, where they are so plain that they need none. By the driver, where all are built
+and the rows are so few that one task would read them: planning and compiling queries would be nearly all the cost. Else
+by executors: of rows that are read by their key, or, where that does not tell windows apart, of rows that are brought
+together once, by chunk. What makes cells of them makes windows of these, and parts.
 
 Whatever is not as plain as that, or does not fit, is left to the queries, which say what is wrong, too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,35 +29,71 @@ from tidemark.spark.derive.chunks import chunked, earliest, whole_width
 from tidemark.spark.derive.difference import Due, stored
 from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.parts import Batches, written_here, written_in_order
+from tidemark.spark.derive.plain.apart import leading, written_apart
 from tidemark.spark.derive.plain.rows import rows_in_windows
 from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.views import Views
 
 
 def built_plainly(views: Views) -> list[Written] | None:
-    """What was written of all windows, of a collection that holds nothing; None where that is not plain."""
+    """What was written of all windows, of a collection that holds nothing; None where that is not plain, or not
+    little."""
+    computation, made = views.computation, _made(views)
+    if computation.mode is not Mode.WHOLE or made is None or not holds_nothing(computation):
+        return None
+    rows = rows_in_windows(views, made.rule)
+    if rows is None:
+        return None
+    try:
+        return written_here(list(made.of_all(rows)), computation)
+    except (InvalidUsage, ArithmeticError):
+        return None
+
+
+def windows_apart(views: Views) -> list[Written] | None:
+    """What executors wrote of all windows, or of those that changes reach; None where something does not fit. Where the
+    columns `by` lead the input's key rows are read by these. Else, or where rows of one key are many, they go through
+    one shuffle, where the collection holds nothing."""
+    made = _made(views)
+    if made is None:
+        return None
+    rule = made.rule
+    together = leading(views.computation, rule.input, {name: name for name in rule.by})
+    used = [one.of for one in made.plain.taken if one.of is not None]
+
+    found = written_apart(views, rule.input, together, (rule.on, *rule.by), used, made.of_all, windows=2)
+    if found is not None or not holds_nothing(views.computation):
+        return found
+    return _through_a_shuffle(views, made)
+
+
+def _made(views: Views) -> _Made | None:
+    """How windows are made that are plain; None for any others."""
     computation = views.computation
     rule = None if computation.recipe is None else computation.recipe.windowed
-    if computation.mode is not Mode.WHOLE or not isinstance(rule, Slid) or rule.plain is None:
+    if not isinstance(rule, Slid) or rule.plain is None or not fits(views, rule, rule.plain):
         return None
-    if not fits(views, rule, rule.plain) or not holds_nothing(computation):
-        return None
-    made = _Made(rule.by, rule.plain, Due.of(computation))
-    here = _here(views, rule, rule.plain, made)
-    return _by_executors(views, rule, rule.plain, made) if here is None else written_here(here, computation)
+    return _Made(rule, rule.plain, Due.of(computation))
 
 
 @dataclass(frozen=True)
 class _Made:
-    """How windows become updates: in the columns `by` and those that are told of a window by its states."""
+    """How rows become windows, and these updates, in the columns of `by` and those that are told of a window by its
+    states."""
 
-    by: tuple[str, ...]
+    rule: Slid
     plain: PlainCells
     due: Due
 
+    def of_all(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Of all rows of their keys, in order. Raises as the kernel does."""
+        keys, at = keys_in(rows, self.rule.by), micros_of(rows.column(self.rule.on))
+        for some in windows_in_order(rows, keys.numbers, at, self.rule.kind, self.plain.taken):
+            yield self.updates(keys.values.take(some.column(GROUP)).columns, some)
+
     def updates(self, keys: Sequence[pa.Array], windows: pa.RecordBatch) -> pa.RecordBatch:
         """Windows of some keys as updates, in the columns the definition gives."""
-        columns = shown(dict(zip(self.by, keys, strict=True)), windows, self.plain)
+        columns = shown(dict(zip(self.rule.by, keys, strict=True)), windows, self.plain)
         at = pa.array(self.due.times(integers(windows, END)))
         columns |= {TIME: at, EVENT_TIME: at, DIFF: pa.array(np.ones(len(at), np.int64))}
         return pa.RecordBatch.from_pydict(columns)
@@ -75,31 +112,18 @@ def _mean(windows: pa.RecordBatch, total: str, count: str) -> pa.Array:
     return pa.array(integers(windows, total).astype(np.float64) / np.maximum(many, 1), mask=many == 0)
 
 
-def _here(views: Views, rule: Slid, plain: PlainCells, made: _Made) -> list[pa.RecordBatch] | None:
-    """The updates in order, made by this process; None where these are not few, or something does not fit."""
-    rows = rows_in_windows(views, rule)
-    if rows is None:
-        return None
-    keys = keys_in(rows, rule.by)
-    try:
-        at = micros_of(rows.column(rule.on))
-        found = list(windows_in_order(rows, keys.numbers, at, rule.kind, plain.taken))
-    except (InvalidUsage, ArithmeticError):
-        return None
-    return [made.updates(keys.values.take(some.column(GROUP)).columns, some) for some in found]
-
-
-def _by_executors(views: Views, rule: Slid, plain: PlainCells, made: _Made) -> list[Written] | None:
-    """What executors wrote; None where something does not fit. Rows go through one shuffle, and windows never through
-    the JVM."""
-    taken, states = plain.taken, tuple(one.state for one in plain.taken)
+def _through_a_shuffle(views: Views, made: _Made) -> list[Written] | None:
+    """What executors wrote of rows that are brought together by chunk; None where something does not fit. Windows never
+    go through the JVM."""
+    rule, taken = made.rule, made.plain.taken
+    states = tuple(one.state for one in taken)
     slide = Slide(rule.by, rule.kind.size, states, rule.kind.clamp_start_at_zero, whole_width(rule))
     columns = dict.fromkeys([*rule.by, *(one.of for one in taken if one.of is not None)])
 
     def kernel(batches: Batches) -> Batches:
         try:
             for windows in sliding_in_order(cells_in_order(batches, slide.together, taken), slide):
-                yield made.updates([windows.column(name) for name in made.by], windows)
+                yield made.updates([windows.column(name) for name in rule.by], windows)
         except ArithmeticError as error:
             raise InvalidUsage(str(error)) from None
 

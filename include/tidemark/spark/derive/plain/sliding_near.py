@@ -28,13 +28,13 @@ from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.ranges import ranges_between
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.footers import ranges_when
-from tidemark.spark.derive.little import MOST_BYTES, as_updates, left_of
+from tidemark.spark.derive.little import as_updates, left_of
 from tidemark.spark.derive.plain.changed import changed_at, changed_here
 from tidemark.spark.derive.plain.near import spans_of
 from tidemark.spark.derive.plain.rows import repeated, told_rows
 from tidemark.spark.derive.plain.sliding import fits, shown
 from tidemark.spark.derive.timeline import in_micros
-from tidemark.spark.derive.touched import FEW, MOST_RANGES, named, ranges_holding
+from tidemark.spark.derive.touched import MOST_BYTES, MOST_RANGES, named, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
@@ -47,13 +47,11 @@ def windows_touched_here(views: Views, rule: Slid) -> list[pa.RecordBatch] | Non
     little."""
     if rule.plain is None or not fits(views, rule, rule.plain):
         return None
-    changed = changed_here(views, rule, LEAST_TASK_ROWS)
+    changed = changed_here(views, rule)
     if changed is None:
         return None
     few, unplaced = changed
     near = _Near.of(rule, few)
-    if len(near.starts.group) > FEW:
-        return None
     try:
         found = _differing(views, rule, rule.plain, near) if few.num_rows else []
     except (InvalidUsage, ArithmeticError):

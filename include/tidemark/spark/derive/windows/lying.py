@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidemark.definition.recipe import InSessions, Slid
@@ -52,12 +53,14 @@ def late(views: Views, rule: Slid | InSessions) -> Lateness:
     return lost.late(views, rule) if rule.for_a_while is not None else NOT_LATE
 
 
+def learned_here(views: Views, rule: Slid | InSessions) -> list[pa.RecordBatch] | None:
+    """By what the windows that few changes reach differ from those held, computed by this process; None where it is
+    not for it to do."""
+    return windows_touched_here(views, rule) if isinstance(rule, Slid) else sessions_touched_here(views, rule)
+
+
 def learned(views: Views, rule: Slid | InSessions) -> Updates | None:
     """By what the windows that changes reach differ from those held; None where nothing changed."""
-    if isinstance(rule, InSessions) and (few := sessions_touched_here(views, rule)) is not None:
-        return few
-    if isinstance(rule, Slid) and (few := windows_touched_here(views, rule)) is not None:
-        return few
     if isinstance(rule, Slid):
         found = touched_windows(views, rule)
     else:
