@@ -29,6 +29,7 @@ from tests.spark.test_grouped_here import (
 from tests.spark.test_lying_windows import updates_of
 from tests.spark.test_plain_growth import into_the_trace, no_spark
 from tests.spark.ways import by_executors, by_queries
+from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
 from tidemark.errors import TidemarkError
 from tidemark.jobs.app import NeedsSpark
 from tidemark.jobs.questions.definition import verify_definition
@@ -174,6 +175,35 @@ def compared_by_executors(spark: Any, made: Made, windows: Windows, at_once: int
             assert again["mode"] == ("by_key" if way == "some" and day > 1 else "whole")
             assert [again[one] for one in ("added", "retracted")] == [told[one] for one in ("added", "retracted")]
             assert repr(updates_of(each[way].job())) == repr(updates_of(each["here"].job())) != "[]", (way, day)
+
+
+def test_executors_read_what_begins_with_changed_keys_only_and_take_back_what_has_no_rows_left(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Of the input and of what is held; also where of the input nothing is left that could be read."""
+    made = Made(tmp_path, UPSERT)
+    shops = [chr(ord("a") + at) for at in range(6)]
+    land(made, 1, [row(number, shop=shop, sold=number) for shop in shops for number in range(ROW_GROUP_ROWS)])
+    windows = Windows(("shop",), "sold", Session(1), (COUNT,), early=True)
+    one = deriving(made, spark, "some", windows)
+    with by_executors():
+        assert refreshed(one, here=False)["added"] == 6
+    held = {(shop, 0): ROW_GROUP_ROWS for shop in shops}
+    assert sessions(one) == held
+    next_rows(made, row(ROW_GROUP_ROWS, shop="b", sold=ROW_GROUP_ROWS))
+    with by_executors():
+        told = refreshed(one, here=False)
+    assert (told["mode"], told["added"], told["retracted"]) == ("by_key", 1, 1)
+    assert sessions(one) == held | {("b", 0): ROW_GROUP_ROWS + 1}
+    # What changed; of the input b and the group before, which may end with it; of what is held all, in one group.
+    assert told["rows_read"] <= 2 + 3 * ROW_GROUP_ROWS + 6
+    gone = {"shop": "f", "gone": True, "at": day_of(3).lower}
+    land(made, 3, [row(number, **gone) for number in range(ROW_GROUP_ROWS)])
+    with by_executors():
+        told = refreshed(one, here=False)
+    assert (told["mode"], told["added"], told["retracted"]) == ("by_key", 0, 1)
+    del held["f", 0]
+    assert sessions(one) == held | {("b", 0): ROW_GROUP_ROWS + 1}
 
 
 def test_executors_go_by_a_shuffle_where_a_key_has_many_rows_and_leave_what_is_too_large_to_the_queries(

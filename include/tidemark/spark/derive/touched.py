@@ -67,15 +67,16 @@ def ranges_holding(
     few: pa.Table, views: Views, name: str, collection: Collection, columns: Mapping[str, str]
 ) -> Sequence[KeyRange]:
     """The same of few values."""
-    leading = []
+    leading: dict[str, pa.ChunkedArray] = {}
     for column in collection.key:
         values = few.column(columns[column.name]) if column.name in columns else None
         if values is None or not _is_of(values.type, arrow_type(column.type)):
             break
-        leading.append(plain_scalars(values.cast(arrow_type(column.type))))
+        leading[column.name] = values.cast(arrow_type(column.type))
     if not leading:
         return ()
-    prefixes = [row for row in zip(*leading, strict=True) if None not in row]
+    different = pa.table(leading).group_by(list(leading), use_threads=False).aggregate([])
+    prefixes = [row for row in zip(*map(plain_scalars, different.columns), strict=True) if None not in row]
     return ranges_of(prefixes, views.groups(name), MOST_RANGES) or (NOTHING,)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, rounds
+from tidemark.arrow.kernels.merge import Piece, Run, rounds
 from tidemark.arrow.read import updates_of
 from tidemark.arrow.rows.schema import updates_schema
 from tidemark.model.collection import Collection
@@ -22,6 +22,8 @@ from tidemark.spark.derive.views import Views
 from tidemark.storage import open_store
 from tidemark.storage.documents.codec import decode, encode
 
+NEXT_ROWS = 2**16
+"""Rows of either that are in memory, about."""
 _HELD = "_held"
 """Whether a row of a round is held, or made."""
 
@@ -50,7 +52,7 @@ class Held:
         columns = [column.name for column in stored(self.collection)]
         own = updates_of(open_store(self.url), decode(self.tasks[number], ReadTask, name="read task"), columns)
         key = [column.name for column in self.collection.key]
-        runs = [Run(self._pieces(some, held), key, BUFFERED_ROWS // 2) for some, held in ((made, False), (own, True))]
+        runs = [Run(self._pieces(some, held), key, NEXT_ROWS) for some, held in ((made, False), (own, True))]
         for batches in rounds(runs, shrink=lambda held: held):
             yield from left(self.collection, self.previous, self.at, *self._both(batches))
 
