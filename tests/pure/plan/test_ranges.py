@@ -144,6 +144,15 @@ def test_bundles_hold_what_their_ranges_do_in_their_order(several, group_rows, c
     assert all(len(bundle) == 1 or count_in(parts, bundle) <= target for bundle in bundles)
 
 
+@given(st.lists(files, max_size=3), st.integers(1, 5), st.sets(st.integers(0, 6), min_size=1), st.integers(1, 12))
+def test_bundles_may_leave_what_leads_keys_whole(several, group_rows, leads, target):
+    parts = [part_of(rows, group_rows) for rows in several]
+    bundles = bundled([KeyRange((of,), (of + 1,)) for of in sorted(leads)], parts, target_rows=target, leading=1)
+    for lead in range(7):
+        holding = {at for at, held in enumerate(bundles) for of in "ab" if any(inside((lead, of), k) for k in held)}
+        assert len(holding) == (lead in leads), "of no first column keys are in two, and none that was not asked for"
+
+
 def apart(cuts: list[tuple]) -> list[KeyRange]:
     """Every second of the ranges between some keys."""
     return [KeyRange(lower, upper) for lower, upper in zip(cuts[::2], cuts[1::2], strict=False)]

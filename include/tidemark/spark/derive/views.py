@@ -205,15 +205,12 @@ class Views(Reading):
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
         return (rows for task in tasks for rows in updates_of(store, task, self._stored))
 
-    def own_apart(self, ranges: Iterable[Sequence[KeyRange]]) -> list[ReadTask]:
-        """The same as tasks, one for the keys in each of some `ranges`, all of which is in memory nowhere."""
+    def own_apart(self, ranges: Sequence[Sequence[KeyRange]]) -> list[ReadTask]:
+        """The same as tasks, one for each of some ranges of keys, which ascend and are apart."""
         url = self.computation.url
         request, parts = parts_table.opened_read(open_store(url), plan_updates(self.computation.state))
-        tasks = []
-        for some in ranges:
-            self._opened(url, request, some)
-            tasks += read_tasks_within(request, parts, some, target_rows=sys.maxsize)
-        return tasks
+        self._opened(url, request, [keys for some in ranges for keys in some])
+        return [task for some in ranges for task in read_tasks_within(request, parts, some, target_rows=sys.maxsize)]
 
     def own_table(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
         """Some of these as one table."""

@@ -63,7 +63,7 @@ def written_apart(
     url, columns, encoded = there.url, there.columns, [encode(task) for task in there.tasks]
     held = None
     if not holds_nothing(views.computation):
-        held = Held.of(views, (task.ranges or (task.keys,) for task in there.tasks))
+        held = Held.of(views, [task.ranges or (task.keys,) for task in there.tasks])
     names = [*dict.fromkeys([*together, *told_by, *used]), MULTIPLICITY]
     at_once, room = max(1, AT_ONCE // windows), MOST_BYTES // windows
 

@@ -3,7 +3,7 @@ either is in memory than a round of a merge (arrow/kernels/merge.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +40,7 @@ class Held:
     at: int
 
     @classmethod
-    def of(cls, views: Views, ranges: Iterable[Sequence[KeyRange]]) -> Held:
+    def of(cls, views: Views, ranges: Sequence[Sequence[KeyRange]]) -> Held:
         """What the collection of a computation holds of some ranges of keys each."""
         computation = views.computation
         tasks = tuple(encode(task) for task in views.own_apart(ranges))
