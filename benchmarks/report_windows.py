@@ -31,6 +31,7 @@ def targets(result: Result | None) -> Iterator[Line]:
     yield from _targets_of_builds(result["built"])
     if refresh := result.get("refresh"):
         yield from _targets_of_refresh(refresh)
+        yield from _targets_beside_spark(result["built"], refresh)
     for one in result.get("streaming", []):
         if one["engine"] == "Tidemark":
             what = f"{one['kind']}, {one['days']} days of {one['rows']:,} flights, some late: windows that are right"
@@ -65,6 +66,18 @@ def _targets_of_refresh(refresh: Result) -> Iterator[Line]:
             else:
                 what = f"{what}: bytes read, of groups that lie everywhere"
                 yield what, f"≤ {MOST_BYTES:g} × all", f"{1 / ratio:.2f}", 1 / ratio <= MOST_BYTES
+
+
+def _targets_beside_spark(built: list[Result], refresh: Result) -> Iterator[Line]:
+    """What is refreshed beside what is built anew by who cannot refresh."""
+    theirs = {one["kind"]: _cpu(one["engines"]["Spark"]) for one in built if one["rows"] == refresh["rows"]}
+    for own, _ in _pairs(refresh):
+        if own["kind"] in theirs:
+            cheaper = theirs[own["kind"]] / _cpu(own["refreshed"]["of neighbours"])
+            what = (
+                f"{own['kind']}, 1 % of {refresh['rows']:,} rows changed, of neighbours: CPU of Spark's whole ÷ refresh"
+            )
+            yield what, f"≥ {CHEAPER}", f"{cheaper:.1f}", cheaper >= CHEAPER
 
 
 def _pairs(refresh: Result) -> Iterator[tuple[Result, Result]]:

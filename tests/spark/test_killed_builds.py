@@ -1,5 +1,5 @@
-"""Builds of windows by executors that are killed amid their work, and made by the next run: every window is there once,
-and nothing of the first try is left. What is expected is told straight from the rows."""
+"""Windows made by executors that are killed amid their work, and by the next run: every window is there once, and
+nothing of the first try is left. What is expected is told straight from the rows."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ import pytest
 
 from tests.spark.support import DAY, HOUR, Made, day_of
 from tests.spark.test_derived import Deriving
-from tests.spark.test_grouped_here import UPSERT, Row, by_executors, land, row
+from tests.spark.test_grouped_here import UPSERT, Row, land, row
 from tests.spark.test_plain_growth import into_the_trace
 from tests.spark.test_plain_sessions import deriving
+from tests.spark.ways import by_executors
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Session, Sliding, Tumbling
 from tidemark.model.window.windows import Windows
-from tidemark.spark.derive.plain import grouped, sessions, sliding
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -34,11 +34,11 @@ APP = Path(__file__).parent / "apps" / "dying.py"
 GONE_WITHIN_S = 60.0
 TOLD = (Aggregate("n", Function.COUNT), Aggregate("most", Function.MAX, "whole"))
 BUILDS = {
-    "worker": (grouped, Windows(("shop",), "sold", Tumbling(DAY // 4), TOLD, early=True)),
-    "jvm": (sliding, Windows(("kind",), "sold", Sliding(HOUR // 4), TOLD, early=True)),
-    "driver": (sessions, Windows(("kind",), "sold", Session(HOUR // 4), TOLD, early=True)),
+    "worker": Windows(("shop",), "sold", Tumbling(DAY // 4), TOLD, early=True),
+    "jvm": Windows(("kind",), "sold", Sliding(HOUR // 4), TOLD, early=True),
+    "driver": Windows(("shop",), "sold", Session(HOUR // 4), TOLD, early=True),
 }
-"""By who is killed, what builds, and what: by the input's key, or through a shuffle."""
+"""By who is killed: by the input's key, or through a shuffle."""
 ENDS = {"worker": 75, "jvm": 75, "driver": -9}
 """How the driver ends: told that it may be run again, or killed itself."""
 
@@ -119,23 +119,35 @@ def files(made: Made, name: str) -> set[Path]:
 
 
 @pytest.mark.parametrize("who", BUILDS)
-def test_a_build_that_was_killed_is_made_by_the_next_one(spark: Any, tmp_path: Path, who: str) -> None:
-    built, windows = BUILDS[who]
-    made, rows = Made(tmp_path, UPSERT), sales()
+def test_what_was_killed_is_made_by_the_next_one(spark: Any, tmp_path: Path, who: str) -> None:
+    """A first build, and what changes reach where that is made by executors, too."""
+    windows, made, rows = BUILDS[who], Made(tmp_path, UPSERT), sales()
     land(made, 1, rows)
     one = deriving(made, spark, who, windows)
-    ended, said = killed(who, made, tmp_path)
+    killed_and_made(one, made, who, tmp_path / "built")
+    assert held(one) == expected(rows, windows)
+    if windows.by == ("shop",):
+        changed = {n: rows[n] | {"whole": 1000 - n, "sold": rows[-n]["sold"]} for n in range(5, 300, 7)}
+        land(made, 2, [{**told, "at": day_of(2).lower} for told in changed.values()])
+        killed_and_made(one, made, who, tmp_path / "refreshed")
+        assert held(one) == expected([changed.get(n, told) for n, told in enumerate(rows)], windows)
+
+
+def killed_and_made(one: Deriving, made: Made, who: str, marks: Path) -> None:
+    """Kill a correction amid its work, look that it told nothing, and correct again: nothing of the first is left."""
+    marks.mkdir()
+    before = files(made, who)
+    ended, said = killed(who, made, marks)
     assert ended == ENDS[who], said
     if ended == 75:
         assert "ended amid the work, killed or out of memory" in said
-    orphans = files(made, who)
+    orphans = files(made, who) - before
     assert orphans, "it was killed before anything was written"
     assert one.job().log.load().state.unsealed == ()
 
-    with by_executors(built, 40):
-        assert correct(one.job())["added"] == len(expected(rows, windows))
+    with by_executors(40):
+        assert correct(one.job())["outcome"] == "applied"
     into_the_trace(one.job)
-    assert held(one) == expected(rows, windows)
     assert verify(one.job(), data=True).findings == ()
     collect(one.job(), keep=0, graces=AT_ONCE)
     assert not orphans & files(made, who)

@@ -18,8 +18,9 @@ import psutil
 import pyarrow as pa
 
 from tidemark.jobs import app
-from tidemark.spark.derive import computer, parts
+from tidemark.spark.derive import by_key, computer, parts
 from tidemark.spark.derive.plain import apart, rows, sessions
+from tidemark.spark.derive.windows import lying
 
 Kernel = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 FEW = 40
@@ -67,6 +68,9 @@ def main(argv: list[str]) -> int:
     for module in (apart, sessions):
         module.AT_ONCE = FEW  # type: ignore[attr-defined]
     computer.whole = None  # type: ignore[assignment]  # nor is anything left to the queries
+    for module in (by_key, lying):
+        module.learned_here = lambda *_: None  # type: ignore[attr-defined]
+        module.learned = None  # type: ignore[attr-defined]
     parts._writer = _dying(who, marks, os.getpid(), parts._writer)  # type: ignore[assignment]
     return app.main("correct", ["--root", root, "--collection", collection, "--lower", "0", "--upper", "1"])
 

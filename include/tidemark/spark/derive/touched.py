@@ -75,8 +75,8 @@ def ranges_holding(
         leading[column.name] = values.cast(arrow_type(column.type))
     if not leading:
         return ()
-    different = pa.table(leading).group_by(list(leading), use_threads=False).aggregate([])
-    prefixes = [row for row in zip(*map(plain_scalars, different.columns), strict=True) if None not in row]
+    once = different(None, pa.table(leading))
+    prefixes = [row for row in zip(*map(plain_scalars, once.columns), strict=True) if None not in row]
     return ranges_of(prefixes, views.groups(name), MOST_RANGES) or (NOTHING,)
 
 
@@ -84,7 +84,7 @@ def touched_here(views: Views, columns: Mapping[str, Sequence[str]]) -> pa.Table
     """The values, as k0, k1, …, that the changes of some inputs have in these of their columns, looked at without
     Spark; None where they are more than LEAST_TASK_ROWS or MOST_BYTES, or changes are not little, or the inputs'
     columns are of several types."""
-    found: list[pa.Table] = []
+    found: pa.Table | None = None
     try:
         for name, those in columns.items():
             changed = views.changes_here(name)
@@ -92,15 +92,20 @@ def touched_here(views: Views, columns: Mapping[str, Sequence[str]]) -> pa.Table
                 return None
             for rows in changed:
                 values = pa.Table.from_batches([rows.select(list(those))]).rename_columns(list(named(those).values()))
-                if found and values.schema.types != found[0].schema.types:
+                if found is not None and values.schema.types != found.schema.types:
                     return None
-                found = [pa.concat_tables([*found, values.cast(found[0].schema) if found else values])]
-                found = [found[0].group_by(found[0].column_names, use_threads=False).aggregate([])]
-                if are_many(found[0]):
+                found = different(found, values if found is None else values.cast(found.schema))
+                if are_many(found):
                     return None
     except Overflowed:
         return None
-    return found[0] if found else None
+    return found
+
+
+def different(found: pa.Table | None, values: pa.Table) -> pa.Table:
+    """The values that were found and others, each once; null is a value."""
+    both = values if found is None else pa.concat_tables([found, values])
+    return both.group_by(both.column_names, use_threads=False).aggregate([])
 
 
 def are_many(values: pa.Table) -> bool:

@@ -26,7 +26,7 @@ from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.parts import Batches, written_in_order
 from tidemark.spark.derive.plain.held import Held
 from tidemark.spark.derive.plain.rows import repeated, told_rows
-from tidemark.spark.derive.touched import MOST_BYTES, NOTHING, named, ranges_holding
+from tidemark.spark.derive.touched import MOST_BYTES, NOTHING, different, named, ranges_holding
 from tidemark.spark.derive.views import Views
 from tidemark.storage import open_store
 from tidemark.storage.documents.codec import decode, encode
@@ -104,8 +104,7 @@ def _touched(views: Views, name: str, together: Sequence[str]) -> Sequence[KeyRa
     few: pa.Table | None = None
     for rows in changed:
         some = pa.Table.from_batches([rows.select(list(together))]).rename_columns(list(named(together).values()))
-        both = some if few is None else pa.concat_tables([few, some])
-        few = both.group_by(both.column_names, use_threads=False).aggregate([])
+        few = different(few, some)
     if few is None:
         return (NOTHING,)
     return ranges_holding(few, views, name, views.computation.input(name).state.collection, named(together))

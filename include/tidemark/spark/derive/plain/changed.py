@@ -11,7 +11,7 @@ from tidemark.arrow.rows.schema import DIFF, arrow_type
 from tidemark.definition.recipe import InSessions, Slid
 from tidemark.errors import InvalidUsage
 from tidemark.spark.derive.plain.rows import told_rows
-from tidemark.spark.derive.touched import are_many, named
+from tidemark.spark.derive.touched import are_many, different, named
 from tidemark.spark.derive.views import Views
 
 
@@ -27,7 +27,7 @@ def changed_here(views: Views, rule: Slid | InSessions) -> tuple[pa.Table, int] 
     changed = views.changes_here(rule.input)
     if changed is None:
         return None
-    found: list[pa.Table] = []
+    found: pa.Table | None = None
     unplaced = 0
     for rows in changed:
         placed = told_rows(rows, (rule.on, *rule.by))
@@ -40,11 +40,10 @@ def changed_here(views: Views, rule: Slid | InSessions) -> tuple[pa.Table, int] 
             return None
         columns = [*(rows.column(name) for name in rule.by), pa.array(at)]
         some = pa.table(columns, [*named(rule.by).values(), changed_at(rule)])
-        together = pa.concat_tables([*found, some])
-        found = [together.group_by(together.column_names, use_threads=False).aggregate([])]
-        if are_many(found[0]):
+        found = different(found, some)
+        if are_many(found):
             return None
-    return (found[0] if found else _nothing(views, rule)), unplaced
+    return (_nothing(views, rule) if found is None else found), unplaced
 
 
 def _nothing(views: Views, rule: Slid | InSessions) -> pa.Table:
