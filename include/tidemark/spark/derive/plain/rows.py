@@ -75,7 +75,7 @@ class Kept:
     def is_full(self, seen: int, kept: pa.RecordBatch) -> bool:
         """Whether they are too many, after so many more were looked at and some of these are kept."""
         self.seen, self.rows, self.size = self.seen + seen, self.rows + kept.num_rows, self.size + kept.nbytes
-        share = min(1.0, 1.5 * self.seen / self.looked_at) if 8 * self.seen >= self.looked_at else 1.0
+        share = min(1.0, 1.5 * self.seen / max(1, self.looked_at)) if 8 * self.seen >= self.looked_at else 1.0
         return self.rows > LEAST_TASK_ROWS * share or self.size > MOST_BYTES * share
 
 

@@ -60,7 +60,6 @@ def windows_apart(views: Views) -> list[Written] | None:
     rule = made.rule
     together = leading(views.computation, rule.input, {name: name for name in rule.by})
     used = [one.of for one in made.plain.taken if one.of is not None]
-
     found = written_apart(views, rule.input, together, (rule.on, *rule.by), used, made.of_all, windows=2)
     if found is not None or not holds_nothing(views.computation):
         return found
