@@ -53,7 +53,7 @@ def builds(full: bool) -> list[Build]:
         (10_000, Readings(4, 25_000 * times)),
     ]
     if full:
-        sliding.append((100_000, Readings(1, 120_000)))  # frames go over each key by itself: more takes an hour
+        sliding.append((100_000, Readings(1, 120_000)))  # the time of frames grows with the square of a key's rows
     apart = [Build(kind, many) for kind in (kinds.tumbling(), kinds.tumbling(kinds.ALL), kinds.sessions())]
     return [*apart, *(Build(kinds.sliding(records), readings, records) for records, readings in sliding)]
 

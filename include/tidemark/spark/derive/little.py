@@ -31,7 +31,8 @@ Updates = DataFrame | list[pa.RecordBatch]
 ONE_TASK_ROWS = 2**22
 """Rows in the row groups that hold touched rows, mostly few of them, up to which one task brings groups together."""
 
-_SAME = (ColumnType.INT, ColumnType.STRING, ColumnType.BOOL, ColumnType.DATE, ColumnType.TIMESTAMP)
+EXACT = (ColumnType.INT, ColumnType.STRING, ColumnType.BOOL, ColumnType.DATE, ColumnType.TIMESTAMP)
+"""Types of whose values none are equal but the same."""
 _OF_ANY_LENGTH = (ColumnType.STRING, ColumnType.JSON, ColumnType.BYTES)
 
 
@@ -61,7 +62,7 @@ def _near(views: Views, held: Iterator[pa.RecordBatch], few: pa.Table, columns: 
     """Those of some updates that have a touched value in each column of whose values none are equal but the same,
     others too; None where they take more than MOST_BYTES, or values are of another type."""
     types = {column.name: column.type for column in stored(views.computation.collection)}
-    alike = {name: few.column(k) for name, k in named(columns).items() if types[name] in _SAME}
+    alike = {name: few.column(k) for name, k in named(columns).items() if types[name] in EXACT}
     try:
         values = {name: of.cast(arrow_type(types[name])).combine_chunks() for name, of in alike.items()}
     except pa.ArrowException:

@@ -19,12 +19,10 @@ from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.decimals import SUM_DIGITS
 from tidemark.model.instant import MAX_TIME
 from tidemark.spark.derive.difference import stored
-from tidemark.spark.derive.little import as_updates, left_of, own_touched, standing
+from tidemark.spark.derive.little import EXACT, as_updates, left_of, own_touched, standing
 from tidemark.spark.derive.touched import are_many
 from tidemark.spark.derive.views import Views
 
-_KEYS = (ColumnType.INT, ColumnType.STRING, ColumnType.BOOL, ColumnType.DATE, ColumnType.TIMESTAMP)
-"""Types of whose values none are equal but the same."""
 _DIGITS = 100
 """More than any total has, in units of its mean."""
 
@@ -64,7 +62,7 @@ def _fits(views: Views, rule: ByKey, plain: Plain, types: Mapping[str, ValueType
     told = {one.name: one.type for one in plain.sums} | {one.name: one.type for one in plain.means}
     return (
         held.keys() == {*keys, *told}
-        and all(held[name] == types[of] and types[of] in _KEYS for name, of in keys.items())
+        and all(held[name] == types[of] and types[of] in EXACT for name, of in keys.items())
         and all(held[name] == of for name, of in told.items())
         and all(_adds(one, types[one.of]) for one in plain.sums if one.of and not one.count)
     )
