@@ -235,7 +235,8 @@ class TestScratch:
     def test_a_process_that_shows_no_environment_yet_is_looked_at_again(self, tmp_path: Path) -> None:
         left = tmp_path / "s" / "abc"
         left.mkdir(parents=True)
-        become = f"sleep 0.2; exec env {MARK}={left} sleep 60"
+        # not by `env`: that would for a moment be a process with an environment and without the mark
+        become = f"sleep 0.2; {MARK}={left} exec sleep 60"
         process = subprocess.Popen(["/bin/sh", "-c", become], env={})
         sweep(tmp_path / "s")
         assert is_dead(process.pid)
