@@ -14,8 +14,8 @@ from tidemark.spark.derive.plain import apart, rows
 from tidemark.spark.derive.plain import sessions as plain_sessions
 from tidemark.spark.derive.windows import lying
 
-BUILT_HERE = ("built_plainly", "groups_built_plainly", "sessions_built_plainly")
-APART = ("windows_apart", "groups_apart", "sessions_apart")
+BUILT_HERE = ("sliding_built_plainly", "groups_built_plainly", "sessions_built_plainly")
+APART = ("sliding_apart", "groups_apart", "sessions_apart")
 
 
 def refused(*_: Any) -> NoReturn:

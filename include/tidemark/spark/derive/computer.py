@@ -31,7 +31,7 @@ from tidemark.spark.derive.little import Updates
 from tidemark.spark.derive.parts import written, written_here
 from tidemark.spark.derive.plain.grouped import groups_apart, groups_built_plainly
 from tidemark.spark.derive.plain.sessions import sessions_apart, sessions_built_plainly
-from tidemark.spark.derive.plain.sliding import built_plainly, windows_apart
+from tidemark.spark.derive.plain.sliding import sliding_apart, sliding_built_plainly
 from tidemark.spark.derive.raised import naming
 from tidemark.spark.derive.settings import IN_ONE_TASK, apart, with_settings
 from tidemark.spark.derive.under_names import called, empty
@@ -109,12 +109,12 @@ class SparkComputer:
 
 def _written(views: Views) -> list[Written]:
     """By this process where it is little, by executors without a query where it is plain, by queries else."""
-    for built in (built_plainly, groups_built_plainly, sessions_built_plainly):
+    for built in (sliding_built_plainly, groups_built_plainly, sessions_built_plainly):
         if (found := built(views)) is not None:
             return found
     if (here := _learned_here(views)) is not None:
         return written_here(here, views.computation)
-    for made in (windows_apart, groups_apart, sessions_apart):
+    for made in (sliding_apart, groups_apart, sessions_apart):
         if (found := made(views)) is not None:
             return found
     updates = _updates(views)

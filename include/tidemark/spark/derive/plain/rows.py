@@ -1,9 +1,10 @@
-"""All rows of an input, read by this process, where they are little: what is built of them needs no query then."""
+"""All rows of an input, read by this process, where they are little, and what is built of them: that needs no query
+then."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,12 @@ import pyarrow.compute as pc
 
 from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import Bools, integers, row_bytes
+from tidemark.definition.computation import Written
 from tidemark.definition.recipe import InSessions, Slid
+from tidemark.errors import InvalidUsage
+from tidemark.model.derived import Mode
+from tidemark.spark.derive.footers import holds_nothing
+from tidemark.spark.derive.parts import Batches, written_here
 from tidemark.spark.derive.touched import MOST_BYTES
 from tidemark.spark.derive.views import LITTLE_BYTES, Views
 from tidemark.spark.read import LEAST_TASK_ROWS
@@ -41,11 +47,22 @@ def all_here(views: Views, name: str, *, told_by: Sequence[str], most: int) -> l
     return held
 
 
-def rows_in_windows(views: Views, rule: Slid | InSessions) -> pa.Table | None:
-    """The rows of the input that are in windows which lie where rows are, each as often as it is there, those that are
-    in none counted; None where they are not little, or there are none."""
+def windows_built_here(
+    views: Views, rule: Slid | InSessions, of_all: Callable[[pa.Table], Batches]
+) -> list[Written] | None:
+    """What was written of all windows that lie where rows are, of a collection that holds nothing, as `of_all` makes
+    them of all their rows, each as often as it is there; None where it holds something, the rows are not little or
+    none, or something does not fit."""
+    computation = views.computation
+    if computation.mode is not Mode.WHOLE or not holds_nothing(computation):
+        return None
     held = all_here(views, rule.input, told_by=(rule.on, *rule.by), most=LEAST_TASK_ROWS)
-    return pa.Table.from_batches(held) if held else None
+    if not held:
+        return None
+    try:
+        return written_here(list(of_all(pa.Table.from_batches(held))), computation)
+    except (InvalidUsage, ArithmeticError):
+        return None
 
 
 def told_rows(rows: pa.RecordBatch, told_by: Sequence[str]) -> Bools:

@@ -30,17 +30,16 @@ from tidemark.definition.recipe import InSessions
 from tidemark.definition.windows.assigned import AT
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, ColumnType
-from tidemark.model.derived import Mode
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.difference import Due, stored
 from tidemark.spark.derive.footers import holds_nothing, ranges_when
 from tidemark.spark.derive.little import left_of, updates_due
-from tidemark.spark.derive.parts import Batches, written_here, written_in_order
+from tidemark.spark.derive.parts import Batches, written_in_order
 from tidemark.spark.derive.plain.apart import AT_ONCE, leading, written_apart
 from tidemark.spark.derive.plain.changed import changed_here
 from tidemark.spark.derive.plain.near import NearHere, near_here
-from tidemark.spark.derive.plain.rows import Kept, repeated, rows_in_windows, told_rows
+from tidemark.spark.derive.plain.rows import Kept, repeated, told_rows, windows_built_here
 from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.touched import MOST_BYTES, named, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
@@ -48,16 +47,8 @@ from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 
 def sessions_built_plainly(views: Views) -> list[Written] | None:
     """What was written of all sessions, of a collection that holds nothing; None where that is not plain."""
-    computation, made = views.computation, _made(views)
-    if computation.mode is not Mode.WHOLE or made is None or not holds_nothing(computation):
-        return None
-    rows = rows_in_windows(views, made.rule)
-    if rows is None:
-        return None
-    try:
-        return written_here(made.of_all(rows, made.rule.on).to_batches(), computation)
-    except (InvalidUsage, ArithmeticError):
-        return None
+    made = _made(views)
+    return None if made is None else windows_built_here(views, made.rule, made.batches)
 
 
 def sessions_apart(views: Views) -> list[Written] | None:
@@ -70,9 +61,7 @@ def sessions_apart(views: Views) -> list[Written] | None:
     rule = made.rule
     together = leading(views.computation, rule.input, {name: name for name in rule.by})
     told_by, used = (rule.on, *rule.by), [one.of for one in rule.plain or () if one.of is not None]
-    found = written_apart(
-        views, rule.input, together, told_by, used, lambda rows: made.of_all(rows, rule.on).to_batches()
-    )
+    found = written_apart(views, rule.input, together, told_by, used, made.batches)
     # All rows as one key are no work for several.
     if found is not None or not rule.by or not holds_nothing(views.computation):
         return found
@@ -97,6 +86,10 @@ class _Made:
     rule: InSessions
     collection: Collection
     due: Due
+
+    def batches(self, rows: pa.Table) -> Batches:
+        """Of all rows of their keys. Raises as `told_sessions`."""
+        yield from self.of_all(rows, self.rule.on).to_batches()
 
     def of_all(self, rows: pa.Table, on: str) -> pa.Table:
         """Of all rows of their keys, whose instants are in the column `on`. Raises as `told_sessions`."""

@@ -23,34 +23,25 @@ from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type, updat
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import PlainCells, Slid
 from tidemark.errors import InvalidUsage
-from tidemark.model.derived import Mode
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.chunks import chunked, earliest, whole_width
 from tidemark.spark.derive.difference import Due, stored
 from tidemark.spark.derive.footers import holds_nothing
-from tidemark.spark.derive.parts import Batches, written_here, written_in_order
+from tidemark.spark.derive.parts import Batches, written_in_order
 from tidemark.spark.derive.plain.apart import leading, written_apart
-from tidemark.spark.derive.plain.rows import rows_in_windows
+from tidemark.spark.derive.plain.rows import windows_built_here
 from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.views import Views
 
 
-def built_plainly(views: Views) -> list[Written] | None:
+def sliding_built_plainly(views: Views) -> list[Written] | None:
     """What was written of all windows, of a collection that holds nothing; None where that is not plain, or not
     little."""
-    computation, made = views.computation, _made(views)
-    if computation.mode is not Mode.WHOLE or made is None or not holds_nothing(computation):
-        return None
-    rows = rows_in_windows(views, made.rule)
-    if rows is None:
-        return None
-    try:
-        return written_here(list(made.of_all(rows)), computation)
-    except (InvalidUsage, ArithmeticError):
-        return None
+    made = _made(views)
+    return None if made is None else windows_built_here(views, made.rule, made.of_all)
 
 
-def windows_apart(views: Views) -> list[Written] | None:
+def sliding_apart(views: Views) -> list[Written] | None:
     """What executors wrote of all windows, or of those that changes reach; None where something does not fit. Where the
     columns `by` lead the input's key rows are read by these. Else, or where rows of one key are many, they go through
     one shuffle, where the collection holds nothing."""
