@@ -214,6 +214,21 @@ def test_every_batch_is_a_bar_that_can_be_seen(client: Any, root: Path) -> None:
     assert shown["ahead"] == [("12 rows", 87.5, 100.0)]
 
 
+def test_batches_of_one_interval_are_one_bar(client: Any, root: Path) -> None:
+    """As of a day that is ingested by load: drawn one by one the last would hide the others."""
+    from tidemark.airflow.web.page import overview_page
+
+    (entry,) = client.get("/collections.json").json()
+    (held,) = entry["batches"]
+    day = 86_400_000_000
+    first = {**held, "lower": 0, "upper": day, "rows": 1200, "bytes": 10, "certified": True}
+    second = {**first, "rows": 30, "bytes": 5, "certified": False}
+    other = {**first, "lower": day, "upper": 2 * day, "rows": 4}
+    page = overview_page("r", [entry | {"start": 0, "batches": [second, other, first]}]).html
+    assert bars(page)["unsealed"] == [("1,230 rows in 2 batches", 0.0, 50.0), ("4 rows", 50.0, 100.0)]
+    assert "1,230 rows, 15 bytes, 2 batches, 1 of them not certified yet" in page
+
+
 def test_holds_of_what_is_computed_from_it_hide_no_change(client: Any, root: Path, collections: Path) -> None:
     """Each of their runs moves one; those of people are told."""
     log = location_of(collections / "orders.yaml").job().log

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidemark.airflow.web import drawing, inline, policy
+from tidemark.airflow.web.lanes import lanes
 from tidemark.airflow.web.markup import Markup as Markup
 from tidemark.airflow.web.markup import joined as joined
 from tidemark.airflow.web.markup import tag as tag
@@ -16,8 +17,6 @@ from tidemark.model.instant import format_instant
 from tidemark.model.wording import counted
 
 REFRESH_SECONDS = 10
-NARROWEST = 0.5
-"""Of a bar, in percent of its lane: less is not seen."""
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --text: light-dark(#1c2733, #dbe4ee);
@@ -137,7 +136,7 @@ def _card(entry: Mapping[str, Any], *, href: str) -> Markup:
         "section",
         tag("header", tag("h2", heading), *_verdict(entry)),
         tag("h3", "Live batches, by level"),
-        _lanes(entry),
+        lanes(entry),
         tag("h3", "Frontiers"),
         _frontiers(entry),
         tag(
@@ -273,38 +272,3 @@ def _inputs(entry: Mapping[str, Any]) -> list[Markup]:
 def _stands(one: Mapping[str, Any]) -> Markup:
     says = {"all": "all of it", "behind": "has more", "lags": "waited for", "hidden": "not yours to see"}[one["stands"]]
     return tag("span", says, class_={"lags": "bad", "all": "good"}.get(one["stands"], "quiet"))
-
-
-def _lanes(entry: Mapping[str, Any]) -> Markup:
-    """One lane for each level, oldest left. A bar spans its batch's interval; its colour tells trace from unsealed."""
-    batches = entry["batches"]
-    if not batches:
-        return tag("p", "none yet", class_="quiet")
-    first = min(max(batch["lower"], entry["start"]) for batch in batches)
-    last = max(first + 1, *(batch["upper"] for batch in batches))
-    levels = sorted({batch["level"] for batch in batches if batch["level"] is not None}, reverse=True)
-    lanes = [_lane(f"level {level}", [b for b in batches if b["level"] == level], first, last) for level in levels]
-    for label, is_ahead in (("unsealed", False), ("ahead", True)):
-        if held := [batch for batch in batches if batch["level"] is None and batch["ahead"] == is_ahead]:
-            lanes.append(_lane(label, held, first, last))
-    return joined(
-        [*lanes, tag("div", tag("span", format_instant(first)), tag("span", format_instant(last)), class_="axis")]
-    )
-
-
-def _lane(label: str, batches: Iterable[Mapping[str, Any]], first: int, last: int) -> Markup:
-    def bar(batch: Mapping[str, Any]) -> Markup:
-        left = min(100 - NARROWEST, 100 * max(0, batch["lower"] - first) / (last - first))
-        width = max(NARROWEST, 100 * (batch["upper"] - first) / (last - first) - left)
-        flags = {"unsealed": batch["level"] is None, "uncertified": not batch["certified"], "empty": not batch["rows"]}
-        kind = " ".join(["bar", *(name for name, is_so in flags.items() if is_so)])
-        title = f"{batch['interval']}, {batch['rows']:,} rows, {batch['bytes']:,} bytes, {batch['id'][:12]}"
-        state = "" if batch["certified"] else ", not certified yet"
-        shape = tag("rect", class_=kind, width="100%", height="100%", rx=3)
-        text = tag("text", f"{batch['rows']:,} rows", x=5, y=15)
-        # A picture within the picture, which cuts off what does not fit. Its places are attributes of its own, because
-        # the policy allows no style but the one sheet.
-        return tag("svg", tag("title", title + state), shape, text, x=f"{left:.4f}%", width=f"{width:.4f}%", height=22)
-
-    bars = joined(bar(batch) for batch in batches)
-    return tag("div", tag("span", label, class_="quiet"), tag("svg", bars, class_="track", height=22), class_="lane")
