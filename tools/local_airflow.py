@@ -36,7 +36,6 @@ from tools import supervisor  # noqa: E402 - found through the line above
 from tools.postgres import PostgresFailed  # noqa: E402
 from tools.supervisor import COMPONENTS, DATABASE, HOME, INSTANCE, LOGS, log_of  # noqa: E402
 
-ADDRESS = os.environ["AIRFLOW__API__BASE_URL"]
 PORT = int(os.environ["AIRFLOW__API__PORT"])
 PASSWORDS = Path(os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"])
 RUNNING = HOME / "running.json"
@@ -82,7 +81,7 @@ def up() -> None:
         if running["port"] != PORT:
             raise Refused(f"already up on port {running['port']}, asked for {PORT}: `make down` first")
         if all_healthy(since=0):
-            return say(f"already up\n{where()}")
+            return say(f"already up\n{where(PORT)}")
         raise Refused(f"started (process {running['pid']}) but not healthy: `make down`, then `make up`")
     if port_taken():
         raise Refused(f"port {PORT} is taken by another program: choose one, `make up PORT={PORT + 1}`")
@@ -108,7 +107,7 @@ def up() -> None:
     except BaseException:
         down()
         raise
-    say(where())
+    say(where(PORT))
 
 
 def wait_until_healthy(process: subprocess.Popen[bytes], *, since: float) -> None:
@@ -136,11 +135,12 @@ def all_healthy(*, since: float) -> bool:
     return healthy_components(since=since) == set(COMPONENTS)
 
 
-def healthy_components(*, since: float) -> set[str]:
-    """The components that answer; a heartbeat from before `since` (epoch seconds) is a former instance's."""
+def healthy_components(*, since: float, port: int = PORT) -> set[str]:
+    """The components of the instance at `port` that answer; a heartbeat from before `since` (epoch seconds) is a former
+    instance's."""
     healthy = {"postgres"} if DATABASE.is_ready() else set()
     try:
-        with urllib.request.urlopen(f"{ADDRESS}/api/v2/monitor/health", timeout=5) as answer:
+        with urllib.request.urlopen(f"{address(port)}/api/v2/monitor/health", timeout=5) as answer:
             health = json.load(answer)
     except (OSError, ValueError):
         return healthy
@@ -186,9 +186,13 @@ def log_end(name: str) -> str:
     return f"{path}:\n  " + "\n  ".join(lines)
 
 
-def where() -> str:
+def address(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
+
+
+def where(port: int) -> str:
     password = json.loads(PASSWORDS.read_text())["admin"]
-    return f"Airflow: {ADDRESS}   login: admin   password: {password}   stop: make down   logs: {LOGS}"
+    return f"Airflow: {address(port)}   login: admin   password: {password}   stop: make down   logs: {LOGS}"
 
 
 # --- down -----------------------------------------------------------------------------------------
@@ -257,15 +261,16 @@ def read_running() -> dict[str, Any] | None:
 
 
 def status() -> None:
-    """Say how each component of the local Airflow is; Refused (exit code 1) if it is not up, with the reason."""
-    if read_running() is None:
+    """Say how each component of the local Airflow is, on whatever port; Refused (exit code 1) if it is not up, with
+    the reason."""
+    if (running := read_running()) is None:
         raise Refused(
             f"Airflow went down: {why}\nmake up" if (why := why_down()) else "Airflow is not running: make up"
         )
-    healthy, ends = healthy_components(since=0), ends_of_components()
+    healthy, ends = healthy_components(since=0, port=running["port"]), ends_of_components()
     for name in COMPONENTS:
         say(f"  {name}: {'healthy' if name in healthy else 'NOT healthy'}{'; ' + ends[name] if name in ends else ''}")
-    say(where())
+    say(where(running["port"]))
 
 
 @contextmanager

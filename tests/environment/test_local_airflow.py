@@ -8,7 +8,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import psutil
 import pytest
@@ -64,9 +67,9 @@ def start(code: str, mark: str | None) -> subprocess.Popen[str]:
     )
 
 
-def record(home: Path, supervisor: int, mark: str) -> None:
+def record(home: Path, supervisor: int, mark: str, *, port: int = 8095) -> None:
     home.mkdir()
-    (home / "running.json").write_text(json.dumps({"pid": supervisor, "port": 8095, "instance": mark}))
+    (home / "running.json").write_text(json.dumps({"pid": supervisor, "port": port, "instance": mark}))
 
 
 @pytest.mark.parametrize("supervisor_died", [False, True], ids=["in good order", "the supervisor was killed before"])
@@ -102,6 +105,42 @@ def test_down_twice_is_a_success(home: Path) -> None:
 def test_status_of_none_says_how_to_start_one(home: Path) -> None:
     done = local_airflow("status", home)
     assert (done.returncode, done.stderr) == (1, "Airflow is not running: make up\n")
+
+
+def test_status_is_of_the_port_it_was_started_on(home: Path, started: list[subprocess.Popen[str]]) -> None:
+    """`make status` needs no PORT."""
+    supervisor = start(ORDINARY_TASK, f"{home}#this")
+    started.append(supervisor)
+    with healthy_airflow() as port:
+        record(home, supervisor.pid, f"{home}#this", port=port)
+        (home / "passwords.json").write_text('{"admin": "word"}')
+        done = local_airflow("status", home)
+    assert done.returncode == 0
+    assert "  api-server: healthy\n" in done.stderr
+    assert f"Airflow: http://127.0.0.1:{port}   login: admin   password: word" in done.stderr
+
+
+@contextmanager
+def healthy_airflow() -> Iterator[int]:
+    """A port at which something answers as the Airflow API does when asked for its health."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_up_refuses_a_port_that_is_taken(home: Path) -> None:
