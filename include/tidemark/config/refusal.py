@@ -8,8 +8,11 @@ from pydantic import ValidationError
 
 from tidemark.config import declaration
 from tidemark.config.document import Document, Loc
-from tidemark.config.nearest import nearest
+from tidemark.config.nearest import nearest, similar
 from tidemark.errors import InvalidUsage
+
+LINES = 8
+"""How many lines of further mistakes are told."""
 
 
 def refused(
@@ -20,12 +23,12 @@ def refused(
     def weight(problem: Any) -> tuple[bool, int]:
         return problem["type"] == "missing", read.line(_loc(problem))
 
-    problems = sorted(error.errors(include_url=False), key=weight)
+    problems = sorted(_apart(error.errors(include_url=False), file), key=weight)
     problem = problems[0]
     loc = _loc(problem)
     where = f"{read.path}:{read.line(loc)}"
     name = ".".join(str(step) for step in loc)
-    more = f" (and {_counted(len(problems) - 1)} more)" if len(problems) > 1 else ""
+    more = _more([read.line(_loc(other)) for other in problems[1:]])
     if problem["type"] == "extra_forbidden":
         valid = declaration.field_names(loc[:-1], file)
         return InvalidUsage(f"{where}: unknown field {name!r}{nearest(str(loc[-1]), valid)}{more}")
@@ -73,8 +76,24 @@ def _expected(problem: Any, fields: tuple[str, ...]) -> tuple[str, str]:
     return str(problem["msg"]).lower(), ""
 
 
-def _counted(mistakes: int) -> str:
-    return "1 mistake" if mistakes == 1 else f"{mistakes} mistakes"
+def _apart(problems: list[Any], file: type[declaration.Common]) -> list[Any]:
+    """The problems without the fields that are missing because they are misspelt, which is one mistake."""
+    meant = set()
+    for problem in problems:
+        if problem["type"] == "extra_forbidden":
+            *section, wrong = _loc(problem)
+            meant.add((*section, similar(str(wrong), declaration.field_names(tuple(section), file))))
+    return [problem for problem in problems if problem["type"] != "missing" or _loc(problem) not in meant]
+
+
+def _more(lines: list[int]) -> str:
+    """How many mistakes there are besides the one that is told, and where."""
+    if not lines:
+        return ""
+    found = sorted(set(lines))
+    shown = ", ".join(str(line) for line in found[:LINES]) + (" ..." if len(found) > LINES else "")
+    mistakes = "1 mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
+    return f" (and {mistakes} more, in line{'s' if len(found) > 1 else ''} {shown})"
 
 
 def _loc(problem: Any) -> Loc:

@@ -132,7 +132,7 @@ def test_schedules(path: Path, schedule: str) -> None:
 WRONG = [
     # (what of FLIGHTS is replaced, by what, the line and what it says)
     ("key:", "keys:", "2: unknown field 'keys'; did you mean 'key'?"),
-    ("  format:", "  fromat:", "12: unknown field 'source.fromat'; did you mean 'format'? (and 1 mistake more)"),
+    ("  format:", "  fromat:", "12: unknown field 'source.fromat'; did you mean 'format'?"),
     ("max_lateness", "max_latenes", "19: unknown field 'late.reemit.max_latenes'; did you mean 'max_lateness'?"),
     ("{column: reported_at}", "{colunm: reported_at}", "7: unknown field 'time.colunm'; did you mean 'column'?"),
     ("grace: 2h", "zzz: 2h", "18: unknown field 'zzz'; valid are name, key"),
@@ -209,7 +209,7 @@ WRONG = [
     (
         "time: {column: reported_at}",
         "time: {name: reported_at}",
-        "7: unknown field 'time.name'; valid are column (and 1 mistake more)",
+        "7: unknown field 'time.name'; valid are column (and 1 mistake more, in line 7)",
     ),
     ("key: [flight_id]", "key: [status]", "3: column status is named twice in key and value"),
     ("key: [flight_id]", "key: [_row]", "2: key.0: column name '_row' must match"),
@@ -316,9 +316,19 @@ def test_what_full_snapshots_cannot_have_is_refused_at_its_line(path: Path, more
     assert refusal(path, STOCK + more).startswith(says)
 
 
-def test_several_wrong_fields_are_counted_and_the_first_is_named(path: Path) -> None:
+def test_of_several_mistakes_the_first_is_named_and_where_the_others_are(path: Path) -> None:
     text = FLIGHTS.replace("key:", "keys:").replace("grace: 2h", "grace: soon")
-    assert re.match(r"2: unknown field 'keys'.*\(and 2 mistakes more\)$", refusal(path, text))
+    assert re.match(r"2: unknown field 'keys'.*\(and 1 mistake more, in line 18\)$", refusal(path, text))
+    text = text.replace("ready: exists", "redy: exists")
+    assert re.match(r"2: unknown field 'keys'.*\(and 2 mistakes more, in lines 15, 18\)$", refusal(path, text))
+
+
+def test_a_field_that_is_misspelt_is_not_missing_too(path: Path) -> None:
+    """`keys` for `key` is one mistake; a field that nothing is like is missing for itself."""
+    assert refusal(path, FLIGHTS.replace("key:", "keys:")).endswith("did you mean 'key'?")
+    assert refusal(path, FLIGHTS.replace("  envelope: upsert\n", "  zzz: upsert\n")).endswith(
+        "(and 1 mistake more, in line 10)"
+    )
 
 
 @pytest.mark.parametrize("text", ["", "[]", "flights", "- name: flights"])
