@@ -261,16 +261,17 @@ def read_running() -> dict[str, Any] | None:
 
 
 def status() -> None:
-    """Say how each component of the local Airflow is, on whatever port; Refused (exit code 1) if it is not up, with
-    the reason."""
+    """Say how each component of the local Airflow is, on whatever port; Refused (exit code 1) with the reason if it is
+    not up, or not all of it healthy."""
     if (running := read_running()) is None:
-        raise Refused(
-            f"Airflow went down: {why}\nmake up" if (why := why_down()) else "Airflow is not running: make up"
-        )
+        why = why_down()
+        raise Refused(f"Airflow went down: {why}\nmake up" if why else "Airflow is not running: make up")
     healthy, ends = healthy_components(since=0, port=running["port"]), ends_of_components()
     for name in COMPONENTS:
         say(f"  {name}: {'healthy' if name in healthy else 'NOT healthy'}{'; ' + ends[name] if name in ends else ''}")
     say(where(running["port"]))
+    if ill := ", ".join(name for name in COMPONENTS if name not in healthy):
+        raise Refused(f"not healthy: {ill}; {LOGS} says why, `make down` and `make up` start all anew")
 
 
 @contextmanager

@@ -108,16 +108,18 @@ def test_status_of_none_says_how_to_start_one(home: Path) -> None:
 
 
 def test_status_is_of_the_port_it_was_started_on(home: Path, started: list[subprocess.Popen[str]]) -> None:
-    """`make status` needs no PORT."""
+    """`make status` needs no PORT; who asks need not read whether all is healthy."""
     supervisor = start(ORDINARY_TASK, f"{home}#this")
     started.append(supervisor)
     with healthy_airflow() as port:
         record(home, supervisor.pid, f"{home}#this", port=port)
         (home / "passwords.json").write_text('{"admin": "word"}')
         done = local_airflow("status", home)
-    assert done.returncode == 0
     assert "  api-server: healthy\n" in done.stderr
     assert f"Airflow: http://127.0.0.1:{port}   login: admin   password: word" in done.stderr
+    assert "  scheduler: NOT healthy\n" in done.stderr
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("not healthy: postgres, scheduler, ")
 
 
 @contextmanager
