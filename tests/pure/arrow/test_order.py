@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import APPEND, batch, keys, laws, of_updates, rows, updates, values
-from tidemark.arrow.rows.order import ranks, rows_before, rows_up_to, sort, sort_key_at, sort_key_of, starts, unsorted
+from tidemark.arrow.rows.order import (
+    neighbours,
+    ranks,
+    rows_before,
+    rows_up_to,
+    sort,
+    sort_key_at,
+    sort_key_of,
+    starts,
+    unsorted,
+)
 from tidemark.arrow.rows.schema import sort_columns, updates_schema
 from tidemark.model.update import Row, Update, sort_key
 
@@ -48,6 +58,17 @@ def test_starts_and_ranks_tell_equal_rows(some: list[Update]) -> None:
     assert starts(table, ORDER).tolist() == expected
     distinct = sorted(set(places))
     assert ranks(table, ORDER).tolist() == [distinct.index(p) for p in places]
+
+
+@laws
+@given(updates(APPEND))
+def test_neighbours_are_told_apart_column_by_column(some: list[Update]) -> None:
+    table = batch(SCHEMA, [flat(u) for u in some])
+    found = [(wrong, differs.tolist()) for wrong, differs in neighbours(table, ORDER)]
+    upto = [ORDER[: columns + 1] for columns in range(len(ORDER))]
+    assert [differs for _, differs in found] == [starts(table, columns).tolist() for columns in upto]
+    before = [0, *(unsorted(table, columns) for columns in upto)]
+    assert [wrong for wrong, _ in found] == [more - less for less, more in pairwise(before)]
 
 
 @laws

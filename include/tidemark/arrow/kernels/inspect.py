@@ -13,7 +13,7 @@ from tidemark.arrow.parts.reader import OpenedPart, readable
 from tidemark.arrow.rows.columns import Bools, Ints, integers
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.fields import is_earlier
-from tidemark.arrow.rows.order import starts, unsorted
+from tidemark.arrow.rows.order import neighbours
 from tidemark.arrow.rows.schema import (
     DIFF,
     EVENT_TIME,
@@ -136,16 +136,27 @@ class _Findings:
             times = integers(batch, name)
             bounds += [int(times.min()), int(times.max())]
         joined = batch if self._last is None else pa.concat_batches([self._last, batch])
-        self._unsorted += unsorted(joined, self._order)
-        self._repeated += int(np.count_nonzero(~starts(joined, self._order)))
+        first_of_value = self._in_order(joined)
         if self._cancels:
-            self._add_up(integers(batch, DIFF), starts(joined, self._order[:-2])[joined.num_rows - batch.num_rows :])
+            self._add_up(integers(batch, DIFF), first_of_value[joined.num_rows - batch.num_rows :])
         self._first = batch.slice(0, 1) if self._first is None else self._first
         self._last = batch.slice(batch.num_rows - 1)
 
+    def _in_order(self, rows: pa.RecordBatch) -> Bools:
+        """Count what is out of order and what stands twice; where a value begins, which two times follow."""
+        values = len(self._order) - 2
+        begins = differs = np.zeros(0, bool)
+        for columns, (wrong, differs) in enumerate(neighbours(rows, self._order), 1):
+            self._unsorted += wrong
+            if columns == values:
+                begins = differs.copy()
+        self._repeated += int(np.count_nonzero(~differs))
+        return begins
+
     def _add_up(self, diffs: Ints, begins: Bools) -> None:
         """The sums of the values that end in some rows, of which `begins` says where one starts; the last goes on."""
-        sums = np.add.reduceat(diffs, np.union1d([0], np.flatnonzero(begins)))
+        edges = np.flatnonzero(begins)
+        sums = np.add.reduceat(diffs, edges if begins[0] else np.concatenate([[0], edges]))
         if begins[0]:
             self._uncancelled += self._sum != 0
         else:

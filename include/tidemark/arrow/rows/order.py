@@ -8,7 +8,7 @@ equal to 0.0), and Python compares str by code point as Arrow compares UTF-8 byt
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -54,16 +54,22 @@ def starts(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Bools:
 
 def unsorted(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> int:
     """How many rows are before their predecessor in the order."""
-    undecided = np.ones(max(0, table.num_rows - 1), bool)
-    wrong = 0
+    return sum(wrong for wrong, _ in neighbours(table, columns))
+
+
+def neighbours(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[int, Bools]]:
+    """Column by column: how many rows are before their predecessor by this one, and `starts` of the columns up to it
+    (one array, which grows with each)."""
+    differs = np.zeros(table.num_rows, bool)
+    differs[:1] = True
     for name in columns:
-        if not undecided.any():
-            break
-        array = contiguous(table.column(name))
-        differs = _differs(array)
-        wrong += int(np.count_nonzero(undecided & differs & _descends(array)))
-        undecided &= ~differs
-    return wrong
+        wrong, undecided = 0, ~differs[1:]
+        if undecided.any():
+            array = contiguous(table.column(name))
+            here = undecided & _differs(array)
+            wrong = int(np.count_nonzero(here & _descends(array))) if here.any() else 0
+            differs[1:] |= here
+        yield wrong, differs
 
 
 def ranks(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Ints:
