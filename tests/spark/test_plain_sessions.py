@@ -76,8 +76,8 @@ LEFT = {
 }
 LIMITS = {
     "touched.LEAST_TASK_ROWS": 0,
-    "plain.sessions.LOOKED_AT_ROWS": 0,
-    "plain.sessions.LOOKED_AT_BYTES": 0,
+    "plain.sessions_near.LOOKED_AT_ROWS": 0,
+    "plain.sessions_near.LOOKED_AT_BYTES": 0,
     "plain.rows.MOST_BYTES": 0,
     "little.LOOKED_AT_ROWS": -1,
     "views.LITTLE_BYTES": 0,

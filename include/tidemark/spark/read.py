@@ -182,7 +182,7 @@ def merged_rows(
     tasks = tasks_of(spark, request, parts)
     if not tasks:
         return spark.createDataFrame([], from_arrow_schema(schema, prefer_timestamp_ntz=False))
-    return _mapped(spark, store.url, schema, tasks, answer, keep)
+    return mapped(spark, store.url, schema, tasks, answer, keep)
 
 
 def _told(
@@ -245,7 +245,7 @@ def _of_both(
     frames = [rows.select(*told) for rows in _plain(spark, store, request, plain)]
     tasks = tasks_of(spark, request, parts, ranges, {part.file.key for one in plain for part in one.parts})
     if tasks:
-        frames.append(_mapped(spark, store.url, schema, tasks, merged, keep))
+        frames.append(mapped(spark, store.url, schema, tasks, merged, keep))
     if not frames:
         return spark.createDataFrame([], from_arrow_schema(schema, prefer_timestamp_ntz=False))
     return reduce(DataFrame.unionAll, frames)
@@ -320,8 +320,13 @@ def _cores(spark: SparkSession) -> int:
     return int(context.defaultParallelism)
 
 
-def _mapped(
-    spark: SparkSession, url: str, schema: pa.Schema, tasks: Sequence[ReadTask], answer: Answer, keep: Keep | None
+def mapped(
+    spark: SparkSession,
+    url: str,
+    schema: pa.Schema,
+    tasks: Sequence[ReadTask],
+    answer: Answer,
+    keep: Keep | None = None,
 ) -> DataFrame:
     """One Spark task for each task, its rows in batches of bounded size. Spark broadcasts tasks that are large."""
     encoded = [encode(task) for task in tasks]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.test_grouped import AGGREGATES, COLUMNS, bits, plain
-from tidemark.arrow.kernels.told_sessions import told_sessions, whole_sessions
+from tidemark.arrow.kernels.told_sessions import can_be_merged, merged_sessions, told_sessions, whole_sessions
 from tidemark.arrow.kernels.windows.cells import GROUP, keys_in
 from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.arrow.kernels.windows.sums import Overflowed
@@ -111,3 +113,44 @@ def test_what_does_not_fit_is_not_told() -> None:
     with pytest.raises(InvalidUsage, match="beyond 2\\^61"):
         told_sessions(rows, at * 0, beyond, Session(1), ())
     assert told_sessions(rows, at * 0, at, Session(FAR), ()).column(END).to_pylist() == [2 * FAR]
+
+
+MERGED = tuple(one for one in TOLD if can_be_merged(Session(1), (one,)))
+
+
+@given(ROWS, st.data(), st.sampled_from([(), ("shop", "kind")]), KINDS)
+def test_sessions_of_any_parts_of_rows_are_put_together(
+    rows: Rows, data: st.DataObject, by: tuple[str, ...], kind: Session
+) -> None:
+    """However the rows come into parts, which overlap then."""
+    kind = replace(kind, max_length=None)
+    table = pa.Table.from_pylist(rows, SCHEMA)
+    numbers, at = keys_in(table, by).numbers, table.column("at").to_numpy()
+    drawn = data.draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
+    inside = [np.flatnonzero(np.array(drawn, np.int64) == part) for part in range(3)]
+    parts = [told_sessions(table.take(pa.array(some)), numbers[some], at[some], kind, MERGED) for some in inside]
+    found = merged_sessions(pa.Table.from_batches(parts), kind, MERGED)
+    of_all = told_sessions(table, numbers, at, kind, MERGED)
+    shown = [[[same(value) for value in row.values()] for row in one.to_pylist()] for one in (found, of_all)]
+    assert shown[0] == shown[1]
+    assert found.schema == parts[0].schema
+
+
+def test_what_depends_on_the_rows_of_a_session_is_not_put_together() -> None:
+    """Where it is cut, what is first in it, and sums of floats, which are rounded once."""
+    assert {one.function for one in MERGED} == {Function.COUNT, Function.SUM, Function.MIN, Function.MAX}
+    assert can_be_merged(Session(3), MERGED)
+    assert not can_be_merged(Session(3, max_length=9), MERGED)
+    sums = {one.name for one in TOLD if one.function is Function.SUM} - {one.name for one in MERGED}
+    assert sums == {"sum_float", "sum_price"}
+
+
+def test_sums_of_parts_that_may_not_fit_are_not_put_together() -> None:
+    total = (Aggregated("total", Function.SUM, "whole", ColumnType.INT),)
+    rows = [{"kind": 1, "shop": "", "at": at, "whole": 2**62} for at in (1, 2)]
+    parts = [
+        told_sessions(pa.Table.from_pylist([row], SCHEMA), np.array([0]), np.array([row["at"]]), Session(5), total)
+        for row in rows
+    ]
+    with pytest.raises(Overflowed):
+        merged_sessions(pa.Table.from_batches(parts), Session(5), total)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from tidemark.arrow.kernels.grouped import told
 from tidemark.arrow.kernels.windows.cells import GROUP, ascend
 from tidemark.arrow.kernels.windows.extremes import greatest, least
+from tidemark.arrow.kernels.windows.regions import begins
 from tidemark.arrow.kernels.windows.sessions import FAR, FIRST, LAST, Gaps, in_sessions
 from tidemark.arrow.kernels.windows.sessions import START as BEGUN
 from tidemark.arrow.kernels.windows.sliding import END, START
@@ -19,10 +20,18 @@ from tidemark.arrow.rows.columns import Ints, contiguous, integers, one_batch, v
 from tidemark.arrow.rows.cuts import wholes
 from tidemark.arrow.rows.order import starts
 from tidemark.definition.recipe import Aggregated
+from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.kind import Session
 
 _MOST = 2**63 - 1
+_MERGED = {
+    Function.COUNT: Function.SUM,
+    Function.SUM: Function.SUM,
+    Function.MIN: Function.MIN,
+    Function.MAX: Function.MAX,
+}
+"""By what an aggregate of all rows is told of those of parts of them."""
 
 
 def told_sessions(
@@ -58,6 +67,28 @@ def whole_sessions(
     return wholes(batches, last_begins, rows=rows, room=room)
 
 
+def can_be_merged(kind: Session, aggregates: Sequence[Aggregated]) -> bool:
+    """Whether sessions of any parts of some rows say what those of all are: these are as long as they may be, and their
+    sums the same in any order."""
+    exact = (one.function is not Function.SUM or one.type is ColumnType.INT for one in aggregates)
+    return kind.max_length is None and all(one.function in _MERGED for one in aggregates) and all(exact)
+
+
+def merged_sessions(parts: pa.Table, kind: Session, aggregates: Sequence[Aggregated]) -> pa.RecordBatch:
+    """The sessions of rows, of some parts of which `told_sessions` told these; where they `can_be_merged`. In the same
+    columns and order. Raises Overflowed as that does."""
+    numbers, start, end = (integers(parts, name) for name in (GROUP, START, END))
+    order = np.lexsort((start, numbers))
+    numbers, start, end, batch = numbers[order], start[order], end[order], one_batch(parts).take(pa.array(order))
+    # Rows that are the gap apart are of one session, or of two: so far does the one before reach.
+    lo = np.flatnonzero(begins(numbers, start, end if kind.exact_gap_merges else end - 1))
+    hi = np.append(lo[1:], len(start))[: len(lo)]
+    ends = np.maximum.reduceat(end, lo) if len(lo) else end
+    columns = [pa.array(numbers[lo]), pa.array(start[lo]), pa.array(ends)]
+    columns += [told(replace(one, function=_MERGED[one.function], of=one.name), batch, lo, hi) for one in aggregates]
+    return pa.RecordBatch.from_arrays(columns, [GROUP, START, END, *(one.name for one in aggregates)])
+
+
 @dataclass(frozen=True)
 class _Found:
     """Sessions of rows in order: each is the range [lo, hi) of them. `begun` says of each row when its session begins,
@@ -73,17 +104,17 @@ class _Found:
         cells = pa.RecordBatch.from_arrays([pa.array(numbers), pa.array(at), pa.array(at)], [GROUP, FIRST, LAST])
         gaps = Gaps((GROUP,), kind.gap, kind.exact_gap_merges, kind.max_length)
         begun = np.concatenate([np.zeros(0, np.int64), *(integers(some, BEGUN) for some in in_sessions([cells], gaps))])
-        begins = np.ones(len(at), bool)
-        begins[1:] = (numbers[1:] != numbers[:-1]) | (begun[1:] != begun[:-1])
-        lo = np.flatnonzero(begins)
+        first = np.ones(len(at), bool)
+        first[1:] = (numbers[1:] != numbers[:-1]) | (begun[1:] != begun[:-1])
+        lo = np.flatnonzero(first)
         return cls(at, begun, lo, np.append(lo[1:], len(at))[: len(lo)])
 
     @property
     def runs(self) -> Ints:
-        begins = np.ones(len(self.at), bool)
-        begins[1:] = self.at[1:] != self.at[:-1]
-        begins[self.lo] = True
-        return np.flatnonzero(begins)
+        first = np.ones(len(self.at), bool)
+        first[1:] = self.at[1:] != self.at[:-1]
+        first[self.lo] = True
+        return np.flatnonzero(first)
 
 
 def _told(one: Aggregated, rows: pa.RecordBatch, found: _Found) -> pa.Array:

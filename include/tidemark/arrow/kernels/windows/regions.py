@@ -28,14 +28,19 @@ def regions(group: Ints, first: Ints, upto: Ints, changed: Bools) -> Regions:
         return Regions(group, first, upto)
     order = np.lexsort((upto, first, group))
     group, first, upto, changed = group[order], first[order], upto[order], changed[order]
-    ends, places = np.unique(upto, return_inverse=True)
-    # As groups ascend, the largest end so far of a group is that of its number and its end's place in order.
-    reached = ends[np.maximum.accumulate(group * len(ends) + places) % len(ends)]
-    begins = np.ones(len(group), bool)
-    begins[1:] = (group[1:] != group[:-1]) | (first[1:] > reached[:-1])
-    at = np.flatnonzero(begins)
+    at = np.flatnonzero(begins(group, first, upto))
     kept = np.logical_or.reduceat(changed, at)
     return Regions(group[at][kept], first[at][kept], np.maximum.reduceat(upto, at)[kept])
+
+
+def begins(group: Ints, first: Ints, upto: Ints) -> Bools:
+    """Which of some stretches, in order of group and of where they begin, meets none of its group before it."""
+    ends, places = np.unique(upto, return_inverse=True)
+    # As groups ascend, the largest end so far of a group is that of its number and its end's place in order.
+    reached = ends[np.maximum.accumulate(group * len(ends) + places) % max(1, len(ends))]
+    found = np.ones(len(group), bool)
+    found[1:] = (group[1:] != group[:-1]) | (first[1:] > reached[:-1])
+    return found
 
 
 def in_regions(group: Ints, at: Ints, found: Regions) -> Bools:

@@ -1,16 +1,14 @@
 """Sessions that are so plain that they need no query. By this process all of few rows, where none is held yet, as
-starting Spark, planning and compiling would be nearly all the cost, and those that few changes reach. More by
-executors, which go over rows in order of key and instant and write what these come to, so that no session goes through
-the JVM.
+starting Spark, planning and compiling would be nearly all the cost. More by executors, which go over rows in order of
+key and instant and write what these come to, so that no session goes through the JVM. Those that few changes reach:
+sessions_near.py.
 
 Whatever is not as plain as that, or does not fit, is left to the queries, which say what is wrong, too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,31 +16,24 @@ from pyspark.sql import functions as F
 from tidemark.arrow.kernels.told_sessions import told_sessions, whole_sessions
 from tidemark.arrow.kernels.windows.cells import GROUP, keys_in
 from tidemark.arrow.kernels.windows.instants import micros_of
-from tidemark.arrow.kernels.windows.regions import in_regions
 from tidemark.arrow.kernels.windows.sessions import FAR
 from tidemark.arrow.kernels.windows.sliding import END, START
-from tidemark.arrow.read import MULTIPLICITY
-from tidemark.arrow.rows.columns import Ints, integers, one_batch
-from tidemark.arrow.rows.known_keys import numbers_among
-from tidemark.arrow.rows.schema import arrow_type
+from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import InSessions
 from tidemark.definition.windows.assigned import AT
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, ColumnType
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
-from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.difference import Due, stored
-from tidemark.spark.derive.footers import holds_nothing, ranges_when
-from tidemark.spark.derive.little import left_of, updates_due
+from tidemark.spark.derive.footers import holds_nothing
+from tidemark.spark.derive.little import updates_due
 from tidemark.spark.derive.parts import Batches, written_in_order
 from tidemark.spark.derive.plain.apart import AT_ONCE, leading, written_apart
-from tidemark.spark.derive.plain.changed import changed_here
-from tidemark.spark.derive.plain.near import NearHere, near_here
-from tidemark.spark.derive.plain.rows import Kept, repeated, told_rows, windows_built_here
+from tidemark.spark.derive.plain.rows import windows_built_here
 from tidemark.spark.derive.queried import queried
-from tidemark.spark.derive.touched import MOST_BYTES, named, ranges_holding
-from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
+from tidemark.spark.derive.touched import MOST_BYTES
+from tidemark.spark.derive.views import Views
 
 
 def sessions_built_plainly(views: Views) -> list[Written] | None:
@@ -68,24 +59,29 @@ def sessions_apart(views: Views) -> list[Written] | None:
     return _through_a_shuffle(views, made)
 
 
-def _made(views: Views) -> _Made | None:
+def _made(views: Views) -> Made | None:
     """How sessions are made that are plain, in order of their key; None for any others."""
     computation = views.computation
     rule = None if computation.recipe is None else computation.recipe.windowed
-    if not isinstance(rule, InSessions) or not _fits(views, rule):
+    if not isinstance(rule, InSessions) or not fits(views, rule):
         return None
     if [column.name for column in computation.collection.key] != [*rule.by, WINDOW_START, WINDOW_END]:
         return None
-    return _Made(rule, computation.collection, Due.of(computation))
+    return Made.by(views, rule)
 
 
 @dataclass(frozen=True)
-class _Made:
+class Made:
     """How rows become sessions, and these updates of a collection, in order."""
 
     rule: InSessions
     collection: Collection
     due: Due
+
+    @classmethod
+    def by(cls, views: Views, rule: InSessions) -> Made:
+        """By a rule of a computation."""
+        return cls(rule, views.computation.collection, Due.of(views.computation))
 
     def batches(self, rows: pa.Table) -> Batches:
         """Of all rows of their keys. Raises as `told_sessions`."""
@@ -98,15 +94,18 @@ class _Made:
 
     def of(self, rows: pa.Table, at: Ints, numbers: Ints, keys: pa.Table) -> pa.Table:
         """Of rows that have some of the keys, which `numbers` say. Raises the same."""
+        return self.updates(told_sessions(rows, numbers, at, self.rule.kind, self.rule.plain or ()), keys)
+
+    def updates(self, found: pa.RecordBatch | pa.Table, keys: pa.Table) -> pa.Table:
+        """Of sessions as `told_sessions` has them, of some of the keys."""
         plain = self.rule.plain or ()
-        found = told_sessions(rows, numbers, at, self.rule.kind, plain)
         columns = [column.take(found.column(GROUP)) for column in keys.columns]
         columns += [found.column(name) for name in (START, END, *(one.name for one in plain))]
         names = [*self.rule.by, WINDOW_START, WINDOW_END, *(one.name for one in plain)]
         return updates_due(self.collection, self.due, pa.table(columns, names))
 
 
-def _through_a_shuffle(views: Views, made: _Made) -> list[Written] | None:
+def _through_a_shuffle(views: Views, made: Made) -> list[Written] | None:
     """What executors wrote of rows that are brought together by key; None where something does not fit."""
     rule = made.rule
 
@@ -133,36 +132,7 @@ def _rows_in_order(views: Views, rule: InSessions) -> DataFrame:
     return told.repartition(*keys).sortWithinPartitions(*keys, AT)
 
 
-def sessions_touched_here(views: Views, rule: InSessions) -> list[pa.RecordBatch] | None:
-    """By what the sessions that few changes reach differ from those held; None where that is not plain, or not
-    little."""
-    if not _fits(views, rule):
-        return None
-    changed = changed_here(views, rule)
-    if changed is None:
-        return None
-    few, unplaced = changed
-    near = near_here(views, rule, few)
-    rows = None if near is None else _rows_near(views, rule, few, near)
-    if near is None or rows is None:
-        return None
-    found = _told(views, rule, *rows, near.keys)
-    if found is None:
-        return None
-    views.unplaced = unplaced
-    return left_of(views, found, near.own)
-
-
-def _told(views: Views, rule: InSessions, rows: pa.Table, numbers: Ints, keys: pa.Table) -> pa.Table | None:
-    """The sessions of rows with some of the keys as updates, in order; None where something does not fit."""
-    made = _Made(rule, views.computation.collection, Due.of(views.computation))
-    try:
-        return made.of(rows, micros_of(rows.column(rule.on)), numbers, keys)
-    except (InvalidUsage, ArithmeticError):
-        return None
-
-
-def _fits(views: Views, rule: InSessions) -> bool:
+def fits(views: Views, rule: InSessions) -> bool:
     """Whether sessions are plain, and the collection holds these columns, and as they come."""
     if rule.plain is None or rule.kind.gap > FAR:
         return False
@@ -171,44 +141,3 @@ def _fits(views: Views, rule: InSessions) -> bool:
     told = {name: types[name] for name in rule.by} | {WINDOW_START: bound, WINDOW_END: bound}
     told |= {one.name: one.type for one in rule.plain}
     return told == {column.name: column.type for column in stored(views.computation.collection)}
-
-
-def _rows_near(views: Views, rule: InSessions, few: pa.Table, near: NearHere) -> tuple[pa.Table, Ints] | None:
-    """The rows of the input that lie where changes reach, in the columns that are needed, each as often as it is there,
-    and the numbers of their keys; None where they are not little, or one is there fewer times than none."""
-    names = list(dict.fromkeys([rule.on, *(one.of for one in rule.plain or () if one.of)]))
-    ranges = _ranges(views, rule, few, near)
-    most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
-    held = views.held_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
-    if held is None:
-        return None
-    found, numbers, kept = [], [np.zeros(0, np.int64)], Kept(views.rows_held(rule.input, ranges))
-    for seen, rows, of in _near(held, rule, near):
-        numbered = rows.select([*names, MULTIPLICITY]).append_column(GROUP, pa.array(of))
-        some = repeated(numbered, most_bytes=kept.room)
-        if some is None or kept.is_full(seen, some):
-            return None
-        found.append(some.select(names))
-        numbers.append(integers(some, GROUP))
-    types = views.types_here(rule.input)
-    schema = pa.schema([(name, arrow_type(types[name])) for name in names])
-    return pa.Table.from_batches(found, schema if not found else None), np.concatenate(numbers)
-
-
-def _ranges(views: Views, rule: InSessions, few: pa.Table, near: NearHere) -> Sequence[KeyRange]:
-    """The ranges of keys outside which there are no such rows; none: all."""
-    given = views.computation.input(rule.input)
-    ranges = ranges_holding(few, views, rule.input, given.state.collection, named(rule.by))
-    return ranges or ranges_when(given, rule.on, *near.spans)
-
-
-def _near(
-    held: Iterator[pa.RecordBatch], rule: InSessions, near: NearHere
-) -> Iterator[tuple[int, pa.RecordBatch, Ints]]:
-    """Of how many rows those that lie where changes reach, and the numbers of their keys."""
-    keys = one_batch(near.keys)
-    for looked_at in held:
-        rows = looked_at.filter(pa.array(told_rows(looked_at, (rule.on, *rule.by))))
-        numbers = numbers_among(keys, rows.select(list(rule.by)))
-        inside = in_regions(numbers, micros_of(rows.column(rule.on)), near.regions)
-        yield looked_at.num_rows, rows.filter(pa.array(inside)), numbers[inside]

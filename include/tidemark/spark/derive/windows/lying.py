@@ -10,7 +10,7 @@ from tidemark.model.window.lateness import NOT_LATE, Lateness
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.in_time import computed_anew, computed_here
 from tidemark.spark.derive.little import Updates, compared
-from tidemark.spark.derive.plain.sessions import sessions_touched_here
+from tidemark.spark.derive.plain.sessions_near import sessions_touched
 from tidemark.spark.derive.plain.sliding_near import windows_touched_here
 from tidemark.spark.derive.touched import Touched
 from tidemark.spark.derive.views import Views
@@ -56,7 +56,7 @@ def late(views: Views, rule: Slid | InSessions) -> Lateness:
 def learned_here(views: Views, rule: Slid | InSessions) -> list[pa.RecordBatch] | None:
     """By what the windows that few changes reach differ from those held, computed by this process; None where it is
     not for it to do."""
-    return windows_touched_here(views, rule) if isinstance(rule, Slid) else sessions_touched_here(views, rule)
+    return windows_touched_here(views, rule) if isinstance(rule, Slid) else sessions_touched(views, rule)
 
 
 def learned(views: Views, rule: Slid | InSessions) -> Updates | None:

@@ -1,0 +1,165 @@
+"""Sessions that changes reach among more rows than the driver looks at: executors tell them, and update for update and
+bit by bit they are those that the driver tells of few rows. Queries are refused, so nothing else can have."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.support import DAY, HOUR, Made, day_of
+from tests.spark.test_derived import Deriving
+from tests.spark.test_grouped_here import UPDATES, UPSERT, Row, bits, land, next_rows, refreshed, row, taken_back
+from tests.spark.test_lying_windows import updates_of
+from tests.spark.test_plain_growth import into_the_trace
+from tests.spark.test_plain_sessions import ALL, COUNT, SAME, SOME, deriving, sale
+from tests.spark.ways import refused
+from tidemark.errors import TidemarkError
+from tidemark.jobs.steps.correct import correct
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Session
+from tidemark.model.window.windows import Windows
+from tidemark.spark.derive.plain import sessions_near
+from tidemark.spark.derive.windows import lying
+
+pytestmark = pytest.mark.spark
+
+TOTAL, FIRST = Aggregate("total", Function.SUM, "whole"), Aggregate("first", Function.FIRST, "whole")
+EXACT = (
+    COUNT,
+    TOTAL,
+    *(Aggregate(f"{told}_{of}", told, of) for told in (Function.MIN, Function.MAX) for of in ("price", "note", "sold")),
+    *(Aggregate(f"count_{of}", Function.COUNT, of) for of in ("ratio", "note")),
+)
+"""By which sessions of parts can be put together."""
+PARTS = {
+    "of_goods": (UPDATES, Windows(("good",), "sold", Session(3 * HOUR), EXACT)),
+    "half_open": (UPSERT, Windows(("note", "kind"), "sold", Session(HOUR, exact_gap_merges=False), EXACT, grace=5)),
+    "of_all": (UPSERT, Windows((), "sold", Session(HOUR), EXACT, early=True)),
+    "of_dates": (UPDATES, Windows(("good",), "seen", Session(HOUR), EXACT, early=True)),
+}
+SHUFFLED = {
+    "whole_rows": (UPDATES, Windows(("good",), "sold", Session(3 * HOUR), SOME)),
+    "many": (UPSERT, Windows(("note", "kind"), "sold", Session(2 * HOUR), ALL, early=True)),
+    "cut": (UPDATES, Windows(("good",), "sold", Session(9 * HOUR, max_length=15 * HOUR), EXACT)),
+    "all_rows": (UPSERT, Windows((), "sold", Session(HOUR // 2), SOME)),
+    "numbers": (UPSERT, Windows(("note",), "id", Session(2), SOME, grace=DAY)),
+}
+
+
+def counted(one: Deriving) -> dict[Any, int]:
+    """The rows of each session, by its key."""
+    return {key: row["n"] for key, row in bits(one).items()}
+
+
+@contextmanager
+def many(at_once: int = 2**17, **limits: int) -> Iterator[pytest.MonkeyPatch]:
+    """All rows are more than the driver looks at; executors look at so many together."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, limit in ({"LOOKED_AT_ROWS": 0, "AT_ONCE": at_once} | limits).items():
+            patch.setattr(sessions_near, name, limit)
+        yield patch
+
+
+@pytest.mark.parametrize("at_once", [7, 2**17])
+@pytest.mark.parametrize("name", [*PARTS, *SHUFFLED])
+def test_what_executors_tell_is_what_the_driver_does(spark: Any, tmp_path: Path, name: str, at_once: int) -> None:
+    """Of four days, each by what it changes: rows that come, go, and move to other sessions."""
+    text, windows = (PARTS | SHUFFLED)[name]
+    made, chance, there = Made(tmp_path, text), random.Random(f"{name} {at_once}"), list[Row]()
+    each: dict[str, Deriving] = {}
+    for day in range(1, 5):
+        new = [sale(chance, day, number) for number in chance.sample(range(200), 120 if day == 1 else 9)]
+        land(made, day, [*new, *(taken_back(chance, there, day)[:9] if made.name == "moves" else [])])
+        there = new
+        if day == 1:
+            each = {one: deriving(made, spark, one, windows) for one in ("here", "there")}
+        told = refreshed(each["here"], here=True)
+        with many(at_once) as patch:
+            if day > 1:
+                patch.setattr(lying, "learned", refused)
+                patch.setattr(sessions_near, "_through_a_shuffle" if name in PARTS else "_of_parts", refused)
+            again = correct(each["there"].job())
+        into_the_trace(each["there"].job)
+        assert [again[one] for one in SAME] == [told[one] for one in SAME], day
+        assert again["mode"] == ("by_key" if day > 1 else "whole")
+        assert repr(updates_of(each["there"].job())) == repr(updates_of(each["here"].job())) != "[]", day
+
+
+@pytest.mark.parametrize("more", [(), (FIRST,)], ids=["by parts", "by a shuffle"])
+def test_sessions_without_rows_are_taken_back(spark: Any, tmp_path: Path, more: tuple[Aggregate, ...]) -> None:
+    """Also where nothing is left near what changed, or of the input at all."""
+    made = Made(tmp_path, UPSERT)
+    land(made, 1, [row(1, good=True, sold=5), row(2, good=False, sold=50), row(3, good=False, sold=53)])
+    windows = Windows(("good",), "sold", Session(4), (*more, COUNT), early=True)
+    one = deriving(made, spark, "few", windows)
+    refreshed(one, here=True)
+    for day, gone, left in ((2, [1], [2]), (3, [2, 3], [])):
+        land(made, day, [row(number, gone=True, at=day_of(day).lower) for number in gone])
+        with many() as patch:
+            patch.setattr(lying, "learned", refused)
+            told = correct(one.job())
+        into_the_trace(one.job)
+        assert (told["mode"], told["added"], told["retracted"]) == ("by_key", 0, 1)
+        assert list(counted(one).values()) == left
+
+
+@pytest.mark.parametrize("name", ["of_goods", "many"])
+def test_what_comes_to_more_than_there_is_room_for_is_left_to_the_queries(
+    spark: Any, tmp_path: Path, name: str
+) -> None:
+    text, windows = (PARTS | SHUFFLED)[name]
+    made, chance = Made(tmp_path, text), random.Random(name)
+    land(made, 1, [sale(chance, 1, number) for number in range(40)])
+    each = {one: deriving(made, spark, one, windows) for one in ("here", "there")}
+    for one in each.values():
+        refreshed(one, here=True)
+    next_rows(made, *(sale(chance, 2, number) for number in range(40, 50)))
+    refreshed(each["here"], here=True)
+    asked, learned = list[str](), lying.learned
+    with many(MOST_BYTES=8) as patch:
+        patch.setattr(lying, "learned", lambda views, rule: asked.append(name) or learned(views, rule))
+        assert correct(each["there"].job())["mode"] == "by_key"
+    assert asked == [name]
+    assert repr(updates_of(each["there"].job())) == repr(updates_of(each["here"].job())) != "[]"
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([row(7, good=True, sold=3, change=-1)], "holds a row of key"),
+        ([row(number, good=True, sold=3, whole=2**62) for number in (1, 2)], "overflow"),
+    ],
+)
+@pytest.mark.parametrize("more", [(), (FIRST,)], ids=["by parts", "by a shuffle"])
+def test_what_is_wrong_is_said_by_the_queries(
+    spark: Any, tmp_path: Path, rows: list[Row], said: str, more: tuple[Aggregate, ...]
+) -> None:
+    made = Made(tmp_path, UPDATES)
+    land(made, 1, [row(9, good=True, sold=3)])
+    windows = Windows(("good",), "sold", Session(10), (TOTAL, *more), early=True)
+    one = deriving(made, spark, "few", windows)
+    refreshed(one, here=True)
+    next_rows(made, *rows)
+    with many(), pytest.raises(TidemarkError, match=said):
+        correct(one.job())
+
+
+def test_where_by_leads_the_key_no_rows_are_brought_together(spark: Any, tmp_path: Path) -> None:
+    made = Made(tmp_path, UPSERT)
+    land(made, 1, [row(1, sold=5)])
+    windows = replace(PARTS["of_all"][1], by=("shop",), aggregates=(COUNT,))
+    one = deriving(made, spark, "few", windows)
+    refreshed(one, here=True)
+    next_rows(made, row(2, sold=6))
+    with many() as patch:
+        for name in ("_of_parts", "_through_a_shuffle"):
+            patch.setattr(sessions_near, name, refused)
+        assert correct(one.job())["mode"] == "by_key"
+    into_the_trace(one.job)
+    assert list(counted(one).values()) == [2]
