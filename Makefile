@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup doctor demo up down status test test-deep test-% check format bench zip reference lock
+.PHONY: help setup doctor demo up down status test test-deep test-oldest test-% check format bench zip reference lock
 
 # Where the local Airflow listens: make up PORT=8096
 ifdef PORT
@@ -45,6 +45,15 @@ test: setup ## All tests, as CI runs them: two lanes of rings side by side
 test-deep: setup ## The deep rings whole: walks of state machines, every fault on S3, contention, 200 kills, all windows on Spark (hours)
 	@$(RUN) env TIDEMARK_TEST_DEPTH=deep python -m pytest --timeout=7200 tests/simulation tests/s3 tests/deep
 	@$(RUN) env TIDEMARK_TEST_DEPTH=deep python -m pytest --timeout=7200 tests/spark
+
+# With the oldest releases that pyproject.toml allows, beside the environment, not into it.
+test-oldest: build/oldest/.installed ## What reads and collection files need, with the oldest dependencies that are allowed
+	@$(RUN) env PYTHONPATH=build/oldest:include:tests:. python -m pytest tests/pure/api tests/pure/arrow tests/pure/config tests/pure/definition tests/cli
+
+build/oldest/.installed: requirements-oldest.txt | setup
+	@rm -rf build/oldest
+	@$(RUN) python -m pip install --quiet --target build/oldest -r $<
+	@touch $@
 
 test-%: setup ## One ring: test-pure, -simulation, -spark, -s3, -dags, -e2e, -environment
 	@$(RUN) python -m pytest tests/$*

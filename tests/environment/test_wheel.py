@@ -197,3 +197,11 @@ def test_the_extras_and_the_base_are_what_requirements_in_installs() -> None:
     lines = [line for line in (PROJECT / "requirements.in").read_text().splitlines() if line and line[0] != "#"]
     installed = {str(Requirement(line)) for line in lines}
     assert {str(Requirement(need)) for need in stated} == {need for need in installed if need not in LOCAL_AIRFLOW}
+
+
+def test_the_bounds_of_the_base_are_what_is_tried_with_the_oldest() -> None:
+    """`make test-oldest` runs with requirements-oldest.txt."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    lines = (PROJECT / "requirements-oldest.txt").read_text().splitlines()
+    tried = {str(Requirement(line)).replace("==", ">=") for line in lines if line[0] != "#"}
+    assert {str(Requirement(need)) for need in project["dependencies"]} == tried

@@ -24,6 +24,9 @@ SortKey = tuple[tuple[int, Any], ...]
 PLAIN = 2
 """What marks a cell that is neither null nor NaN in a place: those come first."""
 
+BY_KEY = int(pa.__version__.split(".")[0]) >= 25
+"""Arrow takes the place of nulls with each sort key from 25 on, and warns of the one for all that it took before."""
+
 
 def sort(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
     """The rows in order of `columns`; equal rows stay as they were."""
@@ -33,7 +36,9 @@ def sort(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.RecordB
 
 def sort_indices(batch: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     """By which rows to take a batch to have it in order."""
-    return pc.sort_indices(batch, sort_keys=[(name, "ascending", "at_start") for name in columns])
+    if BY_KEY:
+        return pc.sort_indices(batch, sort_keys=[(name, "ascending", "at_start") for name in columns])
+    return pc.sort_indices(batch, sort_keys=[(name, "ascending") for name in columns], null_placement="at_start")
 
 
 def starts(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Bools:
