@@ -64,9 +64,9 @@ class Airflow:
         ]
         return found
 
-    def status(self) -> str:
-        """What `make status` says, also while a component is not healthy."""
-        return _local_airflow("status", ends=(0, 1))
+    def status(self, *, healthy: bool = False) -> str:
+        """What `make status` says; that it fails is an error only where all is to be `healthy`."""
+        return _local_airflow("status", ends=(0,) if healthy else (0, 1))
 
     def store(self, collection: str) -> ObjectStore:
         return collection_store(str(self.folder / "root"), collection)

@@ -82,3 +82,4 @@ def test_the_backfill_ends_right_whichever_component_is_killed(airflow: Airflow)
         assert re.search(
             rf"  {component}: .*(killed by|ended with) .*, started again \(\d of 5 times\)", airflow.status()
         )
+    assert "NOT healthy" not in airflow.status(healthy=True)

@@ -98,6 +98,13 @@ def sale(chance: random.Random, day: int, number: int) -> Row:
     return drawn(chance, day, number) | {"sold": None if at is None else day_of(day).lower + at * HOUR}
 
 
+def sold_on(made: Made, chance: random.Random, day: int, before: list[Row]) -> list[Row]:
+    """Land the sales of a day: many of the first, few of others, and what these take back of the day `before`."""
+    new = [sale(chance, day, number) for number in chance.sample(range(200), 120 if day == 1 else 9)]
+    land(made, day, [*new, *(taken_back(chance, before, day)[:9] if made.name == "moves" else [])])
+    return new
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_what_the_driver_computes_is_what_spark_does(spark: Any, tmp_path: Path, name: str) -> None:
     text, windows = KINDS[name]
@@ -110,9 +117,7 @@ def computed_both_ways(spark: Any, made: Made, windows: Windows) -> None:
     each: dict[str, Deriving] = {}
     unplaced = 0
     for day in range(1, 4):
-        new = [sale(chance, day, number) for number in chance.sample(range(200), 120 if day == 1 else 9)]
-        land(made, day, [*new, *(taken_back(chance, there, day)[:9] if made.name == "moves" else [])])
-        there = new
+        there = sold_on(made, chance, day, there)
         if day == 1:
             each = {one: deriving(made, spark, one, windows) for one in ("here", "queries")}
         told = refreshed(each["here"], here=True)

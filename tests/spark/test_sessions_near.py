@@ -14,10 +14,10 @@ import pytest
 
 from tests.spark.support import DAY, HOUR, Made, day_of
 from tests.spark.test_derived import Deriving
-from tests.spark.test_grouped_here import UPDATES, UPSERT, Row, bits, land, next_rows, refreshed, row, taken_back
+from tests.spark.test_grouped_here import UPDATES, UPSERT, Row, bits, land, next_rows, refreshed, row
 from tests.spark.test_lying_windows import updates_of
 from tests.spark.test_plain_growth import into_the_trace
-from tests.spark.test_plain_sessions import ALL, COUNT, SAME, SOME, deriving, sale
+from tests.spark.test_plain_sessions import ALL, COUNT, SAME, SOME, deriving, sale, sold_on
 from tests.spark.ways import refused
 from tidemark.errors import TidemarkError
 from tidemark.jobs.steps.correct import correct
@@ -74,9 +74,7 @@ def test_what_executors_tell_is_what_the_driver_does(spark: Any, tmp_path: Path,
     made, chance, there = Made(tmp_path, text), random.Random(f"{name} {at_once}"), list[Row]()
     each: dict[str, Deriving] = {}
     for day in range(1, 5):
-        new = [sale(chance, day, number) for number in chance.sample(range(200), 120 if day == 1 else 9)]
-        land(made, day, [*new, *(taken_back(chance, there, day)[:9] if made.name == "moves" else [])])
-        there = new
+        there = sold_on(made, chance, day, there)
         if day == 1:
             each = {one: deriving(made, spark, one, windows) for one in ("here", "there")}
         told = refreshed(each["here"], here=True)

@@ -3,8 +3,9 @@ rows there are looked for by it as well, where they are little. More are looked 
 rows can be put together with those of others, each tells those of what it reads, and this process puts them together;
 else rows are brought together by key in a shuffle first. Either way sessions come back, and no rows.
 
-An example: sessions of 16 carriers whose flights hardly pause hold nearly all flights there ever were, so a day reaches
-most of two million rows. Read 100,000 at a time these are some hundred sessions each, of which a few hundred are left.
+An example: 2,000,000 flights of 200 carriers, known by their numbers, in 2,191 sessions. A day's 100,000, of which some
+are days late, reach 900 of these, where 1,000,000 flights lie; any file may hold them. Read 300,000 at a time these are
+20,000 sessions of parts, which come back, and are put together to 900.
 
 Whatever is not as plain as that, or does not fit, is left to the queries, which say what is wrong, too."""
 
@@ -124,39 +125,49 @@ def _told_apart(views: Views, rule: InSessions, near: NearHere, ranges: Sequence
 
 def _of_parts(views: Views, rule: InSessions, near: NearHere, there: HeldApart) -> pa.RecordBatch | None:
     """The sessions of what is read at a time, put together by this process; None where something does not fit."""
-    schema, columns, told = _schema(views, rule), there.columns, _told_schema(rule)
-    keys, reached = one_batch(near.keys), near.regions
-    kind, plain, room = rule.kind, rule.plain or (), MOST_BYTES // len(there.tasks)
-
-    def parts(store: ObjectStore, task: ReadTask) -> Batches:
-        near_it = _near(held_by(store, task, columns), rule, keys, reached)
-        return _bounded(_each_as_often(near_it, schema), lambda rows: _sessions(rows, kind, plain), told, room)
-
+    read_near, tell = _reading(_schema(views, rule), rule, near, there), _telling(rule, len(there.tasks))
+    told = _told_schema(rule)
+    parts = read.mapped(views.spark, there.url, told, there.tasks, lambda store, task: tell(read_near(store, task)))
     try:
-        found = _fitting(read.mapped(views.spark, there.url, told, there.tasks, parts), told)
-        return None if found is None else merged_sessions(found, kind, plain)
+        found = _fitting(parts, told)
+        return None if found is None else merged_sessions(found, rule.kind, rule.plain or ())
     except ArithmeticError:
         return None
 
 
 def _through_a_shuffle(views: Views, rule: InSessions, near: NearHere, there: HeldApart) -> pa.Table | None:
     """The sessions of rows that are brought together by key; None where something does not fit."""
-    schema, columns, told = _schema(views, rule), there.columns, _told_schema(rule)
-    keys, reached = one_batch(near.keys), near.regions
-    kind, plain = rule.kind, rule.plain or ()
-    room = MOST_BYTES // int(views.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    schema, told, tasks, kind = _schema(views, rule), _told_schema(rule), len(there.tasks), rule.kind
+    read_near, tell = _reading(schema, rule, near, there), _telling(rule, tasks)
 
     def rows_near(store: ObjectStore, task: ReadTask) -> Batches:
-        near_it = _near(held_by(store, task, columns), rule, keys, reached)
-        return _bounded(_each_as_often(near_it, schema), lambda rows: rows, schema, sys.maxsize)
+        return _bounded(read_near(store, task), lambda rows: rows, schema, sys.maxsize)
 
     def sessions(batches: Batches) -> Batches:
-        wholes = whole_sessions(batches, [GROUP], AT, kind, rows=AT_ONCE, room=MOST_BYTES)
-        return _bounded(wholes, lambda rows: _sessions(rows, kind, plain), told, room)
+        return tell(whole_sessions(batches, [GROUP], AT, kind, rows=AT_ONCE, room=MOST_BYTES))
 
     rows = read.mapped(views.spark, there.url, schema, there.tasks, rows_near)
-    ordered = rows.repartition(GROUP).sortWithinPartitions(GROUP, AT)
+    ordered = rows.repartition(tasks, GROUP).sortWithinPartitions(GROUP, AT)
     return _fitting(ordered.mapInArrow(sessions, from_arrow_schema(told, prefer_timestamp_ntz=False)), told)
+
+
+def _reading(
+    schema: pa.Schema, rule: InSessions, near: NearHere, there: HeldApart
+) -> Callable[[ObjectStore, ReadTask], Batches]:
+    """What reads the rows of a task that lie where changes reach, each as often as it is there. It takes to executors
+    what that needs, and nothing of what is held."""
+    columns, keys, reached = there.columns, one_batch(near.keys), near.regions
+
+    def reading(store: ObjectStore, task: ReadTask) -> Batches:
+        return _each_as_often(_near(held_by(store, task, columns), rule, keys, reached), schema)
+
+    return reading
+
+
+def _telling(rule: InSessions, tasks: int) -> Callable[[Batches], Batches]:
+    """What tells the sessions of batches of rows, in a share of MOST_BYTES for each of so many tasks."""
+    told, kind, plain = _told_schema(rule), rule.kind, rule.plain or ()
+    return lambda batches: _bounded(batches, lambda rows: _sessions(rows, kind, plain), told, MOST_BYTES // tasks)
 
 
 def _sessions(rows: pa.RecordBatch, kind: Session, plain: Sequence[Aggregated]) -> pa.RecordBatch:
