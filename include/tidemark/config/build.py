@@ -63,6 +63,7 @@ class Builder:
                 predicate.check_types(predicate.parse(source.delete_when), collection.type_of)
         with self._at("late"):
             late = Late(*declared.late_policy)
+            _check_late_facts(collection, late)
         with self._at("end"):
             landed = replace(landed, start=declared.start, end=declared.end)
             collection = replace(collection, origin=landed)
@@ -144,6 +145,17 @@ class Builder:
             yield
         except InvalidUsage as error:
             raise self._refusal(loc, str(error)) from None
+
+
+def _check_late_facts(collection: Collection, late: Late) -> None:
+    """Raise InvalidUsage where a late fact would win over a newer one: without event times it would count as having
+    happened when it is learned (docs/decisions/0049)."""
+    if collection.kind.facts and collection.landed.event_time is None and late.policy == "reemit":
+        raise InvalidUsage(
+            f"late: reemit needs event_time for {collection.landed.source.envelope}: without it a late row would win "
+            "over newer ones of its key; declare event_time: {column: ...}, the column that says when a row happened, "
+            "or write late: discard, or late: next_window if late rows are meant to win"
+        )
 
 
 def expectations_of(declared: Common, refusal: Callable[[Loc, str], InvalidUsage]) -> tuple[str, ...]:

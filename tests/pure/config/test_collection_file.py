@@ -118,6 +118,20 @@ def test_late_policies(path: Path, written: str, held: tuple[str, int | None]) -
     assert (late.policy, late.max_lateness) == held
 
 
+@pytest.mark.parametrize("late", ["reemit", "{reemit: {max_lateness: 3d}}"])
+@pytest.mark.parametrize("source", ["envelope: upsert, order_by: n", "envelope: upsert"])
+def test_late_facts_are_placed_by_their_event_time_or_refused(path: Path, source: str, late: str) -> None:
+    declared = MINIMAL.replace("envelope: append", source) + f"late: {late}\n"
+    path.write_text(declared)
+    with pytest.raises(
+        InvalidUsage, match=r"late: reemit needs event_time for upsert: .* or write late: discard"
+    ) as no:
+        load(path)
+    assert "\n" not in str(no.value)
+    path.write_text(declared.replace(f"late: {late}", "late: discard"))
+    assert load(path).landed.late.policy == "discard"
+
+
 def test_a_marker_is_a_named_file(path: Path) -> None:
     path.write_text(MINIMAL.replace("envelope: append", "envelope: append, ready: {marker: _SUCCESS}"))
     assert load(path).landed.source.ready == "_SUCCESS"
