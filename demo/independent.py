@@ -4,9 +4,9 @@
 
 It shares no code with Tidemark or the layout script, and uses the standard library only. Its rules, in UTC:
 
-- A day's run reads what was reported on that day, then seals to the day's end. While it reads, the seal is at
-  the day's start. A row that happened below that seal is late: it counts as learned at the seal, every other
-  row when it was reported. A row more than `max_lateness` below the seal is discarded.
+- A day's run reads what was reported on that day, then seals to the day's end. A row that happened before the
+  day is late: it counts as learned at the day's start, every other row when it was reported. A row more than
+  `max_lateness` before the day is discarded. A run of several days gives what a run for each gives.
 - A key's history is its learned rows, ordered by when they happened. The collection as known at `time`, as of
   `event_time`, holds the value of each key's last row that was learned and had happened by then.
 - A history is a list of steps: at each row's event time the value before it goes (-1) and its own comes (+1).
@@ -24,7 +24,7 @@ import json
 import sys
 import zipfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from importlib.metadata import distribution
 from pathlib import Path
@@ -136,16 +136,14 @@ def ingest(
     first: date = FIRST_DAY,
     last: date,
     max_lateness: timedelta = MAX_LATENESS,
-    sealed: Callable[[date], datetime] = start_of,
 ) -> Known:
-    """What is known after the runs of the days `first` to `last` (inclusive), each sealed before the next; or where the
-    seal is `sealed(day)` while a day is read, as runs of several days have it."""
+    """What is known after the runs of the days `first` to `last` (inclusive), however many days each run had."""
     known = Known({}, Counter(), defaultdict(Counter))
     for row in rows:
         day = row.time.date()
         if not first <= day <= last:
             continue
-        seal = sealed(day)
+        seal = start_of(day)
         lateness = seal - row.event_time
         known.rows[day] += 1
         if lateness > timedelta(0):

@@ -162,6 +162,23 @@ def test_days_by_range_and_what_was_done_before_one_fails(events: Shell) -> None
     assert shown.out.count("nothing to do [2024-01-0") == 2
 
 
+def test_a_range_is_judged_and_known_as_its_days_one_by_one(events: Shell) -> None:
+    """The second day brings a row of the first, which is late whether the two are ingested together or not."""
+    events.ok("init", events.declared(EVENTS.replace("name: events", "name: ranged")))
+    events.events(1, "a,1,10:00")
+    events.land("events/2024-01-02/a.csv", "id,amount,at\nb,2,2024-01-01T22:00:00Z\nc,3,2024-01-02T10:00:00Z\n")
+    for day in ("2024-01-01", "2024-01-02"):
+        events.moved("events", day)
+    events.moved("ranged", "2024-01-01", "2024-01-02")
+    found = []
+    for name in ("events", "ranged"):
+        late = events.json("late", name)["rows"]
+        assert [(row["id"], row["_reason"]) for row in late] == [("b", "before its interval")]
+        rows = events.json("changes", name, "--after", "1970-01-01")["rows"]
+        found.append((rows, late))
+    assert found[0] == found[1]
+
+
 def test_an_interval_by_its_bounds(events: Shell) -> None:
     land_events(events)
     bounds = ("--lower", "2024-01-01T00:00:00Z", "--upper", "2024-01-02T00:00:00+00:00")
@@ -291,7 +308,7 @@ def test_a_late_row_of_a_collection_that_discards_is_kept_as_a_dead_letter(event
     result = events.json("ingest", "events", "--date", "2024-01-02")["results"][0]
     assert (result["rows"], result["late_applied"], result["late_discarded"]) == (1, 0, 1)
     row = events.json("late", "events")["rows"][0]
-    assert (row["id"], row["_reason"], row["_applied"], row["_row"]) == ("b", "below the seal", False, 0)
+    assert (row["id"], row["_reason"], row["_applied"], row["_row"]) == ("b", "before its interval", False, 0)
     assert events.json("status", "events")["late_discarded"] == 1
 
 

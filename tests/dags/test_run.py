@@ -22,6 +22,8 @@ from tests.dags import how_to
 from tests.dags.support import parsed
 from tidemark.airflow import tidemark_dag
 from tidemark.airflow.location import location_of
+from tidemark.jobs.questions.late import late_rows
+from tidemark.model.instant import parse_instant
 
 DAYS = {
     "2024-01-01": ["1,open,10,2024-01-01T09:00:00Z", "2,open,20,2024-01-01T10:00:00Z"],
@@ -92,6 +94,17 @@ def events() -> list[dict[str, Any]]:
 
     with create_session() as session:
         return [event.extra for event in session.scalars(select(AssetEvent).order_by(AssetEvent.id))]
+
+
+@pytest.mark.timeout(600)
+def test_a_run_of_two_days_has_the_late_rows_of_two_runs(orders: Path) -> None:
+    state, tasks = run(orders, "2024-01-01", "2024-01-03")
+    assert (state, set(tasks.values())) == ("success", {"success"})
+    newest = head(orders).state
+    assert newest.totals.rows_late_discarded == 1
+    (late,) = late_rows(location_of(orders).job().store, newest, limit=9).rows
+    assert (late["id"], late["_reason"]) == (3, "before its interval")
+    assert late["_complete_below"] == parse_instant("2024-01-02")
 
 
 @pytest.mark.timeout(600)

@@ -5,10 +5,10 @@ calculation straight from the CSV.
     tools/run python -m tests.deep.year --days 21 --kills 6 --windows delays_by_hour
     tools/run python -m tests.deep.year --run-days 28 --kills 15    # half an hour
 
-Flights are brought on by a week at a time (`tidemark advance flights --to …`; other lengths by `--run-days`), so that
-the arrivals of its last night come late; the demo's collections of windows after every few of these. Each process may
-be killed at any moment with all that it started, and is then run again. An end that is not a success, and a window that
-is not as calculated, now or as known when an earlier run had ended, is an error.
+Flights are brought on by a week at a time (`tidemark advance flights --to …`; other lengths by `--run-days`), in which
+the arrivals of each day's last night are late; the demo's collections of windows after every few of these. Each process
+may be killed at any moment with all that it started, and is then run again. An end that is not a success, and a window
+that is not as calculated, now or as known when an earlier run had ended, is an error.
 """
 
 from __future__ import annotations
@@ -141,16 +141,11 @@ class Year:
         """Every window, as known now and at the end of some earlier runs."""
         rows = (row for flight in independent.flights() for row in independent.reports(flight))
         newest, earlier = self.frontiers[-1], self.frontiers[:-1]
-        known = independent.ingest(rows, last=newest[1] - timedelta(days=1), sealed=self.start_of_run)
+        known = independent.ingest(rows, last=newest[1] - timedelta(days=1))
         for at, upto in [*self.chance.sample(earlier, min(AS_OF_EARLIER, len(earlier))), newest]:
             held = independent.as_of(known, time=independent.start_of(upto) - independent.INSTANT)
             for name in self.names:
                 self.compare_one(name, at, WINDOWED[name](held, independent.start_of(upto)))
-
-    def start_of_run(self, day: date) -> datetime:
-        """The seal while a day of flights is read."""
-        runs = (day - layout.FIRST_DAY).days // self.run_days
-        return independent.start_of(layout.FIRST_DAY + timedelta(days=runs * self.run_days))
 
     def compare_one(self, name: str, at: int, right: independent_windows.Rows) -> None:
         import tidemark

@@ -157,18 +157,6 @@ def test_rows_beyond_max_lateness_are_counted_and_left_out():
     assert known.histories[KEY] == [Row(KEY, value("departed"), happened + 3 * independent.DAY, happened)]
 
 
-def test_where_several_days_are_read_at_once_a_row_is_late_below_the_first_of_them():
-    """The 1st and 2nd in one run, the 3rd and 4th in the next."""
-    known = independent.ingest(
-        STORY, last=date(2013, 1, 4), sealed=lambda day: at(f"2013-01-0{day.day - 1 + day.day % 2} 00:00")
-    )
-    assert [r.time for r in known.histories[KEY]] == [STORY[0].time, STORY[1].time, SEAL]
-
-    known = independent.ingest(STORY, last=date(2013, 1, 3), sealed=lambda day: at("2013-01-01 00:00"))
-    assert [r.time for r in known.histories[KEY]] == [r.time for r in STORY]
-    assert known.late == {}
-
-
 def test_days_that_were_not_run_are_not_known():
     known = independent.ingest(STORY, first=date(2013, 1, 2), last=date(2013, 1, 2))
     assert [r.value.status for r in known.histories[KEY]] == ["departed"]

@@ -156,7 +156,9 @@ class Machine(Redefining):
             self.land(day, [[{**row, "lag": day * DAY + row["dt"] - happened} for row in told]])
             self.run_ingest(day)
             self.seal(-1)
-            assert all(row.time < self.oracle.seal for batch in self.learned_batches() for row in self.late_of(batch))
+            complete = self.oracle.complete
+            ticked = [batch for batch in self.learned_batches() if self.ticks(batch, complete)]
+            assert all(row.time < self.oracle.seal for batch in ticked for row in self.late_of(batch))
             self.drain(0)
 
     @rule(gate=st.sampled_from(list(Gate)))
@@ -173,7 +175,8 @@ class Machine(Redefining):
         complete = next(at for at in range(10**6) if at not in ingested)
         oracle, reach = self.oracle, min(self.requested_seal, complete) - before.collection.landed.grace
         assert oracle.complete == max(before.complete_below, reach)
-        ticks = any(self.learned[batch] == before.seal for batch in self.learned_batches())
+        learned = [batch for batch in self.learned_batches() if self.learned[batch] == before.seal]
+        ticks = any(self.ticks(batch, before.complete_below) for batch in learned)
         assert oracle.seal == max(before.seal + ticks, oracle.complete)
         if ticks and oracle.seal > oracle.complete:
             reached("a tick")

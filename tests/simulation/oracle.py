@@ -21,7 +21,8 @@ class Row(NamedTuple):
 class Oracle:
     """The rows accepted, and the two frontiers.
 
-    A row from below `complete` is late; whatever is learned now is learned at `seal` or later, which is never less.
+    A row from below `complete` is late, or from before its interval's turn; whatever is learned now is learned at
+    `seal` or later, which is never less, and not before that turn.
     Late rows from below `since`, or below what the collection has `forgotten_below`, do not count. Where they apply at
     all, `reach` is how far below `complete` (None: however far). Where late rows `move` they happen at the seal, all of
     them. Without `two_times` the source tells one time only, which a row loses that is learned later.
@@ -36,15 +37,17 @@ class Oracle:
     def allow(self, policy: str, reach: int | None) -> None:
         self.applies_late, self.moves, self.reach = policy == "reemit", policy == "next_window", reach
 
-    def judge(self, rows: list[Row]) -> list[Row]:
-        """The rows that count, each with the time the collection learned it."""
-        late = [r for r in rows if r.event_time < self.complete and self.applies_late]
-        kept = [r for r in late if self.reach is None or self.complete - r.event_time <= self.reach]
-        on_time = [r for r in rows if r.event_time >= self.complete]
-        judged = [r._replace(time=self.seal) for r in kept if r.event_time >= max(self.since, self.forgotten_below)]
+    def judge(self, rows: list[Row], turn: int) -> list[Row]:
+        """The rows of an interval that count, each with the time the collection learned it. `turn` is up to where the
+        collection is complete when the interval is read in its turn."""
+        complete, seal = max(self.complete, turn), max(self.seal, turn)
+        late = [r for r in rows if r.event_time < complete and self.applies_late]
+        kept = [r for r in late if self.reach is None or complete - r.event_time <= self.reach]
+        on_time = [r for r in rows if r.event_time >= complete]
+        judged = [r._replace(time=seal) for r in kept if r.event_time >= max(self.since, self.forgotten_below)]
         if self.moves:
-            judged = [r._replace(time=self.seal, event_time=self.seal) for r in rows if r.event_time < self.complete]
-        judged += [r._replace(time=max(r.time, self.seal)) for r in on_time]
+            judged = [r._replace(time=seal, event_time=seal) for r in rows if r.event_time < complete]
+        judged += [r._replace(time=max(r.time, seal)) for r in on_time]
         return judged if self.two_times else [r._replace(event_time=r.time) for r in judged]
 
     def kept(self) -> list[int]:

@@ -40,6 +40,7 @@ class Telling(Keeping):
         self.letters: dict[str, list[Row]] = {}
         self.revived: dict[str, dict[str, list[Row]]] = {}
         self.learned: dict[str, int] = {}
+        self.begins: dict[str, int] = {}
         self.as_now = False
         self.seen = 1
 
@@ -132,6 +133,14 @@ class Telling(Keeping):
         out = {batch.id for batch in self.world.state.quarantined}
         return [batch for batch in self.learned if batch not in out]
 
+    def turn(self, lower: int) -> int:
+        """Up to where all is complete when the turn of the interval comes that begins at a time."""
+        return max(0, lower - self.world.collection.landed.grace) if lower else 0
+
+    def ticks(self, batch: str, complete: int) -> bool:
+        """Whether what a batch brought late cannot wait for its own interval's seal."""
+        return self.turn(self.begins[batch]) < complete
+
     def late_of(self, batch: str) -> list[Row]:
         return [row for row in self.accepted[batch] if row.time == self.learned[batch]]
 
@@ -152,13 +161,14 @@ class Telling(Keeping):
             taken[entry.path] = letters if self.as_now else kept
             moved += len(taken[entry.path]) - len(kept)
             self.letters[entry.path] = [row for row in letters if row not in taken[entry.path]]
+            learned = max(oracle.seal, self.turn(entry.interval.lower))
             for row in taken[entry.path]:
-                happened = row.event_time if row in kept and oracle.two_times else oracle.seal
-                self.accepted[batch].append(row._replace(time=oracle.seal, event_time=happened))
+                happened = row.event_time if row in kept and oracle.two_times else learned
+                self.accepted[batch].append(row._replace(time=learned, event_time=happened))
         assert change.rows_replayed == len(self.accepted[batch])
         assert change.rows_late_moved == moved
         self.revived[batch] = taken
-        self.learned[batch] = oracle.seal
+        self.learned[batch], self.begins[batch] = oracle.seal, change.fence.interval.lower
         oracle.rows += self.accepted[batch]
         reached("replayed and moved" if moved else "replayed")
 
@@ -174,8 +184,9 @@ class Telling(Keeping):
             assert not self.owner.get(name), f"{name} is counted twice"
             self.owner[name] = change.batch.id if change.batch else "none"
         came = [row for name in names for row in self.files[name]]
-        taken = oracle.judge(came)
-        late = [row for row in taken if row.order in {r.order for r in came if r.event_time < oracle.complete}]
+        lower = change.fence.interval.lower
+        taken, complete = oracle.judge(came, self.turn(lower)), max(oracle.complete, self.turn(lower))
+        late = [row for row in taken if row.order in {r.order for r in came if r.event_time < complete}]
         assert change.rows_late_applied == len(late)
         assert change.rows_late_discarded == len(came) - len(taken)
         assert change.rows_late_moved == (len(late) if oracle.moves else 0)
@@ -188,7 +199,10 @@ class Telling(Keeping):
         if any(r.time > told.time for r in taken for told in came if r.order == told.order and r not in late):
             reached("on time below the ticks")
         if late:
-            self.learned[change.batch.id] = oracle.seal
+            self.learned[change.batch.id] = max(oracle.seal, self.turn(lower))
+            self.begins[change.batch.id] = lower
+            if complete > oracle.complete:
+                reached("late before its interval")
             reached("late and moved to the seal" if oracle.moves else "late and applied")
         if len(came) > len(taken):
             reached("late and discarded")

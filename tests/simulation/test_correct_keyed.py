@@ -14,6 +14,7 @@ from support.faulty import Fault, FaultyStore
 from support.relanded import relanded
 from support.world import World, certify, collection, interval
 from tidemark.errors import InvalidUsage
+from tidemark.jobs.questions.late import late_rows
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
@@ -206,8 +207,23 @@ def test_what_cannot_be_corrected_any_more_is_merged_and_collected(merging: Worl
     assert sound(merging)
 
 
-def test_history_that_is_told_for_good_is_not_corrected_by_a_file_that_was_read_too_early(merging: World) -> None:
-    """Read before its time, its rows of long ago were on time; what it says of long ago by now is refused by name."""
+def test_what_a_file_read_too_early_says_of_long_ago_is_a_dead_letter_as_in_its_turn(merging: World) -> None:
+    merging.land(9, "a", [row(1, "early", 94)])
+    run(merging, 9)
+    for number in range(10):
+        day(merging, number, [row(1, f"{number}", 10 * number + 3)], "b")
+        merged(merging, number)
+    merging.land(9, "a", [row(1, "early", 94), row(1, "of long ago", 2)])
+    assert told(run(merging, 9)) == (1, 0, 0, None)
+    assert late_rows(merging.truth, merging.state).discarded == 1
+
+
+def test_history_that_is_told_for_good_is_not_corrected_by_a_file_that_was_read_too_early(tmp_path: Path) -> None:
+    """Where intervals share their files, whichever is read first takes them. Its rows of long ago were on time; what it
+    says of long ago by now is refused by name."""
+    shared = collection(Envelope.UPSERT).landed.source
+    shared = replace(shared, path="{{ landing }}/*/*.jsonl")
+    merging = made(tmp_path, reprocess_for=20, late=Late("reemit", 10), retention=KEPT, source=shared)
     merging.land(9, "a", [row(1, "early", 94)])
     run(merging, 9)
     for number in range(10):

@@ -136,7 +136,7 @@ class Evolving:
             rows.append(Row(key, None if deleted else row, time, happened, (at, self.days), sign))
             snapshot.append((key, row))
         self.world.land(self.days, "file", landed)
-        self.oracle.rows += self.oracle.judge(rows)
+        self.oracle.rows += self.oracle.judge(rows, self.days * DAY)
         self.snapshots.append(snapshot)
         self.world.run(lambda job: ingest(job, interval(self.days), landing_root=self.folder))
         self.world.run(lambda job: seal(job, interval(self.days)))

@@ -217,17 +217,20 @@ def test_late_is_counted_from_what_is_complete_not_from_the_ticks(tmp_path: Path
     assert sorted(r["_time"] for r in found.rows) == [20, 21, 22, 23, 24]
 
 
-def test_knowledge_does_not_wait_for_a_missing_day(tmp_path: Path):
+def test_what_a_day_beyond_a_missing_one_brought_late_waits_for_that(tmp_path: Path):
+    """In its turn it would be learned at 30, when all before is complete; so it is, whoever comes first."""
     world = made(tmp_path, end=None)
     world.land(3, "a", [row(3, "c", 31, 4), row(9, "n", 35)])
     result = pass_day(world, 3)[1]
-    assert frontiers(world) == (20, 21, 21)
-    assert (result["complete_below"], result["seal"]) == (20, 21)
+    assert frontiers(world) == (20, 20, 20)
+    assert (result["complete_below"], result["seal"]) == (20, 20)
     assert result["waiting_for"] == str(interval(2))
-    assert held(world) == {(1, "a"): 1, (2, "b"): 1, (3, "c"): 1}
+    assert held(world) == {(1, "a"): 1, (2, "b"): 1}
     pass_day(world, 2)
     assert frontiers(world) == (40, 40, 40)
     assert count(world) == 4
+    told = changes(world.truth, world.state, after=19).to_pylist()
+    assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in told] == [(3, 30, 4), (9, 35, 35)]
 
 
 def test_a_row_that_stands_at_the_seal_is_not_known_before_its_day_is_complete(tmp_path: Path):

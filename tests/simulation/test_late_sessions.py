@@ -11,7 +11,7 @@ import pytest
 
 from simulation.plain_definitions import happened, windows_of
 from simulation.sea import Sea
-from simulation.test_late_windows import COUNT, HOUR, LEAST, SEEDS, D, Days, walked
+from simulation.test_late_windows import COUNT, HOUR, LEAST, SEEDS, D, Days, came, walked
 from support.budget import budget
 from support.world import collection
 from tidemark.api.windowed import late_by
@@ -145,7 +145,7 @@ def test_whatever_happens_no_frozen_session_changes(tmp_path: Path, seed: int) -
         consumed = days.sea.worlds[name].state.consumed
         assert consumed is not None
         rows = [
-            {"k": k, "v": v, "_learned": time // D * D, "_diff": diff}
+            {"k": k, "v": v, "_learned": came(time), "_diff": diff}
             for ((k, v), time, _), diff in days.learned.items()
             if time < consumed.inputs[0].upper
         ]

@@ -48,6 +48,11 @@ SLID = replace(HOURLY, kind=Sliding(10 * HOUR))
 SEEDS, DAYS = budget(ci=(1, 7), deep=(60, 14))
 
 
+def came(time: int) -> int:
+    """Up to where the input was complete when a row of that time came. Before its first day nothing was, ever."""
+    return time // D * D if time >= D else -(2**62)
+
+
 @dataclass
 class Days:
     """A landed collection by days, and windows of it. `learned` are its updates, with the times they had at first."""
@@ -86,7 +91,7 @@ class Days:
         for consumption in world.state.consumptions:
             (consumed,) = consumption.inputs
             rows = [
-                {"k": k, "v": v, "_learned": time // D * D, "_diff": diff}
+                {"k": k, "v": v, "_learned": came(time), "_diff": diff}
                 for ((k, v), time, _), diff in self.learned.items()
                 if time < consumed.upper
             ]
@@ -321,3 +326,16 @@ def walked(folder: Path, seed: int, declared: Mapping[str, Windows], many: int) 
         assert sea.correct(name, check=True)["repaired"] == 0
         assert days.law(name)
     return days
+
+
+def test_what_happened_before_the_collections_start_counts_if_its_first_day_brings_it(days: Days) -> None:
+    """Nothing was complete before the first day was, so no window had closed, not even those that ended before it."""
+    days.sea.add(windows_of("w", HOURLY))
+    days.day(0, -7 * HOUR, -HOUR, HOUR)
+    days.sea.correct("w")
+    first = {(-12 * HOUR, -6 * HOUR, 1): 1, (-6 * HOUR, 0, 1): 1, (0, 6 * HOUR, 1): 1}
+    assert days.sea.held("w", D - 1) == first
+    days.day(1, -7 * HOUR, D + HOUR)
+    days.sea.correct("w")
+    assert days.sea.held("w", 2 * D - 1) == {**first, (D, D + 6 * HOUR, 1): 1}, "a day later it is late"
+    days.law()

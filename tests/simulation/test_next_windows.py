@@ -17,7 +17,7 @@ import pytest
 
 from simulation.plain_definitions import BIG, derived, windows_of
 from simulation.sea import Sea
-from simulation.test_late_windows import COUNT, HOUR, LEAST, SPAN, D, Days
+from simulation.test_late_windows import COUNT, HOUR, LEAST, SPAN, D, Days, came
 from support.budget import budget
 from support.faulty import Fault, FaultyStore
 from support.world import collection
@@ -68,7 +68,7 @@ def counted(days: Days, windows: Windows, consumed: int, upper: int) -> Counter[
         if time >= consumed:
             continue
         own = [window for window in there if window[0] <= k < window[1]]
-        still_open = [window for window in there if window[1] + windows.grace > time // D * D]
+        still_open = [window for window in there if window[1] + windows.grace > came(time)]
         found = {window for window in own if window in still_open}
         for window in found if found >= {*own} else found | {min(still_open)}:
             held[(v, *window) if windows.by else window] += [k] * diff

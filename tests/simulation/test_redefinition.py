@@ -142,7 +142,7 @@ def test_late_rows_are_told_as_they_came_under_todays_names(tmp_path: Path):
     text = valued(Envelope.APPEND, Column("text", ColumnType.STRING), late=Late())
     redefined(world, replace(text, renames=(("v", "text"),)))
     (told,) = late_rows(world.truth, world.state, limit=5).rows
-    assert (told["text"], told["k"], told["_reason"]) == ("late", 1, "below the seal")
+    assert (told["text"], told["k"], told["_reason"]) == ("late", 1, "before its interval")
     assert not {"v", "w"} & set(told)
 
 

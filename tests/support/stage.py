@@ -175,7 +175,8 @@ class Stage:
         return f"up to {plan.upper}" if plan.upper is not None else names((*plan.unsealed, *plan.trace))
 
     def do_plan_ingest(self, words: Words, lines: str) -> str:
-        plan = plan_ingest(self.state, interval_of(words["interval"]), (), {})
+        interval = interval_of(words["interval"])
+        plan = plan_ingest(self.state, interval, (), {}, turn=self.state.collection.landed.complete_before(interval))
         if plan is None:
             return "nothing to do"
         complete = f", complete below {plan.complete_below}" if plan.complete_below != plan.seal else ""

@@ -55,7 +55,7 @@ def list_(
     batch: BatchOption = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Most rows to list; 0 counts only.")] = 50,
 ) -> None:
-    """Source rows of what was complete already: why and by how much they were late, and what became of them."""
+    """Show late source rows: why and by how much they were late, and what became of them."""
     from tidemark.jobs.questions.late import LateRows, check_named, late_rows
 
     job = call.job(collection)

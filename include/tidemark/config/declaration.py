@@ -192,10 +192,12 @@ class Declaration(Common):
     schedule: Schedule = "@daily"
     """How long an interval is: an expression of cron, or one of Airflow's presets."""
     grace: Duration = 0
-    """How far behind the end of an interval completeness stays, so that rows may be that late and still be on time."""
+    """How far behind the end of an interval completeness stays, so that rows may be that late and still be on time. At
+    the collection's end it is over."""
     late: Annotated[LatePolicy, checked(late_section)] = LatePolicy(discard=Nothing())
-    """What becomes of rows of what is complete already: `discard` (kept as dead letters), `next_window` (applied as of
-    the seal), or `{reemit: {max_lateness: 3d}}` (applied where they belong)."""
+    """What becomes of rows that happened before their interval, less the grace: `discard` (kept as dead letters),
+    `next_window` (applied as of the seal), or `{reemit: {max_lateness: 3d}}` (applied where they belong; where files
+    say what keys became, that needs `event_time`)."""
     reprocess_for: Duration = 0
     """How long files may be corrected: where an interval that begins up to so long before what is complete is run
     again, what its files say now replaces what they said, exactly. What that needs is kept as long; 0 keeps nothing,

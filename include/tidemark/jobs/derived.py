@@ -167,15 +167,22 @@ def _with_ends(job: Job, definition: Definition, given: Input) -> Input:
     assert windows is not None  # only of these rows are judged
     roots = [_landed(job, name) for name in _roots(given.state)]
     schedules, start = [Schedule(root.landed.schedule) for root in roots], min(root.start for root in roots)
+    first = max((schedule.following(root.start) for schedule, root in zip(schedules, roots, strict=True)), default=0)
     if judges_all_history(definition):
-        return replace(given, ends=interval_ends(schedules, start, given.upper), all_judged=True)
+        return replace(given, ends=_judging_ends(schedules, first, start, given.upper), all_judged=True)
     before = given.state.since if given.consumed is None else min(given.state.since, given.consumed)
     lower = max(before if given.previous is None else given.previous, start)
     if given.previous is not None and windows.late is Late.NEXT_WINDOW:
         (standing,) = interval_ends(schedules, lower, lower + 1)
         begins = judged_from(windows, standing)
         given, lower = replace(given, judged_from=begins), max(start, begins)
-    return replace(given, ends=interval_ends(schedules, lower, given.upper))
+    return replace(given, ends=_judging_ends(schedules, first, lower, given.upper))
+
+
+def _judging_ends(schedules: Sequence[Schedule], first: int, lower: int, upper: int) -> tuple[int, ...]:
+    """The ends of intervals by which rows are judged late. Nothing is complete before the `first` interval is, so what
+    it brings came before all judging, also of windows that ended before the collection's start."""
+    return tuple(end for end in interval_ends(schedules, lower, upper) if end >= first)
 
 
 def _roots(given: Arrangement) -> Sequence[str]:
@@ -230,7 +237,8 @@ def planned(state: Arrangement, inputs: Sequence[InputState], **asked: Any) -> C
 
 def _stops(state: Arrangement, inputs: Sequence[InputState]) -> tuple[int, ...]:
     """Where catching up stops, so that collections over the same inputs meet: where inputs that are derived have been
-    complete; if none is, at the ends of the intervals of the coarsest schedule."""
+    complete; if none is, where daily runs would have stopped: at the ends of the intervals of the coarsest schedule,
+    less the grace (the longest, of inputs with that schedule)."""
     states = [given.state for given in inputs if given.state is not None]
     if len(states) < len(inputs):
         return ()
@@ -238,12 +246,14 @@ def _stops(state: Arrangement, inputs: Sequence[InputState]) -> tuple[int, ...]:
     if derived:
         return tuple(sorted(derived))
     below = state.complete_below or max(one.collection.start for one in states)
-    schedules = {one.collection.origin.schedule for one in states if isinstance(one.collection.origin, Landed)}
+    landed = [one.collection.origin for one in states if isinstance(one.collection.origin, Landed)]
     upto = max(one.complete_below for one in states)  # one that has ended is waited for by nobody
-    if not schedules:
+    if not landed:
         return ()
-    coarsest = max((Schedule(text) for text in sorted(schedules)), key=lambda schedule: _width(schedule, below))
-    ahead = islice(_boundaries(coarsest, below), STOPS)
+    schedules = sorted({origin.schedule for origin in landed})
+    coarsest = max((Schedule(text) for text in schedules), key=lambda schedule: _width(schedule, below))
+    grace = max(origin.grace for origin in landed if origin.schedule == coarsest.text)
+    ahead = (end - grace for end in islice(_boundaries(coarsest, below + grace), STOPS))
     return tuple(takewhile(lambda time: time < upto, ahead))  # a boundary takes a millisecond to find
 
 

@@ -13,6 +13,7 @@ from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
 from tidemark.model.full_snapshot import Effect, FullSnapshot, after
 from tidemark.model.interval import Interval, IntervalSet
 from tidemark.model.invariants import Invariant, Violation, broken, check, shown
+from tidemark.model.landed import Landed
 from tidemark.model.records import Certificate as Certificate
 from tidemark.model.records import Fence as Fence
 from tidemark.model.records import FrontierCertificate as FrontierCertificate
@@ -258,10 +259,14 @@ class Arrangement:
     @property
     def learned_below(self) -> int:
         """Where the seal must be for what was learned at it to be read: one instant past it, a *tick*; the seal itself
-        if nothing was."""
-        learned = [batch.learned_at for batch in self.pending]
+        if nothing was. A batch of an interval whose turn is still to come needs no tick: its own seal passes it."""
+        learned = [batch.learned_at for batch in self.pending if not self._awaits_its_seal(batch)]
         learned += [snapshot.learned_at for snapshot in self.pending_snapshots]
         return self.seal + 1 if self.seal in learned else self.seal
+
+    def _awaits_its_seal(self, batch: UnsealedBatch) -> bool:
+        origin = self.collection.origin
+        return isinstance(origin, Landed) and origin.complete_before(batch.interval) >= self.complete_below
 
     @property
     def horizon(self) -> int:

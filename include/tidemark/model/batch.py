@@ -102,8 +102,8 @@ class UnsealedBatch:
     """What one ingest committed, as it arrived. Bounds are closed and present in the data.
 
     `id` identifies the batch for ever; the sequence interval orders batches and may be reused. `parts` is the table of
-    the batch's parts, or where it is. A `trimmed` batch has lost rows that were drained. `learned_at` is the seal at
-    which it told of what was complete already: late rows and replayed ones were learned then (None: it brought none).
+    the batch's parts, or where it is. A `trimmed` batch has lost rows that were drained. `learned_at` is when
+    its late and replayed rows were learned: the seal of then, or the turn of its interval (None: it brought none).
 
     What is remembered of several batches (plan/remember.py) has the same fields: the hull of their intervals, 0 for
     the times its facts were learned, and the `level`, how often they were merged; of what an ingest committed it is 0.

@@ -10,6 +10,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.batching.cutting import Batching
 from tidemark.model.column import Column
 from tidemark.model.instant import MAX_TIME
+from tidemark.model.interval import Interval
 from tidemark.model.kind import ADDITIVE, FULL_SNAPSHOT, KEYED, Kind
 
 
@@ -143,6 +144,17 @@ class Landed:
                 f"ready: {{marker: {self.source.ready}}} says that no file counts before all are there; batches take "
                 "files before, so write ready: exists, and have files moved into the folder when they are whole"
             )
+
+    def completed_by(self, ingested: int) -> int:
+        """Up to where the collection is complete once all its intervals were ingested up to a time: less the grace,
+        unless no interval is to come that could bring rows of that time."""
+        return ingested if self.end is not None and ingested >= self.end else ingested - self.grace
+
+    def complete_before(self, interval: Interval) -> int:
+        """Up to where the collection is complete when an interval's turn comes, if its intervals are ingested and
+        sealed one by one, in order: 0 for the first. The rows of an interval are judged by it however its ingest was
+        grouped with others (docs/decisions/0048)."""
+        return 0 if interval.lower <= self.start else max(0, interval.lower - self.grace)
 
     @property
     def corrected_reach(self) -> int:

@@ -37,6 +37,10 @@ class IngestRequest:
     """Read these files of the interval, judging by `complete_below` which rows are late; what is late, and what else
     would be learned below the `seal`, is learned at it. No files: record that it was read.
 
+    The two are what they are when the interval's turn comes in a daily run, or the collection's own where those are
+    later. So it does not matter when, beside what and in how many pieces an interval is read before it is complete: its
+    rows are late, and learned, alike (docs/decisions/0048).
+
     Late rows that happened below `since` are discarded: their history was merged, or its facts are forgotten.
     `corrected` are files counted before that hold something else now, or are withdrawn (None), each with its entry in
     the ledger; below `merged_below` history is merged. Where all files of an interval are one, `effect` is what is
@@ -71,9 +75,14 @@ def plan_ingest(
     files: Sequence[SourceFile],
     known: Mapping[str, LedgerEntry],
     gone: Sequence[LedgerEntry] = (),
+    *,
+    turn: int,
 ) -> IngestRequest | None:
     """The files of an interval not counted yet, or with another content; None if there are none and the interval was
     read before.
+
+    `turn` is up to where the collection is complete when the interval's turn comes (`Landed.complete_before`), or 0
+    where neighbouring intervals list the same files, so that whichever is read first takes them all.
 
     A file set aside is read again once its content or the declaration has changed (`stands`). A file known by path must
     come with its `sha256`. `gone` are entries of files that are to count no more. Raises InvalidUsage for a file that
@@ -87,8 +96,12 @@ def plan_ingest(
     if not new and not corrected and state.ingested.covers(interval):
         return None
     since = max(state.since, state.forgotten_below, state.settled + 1 if state.takes_facts_back else 0)
-    request = IngestRequest(interval, new, state.complete_below, state.seal, since, corrected, state.merged_below)
-    return _of_whole(state, request, files, known) if collection.kind.whole_intervals else request
+    judged_by = (state.complete_below, state.seal)
+    if collection.kind.whole_intervals:
+        request = IngestRequest(interval, new, *judged_by, since, corrected, state.merged_below)
+        return _of_whole(state, request, files, known)
+    judged_by = (max(state.complete_below, turn), max(state.seal, turn))
+    return IngestRequest(interval, new, *judged_by, since, corrected, state.merged_below)
 
 
 def left_to_cut(

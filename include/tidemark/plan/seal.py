@@ -9,8 +9,9 @@ from tidemark.model.collection import Gate
 
 
 def plan_seal(state: Arrangement, upper: int) -> Sealed | None:
-    """Complete to `upper`, or to what an earlier run asked for and did not get, less the grace; and sealed to there, or
-    one instant past what was learned at the seal, if that is later: a tick. None if both are there already.
+    """Complete to `upper`, or to what an earlier run asked for and did not get, less the grace (at the collection's end
+    all of it); and sealed to there, or one instant past what was learned at the seal, if that is later: a tick. None if
+    both are there already.
 
     Completeness never passes the first interval that was not ingested, counted from the collection's start: it waits
     for what is missing, and `requested_seal` keeps what was asked for, so that the run which ingests the missing
@@ -22,7 +23,7 @@ def plan_seal(state: Arrangement, upper: int) -> Sealed | None:
     if state.collection.is_derived:
         return _plan_derived(state)
     landed, complete = state.collection.landed, state.complete
-    reached = min(requested_seal, complete) - landed.grace
+    reached = landed.completed_by(min(requested_seal, complete))
     # Until the first interval is ingested nothing is complete, not even the times before the start: rows of that
     # interval may have happened then, and must not become late because another interval was ingested first.
     complete_below = max(state.complete_below, reached) if complete > landed.start else state.complete_below

@@ -39,7 +39,7 @@ def test_what_is_forgotten_stays_so_when_more_lateness_is_allowed():
     redefined = apply(state, Redefined(relanded(KEYED, late=Late("reemit"))))
     assert isinstance(redefined, Applied)
     assert redefined.state.horizon == 7
-    request = plan_ingest(redefined.state, interval(1), (), {})
+    request = plan_ingest(redefined.state, interval(1), (), {}, turn=0)
     assert request is not None
     assert request.since == 7
 

@@ -55,7 +55,8 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
 def _ingest_file(
     store: ObjectStore, task: IngestTask, file: SourceFile, number: int, parts: SortedParts
 ) -> LedgerEntry:
-    bounds = LatenessBounds(task.complete_below, task.seal, task.since, task.interval.upper - 1)
+    turn = task.collection.landed.complete_before(task.interval)
+    bounds = LatenessBounds(task.complete_below, task.seal, task.since, task.interval.upper - 1, turn=turn)
     return taken(store, task, file, bounds, number, parts.add)
 
 

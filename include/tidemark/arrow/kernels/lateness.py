@@ -23,10 +23,11 @@ from tidemark.model.predicate import bound, parse
 APPLIED = "_applied"
 ORIGINAL = "_original_event_time"
 """In a late object: whether a row was applied, and the coordinate it was judged by."""
-REASONS = ("below the seal", "beyond max_lateness", "below since", "moved to the seal")
-"""Why a row is in the late table; the first also stands at late rows that were applied with their event time, the last
-only at those that lost it."""
-_BELOW_SEAL, _BEYOND, _BELOW_SINCE, _MOVED = range(4)
+REASONS = ("below the seal", "beyond max_lateness", "below since", "moved to the seal", "before its interval")
+"""Why a row is in the late table. The first and the last also stand at late rows that were applied with their event
+time: the last where it is late in any run of its interval, the first where it came when more was complete than then.
+The fourth stands at those only that lost their event time."""
+_BELOW_SEAL, _BEYOND, _BELOW_SINCE, _MOVED, _BEFORE_INTERVAL = range(5)
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,9 @@ class LatenessBounds:
     """What a file's rows are judged against: up to where the collection is complete, its seal and since, all of the
     plan, the time of rows that bring none, and the late policy (None: the collection's).
 
-    `arrival` is the last instant of the interval, not the clock's, so that a retry judges alike.
+    `arrival` is the last instant of the interval, not the clock's, so that a retry judges alike. `turn` is up to where
+    the collection is complete when the interval's turn comes: rows that are late by no more than that were late before
+    their interval began.
     """
 
     complete_below: int
@@ -42,6 +45,12 @@ class LatenessBounds:
     since: int
     arrival: int
     late: Late | None = None
+    turn: int = 0
+
+    @property
+    def reason(self) -> int:
+        """Why a row that is late is late, its place in REASONS."""
+        return _BEFORE_INTERVAL if self.complete_below <= self.turn else _BELOW_SEAL
 
 
 @dataclass(frozen=True)
@@ -105,10 +114,11 @@ def revive(
     What happened below `bounds.since` is left, unless it may apply `as_now`. `late` of the result are the letters left.
     """
     happened = _micros(letters, ORIGINAL)
-    seal = np.full(rows.num_rows, bounds.seal)
+    # A letter of an interval whose turn is still to come is learned when that comes, not before.
+    seal = np.maximum(_micros(letters, TIME), bounds.seal)
     allowed = may_apply(letters, collection, bounds)
     dead = np.zeros_like(allowed) if as_now else ~allowed
-    kept = np.where(allowed, happened, bounds.seal) if collection.landed.event_time else seal
+    kept = np.where(allowed, happened, seal) if collection.landed.event_time else seal
     verdict = _Verdict(seal, kept, happened, ~dead, dead, np.where(allowed, _BELOW_SEAL, _MOVED))
     path = letters.column(FILE)[0].as_py() if letters.num_rows else ""
     applied = _applied(rows, collection, verdict, path, number)
@@ -130,12 +140,12 @@ def _verdict(rows: pa.RecordBatch, collection: Collection, bounds: LatenessBound
     coordinate = _micros(rows, landed.event_time) if landed.event_time else time
     late = coordinate < bounds.complete_below
     learned = np.where(late, bounds.seal, np.maximum(time, bounds.seal))
-    dead, reason = late, np.full(rows.num_rows, _BELOW_SEAL)
+    dead, reason = late, np.full(rows.num_rows, bounds.reason)
     if policy.policy == "reemit":
         beyond = late & (bounds.complete_below - coordinate > policy.reach)
         forgotten = late & ~beyond & (coordinate < bounds.since)
         dead = beyond | forgotten
-        reason = np.where(beyond, _BEYOND, np.where(forgotten, _BELOW_SINCE, _BELOW_SEAL))
+        reason = np.where(beyond, _BEYOND, np.where(forgotten, _BELOW_SINCE, bounds.reason))
     # A full snapshot that is told afterwards was true at the end of its interval all the same.
     happened = coordinate if landed.event_time or not collection.kind.tells_times else learned
     if policy.policy == "next_window":

@@ -105,7 +105,8 @@ def _read(
     """The entry of a file; what it says is added to `now`, and what is told of its letters to `letters`."""
     if file.file is None:
         return LedgerEntry(file.path, 0, "", "", task.interval, Status.INGESTED, task.batch)
-    bounds = LatenessBounds(file.complete_below, file.seal, file.since, task.interval.upper - 1, file.late)
+    turn, arrival = task.collection.landed.complete_before(task.interval), task.interval.upper - 1
+    bounds = LatenessBounds(file.complete_below, file.seal, file.since, arrival, file.late, turn)
     with StillReplayed(store, task, file.replayed, number) as replayed:
 
         def take(judged: Judged) -> None:

@@ -1,4 +1,5 @@
-"""Late rows: source rows of what was complete already, applied or discarded, with the reason and how late they were."""
+"""Late rows: source rows that happened before their interval or in what was complete, applied or discarded, with the
+reason and how late they were."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def _may_be_sealed(state: Arrangement) -> bool:
         consumed = state.consumed
         return consumed is not None and consumed.upper > state.seal
     landed, complete = state.collection.landed, state.complete
-    reached = complete > landed.start and complete - landed.grace > state.complete_below
+    reached = complete > landed.start and landed.completed_by(complete) > state.complete_below
     return reached or state.learned_below > state.seal
 
 

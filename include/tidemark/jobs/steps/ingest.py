@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tidemark.config.neighbours import shares_files_with
 from tidemark.config.template import render
 from tidemark.errors import Contention, Corruption, GateFailed, InvalidUsage, NotReady, listed
 from tidemark.jobs.job import Job, Proposal
@@ -17,6 +18,7 @@ from tidemark.model.batching.cutting import SETTLE, Batching, Cutter, Open, Seen
 from tidemark.model.batching.reason import Cut, Reason
 from tidemark.model.change import CUT, NOTHING_CHANGED, Ingested, Refused
 from tidemark.model.full_snapshot import Effect
+from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
 from tidemark.model.transition import Stale
@@ -75,6 +77,7 @@ def ingest(
         _stop_on_bad_files(job, head, fence, entries)
         again = corrected(job, head.state, request, batch, first=len(request.files))
         change = _change(job, fence, request, read, again, batch, head.state)
+        _note_dead_letters(job, head.state, request, change)
         aside = [*_bad(entries), *again.bad]
         return Proposal(
             replace(change, cut=cut or _at_its_end(head.state, request, change)), _Found(again, rerun, aside)
@@ -141,7 +144,20 @@ def _plan(
             f"nothing is left at {pattern}, and {len(gone)} files of {interval} are counted: a landing may just have "
             "expired; say --yes too if they are to count no more"
         )
-    return plan_ingest(state, interval, files, known, gone)
+    return plan_ingest(state, interval, files, known, gone, turn=_turn(job, state, interval, landing_root))
+
+
+def _turn(job: Job, state: Arrangement, interval: Interval, landing_root: str) -> int:
+    """Up to where the collection is complete when the interval's turn comes; 0 where that says nothing of its files."""
+    landed = state.collection.landed
+    if neighbour := shares_files_with(landed, interval, landing_root):
+        job.note(
+            f"source.path names the same files for {interval} and {neighbour}: a row is late if it happened where the "
+            "collection is complete when its file is read, so the order of runs decides; let the path tell intervals "
+            "apart"
+        )
+        return 0
+    return landed.complete_before(interval)
 
 
 def _tell_what_does_not_match(job: Job, pattern: str, as_landed: bool) -> None:
@@ -171,7 +187,8 @@ def _plan_cut(job: Job, state: Arrangement, interval: Interval, landing_root: st
     batching, now = state.collection.landed.batching, time.time_ns() // 1000 if cut.at is None else cut.at
     settled_by = now - (SETTLE if batching is None else batching.settle)
     files = left_to_cut(listed, known, settled_by=settled_by)
-    return plan_ingest(state, interval, files, {}) if files else None
+    turn = _turn(job, state, interval, landing_root)
+    return plan_ingest(state, interval, files, {}, turn=turn) if files else None
 
 
 def _at_its_end(state: Arrangement, request: IngestRequest, change: Ingested) -> Cut:
@@ -241,6 +258,16 @@ def _note_set_aside(job: Job, bad: Sequence[LedgerEntry]) -> None:
         job.note(f"set aside: {entry.path}: {entry.reason}; mend it and run the interval again")
     if len(bad) > SET_ASIDE_TOLD:
         job.note(f"set aside: {len(bad) - SET_ASIDE_TOLD:,} files more")
+
+
+def _note_dead_letters(job: Job, state: Arrangement, request: IngestRequest, change: Ingested) -> None:
+    """Say of an interval that is read before its turn why rows are dead letters where nothing is complete yet."""
+    if change.rows_late_discarded and request.complete_below > state.complete_below:
+        job.note(
+            f"{counted(change.rows_late_discarded, 'row')} of {request.interval} happened before "
+            f"{format_instant(request.complete_below)} and came too late, as in daily runs: kept as dead letters. "
+            "`tidemark late replay` applies them; late: {reemit: ...} or a longer grace would have"
+        )
 
 
 def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[LedgerEntry]) -> None:

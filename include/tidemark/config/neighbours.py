@@ -1,0 +1,36 @@
+"""Whether two neighbouring intervals of a collection list the same files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidemark.config.schedule import Schedule
+from tidemark.config.template import render
+from tidemark.errors import InvalidUsage
+from tidemark.model.interval import Interval
+from tidemark.model.landed import Landed
+
+
+def shares_files_with(landed: Landed, interval: Interval, landing_root: str) -> Interval | None:
+    """The neighbour of an interval for which the source's path renders as it does for that; None if both neighbours
+    have files of their own.
+
+    An hourly collection with `{{ ds }}` in its path shares the files of a day among 24 intervals; a path without any
+    variable shares all files among all intervals. Whichever of them is read first takes the files.
+    """
+    pattern = render(landed.source.path, interval, landing_root)
+    alike = (one for one in _neighbours(landed, interval) if render(landed.source.path, one, landing_root) == pattern)
+    return next(alike, None)
+
+
+def _neighbours(landed: Landed, interval: Interval) -> Iterator[Interval]:
+    """The intervals before and after one, as far as the collection has any there."""
+    schedule = Schedule(landed.schedule)
+    if interval.lower > landed.start:
+        yield Interval(max(landed.start, schedule.latest(interval.lower - 1)), interval.lower)
+    if landed.end is None or interval.upper < landed.end:
+        try:
+            following = Interval(interval.upper, schedule.following(interval.upper))
+        except InvalidUsage:  # the end of time
+            return
+        yield following
