@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import time
 from itertools import count
 from pathlib import Path
@@ -11,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from support.store_laws import StoreLaws, keys
-from tidemark.errors import InvalidUsage
+from tidemark.errors import Corruption, InvalidUsage
 from tidemark.storage import open_store
 from tidemark.storage.stores.local import TEMPORARY, LocalStore, translated
 from tidemark.storage.stores.memory import MemoryStore
-from tidemark.storage.stores.store import Indeterminate, ObjectStore, Unavailable, Unwritable
+from tidemark.storage.stores.store import AlreadyExists, Indeterminate, ObjectStore, Unavailable, Unwritable
 
 NAMES = count()
 
@@ -161,6 +163,28 @@ class TestLocalStore(StoreLaws):
         monkeypatch.setattr(os, "scandir", broken)
         with pytest.raises(Unavailable, match="Input/output error"):
             list(store.list("versions/0/"))
+
+    @pytest.mark.parametrize("look", ["read", "open_input"])
+    def test_a_fifo_in_place_of_an_object_is_refused_at_once(self, store: LocalStore, look: str):
+        """In a process of its own: one that waits for a writer does not come back."""
+        store.create("versions/0/1", b"1")
+        os.mkfifo(store.root / "versions/0/2")
+        program = f"from tidemark.storage import open_store; open_store({store.url!r}).{look}('versions/0/2')"
+        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+        assert f"Corruption: {store.root}/versions/0/2 is a FIFO, not a plain file" in ran.stderr
+
+    @pytest.mark.parametrize("look", ["read", "open_input"])
+    def test_a_device_in_place_of_an_object_is_refused(self, store: LocalStore, look: str):
+        store.create("a", b"1")
+        (store.root / "b").symlink_to("/dev/null")
+        with pytest.raises(Corruption, match="b is a device, not a plain file"):
+            getattr(store, look)("b")
+
+    def test_a_create_where_a_fifo_is_finds_the_name_taken(self, store: LocalStore):
+        store.create("a", b"1")
+        os.mkfifo(store.root / "b")
+        with pytest.raises(AlreadyExists):
+            store.create("b", b"1")
 
     def test_a_file_in_the_way_of_a_folder_is_named(self, store: LocalStore):
         store.create("a", b"1")

@@ -6,12 +6,13 @@ import builtins
 import errno
 import io
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from tidemark.errors import InvalidUsage
+from tidemark.errors import Corruption, InvalidUsage
 from tidemark.storage.stores.store import (
     AlreadyExists,
     Indeterminate,
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
 TEMPORARY = ".tmp-"
 """Prefix of files being written; never listed as objects."""
 _FRESH = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
@@ -58,7 +66,8 @@ class LocalStore:
     def read(self, key: str) -> bytes:
         # A load reads up to sixteen versions: a Path and a buffer for each would cost more than what they say.
         name = f"{self.url}/{checked_key(key)}"
-        with translated(key), open(name, "rb", buffering=0) as file:
+        with translated(key), open(name, "rb", buffering=0, opener=_without_waiting) as file:
+            _require_plain(os.fstat(file.fileno()), name)
             return file.read()
 
     def stat(self, key: str) -> ObjectInfo | None:
@@ -128,8 +137,10 @@ class LocalStore:
     def open_input(self, key: str) -> pa.NativeFile:
         import pyarrow as pa
 
+        path = self._path(key)
         with translated(key):
-            return pa.memory_map(str(self._path(key)))
+            _require_plain(os.stat(path), str(path))
+            return pa.memory_map(str(path))
 
     @contextmanager
     def open_output(self, key: str) -> Iterator[BinaryIO]:
@@ -154,6 +165,18 @@ class LocalStore:
 
 def _info(key: str, status: os.stat_result) -> ObjectInfo:
     return ObjectInfo(key, status.st_size, f"{status.st_mtime_ns}-{status.st_ino}", status.st_mtime)
+
+
+def _without_waiting(name: str, flags: int) -> int:
+    """Open a file; a FIFO at once, too, which would otherwise wait for somebody who writes."""
+    return os.open(name, flags | os.O_NONBLOCK)
+
+
+def _require_plain(status: os.stat_result, name: str) -> None:
+    """Corruption for a FIFO, a device or a socket: a reader would wait for it, or never come to an end."""
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
+        raise Corruption(f"{name} is {kind}, not a plain file: Tidemark did not write it; move it out of the root")
 
 
 class _Output(io.BufferedWriter):
