@@ -211,21 +211,21 @@ def _created(name: str, folder: Path) -> int:
         try:
             return os.open(name, _FRESH, 0o644)
         except FileNotFoundError:
-            _make_folders(folder)
+            make_folders(folder)
     return os.open(name, _FRESH, 0o644)
 
 
-def _make_folders(folder: Path) -> None:
+def make_folders(folder: Path) -> None:
     """Create missing folders, each made durable in its parent."""
     if folder.is_dir():
         return
-    _make_folders(folder.parent)
+    make_folders(folder.parent)
     with suppress(FileExistsError):
         folder.mkdir()
-    _sync_folder(folder.parent)
+    sync_folder(folder.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -236,7 +236,7 @@ def _sync_folder(folder: Path) -> None:
 def _sync_name(path: Path, key: str) -> None:
     """Make an object's name durable. If that fails it is there, and may not be after a power cut."""
     try:
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise Indeterminate(f"{key}: {error.strerror or error}") from error
 

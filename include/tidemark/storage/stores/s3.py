@@ -16,10 +16,12 @@ from tidemark.storage.stores.s3_input import S3Input
 from tidemark.storage.stores.s3_output import S3Output
 from tidemark.storage.stores.store import (
     AlreadyExists,
+    Conflict,
     Indeterminate,
     Missing,
     ObjectInfo,
     Unavailable,
+    Unsupported,
     Unwritable,
     checked_key,
 )
@@ -29,9 +31,13 @@ if TYPE_CHECKING:
 
 SILENCE = 60.0
 """Seconds without a byte after which a request counts as lost."""
+IMPATIENCE = 0.001
+"""Seconds after which a request is given up whose answer nobody is to hear."""
 ANSWERS = 4
 """Answers whose bodies end early before a read gives up."""
 
+_CONFLICT = {"ConditionalRequestConflict", "OperationAborted", "409"}
+_UNSUPPORTED = {"NotImplemented", "501"}
 _TAKEN = {"PreconditionFailed", "412"}
 _ABSENT = {"NoSuchKey", "404", "NotFound"}
 _WRONG = {"NoSuchBucket", "AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch", "401"}
@@ -66,16 +72,24 @@ class S3Store:
     @cached_property
     def client(self) -> Any:
         """The boto3 client: few retries of its own, because a retried create is answered by us with care."""
-        import boto3
-        from botocore.config import Config
-
-        client = boto3.client(
-            "s3",
-            endpoint_url=os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"),
-            config=Config(retries={"max_attempts": 5, "mode": "standard"}, connect_timeout=10, read_timeout=SILENCE),
-        )
+        client = _client(attempts=6, silence=SILENCE)
         client.meta.events.register("needs-retry.s3", _remember_doubt)
         return client
+
+    @property
+    def address(self) -> str:
+        return f"{self.url} at {self.client.meta.endpoint_url}"
+
+    def another(self) -> S3Store:
+        return S3Store(self.url)
+
+    def create_unheard(self, key: str, data: bytes) -> None:
+        client = _client(attempts=1, silence=IMPATIENCE)
+        try:
+            with suppress(AlreadyExists, Indeterminate, Unavailable), _translated(key, writing=True):
+                client.put_object(Bucket=self.bucket, Key=self._key(key), Body=data, IfNoneMatch="*")
+        finally:
+            client.close()
 
     def create(self, key: str, data: bytes) -> None:
         with _translated(key, writing=True):
@@ -185,6 +199,20 @@ class S3Store:
         return f"{self.prefix}/{checked_key(key)}" if self.prefix else checked_key(key)
 
 
+def _client(*, attempts: int, silence: float) -> Any:
+    """A client whose requests are made so often at most, and count as lost after so many seconds without a byte."""
+    import boto3
+    from botocore.config import Config
+
+    return boto3.client(
+        "s3",
+        endpoint_url=os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"),
+        config=Config(
+            retries={"total_max_attempts": attempts, "mode": "standard"}, connect_timeout=10, read_timeout=silence
+        ),
+    )
+
+
 class _UploadGone(Unavailable):
     """There is no such upload: it became an object, or was given up."""
 
@@ -233,7 +261,11 @@ def _translated(key: str, *, writing: bool = False) -> Iterator[None]:
             raise InvalidUsage(
                 f"S3 refused {key}: {code} {error.response['Error'].get('Message', '')}".strip()
             ) from None
+        if code in _UNSUPPORTED:
+            raise Unsupported(f"the store refused {key}: {code}, it does not know such a request") from None
         doubted = error.response["ResponseMetadata"].get(_DOUBT)
+        if code in _CONFLICT and writing and not doubted:
+            raise Conflict(f"{key}: {code}") from error
         if code in _FULL and not (writing and doubted):
             raise Unwritable(f"{key}: {code} {error.response['Error'].get('Message', '')}".strip()) from None
         in_doubt = code not in _BUSY or doubted

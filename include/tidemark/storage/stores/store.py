@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol, runtime_checkable
 
 from tidemark.errors import InvalidUsage, Unavailable, Unwritable
 
@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlreadyExists",
+    "Conflict",
     "Indeterminate",
     "Missing",
     "ObjectInfo",
     "ObjectStore",
+    "Remote",
     "Unavailable",
+    "Unsupported",
     "Unwritable",
     "checked_key",
 ]
@@ -35,6 +38,14 @@ class Missing(Exception):
 
 class Indeterminate(Exception):
     """The store did not say whether a write took effect (time-out, lost connection, server error)."""
+
+
+class Conflict(Indeterminate):
+    """Another write of the same key was under way: this one had no effect, or the other one has its object there."""
+
+
+class Unsupported(InvalidUsage):
+    """The store does not know a request that Tidemark cannot do without."""
 
 
 @dataclass(frozen=True)
@@ -115,4 +126,22 @@ class ObjectStore(Protocol):
 
         The key must be fresh (attempt-unique): no check against an existing object is made.
         """
+        ...
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """What a store across a network can do beside: it has connections, which can be cut."""
+
+    @property
+    def address(self) -> str:
+        """Where the store is, with the server that answers for it."""
+        ...
+
+    def another(self) -> ObjectStore:
+        """The same store over connections of its own."""
+        ...
+
+    def create_unheard(self, key: str, data: bytes) -> None:
+        """Send a create and cut the connection before the answer: it may have had its effect or not."""
         ...

@@ -1,0 +1,66 @@
+"""What a local store needs of its file system: hard links, and fsync of folders."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tidemark.model.guarantee import Linked, Observation, Synced
+from tidemark.storage.stores.local import make_folders, sync_folder, translated
+
+NAMES = ("link-first", "link-second", "link")
+_CANNOT_SYNC = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF, errno.EISDIR})
+_CANNOT_LINK = frozenset(
+    {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.EINVAL}
+)
+"""What a file system says that cannot. Other failures (no space, no permission, a bad disk) are no verdict."""
+
+
+def observations(folder: Path, key: str) -> Iterator[Observation]:
+    """Ask in a new folder, whose key in the store is `key`; the files NAMES in it are left."""
+    with translated(key):
+        refused = _refused(lambda: make_folders(folder), _CANNOT_SYNC) or _refused(
+            lambda: sync_folder(folder), _CANNOT_SYNC
+        )
+        yield Synced(refused)
+        yield _linked(folder)
+
+
+def _linked(folder: Path) -> Linked:
+    first, second, name = (folder / each for each in NAMES)
+    first.write_bytes(b"first")
+    second.write_bytes(b"second")
+    if refused := _refused(lambda: os.link(first, name), _CANNOT_LINK):
+        return Linked(refused)
+    try:
+        os.link(second, name)
+    except FileExistsError:
+        return Linked(wrote=b"first", held=name.read_bytes() if name.exists() else None)
+    return Linked(second=True)
+
+
+def _refused(call: Callable[[], object], numbers: frozenset[int]) -> str:
+    """What the system says if it cannot do such a call at all; nothing if it did it."""
+    try:
+        call()
+    except OSError as error:
+        if error.errno not in numbers:
+            raise
+        return error.strerror or str(error)
+    return ""
+
+
+@contextmanager
+def without_new_folders(root: Path) -> Iterator[None]:
+    """Where the body fails, folders that were not there before it and are empty go again."""
+    missing = [folder for folder in (root, *root.parents) if not folder.exists()]
+    try:
+        yield
+    except BaseException:
+        for folder in missing:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
