@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from tidemark import __version__
-from tidemark.cli import advance, collect, collections, derived, holds, late, output, read, steps, windows
+from tidemark.cli import advance, collect, collections, derived, doctor, holds, late, output, read, steps, windows
 from tidemark.cli.command import USAGE, JsonOption, LandingOption, RootOption, Settings
 
 
@@ -119,6 +119,7 @@ def tidemark(
 
 
 collections.add_to(app)
+doctor.add_to(app)
 derived.add_to(app)
 late.add_to(app)
 read.add_to(app)

@@ -17,6 +17,8 @@ from tidemark.model.collection import Collection, Column
 from tidemark.model.evolution import bounds_of, differences, evolved, started, widened
 from tidemark.plan.consume import Waits, usable
 from tidemark.storage.log.log import Head
+from tidemark.storage.probe.certificate import certified, kept
+from tidemark.storage.probe.probe import leftover
 from tidemark.storage.sidecars import parts_table
 
 if TYPE_CHECKING:
@@ -99,10 +101,15 @@ def _check_acyclic(job: Job, file: DerivedFile) -> None:
 
 
 def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
-    """As `declare`, from a declaration at hand. The result tells what became of the value columns."""
+    """As `declare`, from a declaration at hand. The result tells what became of the value columns.
+
+    Before the first commit the store is asked what it promises (docs/decisions/0046): InvalidUsage if it breaks one of
+    the guarantees that commits rely on.
+    """
 
     def propose(head: Head) -> Proposal[Created | Redefined, list[str]]:
         if head.arrangement is None:
+            _ask_store(job)
             return Proposal(Created(started(collection), job.new_id()), [])
         new = evolved(head.state.collection, collection)
         if new == head.state.collection:
@@ -118,6 +125,16 @@ def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
     for told in columns:
         job.note(f"collection {collection.name}: {told}")
     return {"outcome": str(outcome), "version": head.version, "collection": collection.name, "columns": columns}
+
+
+def _ask_store(job: Job) -> None:
+    """Ask the store what it promises and keep its certificate, unless one of this very store is kept already."""
+    if kept(job.store, job.log.pause) is not None:
+        return
+    now = round(job.log.wall() * 1_000_000)
+    proof = certified(job.store, unique=job.new_id(), writer=job.log.writer, now=now, pause=job.log.pause)
+    if proof.left:
+        job.note(leftover(proof))
 
 
 def _check_values(job: Job, state: Arrangement, new: Collection) -> None:

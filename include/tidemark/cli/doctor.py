@@ -1,0 +1,43 @@
+"""Asking a store whether collections may live in it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidemark.cli import output
+from tidemark.cli.command import Call, register
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make the question a command of `app`."""
+    register(app, "doctor", panel="Collections")(doctor)
+
+
+def doctor(
+    call: Call,
+    collection: Annotated[
+        str | None,
+        typer.Argument(metavar="COLLECTION", help="Ask where this collection lives, and keep the certificate with it."),
+    ] = None,
+) -> None:
+    """Ask the store below --root whether it keeps what commits rely on: that of several creates of one key exactly one
+    succeeds, and what follows from that. Small objects are created and deleted. Exit code 1 names the broken guarantee.
+    """
+    from tidemark.jobs.questions.promises import as_dict, promises_of_collection, promises_of_root
+    from tidemark.storage.probe.probe import leftover
+
+    said: list[str] = []
+    document = {}
+    if collection is None:
+        proof = promises_of_root(call.root)
+    else:
+        proof, since = promises_of_collection(call.job(collection, step="doctor"))
+        document = {"collection": collection, "certified_since": since}
+        said.append(f"collection {collection} keeps a certificate since {since}")
+    for line in filter(None, [leftover(proof)]):
+        output.note(line)
+    promises = [(str(one), one.promise) for one in proof.guarantees]
+    headline = f"{proof.address} may hold collections: it kept {len(promises)} of {len(promises)} guarantees"
+    call.emit({**as_dict(proof), **document}, headline, output.facts(promises), *said)
