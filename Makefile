@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup doctor demo up down status test test-deep test-oldest test-% check format bench zip reference lock
+.PHONY: help setup doctor demo up down status test test-deep test-oldest test-% s3-server check format bench zip reference lock
 
 # Where the local Airflow listens: make up PORT=8096
 ifdef PORT
@@ -17,7 +17,7 @@ endif
 RUN := tools/run
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Make .venv, the Airflow home and the Spark zip (all inside this folder)
 	@tools/setup
@@ -57,6 +57,19 @@ build/oldest/.installed: requirements-oldest.txt | setup
 
 test-%: setup ## One ring: test-pure, -simulation, -spark, -s3, -dags, -e2e, -environment
 	@$(RUN) python -m pytest tests/$*
+
+# A real S3 server: what is built is checked against Go's own checksum database. All of it is made inside build/.
+VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+s3-server: build/versitygw ## Build versitygw into build/, which test-s3 takes then instead of moto (needs Go; minutes)
+
+build/versitygw:
+	@command -v go >/dev/null || { echo "no Go toolchain on PATH: install Go 1.25 or newer (https://go.dev/dl); without it test-s3 takes moto" >&2; exit 1; }
+	@mkdir -p build
+	GOBIN=$(CURDIR)/build/go/bin GOPATH=$(CURDIR)/build/go GOMODCACHE=$(CURDIR)/build/go/mod GOCACHE=$(CURDIR)/build/go/cache \
+	  GOFLAGS=-modcacherw GOTOOLCHAIN=local CGO_ENABLED=0 go install -trimpath $(VERSITYGW)
+	@mv build/go/bin/versitygw $@
+	@rm -rf build/go
 
 check: setup ## Format, lint, types, layers
 	$(RUN) ruff format --check .

@@ -10,13 +10,17 @@ import pytest
 
 from simulation.script import DAYS
 from support.budget import budget
-from support.s3_server import ACCESS, s3_server
+from support.s3_server import ACCESS, chosen, s3_server
 from support.stores import Stores
 from support.trouble import Proxy, proxy
 from tidemark.storage.stores.s3 import S3Store
 
 BUCKET = "tides"
 _names = count()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(f"the S3 server of these tests was {chosen()}")
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,19 @@
-"""An S3 server in a process of its own: moto's, made atomic. As a script it prints its address and ends with its input.
+"""An S3 server in a process of its own: as a script it prints its address and ends with its input.
 
-S3 answers a conditional create in one step. moto looks first and writes then, and with a thread for each request may
-let two writers win: so here one request is answered at a time.
+It is versitygw where `make s3-server` has built that, else moto's, made atomic: S3 answers a conditional create in one
+step. moto looks first and writes then, and with a thread for each request may let two writers win: so here one request
+is answered at a time.
 """
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -31,10 +36,19 @@ ACCESS = {
 """The environment of a client, beside AWS_ENDPOINT_URL."""
 
 
+BUILT = Path(__file__).parents[2] / "build" / "versitygw"
+VERSITY, MOTO = "versitygw", "moto"
+
+
+def chosen() -> str:
+    """Which server it is: the real one if it is built, unless TIDEMARK_TEST_S3 says `moto`."""
+    return MOTO if os.environ.get("TIDEMARK_TEST_S3") == MOTO or not BUILT.exists() else VERSITY
+
+
 @contextmanager
 def s3_server() -> Iterator[str]:
     """The address of a server that is empty, and gone afterwards."""
-    command = [sys.executable, __file__]
+    command = [sys.executable, __file__, chosen()]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -102,7 +116,7 @@ class _Connection(StreamRequestHandler):
             self.wfile.write(self.server.answer(request).as_bytes())
 
 
-def serve() -> None:
+def serve_moto() -> None:
     from moto.server import create_backend_app
 
     application = create_backend_app("s3")
@@ -113,5 +127,30 @@ def serve() -> None:
     sys.stdin.read()
 
 
+def serve_versity() -> None:
+    """The real server over a folder of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    address = ("127.0.0.1", port)
+    keys = ["--access", ACCESS["AWS_ACCESS_KEY_ID"], "--secret", ACCESS["AWS_SECRET_ACCESS_KEY"]]
+    with tempfile.TemporaryDirectory(prefix="s3-") as folder:
+        command = [str(BUILT), *keys, "--port", f"127.0.0.1:{port}", "--keep-alive", "--quiet", "posix", folder]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as server:
+            while server.poll() is None and not answers(address):
+                time.sleep(0.05)
+            if server.poll() is None:
+                print(f"http://127.0.0.1:{port}", flush=True)
+                sys.stdin.read()
+            server.terminate()
+
+
+def answers(address: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(address, timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
 if __name__ == "__main__":
-    serve()
+    {MOTO: serve_moto, VERSITY: serve_versity}[sys.argv[1]]()

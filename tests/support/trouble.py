@@ -24,7 +24,7 @@ class Trouble:
     `passed`: the server gets the request, so that its effect happens. `status` and `code`: an error is answered, else
     the server's answer. `cut`: the connection ends after so many bytes of the answer's body (-1: before its head).
     `short`: the body ends after so many bytes, and the head says that this is all. `wait`: seconds of silence before
-    the last byte of the answer.
+    the last byte of the answer. `forge`: what is answered in place of the server's answer.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Trouble:
     cut: int | None = None
     short: int | None = None
     wait: float = 0.0
+    forge: Callable[[Message], Message] | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -121,6 +122,8 @@ class _Connection(StreamRequestHandler):
         if trouble is None or trouble.passed:
             upstream.sendall(request.as_bytes())
             answer = receive(answers, bodiless=request.method == "HEAD") or answer
+        if trouble and trouble.forge:
+            answer = trouble.forge(answer)
         if trouble and trouble.status:
             code = trouble.status.split()[1]
             body = f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
