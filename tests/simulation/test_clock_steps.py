@@ -5,6 +5,7 @@ The wall clock is the store's here, as on local files; what really passes is tol
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -146,3 +147,92 @@ def trusting(world: World, store: WrappedStore) -> None:
         collect(job, keep=KEEP)
     except Contention as error:
         raise AssertionError(error) from error
+
+
+class Unsteady(WrappedStore):
+    """A collector's: the wall clock, and the store's with it, is put by a day and back again while it works: at call
+    `first`, and at each `every`th after it."""
+
+    def __init__(self, world: World, step: float, every: int, first: int) -> None:
+        super().__init__(world.truth)
+        self.world, self.step, self.every = world, step, every
+        self.left, self.steps = first, 0
+
+    def _call(self, name, key, action, *, writes):
+        self.left -= 1
+        if self.left <= 0:
+            self.left = self.every
+            self.world.stepped = self.step - self.world.stepped
+            self.steps += 1
+        return action()
+
+
+def unsteady_collect(world: World, step: float, every: int, first: int) -> int:
+    """A collector while the clock goes to and fro; how often it did. It may give way, and nothing else."""
+    store = Unsteady(world, step, every, first)
+    job = Job(store, world.log(store), lambda: None, "collector", world.new_id)  # type: ignore[arg-type, return-value]
+    with suppress(Contention):
+        collect(job, keep=KEEP)
+    world.forget()
+    return store.steps
+
+
+@pytest.mark.parametrize("step", [25 * HOUR, -25 * HOUR], ids=["ahead", "back"])
+@pytest.mark.parametrize("every", [1, 2, 3, 5, 8, 13])
+def test_a_clock_that_goes_a_day_to_and_fro_while_collectors_work_takes_nothing_early(
+    world: World, tmp_path: Path, step: float, every: int
+):
+    """For less than an hour, in which some commit; then the clock is right, and in two days all goes that may."""
+    world.truth.create("data/killed/part.parquet", b"1")
+    before, steps = world.log().oldest_version(), 0
+    for number in range(24):
+        steps += unsteady_collect(world, step, every, first=number % 12 + 1)
+        world.clock.now += 120
+        if number % 6 == 0:
+            world.land(5 + number, "a", [row(9, "new", (5 + number) * 10 + 1)])
+            result = world.run(lambda job, n=number: ingest(job, interval(5 + n), landing_root=str(tmp_path)))
+            assert result["outcome"] == "applied"
+        assert world.log().oldest_version() == before, "its hour has not passed"
+        assert "data/killed/part.parquet" in world.truth.objects, "its day has not passed"
+    assert steps > 20
+    sound(world)
+    assert held_batches(world) == 4
+    world.stepped = 0
+    for _ in range(6):
+        collect(world.job(), keep=KEEP)
+        world.clock.now += 13 * HOUR
+    assert "data/killed/part.parquet" not in world.truth.objects, "collectors came to rest for good"
+    sound(world)
+
+
+@pytest.mark.parametrize("step", [25 * HOUR, -25 * HOUR], ids=["ahead", "back"])
+def test_a_clock_that_is_put_at_any_call_of_a_collector_takes_nothing_from_a_running_attempt(
+    tmp_path: Path, step: float
+):
+    """The collector lists what the attempt wrote; another one comes a minute later, at one of whose calls the clock is
+    put for good; a third one believes it. The attempt commits, or writes again."""
+    nth = 0
+    while True:
+        nth += 1
+        folder = tmp_path / str(nth)
+        folder.mkdir()
+        made = world_of_days(folder, Envelope.APPEND, MemoryStore())
+        made.land(4, "a", [row(9, "new", 41)])
+        put: list[int] = []
+
+        def meanwhile(made: World = made, put: list[int] = put, nth: int = nth) -> None:
+            if put:
+                return
+            collect(made.job(), keep=KEEP)
+            made.clock.now += 60
+            put.append(unsteady_collect(made, step, every=1_000_000, first=nth))
+            made.clock.now += 60
+            collect(made.job(), keep=KEEP)
+
+        made.store = WatchedIngest(made.truth, meanwhile)
+        result = made.run(lambda job, at=folder: ingest(job, interval(4), landing_root=str(at)), attempts=3)
+        assert (result["outcome"], held_batches(made)) == ("applied", 1)
+        sound(made)
+        if put == [0]:
+            break
+    assert nth > 8

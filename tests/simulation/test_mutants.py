@@ -15,6 +15,7 @@ from simulation.script import world as world_of_days
 from support.stores import Stores
 from support.world import World
 from tidemark.errors import CommitUnknown, Contention, Fenced
+from tidemark.jobs.steps import collect as collector
 from tidemark.model.collection import Envelope
 from tidemark.storage.log.log import StateLog
 from tidemark.storage.log.written import Written
@@ -106,3 +107,23 @@ def test_a_collector_that_is_about_to_delete_what_is_committed_is_caught(tmp_pat
         test_clock_steps.test_what_a_misled_collector_is_about_to_remove_is_not_committed(world(folder), folder)
 
     caught(law, monkeypatch, mutate)
+
+
+def believes_the_clock(patch: pytest.MonkeyPatch) -> None:
+    """A collector that takes what the store's clock says for time that passed."""
+    patch.setattr(collector._Search, "distrusted", lambda self, job, plan, now: None)
+
+
+@pytest.mark.parametrize(("hours", "every"), [(-25, 5), (25, 8)])
+def test_a_collector_that_believes_a_clock_that_goes_to_and_fro_is_caught(
+    tmp_path: Path, monkeypatch, hours: int, every: int
+):
+    folders = iter([tmp_path / "real", tmp_path / "mutant"])
+
+    def law() -> None:
+        folder = next(folders)
+        test_clock_steps.test_a_clock_that_goes_a_day_to_and_fro_while_collectors_work_takes_nothing_early(
+            world(folder), folder, hours * 3600.0, every
+        )
+
+    caught(law, monkeypatch, believes_the_clock)
