@@ -26,7 +26,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
     """Its address; the bucket is there."""
-    with s3_server() as address:
+    with s3_server(chosen()) as address:
         keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
         boto3.client("s3", endpoint_url=address, **keys).create_bucket(Bucket=BUCKET)
         yield address

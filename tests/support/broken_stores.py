@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from support.faulty import WrappedStore
@@ -161,6 +162,16 @@ class TwoWinners(Racing):
         self.put(key, data)
 
 
+class LooksFirst(OverMemory):
+    """It looks whether the key is taken, and writes a little later."""
+
+    def create(self, key, data):
+        if key in self.inner.objects:
+            raise AlreadyExists(key)
+        time.sleep(0.02)
+        self.put(key, data)
+
+
 class NoWinner(Racing):
     """Each sees the other, and all step back."""
 
@@ -192,6 +203,6 @@ BREAKING: dict[Guarantee, tuple[Callable[[], OverMemory], ...]] = {
     Guarantee.LIST_AFTER_WRITE: (ListingLate, FoldersLate),
     Guarantee.LIST_IN_ORDER: (Unsorted,),
     Guarantee.OWN_CREATE_FOUND: (HalfWritten, Locked),
-    Guarantee.ONE_WINNER: (TwoWinners, NoWinner),
+    Guarantee.ONE_WINNER: (TwoWinners, LooksFirst, NoWinner),
     Guarantee.WINNER_STAYS: (LastStays, OtherStays),
 }

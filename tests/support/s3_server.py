@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
@@ -46,9 +46,9 @@ def chosen() -> str:
 
 
 @contextmanager
-def s3_server() -> Iterator[str]:
+def s3_server(server: str = MOTO) -> Iterator[str]:
     """The address of a server that is empty, and gone afterwards."""
-    command = [sys.executable, __file__, chosen()]
+    command = [sys.executable, __file__, server]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -112,8 +112,9 @@ class _Connection(StreamRequestHandler):
     server: Server
 
     def handle(self) -> None:
-        while request := receive(self.rfile, go_on=self.wfile.write):
-            self.wfile.write(self.server.answer(request).as_bytes())
+        with suppress(ConnectionError):  # a client that has cut its connection
+            while request := receive(self.rfile, go_on=self.wfile.write):
+                self.wfile.write(self.server.answer(request).as_bytes())
 
 
 def serve_moto() -> None:

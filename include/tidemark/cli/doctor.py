@@ -23,7 +23,8 @@ def doctor(
     ] = None,
 ) -> None:
     """Ask the store below --root whether it keeps what commits rely on: that of several creates of one key exactly one
-    succeeds, and what follows from that. Small objects are created and deleted. Exit code 1 names the broken guarantee.
+    succeeds, and what follows from that. Small objects are created and deleted. A store that does not is refused by the
+    guarantee that it breaks.
     """
     from tidemark.jobs.questions.promises import as_dict, promises_of_collection, promises_of_root
     from tidemark.storage.probe.probe import leftover
@@ -36,8 +37,8 @@ def doctor(
         proof, since = promises_of_collection(call.job(collection, step="doctor"))
         document = {"collection": collection, "certified_since": since}
         said.append(f"collection {collection} keeps a certificate since {since}")
-    for line in filter(None, [leftover(proof)]):
-        output.note(line)
+    if proof.left:
+        output.note(leftover(proof))
     promises = [(str(one), one.promise) for one in proof.guarantees]
     headline = f"{proof.address} may hold collections: it kept {len(promises)} of {len(promises)} guarantees"
     call.emit({**as_dict(proof), **document}, headline, output.facts(promises), *said)

@@ -58,8 +58,8 @@ def prove(store: ObjectStore, unique: str, pause: Callable[[float], None] = time
 
 
 def leftover(proof: Proof) -> str:
-    """What to say of objects that could not be deleted; nothing if none are left."""
-    return _told(proof.left, proof.address) if proof.left else ""
+    """What to say of the objects that could not be deleted."""
+    return _told(proof.left, proof.address)
 
 
 def _judge(store: ObjectStore, questions: Questions) -> None:

@@ -28,7 +28,9 @@ from tidemark.storage.stores.store import (
 WRITERS = 8
 """Creates of one key at once."""
 RACES = 4
-"""Keys that are raced for. A store that looks first and writes then lets two win in nearly each of them."""
+"""Keys that are raced for."""
+BODY = 64 * 1024
+"""Bytes of what racing writers send: a store that looks first and writes then takes a while for that."""
 LISTED = "a"
 """A folder in the folder of the probe. Its name comes first, so that it is empty before the one above it is."""
 TRIES = 6
@@ -85,7 +87,7 @@ class Questions:
         return Repeated(answer, data, self._held(key))
 
     def _raced(self, key: str) -> Raced:
-        wrote = [self._content(f"writer {number}") for number in range(WRITERS)]
+        wrote = [self._content(f"writer {number}").ljust(BODY) for number in range(WRITERS)]
         start = Barrier(WRITERS, timeout=TOGETHER)
 
         def race(data: bytes) -> Answer:

@@ -47,6 +47,10 @@ class Conflict(Indeterminate):
 class Unsupported(InvalidUsage):
     """The store does not know a request that Tidemark cannot do without."""
 
+    @property
+    def kind(self) -> str:
+        return InvalidUsage.__name__
+
 
 @dataclass(frozen=True)
 class ObjectInfo:
