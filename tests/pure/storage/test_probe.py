@@ -207,6 +207,27 @@ def test_who_may_not_delete_is_told_what_a_refusal_left_too():
         proved(Both())
 
 
+@pytest.mark.parametrize("name", ["create", "read"])
+@pytest.mark.parametrize("error", [InvalidUsage("AccessDenied"), Unavailable("no route")])
+def test_what_was_never_created_is_not_told_to_be_left(name: str, error: Exception):
+    """Neither may be asked about: reads, lists and deletes fail, too."""
+
+    class Closed(OverMemory):
+        def _call(self, called, key, action, *, writes):
+            if called == "read" and name == "create":
+                return action()
+            raise error
+
+    with pytest.raises(type(error)) as raised:
+        proved(Closed())
+    assert ("could not be deleted" in str(raised.value)) == (name == "create" and isinstance(error, Unavailable))
+
+
+def test_a_folder_that_cannot_be_made_is_a_wrong_root():
+    with pytest.raises(InvalidUsage, match=r"/proc/self/_probe-.* cannot be created"):
+        proved(LocalStore("/proc/self"))
+
+
 def test_the_number_of_requests_is_the_one_that_the_decision_tells():
     class Counting(OverMemory):
         calls = 0
@@ -287,3 +308,9 @@ def test_a_certificate_whose_create_was_not_answered_is_one():
 
 def test_a_request_that_is_not_known_is_a_wrong_store_and_not_an_outage():
     assert issubclass(Unsupported, InvalidUsage)
+
+
+def test_a_root_that_is_a_file_is_said_to_be_that(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidUsage, match=r"file/_probe-\d+ is not a folder$"):
+        proved(LocalStore(str(tmp_path / "file")))

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tidemark.model.guarantee import Linked, Observation, Synced
+from tidemark.errors import InvalidUsage
+from tidemark.model.guarantee import Linked, Synced
 from tidemark.storage.stores.local import make_folders, sync_folder, translated
+from tidemark.storage.stores.store import Missing
 
 NAMES = ("link-first", "link-second", "link")
 _CANNOT_SYNC = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF, errno.EISDIR})
@@ -19,14 +21,26 @@ _CANNOT_LINK = frozenset(
 """What a file system says that cannot. Other failures (no space, no permission, a bad disk) are no verdict."""
 
 
-def observations(folder: Path, key: str) -> Iterator[Observation]:
-    """Ask in a new folder, whose key in the store is `key`; the files NAMES in it are left."""
-    with translated(key):
-        refused = _refused(lambda: make_folders(folder), _CANNOT_SYNC) or _refused(
-            lambda: sync_folder(folder), _CANNOT_SYNC
-        )
-        yield Synced(refused)
-        yield _linked(folder)
+def synced(folder: Path, key: str) -> Synced:
+    """Make a new folder, whose key in the store is `key`, durable."""
+    with _translated(folder, key):
+        made = _refused(lambda: make_folders(folder), _CANNOT_SYNC)
+        return Synced(made or _refused(lambda: sync_folder(folder), _CANNOT_SYNC))
+
+
+def linked(folder: Path, key: str) -> Linked:
+    """Link files in a new folder; those of NAMES are left in it."""
+    with _translated(folder, key):
+        return _linked(folder)
+
+
+@contextmanager
+def _translated(folder: Path, key: str) -> Iterator[None]:
+    try:
+        with translated(key):
+            yield
+    except Missing:
+        raise InvalidUsage(f"{folder} cannot be created, or went at once; pass another root") from None
 
 
 def _linked(folder: Path) -> Linked:
@@ -56,7 +70,8 @@ def _refused(call: Callable[[], object], numbers: frozenset[int]) -> str:
 @contextmanager
 def without_new_folders(root: Path) -> Iterator[None]:
     """Where the body fails, folders that were not there before it and are empty go again."""
-    missing = [folder for folder in (root, *root.parents) if not folder.exists()]
+    # Path.exists raises an error where it may not look.
+    missing = [folder for folder in (root, *root.parents) if not os.path.exists(folder)]  # noqa: PTH110
     try:
         yield
     except BaseException:

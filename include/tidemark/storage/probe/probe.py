@@ -70,8 +70,10 @@ def _judge(store: ObjectStore, questions: Questions) -> None:
 
 def _observations(store: ObjectStore, questions: Questions) -> Iterator[Observation]:
     if isinstance(store, LocalStore):
+        folder = Path(store.url) / questions.folder
+        yield file_system.synced(folder, questions.folder)
         questions.keys |= {f"{questions.folder}{name}" for name in file_system.NAMES}
-        yield from file_system.observations(Path(store.url) / questions.folder, questions.folder)
+        yield file_system.linked(folder, questions.folder)
     yield from questions.ask()
 
 

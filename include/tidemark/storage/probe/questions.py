@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Barrier
 
-from tidemark.errors import Unavailable, Unwritable
+from tidemark.errors import InvalidUsage, Unavailable, Unwritable
 from tidemark.model.guarantee import Answer, Created, CreatedAgain, Listed, Observation, Raced, Repeated
 from tidemark.storage.log.versions import retried
 from tidemark.storage.stores.store import (
@@ -41,7 +41,8 @@ TOGETHER = 60.0
 
 @dataclass
 class Questions:
-    """Asks `store` below `folder`, a key that ends in `/`. `keys` are those that may have an object by now."""
+    """Asks `store` below `folder`, a key that ends in `/`. `keys` are those that may have an object by now: a create of
+    them was sent, and not refused for want of permission."""
 
     store: ObjectStore
     folder: str
@@ -78,6 +79,7 @@ class Questions:
 
     def _repeated(self, key: str) -> Repeated:
         data = self._content("cut")
+        self.keys.add(key)
         if isinstance(self.store, Remote):
             self.store.create_unheard(key, data)
         else:
@@ -99,9 +101,7 @@ class Questions:
         return Raced(answers, tuple(wrote), self._held(key))
 
     def _key(self, name: str) -> str:
-        key = f"{self.folder}{name}"
-        self.keys.add(key)
-        return key
+        return f"{self.folder}{name}"
 
     def _content(self, name: str) -> bytes:
         """Content that no other request of this probe or another has."""
@@ -110,15 +110,19 @@ class Questions:
     def _create(self, key: str, data: bytes) -> Answer:
         """What a create comes to, sent again while its answer says neither success nor refusal."""
         last: Exception = Unavailable(key)
+        known = key in self.keys
         for attempt in range(TRIES):
             try:
+                self.keys.add(key)
                 self.store.create(key, data)
                 return Answer.CREATED
             except AlreadyExists:
                 return Answer.TAKEN
             except Unsupported:
                 return Answer.UNSUPPORTED
-            except Unwritable:
+            except (InvalidUsage, Unwritable):
+                if not known and not attempt:
+                    self.keys.discard(key)
                 raise
             except (Indeterminate, Unavailable) as error:
                 last = error
