@@ -116,7 +116,7 @@ class LedgerEntry:
 def rules_of(collection: Collection) -> str:
     """A fingerprint of all that decides whether a source file can be taken: another one, another verdict perhaps."""
     landed, source = collection.landed, collection.landed.source
-    columns = [(column.name, column.type) for column in (*collection.key, *collection.value, *landed.inputs)]
+    columns = [(column.name, str(column.type)) for column in (*collection.key, *collection.value, *landed.inputs)]
     how = [source.format, source.envelope, source.order_by, source.diff, source.delete_when, source.units]
     text = json.dumps([RULES, how, source.bad_files, landed.time, landed.event_time, columns])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
