@@ -155,9 +155,51 @@ def test_rows_of_negative_multiplicity_are_taken_back_too(tmp_path: Path, docs: 
     assert warned(world) == {}
     assert found(docs) == {
         "retracted rows were contributed": "rows_not_contributed null",
-        "corrected share": "corrected_share_allowed null, corrected_share 0.0",
-        "corrected share, usual": "corrected_share_undeclared 0.0",
+        "corrected share": "corrected_share_allowed null, corrected_share 0.05",
+        "corrected share, usual": "corrected_share_undeclared 0.05",
     }
+
+
+@pytest.mark.parametrize("drains", [False, True])
+def test_new_rows_of_negative_diff_take_nothing_back(tmp_path: Path, docs: Path, drains: bool) -> None:
+    """Two of them beside one row that stays took "2 of 1 rows, 200 %"."""
+    world = made(tmp_path, Envelope.UPDATES, corrected_share=0.0)
+    landed(world, [row(1, d=1)])
+    if drains:
+        drained(world)
+    landed(world, [row(1, d=1), row(2, d=-1), row(3, d=-1)])
+    assert warned(world) == {}
+    assert found(docs)["corrected share"] == "corrected_share_allowed 0.0, corrected_share 0.0"
+    assert world.state.unsealed[-1].rows == 2
+    landed(world, [row(1, d=1), row(2, d=-1), row(3, d=-1), row(4, d=-7)])
+    assert warned(world) == {}
+
+
+def test_all_that_a_file_of_signed_rows_said_is_a_hundred_per_cent_and_no_more(tmp_path: Path) -> None:
+    """Whatever the signs, and however often the file was corrected before."""
+    world = made(tmp_path, Envelope.UPDATES, corrected_share=0.5)
+    landed(world, [row(1, d=1), row(2, d=-1)])
+    drained(world)
+    landed(world, [row(1, d=1), row(2, d=-1), row(3, d=-1), row(4, d=-1)])
+    assert warned(world) == {}
+    landed(world, [row(1, d=1), row(2, d=-1)])
+    assert warned(world) == {}, "two of four are just as much as is allowed"
+    landed(world, [row(1, d=-1), row(2, d=1)])
+    with pytest.raises(GateFailed, match=r"takes back 2 of 2 rows, 100\.0%; corrected_share allows 50\.0%"):
+        gate(world.job(), Gate.UNSEALED)
+
+
+def test_the_share_of_signed_rows_is_of_the_interval(tmp_path: Path) -> None:
+    """Other files count, those of the first batch and those that the correcting run brings do not."""
+    world = made(tmp_path, Envelope.UPDATES, corrected_share=0.1)
+    for name, first in (("a", 0), ("b", 10)):
+        world.land(0, name, [row(k, d=-1 if k % 3 else 2) for k in range(first, first + 10)])
+    run(world)
+    drained(world)
+    world.land(0, "c", [row(k, d=-1) for k in range(100, 200)])
+    landed(world, [row(k, d=-1 if k % 3 else 2) for k in range(3, 10)])
+    with pytest.raises(GateFailed, match=r"takes back 4 of 27 rows, 14\.8%; corrected_share allows 10\.0%"):
+        gate(world.job(), Gate.UNSEALED)
 
 
 @KINDS

@@ -160,8 +160,8 @@ class RereadTask:
 class RereadAnswer:
     """Parts written; of each file, in order, an entry, whose `rows` are those written (of one that is withdrawn, of no
     bytes and without a checksum); entries of those of their late objects whose dead letters `stay_replayed`; how many
-    rows, with their multiplicities, were added and taken back, and when these happened first and last (None: none
-    were)."""
+    rows the files newly say, and how many they said and do not say any more, with their multiplicities (a row of diff
+    -2 counts as two); when these happened, first and last (None: none did)."""
 
     parts: tuple[Part, ...]
     entries: tuple[LedgerEntry, ...]
@@ -195,6 +195,33 @@ class RetractedAnswer:
     """How many rows, with their multiplicities, were taken back without having been contributed."""
 
     not_contributed: int
+
+
+@dataclass(frozen=True)
+class TakenBackTask:
+    """Compare what files had `contributed` within a key range with what a correction has `written` of them, as of
+    `seal`; updates are forwarded by `function`."""
+
+    collection: Collection
+    contributed: tuple[Contributed, ...]
+    written: tuple[Contributed, ...]
+    keys: KeyRange
+    seal: int
+    function: CompactionFunction
+
+    @property
+    def rows(self) -> int:
+        """Rows it may read."""
+        return sum(part.rows for some in (*self.contributed, *self.written) for part in some.parts)
+
+
+@dataclass(frozen=True)
+class TakenBackAnswer:
+    """How many rows were contributed, and how many of them were taken back, both with their multiplicities: a row of
+    diff -2 counts as two."""
+
+    contributed: int
+    taken_back: int
 
 
 @dataclass(frozen=True)

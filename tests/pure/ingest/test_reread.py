@@ -181,6 +181,38 @@ def test_what_changed_is_told_and_which_event_times_it_touches(tmp_path: Path) -
     assert made.held(9, 9) == {(1, "a"): 1, (2, "b"): 1, (3, "a"): 1, (4, "a"): 1}
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "retracted", "added"),
+    [
+        ([1], [1, -1, -1], 1, 1),
+        ([1], [1, -2], 1, 1),
+        ([], [-1, -1], 0, 2),
+        ([-1], [], 1, 0),
+        ([-3], [-1], 2, 0),
+        ([-1], [-3], 0, 2),
+        ([2], [1], 1, 0),
+        ([1, -1], [], 0, 0),
+        ([-1], [1], 1, 1),
+    ],
+)
+def test_what_is_taken_back_is_what_the_file_said_whatever_its_sign(
+    tmp_path: Path, before: list[int], now: list[int], retracted: int, added: int
+) -> None:
+    """Rows of negative diff that are new are added, and one that is gone is taken back."""
+    first, second = ([row(1, 5) | {"diff": diff} for diff in diffs] for diffs in (before, now))
+    made = world(declared(Late("reemit")), str(tmp_path), [first, []])
+    answer = made.correct(9, {0: second})
+    assert (answer.retracted, answer.added) == (retracted, added)
+
+
+def test_a_new_row_of_negative_diff_takes_nothing_back(tmp_path: Path) -> None:
+    made = world(declared(Late("reemit")), str(tmp_path), [[row(1, 5)], []])
+    answer = made.correct(9, {0: [row(1, 5), row(2, 5) | {"diff": -1}, row(3, 5) | {"diff": -1}]})
+    assert (answer.retracted, answer.added) == (0, 2)
+    answer = made.correct(10, {0: [row(1, 5), row(2, 5) | {"diff": -1}]})
+    assert (answer.retracted, answer.added) == (1, 0)
+
+
 def test_a_row_that_is_not_due_is_taken_back_at_its_own_time(tmp_path: Path) -> None:
     """Seal 10, a row at 15 is dropped by the corrected file: as of 12 it is 0, never -1, as of 15 it is 0."""
     made = world(declared(Late("discard")), str(tmp_path), [[row(1, 15)], []])

@@ -1,14 +1,15 @@
-"""The kernel behind the gate's question whether what a correction took back had been there to take."""
+"""The kernels behind the gate's questions: had what a correction took back been there to take, and how much was it?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of, rounds, summed
-from tidemark.arrow.kernels.reread import differences
+from tidemark.arrow.kernels.reread import compared, counts, excess
 from tidemark.arrow.kernels.retracted import signed, signed_schema, takes_back
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.consolidate import learned_at
@@ -16,6 +17,7 @@ from tidemark.arrow.rows.schema import (
     DELETED,
     DIFF,
     FILE,
+    SOURCE,
     TIME,
     facts_schema,
     keys_of,
@@ -23,7 +25,7 @@ from tidemark.arrow.rows.schema import (
     value_columns,
 )
 from tidemark.model.batch import Part
-from tidemark.plan.tasks import RetractedAnswer, RetractedTask
+from tidemark.plan.tasks import RetractedAnswer, RetractedTask, TakenBackAnswer, TakenBackTask
 from tidemark.storage.stores.store import ObjectStore
 
 
@@ -37,12 +39,28 @@ def retracted_rows(store: ObjectStore, task: RetractedTask) -> RetractedAnswer:
     width, missing = len(task.collection.key), 0
     # Of updates what was contributed is turned: the difference to files that say nothing.
     facts = task.collection.kind.facts
-    for rows in _facts(store, task) if facts else differences(store, task, [], [], keys=task.keys):
+    for rows in _facts(store, task) if facts else compared(store, task, keys=task.keys):
+        if not rows.num_rows:
+            continue
         sums = integers(rows, DIFF) * (-1 if facts else 1)
         missing += int(sums[sums > 0].sum())
-        if rows.num_rows and keys_of(rows, [rows.num_rows - 1], width)[0] > task.last:
+        if keys_of(rows, [rows.num_rows - 1], width)[0] > task.last:
             break
     return RetractedAnswer(missing)
+
+
+def taken_back(store: ObjectStore, task: TakenBackTask) -> TakenBackAnswer:
+    """Add up what the files had contributed before the correction, and by how much each row of it is less after it.
+
+    Raises Corruption if a part is not what was recorded.
+    """
+    order = (*sort_columns(task.collection, facts=False), SOURCE)
+    contributed = taken = 0
+    for sides in compared(store, task, written=task.written, keys=task.keys):
+        before, differs = counts(sides, order)
+        contributed += excess(before, np.zeros_like(before))
+        taken += excess(before, before + differs)
+    return TakenBackAnswer(contributed, taken)
 
 
 def _facts(store: ObjectStore, task: RetractedTask) -> Iterator[pa.RecordBatch]:

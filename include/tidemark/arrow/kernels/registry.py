@@ -26,6 +26,8 @@ from tidemark.plan.tasks import (
     ResolveTask,
     RetractedAnswer,
     RetractedTask,
+    TakenBackAnswer,
+    TakenBackTask,
     TrimTask,
     WriteAnswer,
 )
@@ -52,6 +54,7 @@ KERNELS: dict[str, Kernel] = {
     "ingest": Kernel("ingest:ingest_files", IngestTask, IngestAnswer),
     "reread": Kernel("reread:reread_files", RereadTask, RereadAnswer),
     "retracted": Kernel("contributed:retracted_rows", RetractedTask, RetractedAnswer),
+    "taken_back": Kernel("contributed:taken_back", TakenBackTask, TakenBackAnswer),
     "replay": Kernel("replay:replay_dead_letters", ReplayTask, ReplayAnswer),
     "merge": Kernel("merge:merge_range", MergeTask, WriteAnswer),
     "resolve": Kernel("resolve:resolve_range", ResolveTask, WriteAnswer),

@@ -3,7 +3,8 @@
 The law is the docstring of model/reread.py. Both sides are rows in order: what the files say now, sorted as an
 ingest sorts it, and what they contributed, in parts that are kept. Of updates one streaming merge forwards them, the
 one side with its diffs turned, and sums up what is equal: what did not change cancels where it is read, in bounded
-memory. Facts are compared by groups (restate.py). What fits into memory is not written before it is compared.
+memory. Both sums of an update are known then, which tell what the files took back from what they newly say. Facts are
+compared by groups (restate.py). What fits into memory is not written before it is compared.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from tidemark.arrow.kernels.restate import restatements
 from tidemark.arrow.kernels.retracted import write_signed
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import Ints, integers, replaced
-from tidemark.arrow.rows.consolidate import forwarded, learned_at
+from tidemark.arrow.rows.consolidate import addable, consolidated, forwarded, learned_at
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.arrow.rows.memory import Held
+from tidemark.arrow.rows.order import starts
 from tidemark.arrow.rows.schema import (
     DIFF,
     EVENT_TIME,
@@ -38,8 +40,20 @@ from tidemark.arrow.rows.schema import (
 )
 from tidemark.model.batch import Part
 from tidemark.model.ledger import LedgerEntry, Status
-from tidemark.plan.tasks import ALL_KEYS, KeyRange, Reread, RereadAnswer, RereadTask, RetractedTask
+from tidemark.plan.tasks import (
+    ALL_KEYS,
+    Contributed,
+    KeyRange,
+    Reread,
+    RereadAnswer,
+    RereadTask,
+    RetractedTask,
+    TakenBackTask,
+)
 from tidemark.storage.stores.store import ObjectStore
+
+SIDE = "_side"
+"""Of updates that are compared: +1 of what files say now, -1 of what they contributed."""
 
 
 def reread_files(store: ObjectStore, task: RereadTask) -> RereadAnswer:
@@ -73,11 +87,15 @@ def _differing(
     bad: Set[int],
     written: _Written,
 ) -> tuple[Part, ...]:
+    schema = sourced_schema(task.collection)
     with _writer(store, task) as writer:
-        for rows in differences(store, task, held, spilled, leaving=bad):
-            written.add(rows)
-            if task.writes:
-                writer.write(rows)
+        for sides in compared(store, task, held, spilled, leaving=bad):
+            before, now = counts(sides, _order(task))
+            written.count(added=excess(now, before), retracted=excess(before, now))
+            if (rows := consolidated(sides.select(schema.names), _order(task))).num_rows:
+                written.add(rows)
+                if task.writes:
+                    writer.write(rows)
         return writer.close()
 
 
@@ -93,6 +111,8 @@ def _restated(
 
     def counted() -> Iterator[pa.RecordBatch]:
         for rows in restatements(store, task, held, spilled, leaving=bad):
+            diffs = integers(rows, DIFF)
+            written.count(added=int((diffs > 0).sum()), retracted=int((diffs < 0).sum()))
             written.add(rows)
             yield rows
 
@@ -157,27 +177,31 @@ class _Now:
         return sorted_pieces(self._held, self._order, most=PIECE_BYTES)
 
 
-def differences(
+def compared(
     store: ObjectStore,
-    task: RereadTask | RetractedTask,
-    held: Sequence[pa.RecordBatch],
-    spilled: Sequence[Part],
+    task: RereadTask | RetractedTask | TakenBackTask,
+    held: Sequence[pa.RecordBatch] = (),
+    spilled: Sequence[Part] = (),
     *,
+    written: Sequence[Contributed] = (),
     leaving: Set[int] = frozenset(),
     keys: KeyRange = ALL_KEYS,
     buffered_rows: int = BUFFERED_ROWS,
 ) -> Iterator[pa.RecordBatch]:
-    """The updates of a correction, in order. What the files say now is `held` in memory, in order, and in the parts
-    `spilled`; what those numbered `leaving` contributed is left as it is, and so is what is not within `keys`."""
+    """The updates of a correction, in order, all of equal ones in one batch: up to one of what the files say now, and
+    up to one, its diff turned, of what they contributed; `_side` tells them apart. What the files say now is `held` in
+    memory, in order, in the parts `spilled`, and `written` by them; what those numbered `leaving` contributed is left
+    as it is, and so is what is not within `keys`."""
     order = _order(task)
-    together = order[: -len((EVENT_TIME, SOURCE))]
+    together, sided = order[: -len((EVENT_TIME, SOURCE))], [*order, SIDE]
     numbers = {
         part.file.key: {old: new for old, new in some.numbers if new not in leaving}
-        for some in task.contributed
+        for some in (*task.contributed, *written)
         for part in some.parts
     }
-    sides = [(chain, +1) for chain in chained(spilled)]
-    sides += [(chain, -1) for chain in chained(part for some in task.contributed for part in some.parts)]
+    new = {part.file.key: None for part in spilled}
+    sides = [(chain, +1) for chain in chained([*spilled, *_parts(written)])]
+    sides += [(chain, -1) for chain in chained(_parts(task.contributed))]
     capacity = buffered_rows // max(1, len(sides) + bool(held))
 
     def read(chain: Sequence[Part], sign: int) -> Iterator[Piece]:
@@ -187,14 +211,37 @@ def differences(
             keys,
             capacity,
             schema=lambda _: sourced_schema(task.collection),
-            prepare=lambda part, rows: _as_of(rows if sign > 0 else _of(rows, numbers[part.file.key]), task, sign),
+            prepare=lambda part, rows: _as_of(
+                rows if part.file.key in new else _of(rows, numbers[part.file.key]), task, sign
+            ),
             key_columns=[column.name for column in task.collection.key],
         )
 
     runs = [Run(read(chain, sign), together, capacity) for chain, sign in sides]
     runs += [Run(pieces_in_memory(held, capacity, lambda rows: _as_of(rows, task, +1)), together, capacity)]
-    for batches in rounds(runs, lambda some: list(summed(some, order, resort=True))):
-        yield from (rows for rows in summed(batches, order, resort=True) if rows.num_rows)
+    for batches in rounds(runs, lambda some: list(summed(some, sided, resort=True))):
+        for rows in sorted_pieces(batches, sided, together=order, most=PIECE_BYTES):
+            yield consolidated(rows, sided)
+
+
+def counts(sides: pa.RecordBatch, order: Sequence[str]) -> tuple[Ints, Ints]:
+    """How often each of the updates that are compared was contributed, and how often the files say it now."""
+    firsts = np.flatnonzero(starts(sides, order))
+    diffs, now = addable(integers(sides, DIFF)), integers(sides, SIDE) > 0
+    if not len(firsts):
+        return diffs, diffs
+    before = np.add.reduceat(np.where(now, 0, -diffs), firsts)
+    return before, np.add.reduceat(np.where(now, diffs, 0), firsts)
+
+
+def excess(these: Ints, others: Ints) -> int:
+    """How many rows these counts have that the others do not have: of -3 and -1 there are two, of -3 and 1 three."""
+    same = np.sign(these) == np.sign(others)
+    return int((np.abs(these) - np.where(same, np.minimum(np.abs(these), np.abs(others)), 0)).sum())
+
+
+def _parts(some: Sequence[Contributed]) -> list[Part]:
+    return [part for contributed in some for part in contributed.parts]
 
 
 def _of(rows: pa.RecordBatch, numbers: Mapping[int, int]) -> pa.RecordBatch:
@@ -208,14 +255,15 @@ def _of(rows: pa.RecordBatch, numbers: Mapping[int, int]) -> pa.RecordBatch:
     return replaced(rows, SOURCE, new[np.searchsorted(old, sources)]) if len(sources) else rows
 
 
-def _as_of(rows: pa.RecordBatch, task: RereadTask | RetractedTask, sign: int) -> pa.RecordBatch:
-    """The rows as they count from the seal on, `sign` times."""
+def _as_of(rows: pa.RecordBatch, task: RereadTask | RetractedTask | TakenBackTask, sign: int) -> pa.RecordBatch:
+    """The rows as they count from the seal on, `sign` times, with their side."""
     rows = forwarded(rows, task.function, [EVENT_TIME])
     rows = learned_at(rows, task.seal)
-    return rows if sign > 0 else replaced(rows, DIFF, -integers(rows, DIFF))
+    rows = rows if sign > 0 else replaced(rows, DIFF, -integers(rows, DIFF))
+    return rows.append_column(SIDE, pa.array(np.full(rows.num_rows, sign, np.int64)))
 
 
-def _order(task: RereadTask | RetractedTask) -> tuple[str, ...]:
+def _order(task: RereadTask | RetractedTask | TakenBackTask) -> tuple[str, ...]:
     facts = task.collection.kind.facts
     order = sort_columns(task.collection, facts=facts)
     return order if facts else (*order, SOURCE)
@@ -243,11 +291,14 @@ class _Written:
     event_times: tuple[int, int] | None = None
     rows: Counter[int] = field(default_factory=Counter)
 
+    def count(self, *, added: int, retracted: int) -> None:
+        """Count what files newly say, and what they said and do not say any more."""
+        self.added += added
+        self.retracted += retracted
+
     def add(self, rows: pa.RecordBatch) -> None:
-        """Count rows that are written, at least one."""
-        diffs, happened = integers(rows, DIFF), integers(rows, EVENT_TIME)
-        self.added += int(diffs[diffs > 0].sum())
-        self.retracted -= int(diffs[diffs < 0].sum())
+        """Note rows that are written, at least one."""
+        happened = integers(rows, EVENT_TIME)
         first, last = self.event_times or (int(happened[0]), int(happened[0]))
         files, counts = np.unique(self._numbers(rows), return_counts=True)
         self.rows.update(dict(zip(files.tolist(), counts.tolist(), strict=True)))

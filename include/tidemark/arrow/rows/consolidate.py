@@ -73,8 +73,8 @@ def cancelling(updates: pa.RecordBatch, columns: Sequence[str], upto: int) -> Bo
         return np.zeros(0, bool)
     diffs, lengths = integers(updates, DIFF), np.diff(firsts, append=updates.num_rows)
     settled = integers(updates, EVENT_TIME) <= upto
-    put = _addable(np.where(settled, np.maximum(diffs, 0), 0))
-    taken = np.add.reduceat(_addable(np.where(settled, -np.minimum(diffs, 0), 0)), firsts)
+    put = addable(np.where(settled, np.maximum(diffs, 0), 0))
+    taken = np.add.reduceat(addable(np.where(settled, -np.minimum(diffs, 0), 0)), firsts)
     upto_each = np.cumsum(put)
     upto_each = upto_each - np.repeat(upto_each[firsts] - put[firsts], lengths)
     wanted = np.repeat(taken, lengths)
@@ -82,10 +82,10 @@ def cancelling(updates: pa.RecordBatch, columns: Sequence[str], upto: int) -> Bo
     return np.asarray(settled & np.repeat(even, lengths) & ((diffs < 0) | (upto_each <= wanted)))
 
 
-def _addable(diffs: Ints) -> npt.NDArray[Any]:
-    """The same numbers, all of which can be added up without a loss."""
-    # The least 64-bit number turned is itself.
-    fits = int(diffs.min()) >= 0 and int(diffs.max()) * len(diffs) <= MAX_TIME
+def addable(diffs: Ints) -> npt.NDArray[Any]:
+    """The same numbers, all of which can be turned and added up without a loss."""
+    largest = max(abs(int(diffs.min())), abs(int(diffs.max()))) if len(diffs) else 0
+    fits = largest * len(diffs) <= MAX_TIME
     return diffs if fits else diffs.astype(object)
 
 

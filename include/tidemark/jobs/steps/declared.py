@@ -86,7 +86,7 @@ _STEPS = (
             Argument("gate", "unsealed, frontier, trace or compaction.", parse=Gate, metavar="GATE", required=True),
         ),
         when=When.BEHIND,
-        kernels=("inspect", "retracted"),
+        kernels=("inspect", "retracted", "taken_back"),
         few_in_process=True,
         imports=("tidemark.quality.warm",),
     ),

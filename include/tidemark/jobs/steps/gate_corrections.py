@@ -10,7 +10,7 @@ from tidemark.model.batch import ObjectRef, Part, UnsealedBatch
 from tidemark.model.collection import Envelope
 from tidemark.model.ledger import LedgerEntry
 from tidemark.plan.ranges import TASK_ROWS, split_keys, within
-from tidemark.plan.tasks import Contributed, RetractedAnswer, RetractedTask
+from tidemark.plan.tasks import Contributed, RetractedAnswer, RetractedTask, TakenBackAnswer, TakenBackTask
 from tidemark.quality.evidence import Corrected
 from tidemark.storage.sidecars import ledger, parts_table
 
@@ -71,18 +71,51 @@ def _figures(
     """What one batch took back. Its own table is the last that its entries name, and counts as no row that was there
     before."""
     own = {held.parts.key for entry in entries for held in entry.contributed[-1:]}
+    if state.collection.landed.source.envelope is Envelope.UPDATES:
+        return _of_signed_rows(job, runner, state, batch, parts, entries, beside, own)
     tables: Tables = {}
     before = 0
     for ref, first in _named([*entries, *beside], own):
         tables[ref.key] = parts_table.load(job.store, ref)
         before += sum(part.rows - (0 if first else 2 * part.retractions) for part in tables[ref.key])
     not_contributed = None
-    if state.collection.kind.facts or state.collection.landed.source.envelope is Envelope.APPEND:
+    if not state.collection.kind.whole_intervals:
         tables |= dict.fromkeys(own, tuple(parts))
         tasks = _tasks(state, batch, parts, entries, tables)
         answers: list[RetractedAnswer] = runner.run("retracted", tasks)
         not_contributed = sum(answer.not_contributed for answer in answers)
     return Corrected(before, sum(part.retractions for part in parts), not_contributed)
+
+
+def _of_signed_rows(
+    job: Job,
+    runner: Runner,
+    state: Arrangement,
+    batch: UnsealedBatch,
+    parts: Sequence[Part],
+    entries: Sequence[LedgerEntry],
+    beside: Sequence[LedgerEntry],
+    own: set[str],
+) -> Corrected:
+    """As `_figures`, where files have rows of negative diff: no sign tells what a file took back, so that all its rows
+    are compared. Whether a row had been there to be taken cannot be told."""
+    corrected = {entry.path for entry in entries}
+    numbers: dict[str, list[tuple[int, int]]] = {}
+    tables: Tables = dict.fromkeys(own, tuple(parts))
+    for now, entry in enumerate([*entries, *(entry for entry in beside if entry.path not in corrected)]):
+        for held in entry.contributed:
+            if held.parts.key not in own or now < len(entries):
+                numbers.setdefault(held.parts.key, []).append((held.number, now))
+                tables[held.parts.key] = tables.get(held.parts.key) or parts_table.load(job.store, held.parts)
+    assert batch.learned_at is not None  # a batch that corrects learned what it says
+    tasks = []
+    for keys in split_keys([part for some in tables.values() for part in some], target_rows=TASK_ROWS):
+        some = {key: Contributed(within(tables[key], keys), tuple(pairs)) for key, pairs in numbers.items()}
+        contributed = tuple(held for key, held in some.items() if key not in own and held.parts)
+        written = tuple(held for key, held in some.items() if key in own and held.parts)
+        tasks.append(TakenBackTask(state.collection, contributed, written, keys, batch.learned_at, state.function))
+    answers: list[TakenBackAnswer] = runner.run("taken_back", tasks)
+    return Corrected(sum(answer.contributed for answer in answers), sum(answer.taken_back for answer in answers))
 
 
 def _named(entries: Iterable[LedgerEntry], own: set[str]) -> Iterator[tuple[ObjectRef, bool]]:
