@@ -204,3 +204,17 @@ def test_an_address_of_another_kind_is_refused(url: str):
 
 def test_a_file_address_is_a_local_path(tmp_path: Path):
     assert open_store(f"file://{tmp_path}").url == str(tmp_path)
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600), (0o002, 0o664)])
+def test_local_objects_have_the_mode_that_the_umask_allows(tmp_path: Path, umask: int, mode: int) -> None:
+    store = LocalStore(str(tmp_path / "root"))
+    before = os.umask(umask)
+    try:
+        store.create("a/created.json", b"{}")
+        with store.open_output("b/written.parquet") as file:
+            file.write(b"rows")
+    finally:
+        os.umask(before)
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "root").rglob("*.*")}
+    assert modes == {mode}

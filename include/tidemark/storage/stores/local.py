@@ -197,7 +197,6 @@ def _temporary(path: Path, key: str) -> Iterator[tuple[int, str]]:
     name = f"{path.parent}/{TEMPORARY}{os.urandom(12).hex()}"
     with translated(key):
         handle = _created(name, path.parent)
-        os.fchmod(handle, 0o644)  # whatever the umask
     try:
         yield handle, name
     finally:
@@ -206,13 +205,14 @@ def _temporary(path: Path, key: str) -> Iterator[tuple[int, str]]:
 
 
 def _created(name: str, folder: Path) -> int:
-    """A new file, open; in a new folder if there is none, or if it went with its last object, in between."""
+    """A new file, open, with the mode that the umask allows; in a new folder if there is none, or if it went with its
+    last object, in between."""
     for _ in range(2):
         try:
-            return os.open(name, _FRESH, 0o644)
+            return os.open(name, _FRESH, 0o666)
         except FileNotFoundError:
             make_folders(folder)
-    return os.open(name, _FRESH, 0o644)
+    return os.open(name, _FRESH, 0o666)
 
 
 def make_folders(folder: Path) -> None:
