@@ -11,6 +11,8 @@ from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage
 from tidemark.model import column_names, predicate
 
+UPDATES = "updates"
+
 
 def condition_problem(declared: Declaration) -> tuple[Loc, str] | None:
     """What is wrong about `delete_when` by itself; None if nothing is."""
@@ -52,6 +54,8 @@ def _names(declared: Declaration) -> tuple[Loc, str] | None:
 def _described(declared: Declaration, read: Sequence[str]) -> tuple[Loc, str] | None:
     known = set(read)
     for name in declared.columns:
+        if name not in known and declared.source.envelope == UPDATES and name == (declared.source.diff or "diff"):
+            return ("columns", name), f"column {name} is the diff of the updates, a whole number always; leave it out"
         if name not in known:
             return ("columns", name), f"column {name} is in no other field{nearest(name, list(read))}"
     return None

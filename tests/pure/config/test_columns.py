@@ -41,6 +41,16 @@ def test_what_a_column_was_called_is_asked_for(path: Path):
     assert load(path, types={"day": ColumnType.DATE}).renames == (("remark", "note"), ("made", "day"))
 
 
+@pytest.mark.parametrize(("diff", "name"), [("", "diff"), (", diff: change", "change")])
+def test_the_diff_of_updates_is_not_to_be_described(path: Path, diff: str, name: str):
+    path.write_text(FILE.replace("append", f"updates{diff}") % f"{{id: int, {name}: int}}")
+    with pytest.raises(InvalidUsage, match=f"column {name} is the diff of the updates, .*; leave it out"):
+        parse(path)
+    path.write_text(FILE % "{id: int, diff: int}")
+    with pytest.raises(InvalidUsage, match="column diff is in no other field"):
+        parse(path)
+
+
 def test_decimals_bytes_and_json_are_types_of_keys_and_values(path: Path):
     path.write_text(FILE % "\n  id: decimal(38,0)\n  note: {type: 'decimal( 12, 2 )'}\n  day: json")
     declared = load(path)
