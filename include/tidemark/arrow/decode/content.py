@@ -34,6 +34,8 @@ _KINDS = (
     (re.compile(rb"PK\x03\x04"), "is a zip archive; unpack it"),
     (re.compile(rb"\xff\xfe|\xfe\xff"), "is text in UTF-16; write it in UTF-8"),
 )
+_LINES = {Format.CSV: "CSV", Format.JSONL: "JSON lines"}
+"""Formats of lines, by what people call them."""
 _PARQUET = re.compile(rb"PAR1[^\n]*?[\x00-\x08\x0e-\x1f]", re.DOTALL)
 """What no text begins with, that is called so or not."""
 
@@ -109,13 +111,36 @@ class Content:
 
     def check_unchanged(self) -> None:
         """Raise NotReady if the file is no longer what was identified: what was read of it since may be a mixture."""
-        if self.data is None and token_of(self.path) != self.file.token:
-            raise NotReady(f"{self.path} changed while it was read; run the step again when it is complete")
+        if self.data is None:
+            check_as_listed(self.file)
 
 
-def fetch(file: SourceFile) -> Content:
-    """Identify a file. Raises Unavailable if it cannot be read now, NotReady if it is gone or not the one listed."""
-    digest = hashlib.sha256()
+class _LineBound:
+    """Watches the bytes of a large file go by: a text without a line end for longer than a row may be."""
+
+    def __init__(self, path: str, what: str) -> None:
+        self._path, self._what = path, what
+        self._begun = self._seen = 0
+
+    def see(self, block: pa.Buffer) -> None:
+        """The next bytes. Raises BadFile where no row that may be taken goes on for so long."""
+        data = block.to_pybytes()
+        if (end := max(data.rfind(b"\n"), data.rfind(b"\r"))) >= 0:
+            self._begun = self._seen + end + 1
+        self._seen += len(data)
+        if self._seen - self._begun > MAX_ROW_BYTES:
+            raise BadFile(
+                self._path,
+                f"no line ends for {MAX_ROW_BYTES:,} bytes from byte {self._begun:,} on, and a row may have no more; "
+                f"is it {self._what}, and whole?",
+            )
+
+
+def fetch(file: SourceFile, file_format: Format | None = None) -> Content:
+    """Identify a file. Raises Unavailable if it cannot be read now, NotReady if it is gone or not the one listed; and
+    BadFile of a large file of texts in the middle, without reading on, where no line ends for longer than a row may
+    be."""
+    digest, lines = hashlib.sha256(), _LineBound(file.path, _LINES[file_format]) if file_format in _LINES else None
     size, kept = 0, None
     try:
         with open_source(file.path) as source:
@@ -125,6 +150,8 @@ def fetch(file: SourceFile) -> Content:
                 size = kept.size
             else:
                 while block := source.read_buffer(_READ_BYTES):
+                    if lines is not None:
+                        lines.see(block)
                     digest.update(block)
                     size += block.size
     except FileNotFoundError:
@@ -138,3 +165,9 @@ def fetch(file: SourceFile) -> Content:
     content = Content(file, digest.hexdigest(), size, kept)
     content.check_unchanged()
     return content
+
+
+def check_as_listed(file: SourceFile) -> None:
+    """Raise NotReady if a file is no longer the one that was listed: what was read of it may be a mixture."""
+    if token_of(file.path) != file.token:
+        raise NotReady(f"{file.path} changed while it was read; run the step again when it is complete")

@@ -1,4 +1,5 @@
-"""Delta files in CSV: UTF-8, commas, double quotes, a header. Blank lines are skipped.
+"""Delta files in CSV: UTF-8, commas, double quotes, a header. Blank lines are skipped; in a file of one column each is
+an empty value, as an empty field is in others.
 
 A field is quoted whole, a double quote within it written twice, or not at all: `"b"c` and `b"c` are refused, as readers
 differ about them. Arrow takes both, and a text never closed; so what it reads is watched on its way (csvscan.py).
@@ -34,7 +35,7 @@ def read_blocks(content: Content, columns: Sequence[str]) -> Iterator[pa.RecordB
             what = "twice in the header" if name in header else "missing"
             raise BadFile(content.path, f"column {name} is {what}; the file has {_shown(header)}")
     with memory_is_no_verdict(content.path), content.open() as source:
-        body = _Body(source, first.end)
+        body = _Body(source, first.end, blank_rows=len(header) == 1)
         try:
             if body.is_empty:
                 return
@@ -49,7 +50,11 @@ def read_blocks(content: Content, columns: Sequence[str]) -> Iterator[pa.RecordB
 
 def line_of(content: Content, row: int) -> int:
     """The line on which a row (from 0, the header not counted) starts."""
-    return next((record.line for at, record in enumerate(_records(content)) if at == row + 1), 0)
+    found = _records(content)
+    header = next((record for record in found if record.text), None)
+    one_column = header is not None and header.width == 1
+    rows = (record.line for record in found if record.text or one_column)
+    return next((line for at, line in enumerate(rows) if at == row), 0)
 
 
 def _parsed(body: _Body, header: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -58,7 +63,7 @@ def _parsed(body: _Body, header: Sequence[str], columns: Sequence[str]) -> Itera
     blocks = pa.csv.open_csv(
         pa.PythonFile(body, mode="r"),
         pa.csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False, column_names=list(map(str, range(len(header))))),
-        pa.csv.ParseOptions(newlines_in_values=True),
+        pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) > 1),
         pa.csv.ConvertOptions(
             include_columns=places,
             column_types=dict.fromkeys(places, pa.string()),
@@ -76,7 +81,7 @@ def _check(content: Content, scanner: Scanner, *, ended: bool = False) -> None:
 
 
 def _records(content: Content, most: int = MAX_ROW_BYTES) -> Iterator[Record]:
-    """The records that are not blank, header first."""
+    """The records, blank ones too."""
     with content.open() as source:
         lead = source.read(len(_BOM))
         skipped = len(_BOM) if lead == _BOM else 0
@@ -85,7 +90,7 @@ def _records(content: Content, most: int = MAX_ROW_BYTES) -> Iterator[Record]:
 
 def _header(content: Content) -> Record:
     try:
-        first = next(_records(content, MAX_HEADER_BYTES), None)
+        first = next((record for record in _records(content, MAX_HEADER_BYTES) if record.text), None)
     except TooLong as long:
         problem = f"line {long.line}: the header is longer than {MAX_HEADER_BYTES:,} bytes; is it CSV?"
         raise BadFile(content.path, problem) from None
@@ -124,7 +129,7 @@ def _shown(header: Sequence[str]) -> str:
 def _explained(content: Content, width: int, error: Exception) -> str:
     try:
         for record in _records(content):
-            if record.width != width:
+            if record.text and record.width != width:
                 return f"line {record.line}: {record.width} fields, the header has {width}; truncated?"
             try:
                 record.text.decode()
@@ -136,19 +141,22 @@ def _explained(content: Content, width: int, error: Exception) -> str:
 
 
 class _Body:
-    """What follows the header, as Arrow reads it, watched by a scanner. Blank lines before the first row are left out:
-    Arrow takes a file of nothing else for a wrong one."""
+    """What follows the header, as Arrow reads it, watched by a scanner. Blank lines before the first row are left out,
+    unless each is a row: Arrow takes a file of nothing else for a wrong one.
+
+    Arrow drops a byte-order mark where its input begins, which is not where the file does: so it is given one to drop.
+    """
 
     closed = False
 
-    def __init__(self, source: pa.NativeFile, start: int) -> None:
+    def __init__(self, source: pa.NativeFile, start: int, *, blank_rows: bool) -> None:
         self._source = source
         self.scanner = Scanner()
         self.scanner.see(source.read(start).removeprefix(_BOM))
-        self._first = b""
-        while (data := self._next(2**16)) and not (first := data.lstrip(b"\r\n")):
+        blank = b"" if blank_rows else b"\r\n"
+        while (data := self._next(2**16)) and not (first := data.lstrip(blank)):
             pass
-        self._first = first if data else b""
+        self._first = _BOM + first if data else b""
 
     @property
     def is_empty(self) -> bool:

@@ -44,7 +44,7 @@ class Record:
 
 
 def records(source: Any, held: bytes, *, offset: int, most: int) -> Iterator[Record]:
-    """The records that are not blank, of an input whose first bytes `held` were read, from `offset` on.
+    """The records, blank ones too, of an input whose first bytes `held` were read, from `offset` on.
 
     Raises TooLong for one of more than `most` bytes. Slow: for messages and headers only.
     """
@@ -58,8 +58,7 @@ def records(source: Any, held: bytes, *, offset: int, most: int) -> Iterator[Rec
             text = held[start:stop]
             if len(text) > most + 2:
                 raise TooLong(line, most)
-            if bare := text.removesuffix(b"\n").removesuffix(b"\r"):
-                yield Record(bare, line, offset + stop)
+            yield Record(text.removesuffix(b"\n").removesuffix(b"\r"), line, offset + stop)
             line += _lines(text)
             start = stop
         held, offset = held[start:], offset + start

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidemark.arrow.decode.content import BadFile, Content, fetch
+from tidemark.arrow.decode.content import BadFile, Content, check_as_listed, fetch
 from tidemark.arrow.decode.source import decode
 from tidemark.arrow.kernels.ahead import apart, cut_by_buckets, cut_of
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds, judge
@@ -85,7 +85,12 @@ def _taken(
     take: Callable[[Judged], None],
     room: Held,
 ) -> LedgerEntry:
-    content = fetch(file)
+    try:
+        content = fetch(file, task.collection.landed.source.format)
+    except BadFile as bad:
+        check_as_listed(file)
+        # Without a checksum, for which all of it would be read: the verdict is given anew as soon as it is asked for.
+        return set_aside(task.collection, task.interval, file, "", bad.reason)
     try:
         blocks = _checked(content, task.collection, room)
     except BadFile as bad:
