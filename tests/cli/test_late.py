@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.conftest import Shell
 from tidemark.cli.late import _late_row
+from tidemark.model.landed import FIRST_ROW, Format
 
 CHANGES = """\
 name: customers
@@ -149,6 +150,14 @@ def test_a_column_named_as_a_word_of_the_table_is_shown_beside_it() -> None:
         "_original_event_time": 0,
         "_applied": False,
     }
-    shown = _late_row({"id": 1, "reason": "paid", "row": 5, **told, "_row": 9})
+    shown = _late_row({"id": 1, "reason": "paid", "row": 5, **told, "_row": 9}, *FIRST_ROW[Format.PARQUET])
     assert (shown["reason"], shown["reason (column)"]) == ("below since", "paid")
-    assert (shown["row"], shown["row (column)"]) == (9, 5)
+    assert (shown["row"], shown["row (column)"]) == (10, 5)
+
+
+def test_a_late_row_is_found_by_its_line(late_letters: Shell) -> None:
+    """As an editor counts lines: from 1, the header included."""
+    (line,) = (line for line in late_letters.ok("late", "events").out.splitlines() if "2024-01-01T22" in line)
+    assert line.split()[-1] == "2"
+    told = {"_replayed_by": "", "_reason": "", "_lateness": 1, "_original_event_time": 0, "_applied": False, "_row": 0}
+    assert [_late_row(told, *FIRST_ROW[of]).popitem() for of in Format] == [("row", 1), ("line", 1), ("line", 2)]

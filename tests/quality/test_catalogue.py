@@ -192,6 +192,6 @@ def test_a_large_batch_is_judged_by_spark_and_shows_its_rows(
     (file,) = (tmp_path / "docs" / "orders" / "unsealed").iterdir()
     report = json.loads(file.read_text())
     failures = [result for result in report["results"] if not result["passed"]]
-    assert [[(row["id"], row["_row"]) for row in failure["rows"]] for failure in failures] == [[(4, 4)], [(6, 6)]]
+    assert [[(row["id"], row["_row"]) for row in failure["rows"]] for failure in failures] == [[(4, 5)], [(6, 7)]]
     assert failures[1]["message"] == f"1 row holds {2**62}, not max_value 9999-12-31"
     assert [row["at"] for row in failures[1]["rows"]] == [str(2**62)]

@@ -74,7 +74,7 @@ def test_a_failing_expectation_shows_rows_result_and_way_out(docs: Path) -> None
     (report,) = kept(docs)
     assert (report["outcome"], report["passed"], report["attempt"]) == ("failed", False, "attempt")
     (failure,) = [result for result in report["results"] if not result["passed"]]
-    assert [(row["id"], row["_file"], row["_row"]) for row in failure["rows"]] == [(2, "f.jsonl", 2)]
+    assert [(row["id"], row["_file"], row["_row"]) for row in failure["rows"]] == [(2, "f.jsonl", 3)]
     assert (failure["asked"], failure["observed"]) == (
         "expect_column_values_to_be_in_set: column status, value_set (new, paid)",
         "1 of 2 unexpected",

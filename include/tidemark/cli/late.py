@@ -15,6 +15,7 @@ from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOpt
 from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, within
 from tidemark.jobs.steps.declared import STEPS
 from tidemark.model.instant import format_instant
+from tidemark.model.landed import FIRST_ROW
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -70,7 +71,8 @@ def list_(
         headings = ("file", "interval", "batch", "applied", "moved", "discarded", "replayed", "by")
         shown.append(output.table(headings, [_file_row(count) for count in found.files]))
     if found.rows:
-        rows = [_late_row(row) for row in found.rows]
+        counted = FIRST_ROW[head.state.collection.landed.source.format]
+        rows = [_late_row(row, *counted) for row in found.rows]
         shown.append(output.table(list(rows[0]), [tuple(row.values()) for row in rows]))
         left = found.applied + found.discarded - len(found.rows)
         shown += [f"{left:,} more; --limit {limit * 10} shows more"] if left else []
@@ -124,8 +126,9 @@ def _file_row(count: Any) -> tuple[Any, ...]:
     return (count.path, count.interval, (count.batch or "")[:12], *counts, batches)
 
 
-def _late_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A late row for people: its fate first, then what it said."""
+def _late_row(row: dict[str, Any], what: str, first: int) -> dict[str, Any]:
+    """A late row for people: its fate first, then what it said, then where it is in its file, whose `first` row is that
+    line or row."""
     replayed = (row["_replayed_by"] or "")[:12]
     fate = {
         "reason": row["_reason"],
@@ -133,6 +136,6 @@ def _late_row(row: dict[str, Any]) -> dict[str, Any]:
         "event time": format_instant(row["_original_event_time"]),
         "applied": "yes" if row["_applied"] else f"by {replayed}" if replayed else "no",
     }
-    own = {*fate, "row"}
+    own = {*fate, what}
     said = {f"{name} (column)" if name in own else name: of for name, of in row.items() if not name.startswith("_")}
-    return fate | said | {"row": row["_row"]}
+    return fate | said | {what: row["_row"] + first}

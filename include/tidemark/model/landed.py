@@ -43,6 +43,11 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+FIRST_ROW = {Format.PARQUET: ("row", 1), Format.JSONL: ("line", 1), Format.CSV: ("line", 2)}
+"""What people count in a file of each format, and the number of its first row: rows from 1, or lines as an editor
+counts them, the header included."""
+
+
 @dataclass(frozen=True)
 class Source:
     """Where a collection's delta files land and how to read them.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection, ColumnType, DecimalType, ValueType
 from tidemark.model.instant import format_instant
+from tidemark.model.landed import FIRST_ROW
 from tidemark.quality.suites import Clause, Term
 from tidemark.storage import ObjectStore, open_store
 
@@ -100,7 +101,8 @@ def matching_rows(
     schema = live_schema(collection, facts=facts)
     condition = reduce(or_, (reduce(and_, (_expression(term, schema) for term in clause)) for clause in clauses))
     tables = (table for part in parts for table in _tables(store, part, collection, facts=facts))
-    return _first_rows(table.filter(condition if among is None else condition & among) for table in tables)
+    some = (table.filter(condition if among is None else condition & among) for table in tables)
+    return _first_rows(some, collection)
 
 
 def rows_at(
@@ -118,16 +120,16 @@ def rows_at(
             if here := [at - start for at in wanted if start <= at < start + kept.num_rows]:
                 found.append(kept.take(here))
             start += kept.num_rows
-    return _first_rows(found)
+    return _first_rows(found, collection)
 
 
-def _first_rows(tables: Iterable[pa.Table]) -> tuple[dict[str, Any], ...]:
+def _first_rows(tables: Iterable[pa.Table], collection: Collection) -> tuple[dict[str, Any], ...]:
     from tidemark.arrow.rows.plain import plain_rows
 
     found: list[dict[str, Any]] = []
     for table in tables:
         some = table.slice(0, MAX_ROWS - len(found))
-        found += [_shown(dict(zip(some.column_names, row, strict=True))) for row in plain_rows(some)]
+        found += [_shown(dict(zip(some.column_names, row, strict=True)), collection) for row in plain_rows(some)]
         if len(found) == MAX_ROWS:
             break
     return tuple(found)
@@ -191,9 +193,14 @@ def _in_numbers(table: pa.Table) -> pa.Table:
     return table
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as people read it: Tidemark's times as they are written, and of long texts the beginning."""
-    return {name: _cell(name, value) for name, value in row.items()}
+def _shown(row: dict[str, Any], collection: Collection) -> dict[str, Any]:
+    """A row as people read it: Tidemark's times as they are written, of long texts the beginning, and of a fact the
+    line of its file, or its row from 1."""
+    shown = {name: _cell(name, value) for name, value in row.items()}
+    if (at := shown.pop("_row", None)) is None:
+        return shown
+    what, first = FIRST_ROW[collection.landed.source.format]
+    return shown | {f"_{what}": at + first}
 
 
 def _cell(name: str, value: Any) -> Any:

@@ -188,7 +188,7 @@ def test_places_are_counted_across_blocks(
     found = facts(pa.Table.from_batches(blocks))
     assert found == [(*fact[:-1], fact[-1] + len(FEED) * again) for again in range(3) for fact in FACTS]
     path = write(tmp_path / "file", [form(told) for told in [*FEED * 3, message("t")]], file_format)
-    where = "line 25" if file_format is Format.JSONL else "row 24"
+    where = "line 25" if file_format is Format.JSONL else "row 25"
     with pytest.raises(BadFile, match=f"{where}: op t truncates"):
         list(decode(fetch(listed(path)), declared))
 
@@ -328,13 +328,13 @@ BAD_PARQUET: list[tuple[str, list[Any], str]] = [
         "^column n is missing; the messages have id, name$",
     ),
     ("time missing", [OK | {"source": {"lsn": 1}}], "^column source.ts_ms is missing; the messages have lsn$"),
-    ("truncate", [OK, message("t")], "^row 1: op t truncates"),
-    ("op missing", [OK, {"after": row(1)}], "^row 1: there is no op in the message$"),
+    ("truncate", [OK, message("t")], "^row 2: op t truncates"),
+    ("op missing", [OK, {"after": row(1)}], "^row 2: there is no op in the message$"),
     ("wrong type", [message("c", None, row(1, "a", "x"))], "^column n is declared int, the file has string$"),
     (
         "delete without any key",
         [{name: value for name, value in message("d").items() if name != "before"}, OK],  # type: ignore[union-attr]
-        r"^row 0: op d has the key \(id\) neither in a before-image nor in a message key$",
+        r"^row 1: op d has the key \(id\) neither in a before-image nor in a message key$",
     ),
     ("op of another type", [OK | {"op": 1}], "^column op is declared string, the file has int64$"),
 ]

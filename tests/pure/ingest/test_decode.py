@@ -101,7 +101,7 @@ def test_a_key_is_no_megabyte(tmp_path: Path, file_format: Format) -> None:
     declared = replace(collection(TEXT, file_format=file_format), key=(Column("k", ColumnType.STRING),))
     rows = [{"k": "é" * 2**15, "s": "x" * 2**16, "t": 1}, {"k": "é" * 2**15 + "e", "s": "", "t": 1}]
     assert decoded(write(tmp_path / "good", rows[:1], declared), declared).num_rows == 1
-    with pytest.raises(BadFile, match=r"(row 1|line 3|line 2): column k holds 65,537 bytes; a key's text has at most"):
+    with pytest.raises(BadFile, match=r"(row 2|line 3|line 2): column k holds 65,537 bytes; a key's text has at most"):
         decoded(write(tmp_path / "bad", rows, declared), declared)
 
 
@@ -130,35 +130,35 @@ BAD_PARQUET: list[tuple[str, tuple[Column, ...], bytes, str]] = [
         "overflow",
         (INT,),
         parquet_of(k=K, t=T, n=pa.array([1, 2**63, 2**64 - 1], pa.uint64())),
-        "^row 1: column n is declared int and holds 9223372036854775808: integer overflow",
+        "^row 2: column n is declared int and holds 9223372036854775808: integer overflow",
     ),
     (
         "no such float",
         (FLOAT,),
         parquet_of(k=K, t=T, f=[1, 2, 2**53 + 1]),
-        "^row 2: column f is declared float and holds the integer 9007199254740993, which no float equals$",
+        "^row 3: column f is declared float and holds the integer 9007199254740993, which no float equals$",
     ),
     (
         "nanoseconds",
         (AT,),
         parquet_of(k=K, t=T, at=pa.array([1000, 1001, 0], pa.timestamp("ns"))),
-        "^row 1: column at is declared timestamp and holds nanoseconds that would be lost: 1001 ns since the epoch$",
+        "^row 2: column at is declared timestamp and holds nanoseconds that would be lost: 1001 ns since the epoch$",
     ),
     (
         "milliseconds out of range",
         (AT,),
         parquet_of(k=K, t=T, at=pa.array([0, 0, 2**62], pa.timestamp("ms"))),
-        "^row 2: column at is declared timestamp and holds a time out of range: 4611686018427387904 ms since",
+        "^row 3: column at is declared timestamp and holds a time out of range: 4611686018427387904 ms since",
     ),
     (
         "not UTF-8",
         (TEXT,),
         parquet_of(k=K, t=T, s=pa.array([b"a", b"\xff", b"b"]).view(pa.string())),
-        "^row 1: column s is declared string and holds bytes that are not UTF-8$",
+        "^row 2: column s is declared string and holds bytes that are not UTF-8$",
     ),
-    ("null key", (), parquet_of(k=[1, None, 3], t=T), "^row 1: column k is null; a key never is$"),
-    ("null time", (), parquet_of(k=K, t=[1, 2, None]), "^row 2: column t is null; a time never is$"),
-    ("negative time", (), parquet_of(k=K, t=[1, -1, -2]), "^row 1: column t holds a time before 1970: -1 µs$"),
+    ("null key", (), parquet_of(k=[1, None, 3], t=T), "^row 2: column k is null; a key never is$"),
+    ("null time", (), parquet_of(k=K, t=[1, 2, None]), "^row 3: column t is null; a time never is$"),
+    ("negative time", (), parquet_of(k=K, t=[1, -1, -2]), "^row 2: column t holds a time before 1970: -1 µs$"),
 ]
 
 

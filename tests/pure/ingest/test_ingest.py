@@ -103,7 +103,7 @@ def test_a_bad_file_leaves_no_row_and_no_object_and_the_others_go_on(tmp_path: P
     assert [entry.status for entry in answer.entries] == [Status.INGESTED, Status.QUARANTINED, Status.INGESTED]
     entry = answer.entries[1]
     assert (entry.reason, entry.rows, entry.batch, entry.late) == (
-        "row 9: column k is null; a key never is",
+        "row 10: column k is null; a key never is",
         0,
         None,
         None,

@@ -212,7 +212,7 @@ def test_a_row_that_is_too_large_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"k": [1, 2, 3], "t": [1] * 3, "v": values}), tmp_path / "file")
     declared = collection(Column("v", ColumnType.STRING))
     (entry,) = ingest_files(MemoryStore(), task(declared, [listed(tmp_path / "file")])).entries
-    assert entry.reason == "row 2: has 16,777,241 bytes; a row may have 16,777,216"
+    assert entry.reason == "row 3: has 16,777,241 bytes; a row may have 16,777,216"
 
 
 def _python(code: str, *arguments: str) -> str:

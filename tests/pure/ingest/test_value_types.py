@@ -91,7 +91,7 @@ def test_a_decimal_is_never_rounded(read: Read, text: str, says: str) -> None:
         (CSV, text, "line 3", f"'{text}'"),
         (JSONL, text, "line 2", text),
         (JSONL, f'"{text}"', "line 2", f"'{text}'"),
-        (PARQUET, text, "row 1", f"'{text}'"),
+        (PARQUET, text, "row 2", f"'{text}'"),
     ):
         with pytest.raises(BadFile) as error:
             read(MONEY, file_format, "1", cell)
@@ -136,7 +136,7 @@ def test_other_numbers_of_parquet_are_taken_where_they_are_equal(read: Read, hel
 def test_integers_of_parquet_are_taken_where_they_fit(read: Read) -> None:
     assert read(MONEY, PARQUET, 7, -9_999_999_999) == [Decimal(7), Decimal(-9_999_999_999)]
     assert read(DecimalType(38, 18), PARQUET, pa.array([2**64 - 1], pa.uint64())) == [Decimal(2**64 - 1)]
-    with pytest.raises(BadFile, match=r"row 1: .* holds 10000000000, which has 11 digits before the point"):
+    with pytest.raises(BadFile, match=r"row 2: .* holds 10000000000, which has 11 digits before the point"):
         read(MONEY, PARQUET, 1, 10_000_000_000)
 
 
@@ -216,7 +216,7 @@ def test_json_is_any_value_of_a_line(read: Read) -> None:
     ids=lambda case: case[:20],
 )
 def test_what_is_no_json_is_refused_with_its_place(read: Read, cell: str, says: str) -> None:
-    for file_format, line in ((JSONL, "line 2"), (CSV, "line 3"), (PARQUET, "row 1")):
+    for file_format, line in ((JSONL, "line 2"), (CSV, "line 3"), (PARQUET, "row 2")):
         with pytest.raises(BadFile, match=f"^.*{line}: column v is declared json and {says}"):
             read(JSON, file_format, "1", cell)
     for file_format in (CSV, PARQUET):
@@ -272,10 +272,10 @@ def test_nested_columns_of_parquet_become_json(read: Read) -> None:
 @pytest.mark.parametrize(
     ("held", "says"),
     [
-        (pa.array([[("a", 1)], [("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int8())), "row 1: .* the name 'a' twice"),
-        (pa.array([[1.0], [float("nan")]]), "row 1: .* holds nan, which is no number of JSON"),
-        (pa.array([[0], [1]], pa.list_(pa.timestamp("ns"))), "row 1: .* holds Casting .* would lose data: 1"),
-        (pa.array([[0], [2**62]], pa.list_(pa.timestamp("us"))), "row 1: .* holds a time beyond the years 1 to 9999"),
+        (pa.array([[("a", 1)], [("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int8())), "row 2: .* the name 'a' twice"),
+        (pa.array([[1.0], [float("nan")]]), "row 2: .* holds nan, which is no number of JSON"),
+        (pa.array([[0], [1]], pa.list_(pa.timestamp("ns"))), "row 2: .* holds Casting .* would lose data: 1"),
+        (pa.array([[0], [2**62]], pa.list_(pa.timestamp("us"))), "row 2: .* holds a time beyond the years 1 to 9999"),
         (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.duration("s"))), "is declared json, the file has map<"),
         (pa.array([[(1, 1)]], pa.map_(pa.int8(), pa.int8())), "is declared json, the file has map<int8"),
         (pa.array([1, 2]), "is declared json, the file has int64"),
@@ -303,7 +303,7 @@ def test_rows_are_bounded_by_what_their_nested_values_hold(
     """Also by the names of fields, which each item of a list repeats as JSON."""
     monkeypatch.setattr(parquetfile, "MAX_ROW_BYTES", 400)
     pq.write_table(pa.table({"k": [1, 1], "t": [1, 1], "v": [None, row]}), tmp_path / "file")
-    with pytest.raises(BadFile, match=r"^.*row 1: has \d+ bytes; a row may have 400$"):
+    with pytest.raises(BadFile, match=r"^.*row 2: has \d+ bytes; a row may have 400$"):
         decoded(tmp_path / "file", collection(Column("v", JSON), file_format=PARQUET))
 
 
@@ -319,7 +319,7 @@ def test_rows_of_long_texts_are_bounded_whatever_arrow_calls_their_type(
     table = pa.table({"k": [1] * 4, "t": [1] * 4, "v": values})
     pq.write_table(table, tmp_path / "file", use_dictionary=encoded)
     declared = BYTES if "binary" in str(of) else ColumnType.STRING
-    with pytest.raises(BadFile, match=r"^.*row 1: has 4\d\d bytes; a row may have 400$"):
+    with pytest.raises(BadFile, match=r"^.*row 2: has 4\d\d bytes; a row may have 400$"):
         decoded(tmp_path / "file", collection(Column("v", declared), file_format=PARQUET))
 
 

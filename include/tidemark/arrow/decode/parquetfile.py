@@ -84,7 +84,7 @@ class Opened:
             sizes = _row_sizes(batch)
             if len(sizes) and sizes.max() > MAX_ROW_BYTES:
                 at = int(np.argmax(sizes))
-                problem = f"row {first + at}: has {sizes[at]:,} bytes; a row may have {MAX_ROW_BYTES:,}"
+                problem = f"row {first + at + 1}: has {sizes[at]:,} bytes; a row may have {MAX_ROW_BYTES:,}"
                 raise BadFile(self.content.path, problem)
             yield from _cut(batch, sizes)
             first += batch.num_rows

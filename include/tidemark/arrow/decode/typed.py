@@ -80,10 +80,10 @@ def refusal(content: Content, file_format: Format, column: str, problem: str, ro
 
 
 def place(content: Content, file_format: Format, row: int) -> str:
-    """Where a row (from 0) stands, for people."""
+    """Where a row (from 0) stands, for people: its line as an editor counts them, or its number from 1."""
     match file_format:
         case Format.PARQUET:
-            return f"row {row}"
+            return f"row {row + 1}"
         case Format.CSV:
             return f"line {csvfile.line_of(content, row)}"
         case Format.JSONL:
