@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tidemark.errors import plain_line
 from tidemark.model import decimals
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.instant import format_instant
@@ -102,13 +103,13 @@ def written(arguments: Mapping[str, Any]) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """A value in a sentence."""
+    """A value in a sentence, which is one line: line ends of a text as their escapes."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {plain_text(held)}" for name, held in value.items())
     if isinstance(value, list | tuple):
         return "(" + ", ".join(map(plain_text, value)) + ")"
     held = python(value)
-    return "null" if held is None else shortened(str(held), LONGEST_VALUE)
+    return "null" if held is None else plain_line(shortened(str(held), LONGEST_VALUE))
 
 
 def python(value: Any) -> Any:
