@@ -314,6 +314,7 @@ COMMANDS = [
     ("late", "replay", "events"),
     ("hold", "events", "report"),
     ("quarantine", "events", "a"),
+    ("doctor", "events"),
 ]
 
 
@@ -321,10 +322,15 @@ def test_what_a_newer_tidemark_wrote_asks_for_an_upgrade(events: Shell) -> None:
     events.events(1, "a,1,00:00:00")
     (version,) = (events.root / "events" / "versions").rglob("*.json")
     version.write_bytes(with_checksum(b'{"format":1000,"entirely":"different"}'))
+    before = contents(events.root)
     for words in COMMANDS:
         line = events.refused(*words)
         assert "000000000001.json has format 1000" in line, words
         assert "upgrade Tidemark" in line
     said = events("verify", "events", "--json")
     assert said.document["error"]["kind"] == "UpgradeRequired"
-    assert [path.name for path in (events.root / "events").rglob("*") if path.is_file()] == [version.name]
+    assert contents(events.root) == before
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -22,7 +22,9 @@ def promises_of_root(root: str) -> Proof:
 
 
 def promises_of_collection(job: Job) -> tuple[Proof, str]:
-    """Ask the store of a collection and keep the certificate with it; since when there is one."""
+    """Ask the store of a collection and keep the certificate with it; since when there is one. UpgradeRequired for a
+    collection that a newer Tidemark wrote, in which nothing is created."""
+    job.log.load()
     now = round(job.log.wall() * 1_000_000)
     proof = certified(job.store, unique=job.new_id(), writer=job.log.writer, now=now, pause=job.log.pause)
     certificate = kept(job.store, job.log.pause)
