@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib.util import find_spec
-from typing import ClassVar
+from typing import Any, ClassVar
 
 REFUSED = 1
 """Exit code: a retry of the same call will not help."""
@@ -85,14 +85,17 @@ class InvalidUsage(TidemarkError, ValueError):
 
 
 class Uncertified(InvalidUsage):
-    """A step touches batches (or a frontier) that no certificate of the current suite covers: run the gate named."""
+    """A step touches batches (or a frontier) that no certificate of the current suite covers: run the gate named.
 
-    def __init__(self, message: str, gate: str = "") -> None:
+    `intervals` are those that unsealed batches came with.
+    """
+
+    def __init__(self, message: str, gate: str = "", intervals: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
-        self.gate = gate
+        self.gate, self.intervals = gate, intervals
 
-    def __reduce__(self) -> tuple[type[Uncertified], tuple[str, str]]:
-        return type(self), (str(self), self.gate)
+    def __reduce__(self) -> tuple[type[Uncertified], tuple[Any, ...]]:
+        return type(self), (str(self), self.gate, self.intervals)
 
 
 class MissingExtra(InvalidUsage, ImportError):

@@ -163,14 +163,14 @@ def gated(job: Job, step: Callable[[Job], T]) -> T:
         try:
             return step(job)
         except Uncertified as missing:
-            certify(job, Gate(missing.gate))
+            certify(job, Gate(missing.gate), missing.intervals)
     return step(job)
 
 
-def certify(job: Job, gate: Gate) -> bool:
+def certify(job: Job, gate: Gate, intervals: Sequence[Interval] = ()) -> bool:
     """Commit the certificate the gate would leave if all was well; False if it had nothing to look at."""
     head = job.log.load()
-    request = plan_gate(head.state, gate)
+    request = plan_gate(head.state, gate, intervals)
     if request is None:
         return False
     batches = tuple(batch.id for batch in (*request.unsealed, *request.trace))

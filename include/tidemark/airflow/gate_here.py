@@ -7,6 +7,7 @@ from typing import Any
 
 from tidemark.jobs import app
 from tidemark.jobs.nearby import ROWS_HERE, InProcess
+from tidemark.jobs.steps.declared import STEPS
 from tidemark.plan.gate import GateRequest, plan_gate
 
 
@@ -18,7 +19,8 @@ def gate_here(argv: Sequence[str], *, resident: bool) -> dict[str, Any] | None:
     """
     args = app.parser("gate").parse_args(argv)
     job = app.open_job(args.root, args.collection, lambda: InProcess(job.store), attempt=args.attempt)
-    request = plan_gate(job.log.load().state, args.gate)
+    interval = app.interval_of(STEPS["gate"], args)
+    request = plan_gate(job.log.load().state, args.gate, [interval] if interval else [])
     rows = _rows(request) if request else 0
     judged = request is not None and (rows > 0 or request.upper is not None)
     if rows > ROWS_HERE or (judged and resident):

@@ -134,7 +134,7 @@ def run(step: str, args: argparse.Namespace, runner: Callable[[], Runner]) -> di
     """Call the step's job with parsed arguments. What no gate has certified by then is gated first (`gated`)."""
     declared = step_of(step)
     job = open_job(args.root, args.collection, runner, attempt=args.attempt)
-    values, interval = declared.values(vars(args)), _interval(declared, args)
+    values, interval = declared.values(vars(args)), interval_of(declared, args)
     if declared.declares and args.file:
         from tidemark.jobs.steps.init import declare, waits_for_input
 
@@ -153,7 +153,7 @@ def waiting(waits: Waits) -> dict[str, Any]:
     return {"outcome": str(Outcome.WAITS), "version": 0, "commits": 0, **told}
 
 
-def _interval(step: Step, args: argparse.Namespace) -> Interval | None:
+def interval_of(step: Step, args: argparse.Namespace) -> Interval | None:
     """What --lower and --upper say. InvalidUsage for one without the other."""
     if step.intervals is Intervals.NONE or (args.lower is None and args.upper is None):
         return None
@@ -210,7 +210,8 @@ def spark_runner(step: str, args: argparse.Namespace) -> Runner:
 
 
 def gated(job: Job, step: Callable[[], dict[str, Any]], *, rounds: int = 5) -> dict[str, Any]:
-    """A step whose gate has run before it in the DAG: what came in between is simply gated too, then the step goes on.
+    """A step whose gate has run before it in the DAG: what came in between, or with other intervals, and is in its way
+    is simply gated too, then the step goes on.
 
     A gate that fails raises GateFailed. The command line calls steps bare, so that there a missing gate is refused.
     """
@@ -222,5 +223,5 @@ def gated(job: Job, step: Callable[[], dict[str, Any]], *, rounds: int = 5) -> d
             return step()
         except Uncertified as missing:
             job.note(f"{missing}; gating it now")
-            gate(job, Gate(missing.gate))
+            gate(job, Gate(missing.gate), intervals=missing.intervals)
     return step()

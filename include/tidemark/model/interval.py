@@ -58,6 +58,10 @@ class IntervalSet:
                 lower, upper = min(lower, member.lower), max(upper, member.upper)
         return IntervalSet(tuple(sorted([*apart, Interval(lower, upper)])))
 
+    def below(self, time: int) -> IntervalSet:
+        """What of the set is below a time."""
+        return IntervalSet(tuple(Interval(m.lower, min(m.upper, time)) for m in self.members if m.lower < time))
+
     def covers(self, interval: Interval) -> bool:
         """Whether every time of `interval` is in the set."""
         return any(m.lower <= interval.lower and interval.upper <= m.upper for m in self.members)

@@ -40,8 +40,12 @@ def plan_drain(state: Arrangement) -> DrainRequest | None:
             Gate.FRONTIER,
         )
     unsealed = plan_of(state.collection.kind).request(state, lower, upper)
-    if uncertified := [batch.id for batch in unsealed.batches if not state.is_certified(batch)]:
-        raise Uncertified(f"batch {uncertified[0]} is not certified; run the unsealed gate", Gate.UNSEALED)
+    if uncertified := [batch for batch in unsealed.batches if not state.is_certified(batch)]:
+        raise Uncertified(
+            f"batch {uncertified[0].id} is not certified; run the unsealed gate",
+            Gate.UNSEALED,
+            tuple(batch.interval for batch in uncertified),
+        )
     return DrainRequest(Description(lower, upper), unsealed, _still_to_come(state, upper))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.collection import Covers, Gate
+from tidemark.model.interval import Interval
 
 
 @dataclass(frozen=True)
@@ -20,13 +22,23 @@ class GateRequest:
     upper: int | None = None
 
 
-def plan_gate(state: Arrangement, gate: Gate) -> GateRequest | None:
-    """The batches or the frontier that the gate has not certified yet; None if all is certified."""
+def plan_gate(state: Arrangement, gate: Gate, intervals: Sequence[Interval] = ()) -> GateRequest | None:
+    """The batches or the frontier that the gate has not certified yet; None if all is certified.
+
+    With `intervals`, of unsealed batches only those that came with one of them: a bad day is its own run's
+    (docs/decisions/0047). A derived collection has none, and all its batches are judged.
+    """
     suite = state.collection.suite(gate)
     if gate.covers is Covers.FRONTIER:
         return GateRequest(gate, suite, upper=state.seal) if state.seal > state.certified_upper else None
     if gate.covers is Covers.UNSEALED:
-        unsealed = tuple(batch for batch in state.pending if not state.is_certified(batch))
+        chosen = () if state.collection.is_derived else intervals
+        unsealed = tuple(batch for batch in state.pending if not state.is_certified(batch) and _is_of(batch, chosen))
         return GateRequest(gate, suite, unsealed=unsealed) if unsealed else None
     trace = tuple(batch for batch in state.trace if not state.is_certified(batch))
     return GateRequest(gate, suite, trace=trace) if trace else None
+
+
+def _is_of(batch: UnsealedBatch, intervals: Sequence[Interval]) -> bool:
+    came = batch.interval
+    return not intervals or any(came.lower < each.upper and each.lower < came.upper for each in intervals)

@@ -43,10 +43,11 @@ def _plan_derived(state: Arrangement) -> Sealed | None:
 
 def _checked(state: Arrangement, plan: Sealed) -> Sealed | None:
     below = [batch for batch in state.pending if batch.first_time < plan.upper]
-    if uncertified := [batch.id for batch in below if not state.is_certified(batch)]:
+    if uncertified := [batch for batch in below if not state.is_certified(batch)]:
         raise Uncertified(
-            f"batch {uncertified[0]} below {plan.upper} is not certified; run the unsealed gate, or quarantine the "
+            f"batch {uncertified[0].id} below {plan.upper} is not certified; run the unsealed gate, or quarantine the "
             "batch",
             Gate.UNSEALED,
+            tuple(batch.interval for batch in uncertified),
         )
     return None if plan == Sealed(state.seal, state.complete_below, state.requested_seal) else plan

@@ -79,8 +79,9 @@ _STEPS = (
     Step(
         "gate",
         job="tidemark.jobs.steps.gate:gate",
-        intervals=Intervals.UNUSED,
-        help="Check what a gate has not certified yet: unsealed, frontier, trace or compaction.",
+        intervals=Intervals.CHOICE,
+        help="Check what a gate has not certified yet: unsealed, frontier, trace or compaction. Of unsealed batches "
+        "all, or those that came with the intervals named.",
         docs="Certifies what no certificate of the current suite covers, or fails and shows why, row by row.",
         arguments=(
             Argument("gate", "unsealed, frontier, trace or compaction.", parse=Gate, metavar="GATE", required=True),
@@ -98,7 +99,8 @@ _STEPS = (
         "ingested), and that what was learned is final.",
         docs="Promises that the collection is complete below the interval's end (less the grace), and that what was "
         "learned is final: late rows can be read from here on. Where an earlier interval is missing completeness "
-        "waits, and the run that ingests it passes the waiting ones too.",
+        "waits, and the run that ingests it passes the waiting ones too. Where a batch of another run did not pass its "
+        "gate all behind this task is skipped, and the run that mends it passes the waiting ones.",
         gate=Gate.FRONTIER,
         when=When.EACH_RUN,
     ),

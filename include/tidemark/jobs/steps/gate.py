@@ -18,6 +18,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.change import Certified
 from tidemark.model.collection import Covers, Gate
+from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry
 from tidemark.model.wording import counted
 from tidemark.plan.gate import GateRequest, plan_gate
@@ -39,8 +40,9 @@ REPORT_WIDTH = 160
 Batch = UnsealedBatch | TraceBatch
 
 
-def gate(job: Job, gate: Gate) -> dict[str, Any]:
-    """Run one gate over what it has not certified and commit the certificate; warnings are in the result.
+def gate(job: Job, gate: Gate, *, intervals: Sequence[Interval] = ()) -> dict[str, Any]:
+    """Run one gate over what it has not certified and commit the certificate; warnings are in the result. With
+    `intervals`, of unsealed batches it is those that came with one of these.
 
     Batches that pass are certified even where another fails. Raises GateFailed naming the first failure, with the
     failing rows shown through `job.note`; InvalidUsage for an expectation that cannot be run. Whatever came of it is
@@ -50,7 +52,7 @@ def gate(job: Job, gate: Gate) -> dict[str, Any]:
 
     def propose(head: Head) -> Proposal[Certified, GateReport]:
         try:
-            request = plan_gate(head.state, gate)
+            request = plan_gate(head.state, gate, intervals)
             if request is None:
                 return Proposal(None, _unseen(head, gate))
             report = _examine(job, head, request)
