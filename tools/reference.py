@@ -294,7 +294,7 @@ _OFFERS = {
     "DAGs": ("tidemark_dag", "batches_dag", "collection_dags", "check_collection_files", "maintenance_dag"),
     "Groups": ("step_group", "ingest_group", "seal_group", "drain_group", "compact_group", "maintenance_group"),
     "Operators": ("HoldOperator", "ReleaseHoldOperator", "PublishOperator", "MaintenanceOperator", "AppOperator"),
-    "Runs and assets": ("window_of", "intervals_of", "asset_of"),
+    "Runs and assets": ("window_of", "intervals_of", "sealed_by", "asset_of"),
 }
 _PLUGIN = """\
 `plugins/tidemark_plugin.py` puts them below `{prefix}` of the API server, read-only. Every one needs a login of

@@ -18,6 +18,7 @@ from tidemark.airflow import (
     drain_group,
     gate_here,
     ingest_group,
+    launch,
     location,
     seal_group,
     steps,
@@ -163,6 +164,26 @@ def test_a_small_gate_is_run_in_the_task_itself(ingested: location.Location) -> 
 def test_the_warm_process_serves_what_great_expectations_must_judge(ingested: location.Location) -> None:
     assert gate_here.gate_here(gate_args(ingested), resident=True) is None
     assert not any(ingested.job().log.load().state.certificates)
+
+
+def test_a_gate_looks_at_what_came_with_its_runs_interval(ingested: location.Location) -> None:
+    task = tidemark_dag(ingested).get_task("gate_unsealed")
+    assert task.args_of_run({"params": BOUNDS}) == INTERVAL
+    argv = [*gate_args(ingested), "--lower", BOUNDS["upper"], "--upper", "2024-01-03T00:00:00Z"]
+    result = gate_here.gate_here(argv, resident=True)
+    assert result is not None
+    assert result["outcome"] == "nothing to do"
+    assert not ingested.job().log.load().state.certificates
+
+
+@pytest.mark.parametrize("kind", ["GateFailed", "Corruption"])
+def test_what_an_app_refused_is_known_by_its_kind(kind: str) -> None:
+    seen = launch.ResultLine()
+    seen.see(f'{{"step": "seal", "error": {{"kind": "{kind}", "message": "why"}}}}')
+    with pytest.raises(AirflowFailException, match=f"seal: {kind}: why") as raised:
+        launch.settle("seal", 1, 0, seen)
+    assert isinstance(raised.value, launch.AppRefused)
+    assert raised.value.kind == kind
 
 
 def test_a_large_gate_is_left_to_spark(ingested: location.Location, monkeypatch: pytest.MonkeyPatch) -> None:

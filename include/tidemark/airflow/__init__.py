@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tidemark.airflow.hold import HoldOperator, ReleaseHoldOperator
     from tidemark.airflow.maintenance import MaintenanceOperator, maintenance_dag, maintenance_group
     from tidemark.airflow.publish import PublishOperator
-    from tidemark.airflow.window import intervals_of, window_of
+    from tidemark.airflow.window import intervals_of, sealed_by, window_of
 
 _HOME = {
     "AppOperator": "app_operator",
@@ -42,6 +42,7 @@ _HOME = {
     "maintenance_dag": "maintenance",
     "maintenance_group": "maintenance",
     "seal_group": "groups",
+    "sealed_by": "window",
     "step_group": "groups",
     "tidemark_dag": "factory",
     "window_of": "window",
@@ -64,6 +65,7 @@ __all__ = [
     "maintenance_dag",
     "maintenance_group",
     "seal_group",
+    "sealed_by",
     "step_group",
     "tidemark_dag",
     "window_of",

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
 from tidemark.airflow import settings
-from tidemark.airflow.launch import InputNotReady, ResultLine, attempt_token, settle
+from tidemark.airflow.launch import AppRefused, InputNotReady, ResultLine, attempt_token, settle
 from tidemark.errors import REFUSED, InvalidUsage, NotReady, TidemarkError
 from tidemark.jobs.steps.declared import STEPS
 
@@ -38,8 +38,8 @@ class AppOperator(SparkSubmitOperator):
     TIDEMARK_SPARK_MASTER where there is no `spark_default`. However the task ends, killed, timed out or
     with its process, the app ends too: with its whole process tree, or as a child of the resident server.
 
-    Raises AirflowFailException where a retry cannot help, else AirflowException. All other arguments are those of
-    SparkSubmitOperator; with `resident`, `conf` may only hold what a Spark session can set.
+    Raises AppRefused (an AirflowFailException) where a retry cannot help, else AirflowException. All other arguments
+    are those of SparkSubmitOperator; with `resident`, `conf` may only hold what a Spark session can set.
     """
 
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "app_args")
@@ -74,7 +74,7 @@ class AppOperator(SparkSubmitOperator):
             message = f"{self.app}: {e.kind}: {e}"
             if isinstance(e, NotReady):
                 raise InputNotReady(message) from None
-            raise (AirflowFailException if e.exit_code == REFUSED else AirflowException)(message) from e
+            raise (AppRefused(message, e.kind) if e.exit_code == REFUSED else AirflowException(message)) from e
         except BaseException:  # a time-out too: nothing of the app may outlive this call
             self.on_kill()
             raise

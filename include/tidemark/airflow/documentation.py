@@ -56,11 +56,12 @@ _WAYS_OUT = """\
 ### When a gate fails
 
 Nothing was published, and nothing is lost. The task's log shows the failing rows, and so does **Data docs** on its tab
-*Details*.
+*Details*. Later runs are green: they ingest, and wait for this one behind their `seal`.
 
 1. `tidemark quarantine {name} BATCH` takes the batch out and frees its file (`tidemark status {name}` lists batches).
 2. Mend the file in the landing (or decide that the data is right: change `quality` in the collection file).
-3. *Clear* the failed run here, from `ingest` on. `tidemark release {name} BATCH` undoes a quarantine.
+3. *Clear* the failed run here, from `ingest` on. It seals all days that wait. `tidemark release {name} BATCH`
+   undoes a quarantine.
 
 ### Running it
 

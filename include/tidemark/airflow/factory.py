@@ -16,7 +16,7 @@ from tidemark.airflow.landing import landing_param
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.owners import refuse_second_maker
 from tidemark.airflow.publish import PublishOperator
-from tidemark.airflow.steps import step_and_gate
+from tidemark.airflow.step_tasks import step_and_gate
 from tidemark.airflow.timetable import CollectionTimetable, InputsTimetable
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.declared import steps_of

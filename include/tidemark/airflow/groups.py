@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import TaskGroup
 
 from tidemark.airflow.location import location_of
-from tidemark.airflow.steps import step_and_gate
+from tidemark.airflow.step_tasks import step_and_gate
 from tidemark.model.collection import Collection
 
 

@@ -16,6 +16,14 @@ class InputNotReady(AirflowException):
     """The app says that what it reads has not landed yet. Retried, unless the operator waits for it."""
 
 
+class AppRefused(AirflowFailException):
+    """The app says that a retry will not help. `kind` is that of its error (errors.py)."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
 _DECODER = json.JSONDecoder()
 
 
@@ -48,8 +56,8 @@ class ResultLine:
 def settle(app: str, code: int, signal: int, seen: ResultLine) -> dict[str, Any]:
     """The app's result, or the failure its end stands for.
 
-    AirflowFailException, which is not retried, only where the app itself says with exit code 1 that a retry will not
-    help. AirflowException, which is retried, for everything else: 75, a signal, a crash, a missing result; of these
+    AppRefused, which is not retried, only where the app itself says with exit code 1 that a retry will not help.
+    AirflowException, which is retried, for everything else: 75, a signal, a crash, a missing result; of these
     InputNotReady where the input has not landed.
     """
     error = (seen.value or {}).get("error")
@@ -58,10 +66,11 @@ def settle(app: str, code: int, signal: int, seen: ResultLine) -> dict[str, Any]
     if code == 0 and seen.value is not None and error is None:
         return seen.value
     if isinstance(error, dict):
-        message = f"{app}: {error.get('kind', 'error')}: {error.get('message', '')}"
+        kind = str(error.get("kind", "error"))
+        message = f"{app}: {kind}: {error.get('message', '')}"
         if code == REFUSED:
-            raise AirflowFailException(message)
-        if error.get("kind") == NotReady.__name__:
+            raise AppRefused(message, kind)
+        if kind == NotReady.__name__:
             raise InputNotReady(message)
         raise AirflowException(f"{message} (exit {code})")
     if code == 0:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import BaseOperator, DagRunState
+from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tidemark.airflow.asset import asset_of
 from tidemark.airflow.documentation import PUBLISHED, PUBLISHED_OF_DERIVED
 from tidemark.airflow.location import Location, location_of
+from tidemark.airflow.other_runs import IN_FLIGHT, runs_of
 from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_defaults
-from tidemark.airflow.timetable import moment
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage, TidemarkError
 from tidemark.jobs.questions.corrected import corrected_between
@@ -103,7 +102,7 @@ class PublishOperator(BaseOperator):
             )
         stands += f" and waits for {hole}"
         missing = self._missing(state, own)
-        if missing is not None and self._in_flight(context, missing):
+        if missing is not None and runs_of(context, missing, IN_FLIGHT) == len(missing):
             return f"{stands}, whose runs are queued or running; the last of them completes this one, too"
         raise AirflowFailException(
             f"{stands}, which no run is about to ingest. What this run ingested is kept. Backfill "
@@ -119,16 +118,6 @@ class PublishOperator(BaseOperator):
             return None
         missing = [interval for interval in before if not state.ingested.covers(interval)]
         return missing if missing and missing[-1].upper <= own.lower else None
-
-    def _in_flight(self, context: Any, missing: Sequence[Interval]) -> bool:
-        """Whether each interval has a scheduled or backfilled run that is queued or running."""
-        dates = [moment(interval.lower) for interval in missing]
-        states = [DagRunState.QUEUED, DagRunState.RUNNING]
-        count = sum(
-            context["ti"].get_dr_count(dag_id=context["dag"].dag_id, logical_dates=dates[at : at + 100], states=states)
-            for at in range(0, len(dates), 100)
-        )
-        return bool(count == len(dates))
 
 
 def _check_drained(state: Arrangement) -> None:

@@ -11,7 +11,6 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from tidemark.airflow import settings
 from tidemark.airflow.app_operator import AppOperator
-from tidemark.airflow.documentation import gate_doc, step_doc
 from tidemark.airflow.landing import landing_of_run
 from tidemark.airflow.launch import InputNotReady
 from tidemark.airflow.links import DataDocsLink
@@ -109,8 +108,10 @@ class StepOperator(AppOperator):
         """The arguments only the run knows. A collection that was declared in Python is created by now."""
         if self.step.declares and self.location.file is None:
             self.location.declare()
-        if not self.step.intervals.of_run:
-            return []
+        return self.bounds_of(context) if self.step.intervals.of_run else []
+
+    def bounds_of(self, context: Any) -> list[str]:
+        """The interval of the run, as arguments. Raises as `span_of`."""
         span = self.span_of(context)
         return ["--lower", format_instant(span.lower), "--upper", format_instant(span.upper)]
 
@@ -226,7 +227,8 @@ class CorrectOperator(StepOperator):
 
 
 class GateOperator(StepOperator):
-    """One gate: certifies what no certificate of the current suite covers, or fails and shows why, row by row.
+    """One gate: certifies what no certificate of the current suite covers, or fails and shows why, row by row. Of
+    unsealed batches it looks at those that came with the run's intervals: a bad day is its own run's.
 
     Starts Spark only for batches too large for the task itself; with the resident launcher the warm process serves it.
     """
@@ -236,6 +238,9 @@ class GateOperator(StepOperator):
 
     def __init__(self, *, location: Location, gate: Gate, **kwargs: Any) -> None:
         super().__init__(location=location, step="gate", gate=gate, **kwargs)
+
+    def args_of_run(self, context: Any) -> list[str]:
+        return [*super().args_of_run(context), *self.bounds_of(context)]
 
     def _without_spark(self, argv: list[str]) -> dict[str, Any] | None:
         from tidemark.airflow.gate_here import gate_here
@@ -284,29 +289,3 @@ def for_each(steps: Sequence[Step], arguments: Mapping[str, Any]) -> Iterator[tu
     for step in steps:
         own = declared_by(step)
         yield step, {name: value for name, value in arguments.items() if name in own or name not in declared}
-
-
-def step_and_gate(
-    location: Location, step: str, *, ready_within: timedelta | None = None, **overrides: Any
-) -> list[StepOperator]:
-    """The app task `<step>` and behind it, if it has one, `gate_<gate>`, in the DAG or group being built.
-
-    `ready_within` is how long a step that reads what lands waits for it. Of the other arguments those that the step
-    declares are its own, the others those of both tasks.
-    """
-    declared = step_of(step)
-    if (found := location.origin.kind) != (declared.origin or found):
-        raise InvalidUsage(f"{step} is a step of {declared.origin} collections, and {location.name} is {found}")
-    mine = {name: overrides.pop(name) for name in declared_by(declared) if name in overrides}
-    waits = {"ready_within": ready_within} if LANDING in declared.arguments else {}
-    operator = IngestOperator if waits else CorrectOperator if declared.origin == "derived" else StepOperator
-    tasks: list[StepOperator] = [
-        operator(task_id=step, location=location, step=step, doc_md=step_doc(declared), **waits, **mine, **overrides)
-    ]
-    if declared.gate is not None:
-        gate = declared.gate
-        tasks.append(
-            GateOperator(task_id=f"gate_{gate}", location=location, gate=gate, doc_md=gate_doc(gate), **overrides)
-        )
-        tasks[0] >> tasks[1]
-    return tasks

@@ -61,6 +61,21 @@ def intervals_of(
     return Schedule(schedule).split(window_of(context, schedule=schedule))
 
 
+def sealed_by(context: Mapping[str, Any], *, schedule: str, task_id: str = "seal") -> list[Interval]:
+    """The intervals of a schedule that a run's seal made complete, in order: for a task behind it.
+
+    These are the run's own, and those that had waited for it: later days whose runs are over by then. The run's own are
+    not among them while an earlier one is missing. `task_id` is the task that sealed (`seal.seal`, where it is in a
+    `seal_group`). Run again, a seal names its run's own intervals, and what no drain has moved yet.
+    """
+    result = context["ti"].xcom_pull(task_ids=task_id) or {}
+    return [
+        interval
+        for span in result.get("completed", ())
+        for interval in Schedule(schedule).completed(parse_instant(span["lower"]), parse_instant(span["upper"]))
+    ]
+
+
 def until_of(context: Mapping[str, Any]) -> int | None:
     """Up to when a run of a derived collection's DAG is to correct it; None: as far as its inputs are.
 

@@ -1,0 +1,83 @@
+"""What becomes of intervals that a run is not about: which runs of its DAG are, and which of them found data wrong."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from airflow.sdk import DagRunState
+
+from tidemark.airflow.timetable import moment
+from tidemark.config.schedule import Schedule
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.job import Job
+from tidemark.jobs.steps.gate_result import results_for
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.collection import Gate
+from tidemark.model.interval import Interval
+from tidemark.plan.gate import plan_gate
+from tidemark.quality.suites import CRITICAL
+
+IN_FLIGHT = (DagRunState.QUEUED, DagRunState.RUNNING)
+SEEN_TO = (*IN_FLIGHT, DagRunState.FAILED)
+"""A run in one of these is about to judge its intervals, or is red because of them."""
+RESULTS_LOOKED_AT = 50
+"""Newest failures of a gate among which those of a batch are looked for."""
+ASKED_AT_ONCE = 100
+log = logging.getLogger(__name__)
+
+
+def runs_of(context: Any, intervals: Sequence[Interval], states: Sequence[DagRunState]) -> int:
+    """How many of the intervals have a scheduled or backfilled run of this DAG in one of the states."""
+    dates = [moment(interval.lower) for interval in intervals]
+    return sum(
+        context["ti"].get_dr_count(
+            dag_id=context["dag"].dag_id, logical_dates=dates[at : at + ASKED_AT_ONCE], states=list(states)
+        )
+        for at in range(0, len(dates), ASKED_AT_ONCE)
+    )
+
+
+def is_seen_to(context: Any, state: Arrangement, interval: Interval) -> bool:
+    """Whether an interval has a run of its own that is queued or running, or red: nobody else has to be."""
+    try:
+        some = Schedule(state.collection.landed.schedule).split(interval)
+    except InvalidUsage:  # it came by another schedule
+        return False
+    return runs_of(context, some, SEEN_TO) > 0
+
+
+def is_found_wrong(context: Any, job: Job, state: Arrangement, interval: Interval) -> bool:
+    """Whether another run of this DAG found a batch of the interval wrong, by today's suite, and is not green since. Of
+    a run over several intervals, or with a date of its own, nothing else tells which they were."""
+    request = plan_gate(state, Gate.UNSEALED, [interval])
+    if request is None:
+        return False
+    batches = {batch.id for batch in request.unsealed}
+    runs = sorted(_who_found_wrong(job, batches, request.suite) - {context["ti"].run_id})
+    count = context["ti"].get_dr_count(dag_id=context["dag"].dag_id, run_ids=runs, states=list(SEEN_TO)) if runs else 0
+    return bool(count)
+
+
+def _who_found_wrong(job: Job, batches: set[str], suite: str) -> set[str]:
+    """The runs whose gates failed one of the batches, among the newest failures that were kept."""
+    name = job.log.load().state.collection.name
+    try:
+        if (results := results_for(job)) is None:
+            return set()
+        failures = (kept for kept in results.names(name, Gate.UNSEALED) if kept.outcome == "failed")
+        newest = [results.load(name, Gate.UNSEALED, kept) or {} for kept in islice(failures, RESULTS_LOOKED_AT)]
+    except Exception as problem:  # results are for people to look at: without them the gate judges again
+        log.warning("what gates found before could not be read: %s", problem)
+        return set()
+    return {
+        result["run_id"]
+        for result in newest
+        if result.get("suite") == suite and result.get("run_id") and batches & _wrong(result["results"])
+    }
+
+
+def _wrong(results: Sequence[Mapping[str, Any]]) -> set[str]:
+    return {one.get("batch", "") for one in results if not one.get("passed") and one.get("severity") == CRITICAL}
