@@ -188,12 +188,14 @@ class TestTrigger:
 
 
 class TestFailingGate:
-    """A row that breaks the owner's expectation stops the run; quarantine, a mended file and *Clear* lead out of it."""
+    """A row that breaks the owner's expectation stops its run; quarantine, a mended file and *Clear* lead out of it. So
+    they do for the next day, whose run is green and waits."""
 
     def test_the_way_in_and_the_way_out(self, airflow: Airflow) -> None:
         rows = [(1, 10, "2024-03-01T10:00:00Z"), (2, -7, "2024-03-01T11:00:00Z")]
         bad = airflow.land("bad/2024-03-01/a.csv", HEADER, *rows)
-        name = airflow.declare(orders("bad", "2024-03-01", "2024-03-02"))
+        airflow.land("bad/2024-03-02/a.csv", HEADER, (3, 30, "2024-03-02T10:00:00Z"))
+        name = airflow.declare(orders("bad", "2024-03-01", "2024-03-03"))
         airflow.api.unpause(name)
         run = airflow.trigger(name, "2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z")
         airflow.ended(name, run, state="failed")
@@ -207,13 +209,19 @@ class TestFailingGate:
         state = airflow.log(name).load().state
         assert (state.seal, state.trace) == (0, ()) or state.seal <= state.collection.landed.start, "it went on"
 
+        later = airflow.trigger(name, "2024-03-02T00:00:00Z", "2024-03-03T00:00:00Z")
+        airflow.ended(name, later)
+        behind = TASKS - {"ingest", "gate_unsealed", "seal"}
+        assert airflow.states(name, later) == dict.fromkeys(TASKS, "success") | dict.fromkeys(behind, "skipped")
+        assert len({airflow.tasks(name, later)[task]["end_date"] for task in behind}) == 1, "skipped level by level"
+
         airflow.tidemark("quarantine", name, state.unsealed[0].id[:8])
         bad.write_text(bad.read_text().replace("-7", "7"))
         airflow.clear(name, run)
         airflow.ended(name, run)
         assert airflow.states(name, run) == dict.fromkeys(TASKS, "success")
-        assert held(airflow, name) == {1: 10, 2: 7}
-        assert seal_of(airflow, name) == "2024-03-02T00:00:00Z"
+        assert held(airflow, name) == {1: 10, 2: 7, 3: 30}
+        assert seal_of(airflow, name) == "2024-03-03T00:00:00Z"
         assert sound(airflow, name)
 
 
