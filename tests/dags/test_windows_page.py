@@ -15,7 +15,7 @@ import pytest
 import tidemark
 from tests.dags.test_web import HOSTILE, anonymous, check_strict, client, manager, policy, token  # noqa: F401
 from tests.support.windowed import HOUR, Windowed
-from tidemark.airflow.web import app, windows
+from tidemark.airflow.web import windows
 from tidemark.airflow.web.inline import STYLE, inline
 from tidemark.airflow.web.page import document
 from tidemark.api import excerpt, picture
@@ -305,20 +305,11 @@ def test_the_sheet_has_a_colour_of_the_page_for_each_that_windows_are_drawn_in()
         assert f'[stroke="{colour}"]' in STYLE
 
 
-def test_one_request_draws_at_a_time_and_the_others_do_not_wait_for_ever(
-    client: Any,  # noqa: F811
-    hours: Windowed,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(app, "WAITS", 0.0)
-    with app._DRAWING:
-        answer = client.get(PATH)
-        assert answer.status_code == 503
-        check_strict(answer)
-        assert client.get("/collections/hours").status_code == 200
-    for _ in range(2):
-        assert client.get(f"{PATH}?last=7").status_code == 422
-        assert client.get(PATH).status_code == 200
+def test_aggregates_as_large_as_doubles_can_be_break_no_page(client: Any, hours: Windowed) -> None:  # noqa: F811
+    hours.tell(*(hours.window(("EWR",), 48 + at, (1, value)) for at, value in enumerate((1.7e308, -1.7e308, 2.5))))
+    page = client.get(PATH + asking(value="delay")).text
+    assert [text for text in texts(page) if text.endswith("clipped at ±1e+300: 2 windows")]
+    assert [row[3] for row in rows(page)[:3]] == ["2.5", "-1.7e+308", "1.7e+308"]
 
 
 def test_what_cannot_be_read_is_an_answer(client: Any, hours: Windowed) -> None:  # noqa: F811

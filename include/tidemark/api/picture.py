@@ -19,6 +19,7 @@ from tidemark.errors import InvalidUsage, listed, plain_line, require
 from tidemark.model.instant import from_datetime
 from tidemark.model.window.kind import Calendar, Session, Tumbling
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
+from tidemark.model.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +36,8 @@ _APART = (Tumbling, Calendar, Session)
 _CLOSED, _OPEN, _CORRECTED = "#3b6ea5", "#9bb8d3", "#d9782d"
 _ONE_AT_A_TIME = Lock()
 """matplotlib's settings are those of the process."""
+HIGHEST = 1e300
+"""A window is drawn this high, or low, at most: around the largest doubles no axis fits."""
 _MARKED = "corrected after it was there"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = (from_datetime(datetime(year, 1, 1, tzinfo=UTC)) for year in (1000, 9000))
@@ -55,6 +58,7 @@ class Strip:
     values: list[float] = field(default_factory=list)
     closed: list[bool] = field(default_factory=list)
     corrected: list[bool] = field(default_factory=list)
+    clipped: int = 0
 
 
 class Rows(Protocol):
@@ -152,7 +156,9 @@ def _strips(drawn: Drawn, column: str) -> list[Strip]:
             strip = strips.setdefault(key, Strip(_label(key)))
             strip.starts.append(start)
             strip.ends.append(end)
-            strip.values.append(float(value) if value is not None and isfinite(value) else 0.0)
+            height = float(value) if value is not None and isfinite(value) else 0.0
+            strip.values.append(max(-HIGHEST, min(HIGHEST, height)))
+            strip.clipped += abs(height) > HIGHEST
             strip.closed.append(closed)
             strip.corrected.append(revision > 0)
     return list(strips.values())
@@ -187,13 +193,14 @@ def _write(drawn: Drawn, strips: Sequence[Strip], left: int, column: str, to: st
         for ax, strip in zip(axes, strips, strict=True):
             _draw(ax, strip, filled=isinstance(drawn.windows.kind, _APART))
             ax.set_ylim(min(0.0, *strip.values), highest * 1.15)
-        figure.suptitle(_title(drawn, column, left), fontsize=10)
+        figure.suptitle(_title(drawn, column, left, sum(strip.clipped for strip in strips)), fontsize=10)
         figure.legend(handles=_legend(strips), loc="outside lower right", ncols=3, frameon=False)
         figure.savefig(to, format=kind, metadata={"Date": None} if kind == "svg" else None)
 
 
-def _title(drawn: Drawn, column: str, left: int) -> str:
+def _title(drawn: Drawn, column: str, left: int, clipped: int) -> str:
     more = f"; {left:,} keys more are not shown" if left else ""
+    more += f"; clipped at ±{HIGHEST:g}: {counted(clipped, 'window')}" if clipped else ""
     return f"{drawn.answer.collection}: {column}, {drawn.known}{more}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ class Told:
 
     collection = "delays"
 
-    def __init__(self, *rows: tuple[str, int, int, bool, int], of: pa.DataType) -> None:
+    def __init__(self, *rows: tuple[str, int, float, bool, int], of: pa.DataType) -> None:
         names = ("origin", "window_start", "window_end", "n", "_closed", "_revision")
         columns = zip(*((o, start, start + HOUR, n, closed, rev) for o, start, n, closed, rev in rows), strict=True)
         table = pa.table(dict(zip(names, map(list, columns), strict=True))) if rows else pa.table({"n": [1]})
@@ -38,7 +39,7 @@ class Told:
         return iter(self.batches)
 
 
-def drawn(*rows: tuple[str, int, int, bool, int], kind: WindowKind | None = None, of: Any = INT) -> Drawn:
+def drawn(*rows: tuple[str, int, float, bool, int], kind: WindowKind | None = None, of: Any = INT) -> Drawn:
     windows = Windows(("origin",), "at", kind or Tumbling(HOUR), (Aggregate("n", Function.COUNT),))
     return Drawn(Told(*rows, of=of), windows, "as known at noon")  # type: ignore[arg-type]
 
@@ -59,6 +60,26 @@ def test_a_picture_says_which_windows_it_shows_and_marks_corrected_ones(
     assert said == Path(other).read_text()
     draw(drawn(("EWR", 0, 3, True, 0), kind=kind, of=of), one)
     assert "corrected" not in Path(one).read_text()
+
+
+@pytest.mark.parametrize("kind", [Tumbling(HOUR), Sliding(HOUR)])
+@pytest.mark.parametrize(
+    ("values", "clipped"),
+    [
+        *(((1.7e308,), "1 window"), ((-1.7e308, 1.7e308, 3.0), "2 windows"), ((-1.7e308, 1.0, 2.0), "1 window")),
+        *(((1e300, -1e300), ""), ((5e-324, 0.0), ""), ((1e-310, -1e-310), ""), ((float("inf"), 1.0), "")),
+    ],
+)
+def test_values_as_large_and_as_small_as_doubles_are_drawn_and_what_is_clipped_is_said(
+    tmp_path: Path, kind: WindowKind, values: tuple[float, ...], clipped: str
+) -> None:
+    path = tmp_path / "a.svg"
+    rows = [("EWR", at * HOUR, value, True, at % 2) for at, value in enumerate(values)]
+    assert draw(drawn(*rows, kind=kind), str(path)) == len(values)
+    said = path.read_text()
+    assert (f"clipped at ±1e+300: {clipped}" in said) if clipped else ("clipped" not in said)
+    assert "nan" not in said
+    assert not re.search(r"\binf\b", said)
 
 
 def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:

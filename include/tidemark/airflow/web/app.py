@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import BoundedSemaphore
+from functools import partial
 from typing import Annotated, Any
 
 from airflow.api_fastapi.app import get_auth_manager
@@ -19,9 +19,11 @@ from tidemark.airflow.links import BATCHES
 from tidemark.airflow.location import no_data
 from tidemark.airflow.web.choice import LEAST, MOST, USUAL, Choice
 from tidemark.airflow.web.gates import Shown, gate_page
+from tidemark.airflow.web.one_at_a_time import Busy, OneAtATime
 from tidemark.airflow.web.overview import describe, overview
 from tidemark.airflow.web.page import Page, collection_page, overview_page
 from tidemark.airflow.web.policy import Protected
+from tidemark.airflow.web.recent import RecentPages
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import find
 from tidemark.errors import InvalidUsage, TidemarkError
@@ -34,10 +36,14 @@ from tidemark.storage.stores.store import Indeterminate, Unavailable
 LONGEST = 500
 """Characters of a run's or a task's id: Airflow allows 250."""
 
-WAITS = 20.0
-"""Seconds for which a request for windows waits for others."""
-_DRAWING = BoundedSemaphore()
+WAITING = 3
+"""Requests for windows that wait while one is drawn, each for about a second; more are refused at once."""
+RETRY_AFTER = 5
+"""Seconds after which one that was refused is worth another try: then those that waited have been answered."""
+DRAWING = OneAtATime(WAITING)
 """Windows are read and drawn for one request at a time: the same process serves all of Airflow's pages."""
+PAGES = RecentPages(most=32)
+"""Each has at most 500 windows: some 200 kB."""
 
 _DAG_ID = re.compile(r"[\w.-]{1,250}")
 """As Airflow allows."""
@@ -136,7 +142,7 @@ def collection(dag_id: str, may_read: MayRead, may_see: MaySee, request: Request
     return _html(collection_page(name, entry, framed=framed, rows=may_see(name)))
 
 
-def windows(
+async def windows(
     dag_id: str,
     value: Text = "",
     key: Text = "",
@@ -147,22 +153,27 @@ def windows(
     below: Text = "",
 ) -> HTMLResponse:
     """Some windows of a collection that is defined by them, chosen by links on the page."""
+    choice = Choice(value, key, last, lower, upper, above, below)
+    try:
+        return await DRAWING.run(partial(_windows, dag_id, choice))
+    except Busy:
+        retry = {"Retry-After": str(RETRY_AFTER)}
+        detail = f"windows are being drawn for {1 + WAITING} other requests; load the page again in some seconds"
+        raise HTTPException(503, detail, retry) from None
+
+
+def _windows(dag_id: str, choice: Choice) -> HTMLResponse:
     from tidemark.airflow.web.windows import windows_page  # with Arrow, which other pages do without
 
-    choice = Choice(value, key, last, lower, upper, above, below)
-    if not _DRAWING.acquire(timeout=WAITS):
-        raise HTTPException(503, "windows are being drawn for others; load the page again")
     try:
         pinned = find(settings.root(), dag_id) if NAME.fullmatch(dag_id) else None
         if pinned is None or not _is_of_windows(pinned.state.collection):
             raise HTTPException(404, "there is no collection of this name that is defined by windows")
-        return _html(windows_page(OpenCollection(pinned), choice))
+        return _html(PAGES.page(pinned, choice, lambda: windows_page(OpenCollection(pinned), choice)))
     except InvalidUsage as error:
         raise HTTPException(422, str(error)) from None
     except (TidemarkError, Unavailable, Indeterminate) as error:
         raise HTTPException(503, f"the windows cannot be read: {error}") from None
-    finally:
-        _DRAWING.release()
 
 
 def _is_of_windows(of: Collection) -> bool:
