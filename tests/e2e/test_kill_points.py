@@ -271,6 +271,7 @@ def waiting_client(
     return client, killing.hit()
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("victim", ["client", "server"])
 @pytest.mark.parametrize(("task", "point"), [("drain", "first file"), ("ingest", "uncommitted")])
 def test_a_killed_client_or_server_takes_the_driver_along_at_any_point(

@@ -72,6 +72,7 @@ def record(home: Path, supervisor: int, mark: str, *, port: int = 8095) -> None:
     (home / "running.json").write_text(json.dumps({"pid": supervisor, "port": port, "instance": mark}))
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("supervisor_died", [False, True], ids=["in good order", "the supervisor was killed before"])
 @pytest.mark.parametrize("task_code", [ORDINARY_TASK, STUBBORN_TASK], ids=["ordinary task", "stubborn task"])
 def test_down_leaves_nothing_and_touches_nothing_else(

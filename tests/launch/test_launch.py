@@ -243,6 +243,7 @@ def guarded(*argv: str) -> subprocess.Popen[str]:
 
 
 class TestGuard:
+    @pytest.mark.measured
     def test_the_child_dies_with_its_parent(self) -> None:
         parent = guarded()
         assert parent.stdout is not None
@@ -254,6 +255,7 @@ class TestGuard:
         parent.wait()
         eventually("the child dies", lambda: is_dead(child), within=3)
 
+    @pytest.mark.measured
     def test_a_child_whose_parent_is_gone_already_ends_at_once(self) -> None:
         parent = guarded("orphan")
         assert parent.stdout is not None
@@ -270,6 +272,7 @@ class TestGuard:
         assert subprocess.run([sys.executable, "-c", code], env=env, check=False).returncode == -signal.SIGKILL
 
 
+@pytest.mark.measured
 def test_a_tree_is_killed_to_the_last_leaf_also_in_sessions_of_their_own() -> None:
     code = (
         "import subprocess, sys, time\n"

@@ -109,6 +109,7 @@ class TestKilledMeansDead:
         (tmp_path / "go").touch()
         eventually("the zombie commits", (tmp_path / "committed").exists)
 
+    @pytest.mark.measured
     @both
     def test_after_on_kill_nothing_commits(self, on_airflow: Path, tmp_path: Path, launcher: str) -> None:
         task = operator("linger", str(tmp_path), launcher=launcher)
@@ -121,6 +122,7 @@ class TestKilledMeansDead:
         thread.join(30)
         assert not isinstance(ends[0], AirflowFailException), "a killed task may be run again"
 
+    @pytest.mark.measured
     @both
     @pytest.mark.usefixtures("interrupted")
     def test_after_an_execution_timeout_nothing_commits(self, on_airflow: Path, tmp_path: Path, launcher: str) -> None:
@@ -135,6 +137,7 @@ class TestKilledMeansDead:
             task.execute(context())
         never_commits(tmp_path, started(tmp_path), within=3)
 
+    @pytest.mark.measured
     def test_a_guarded_driver_dies_with_its_jvm(self, on_airflow: Path, tmp_path: Path) -> None:
         task = operator("linger", str(tmp_path), "--guard", launcher="submit")
         thread = threading.Thread(target=fails, args=[task])
@@ -144,6 +147,7 @@ class TestKilledMeansDead:
         never_commits(tmp_path, pid, within=3)
         thread.join(30)
 
+    @pytest.mark.measured
     def test_a_killed_task_process_takes_the_jvm_and_the_driver_along(self, on_airflow: Path, tmp_path: Path) -> None:
         task_process = os.fork()
         if task_process == 0:

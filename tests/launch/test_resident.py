@@ -136,6 +136,7 @@ def test_socket_and_folder_are_private(resident: Resident, place: ServerFolder) 
         place.socket.parent.chmod(0o700)
 
 
+@pytest.mark.measured
 def test_a_killed_client_takes_its_app_and_its_jobs_along(
     resident: Resident, place: ServerFolder, folder: Path
 ) -> None:
@@ -156,6 +157,7 @@ def test_a_killed_client_takes_its_app_and_its_jobs_along(
     eventually("its jobs are cancelled", lambda: not facts(resident)["active"])
 
 
+@pytest.mark.measured
 def test_a_cancelled_run_is_dead(resident: Resident, place: ServerFolder, folder: Path) -> None:
     with lingering(resident, folder) as (pid, end):
         resident.cancel()
@@ -163,6 +165,7 @@ def test_a_cancelled_run_is_dead(resident: Resident, place: ServerFolder, folder
         assert "cancelled" in str(eventually("the client returns", lambda: end)[0])
 
 
+@pytest.mark.measured
 def test_a_killed_child_is_reported_and_its_jobs_are_cancelled(
     resident: Resident, place: ServerFolder, folder: Path
 ) -> None:
@@ -188,6 +191,7 @@ def test_another_fingerprint_waits_for_nobody_and_ends_nobody(
     eventually("the retired server ends", lambda: is_dead(old.pid), within=20)
 
 
+@pytest.mark.measured
 def test_a_killed_server_takes_everything_along_and_is_replaced(place: ServerFolder, folder: Path) -> None:
     with lingering(Resident(OTHER, place), folder) as (pid, end):
         server = server_of(place)
@@ -203,6 +207,7 @@ def test_a_killed_server_takes_everything_along_and_is_replaced(place: ServerFol
     assert len(list(place.scratch.iterdir())) == 1, "what the killed server left is still there"
 
 
+@pytest.mark.measured
 def test_a_dead_jvm_ends_the_server_and_the_run(resident: Resident, place: ServerFolder, folder: Path) -> None:
     with lingering(resident, folder) as (pid, end):
         server = server_of(place)
@@ -213,6 +218,7 @@ def test_a_dead_jvm_ends_the_server_and_the_run(resident: Resident, place: Serve
         eventually("the server ends", lambda: is_dead(server.pid), within=15)
 
 
+@pytest.mark.measured
 def test_a_hung_server_is_replaced(place: ServerFolder) -> None:
     Resident(LIGHT, place).start()
     hung = server_of(place)

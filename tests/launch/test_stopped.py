@@ -60,6 +60,7 @@ def helpers(place: ServerFolder) -> dict[str, psutil.Process]:
     }
 
 
+@pytest.mark.measured
 @pytest.mark.spark
 @pytest.mark.parametrize("role", ["server", "jvm", "fork_server", "context_owner", "second fork server"])
 def test_a_stopped_helper_ends_the_run_and_is_replaced(
@@ -77,6 +78,7 @@ def test_a_stopped_helper_ends_the_run_and_is_replaced(
     assert facts(Resident(IMPATIENT, place))["pid"]
 
 
+@pytest.mark.measured
 @pytest.mark.spark
 def test_a_stopped_run_ends_alone(resident: Resident, place: ServerFolder, folder: Path) -> None:
     server = server_of(place)
@@ -110,6 +112,7 @@ def test_a_spark_without_its_executor_is_replaced(resident: Resident, place: Ser
     assert run(Resident(IMPATIENT, place), "arrow")[0] == Ended(0)
 
 
+@pytest.mark.measured
 @pytest.mark.spark
 @pytest.mark.parametrize("role", ["driver", "jvm"])
 def test_a_stopped_process_of_a_submit_ends_it(

@@ -15,7 +15,7 @@ from tidemark.jobs.job import fresh_id
 from tidemark.model.change import Created
 from tidemark.storage.log.log import StateLog
 
-pytestmark = [pytest.mark.s3, pytest.mark.timeout(budget(ci=600, deep=3600))]
+pytestmark = [pytest.mark.s3, pytest.mark.measured, pytest.mark.timeout(budget(ci=600, deep=3600))]
 
 ROUNDS, ROUNDS_WITH_KILLS = budget(ci=(15, 6), deep=(1000, 100))
 

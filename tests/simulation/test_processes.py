@@ -15,7 +15,7 @@ from tidemark.model.change import Created
 from tidemark.storage.log.log import StateLog
 from tidemark.storage.stores.local import LocalStore
 
-pytestmark = [pytest.mark.simulation, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.simulation, pytest.mark.measured, pytest.mark.timeout(600)]
 
 ROUNDS, ROUNDS_WITH_KILLS = budget(ci=(90, 40), deep=(1000, 400))
 

@@ -23,7 +23,7 @@ from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Envelope, Format
 from tidemark.storage.stores.local import LocalStore
 
-pytestmark = pytest.mark.simulation
+pytestmark = [pytest.mark.simulation, pytest.mark.measured]
 
 WIDE, DAYS, ROWS = 2**20, 3, 80
 GIBIBYTE = 2**30

@@ -27,7 +27,7 @@ from tidemark.plan.tasks import KeyRange, MergeTask, TrimTask
 from tidemark.storage.sidecars import parts_table
 from tidemark.storage.stores.local import LocalStore
 
-pytestmark = pytest.mark.pure
+pytestmark = [pytest.mark.pure, pytest.mark.measured]
 
 WIDE, INPUTS = 400, 5
 GROUP, BUFFERED = 1_000, 10_000

@@ -22,7 +22,7 @@ from tidemark.model.interval import Interval
 from tidemark.plan.tasks import Contributed, KeyRange, RememberTask, Reread, RereadTask
 from tidemark.storage.stores.local import LocalStore
 
-pytestmark = pytest.mark.pure
+pytestmark = [pytest.mark.pure, pytest.mark.measured]
 
 OF = collection(Envelope.UPSERT, key=KEY[:1], value=(Column("word", ColumnType.STRING),))
 WIDE, GROUP, BUFFERED = 400, 1_000, 10_000

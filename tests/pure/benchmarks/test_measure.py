@@ -14,6 +14,7 @@ pytestmark = pytest.mark.pure
 MIB = 2**20
 
 
+@pytest.mark.measured
 def test_the_peak_of_a_process_started_by_a_large_one_is_its_own():
     held = bytearray(b"x") * (400 * MIB)  # every page written to
     assert peak_bytes() > len(held)

@@ -153,6 +153,7 @@ for spare in [None, 1, None]:
 """
 
 
+@pytest.mark.measured
 def test_memory_that_runs_out_is_no_verdict_on_a_good_file(tmp_path: Path) -> None:
     declared = collection(Column("v", ColumnType.STRING))
     rows = [{"k": k, "v": f"{k}" * 200, "t": 1} for k in range(5_000)]
@@ -180,6 +181,7 @@ for file in files:
 """
 
 
+@pytest.mark.measured
 def test_a_value_that_thousands_of_rows_share_takes_bounded_memory(tmp_path: Path) -> None:
     """A megabyte in a dictionary, in a struct's, as a shared beginning, and in row groups of its own: small on disk, a
     gigabyte as rows."""

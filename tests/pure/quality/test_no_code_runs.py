@@ -124,6 +124,7 @@ def test_a_regex_is_one_of_a_linear_engine(pattern: str) -> None:
     )
 
 
+@pytest.mark.measured
 @pytest.mark.timeout(60)
 def test_a_regex_that_would_go_back_for_ever_is_matched_in_linear_time() -> None:
     texts = pd.Series(["a" * 100_000, "a" * 100_000 + "b"])
