@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import airflow_home, scratch
 
+pytest_plugins = ["tests.support.measured"]
+
 # No property holds by the clock: on a machine that is busy with something else one example may take a second.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")

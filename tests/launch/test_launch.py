@@ -17,6 +17,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tests.launch.conftest import LIGHT
 from tests.launch.support import context, eventually, is_dead
+from tests.support.measured import Measure
 from tidemark.airflow.launch import MAX_LINE, ResultLine, attempt_token, settle
 from tidemark.airflow.submit_hook import kill_tree
 from tidemark.errors import InvalidUsage
@@ -273,7 +274,7 @@ class TestGuard:
 
 
 @pytest.mark.measured
-def test_a_tree_is_killed_to_the_last_leaf_also_in_sessions_of_their_own() -> None:
+def test_a_tree_is_killed_to_the_last_leaf_also_in_sessions_of_their_own(measure: Measure) -> None:
     code = (
         "import subprocess, sys, time\n"
         "n = int(sys.argv[1])\n"
@@ -284,7 +285,7 @@ def test_a_tree_is_killed_to_the_last_leaf_also_in_sessions_of_their_own() -> No
     tree = eventually("the tree grows", lambda: (c := psutil.Process(root.pid).children(recursive=True))[2:] and c)
     before = time.monotonic()
     kill_tree(root.pid)
-    assert time.monotonic() - before < 5
+    measure.below("killed within", time.monotonic() - before, 5, "s")
     root.wait()
     assert all(is_dead(p.pid) for p in tree)
     kill_tree(root.pid)  # nothing left: no error

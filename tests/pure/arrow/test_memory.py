@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.measure import apart
 from tests.pure.arrow.samples import SMALL
+from tests.support.measured import Measure
 from tests.support.memory import peak_bytes
 from tidemark.arrow import read, runs
 from tidemark.arrow.kernels import difference, merge, trim
@@ -119,9 +120,9 @@ def grown(work: Callable[[LocalStore, Inputs], None], root: str, little: Inputs,
 
 @pytest.mark.parametrize("work", [merging, reading, comparing, trimming])
 def test_work_on_more_than_memory_stays_within_it(
-    stored: tuple[str, Inputs, Inputs], work: Callable[[LocalStore, Inputs], None]
+    stored: tuple[str, Inputs, Inputs], work: Callable[[LocalStore, Inputs], None], measure: Measure
 ) -> None:
     used = apart(grown, work, *stored)
     more = (INPUTS if work is not trimming else 1) * (MUCH - LITTLE) * (WIDE + 40)
-    assert used < ALLOWED, f"{used / 2**20:.0f} MiB for {more / 2**20:.0f} more"
+    measure.below(f"for {more / 2**20:.0f} MiB more", used / 2**20, ALLOWED / 2**20, "MiB")
     assert work is trimming or more > 5 * ALLOWED
