@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup doctor demo up down status test test-deep test-oldest test-% s3-server check format bench zip reference lock
+.PHONY: help setup doctor demo up down status test test-changed test-measured test-deep test-oldest test-% s3-server check format bench zip reference lock
 
 # Where the local Airflow listens: make up PORT=8096
 ifdef PORT
@@ -37,8 +37,14 @@ down: ## Stop the local Airflow and everything it started
 status: setup ## Say whether the local Airflow is up, and where
 	@$(RUN) python tools/local_airflow.py status
 
-test: setup ## All tests, as CI runs them: two lanes of rings side by side
-	@$(RUN) python tools/run_tests.py
+test: setup ## All tests, as CI runs them: two lanes of rings side by side, then what measures, alone
+	@$(RUN) python -m tools.run_tests
+
+test-changed: setup ## The rings that what differs from BASE (main) can touch
+	@$(RUN) python -m tools.run_tests --changed $(or $(BASE),main)
+
+test-measured: setup ## What measures memory, seconds or races, alone
+	@$(RUN) python -m tools.run_tests --measured
 
 # Searches that have no natural end, for as long as is worth it at night; `make test` gives them a budget
 # (tests/support/budget.py). One of them: tools/run env TIDEMARK_TEST_DEPTH=deep pytest --timeout=7200 tests/s3
