@@ -67,6 +67,39 @@ def test_a_dead_letter_is_replayed_once_and_listed_with_its_batch(late_letters: 
     assert [row["id"] for row in shell.json("as-of", "events")["rows"]] == ["a", "b", "c"]
 
 
+def test_late_rows_are_listed_by_when_they_happened(late_letters: Shell) -> None:
+    """The counts are of these rows, too; the start belongs to the time, the end does not."""
+    shell = late_letters
+    lines = "".join(f"{id},1,2024-01-01T{hour}:00:00Z\n" for id, hour in (("p", 20), ("q", 21), ("r", 22), ("s", 23)))
+    shell.land("events/2024-01-02/b.csv", "id,amount,at\n" + lines)
+    shell.ok("ingest", "events", "--date", "2024-01-02")
+
+    def listed(*words: str) -> tuple[list[str], int, list[str]]:
+        found = shell.json("late", "list", "events", *words)
+        files = [file["path"].rpartition("/")[2] for file in found["files"]]
+        return sorted(row["id"] for row in found["rows"]), found["discarded"], files
+
+    assert listed() == (["b", "p", "q", "r", "s"], 5, ["a.csv", "b.csv"])
+    start, end = ("--happened-from", "2024-01-01T21:00:00Z"), ("--happened-before", "2024-01-01T22:00:00Z")
+    assert listed(*start, *end) == (["q"], 1, ["b.csv"])
+    assert listed(*start) == (["b", "q", "r", "s"], 4, ["a.csv", "b.csv"])
+    assert listed(*end) == (["p", "q"], 2, ["b.csv"])
+    assert listed(*start, "--limit", "1") == (["b"], 4, ["a.csv", "b.csv"])
+    assert listed(*start, "--limit", "0", "--file", "b.csv") == ([], 3, ["b.csv"])
+    assert listed("--happened-before", "2024-01-01") == ([], 0, [])
+    assert "0 discarded, in 0 files" in shell.ok("late", "events", "--happened-before", "2024-01-01").out
+    assert "3 more; --limit 10 shows more" in shell.ok("late", "events", *start, "--limit", "1").out
+    said = shell.refused("late", "events", "--happened-from", "2024-01-02", "--happened-before", "2024-01-02")
+    assert "the first must be earlier" in said
+    shell.json("late", "replay", "events", "--file", "b.csv")
+    found = shell.json("late", "list", "events", *start, *end)
+    assert (found["discarded"], found["replayed"], found["rows"][0]["id"]) == (1, 1, "q")
+    assert found["files"][0]["replayed_by"] == [found["rows"][0]["_replayed_by"]]
+    assert shell.json("late", "list", "events", "--happened-from", "2024-01-01T00:00:00Z") == (
+        shell.json("late", "list", "events")
+    )
+
+
 def test_what_was_replayed_is_read_without_a_day_more(late_letters: Shell) -> None:
     """Status, the step that is due and the log tell what is complete and what is known apart."""
     shell = late_letters
@@ -128,6 +161,9 @@ def test_next_window_says_when_a_row_happened(shell: Shell) -> None:
     shell.land("customers/2024-01-02/a.jsonl", message("u", 1, "Rome", NEW_YEAR + 7, 2))
     result = shell.json("ingest", "customers", "--date", "2024-01-02")["results"][0]
     assert (result["late_applied"], result["late_moved"], result["late_discarded"]) == (1, 1, 0)
+    late = shell.json("late", "list", "customers")
+    assert late["moved"] == 1
+    assert shell.json("late", "list", "customers", "--happened-from", "2024-01-01") == late
     text = shell.ok("late", "customers").out
     assert "1 late row applied (1 moved to the seal), 0 discarded" in text
     assert "2024-01-01T00:00:00.007000Z" in text

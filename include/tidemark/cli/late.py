@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from tidemark.cli import output
 from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, register
-from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, within
+from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, instant, within
 from tidemark.jobs.steps.declared import STEPS
 from tidemark.model.instant import format_instant
 from tidemark.model.landed import FIRST_ROW
@@ -54,16 +54,28 @@ def list_(
     last: ToOption = None,
     file: FileOption = None,
     batch: BatchOption = None,
+    happened_from: Annotated[
+        int | None,
+        typer.Option("--happened-from", parser=instant, metavar="TIME", help="Of rows that happened then or later."),
+    ] = None,
+    happened_before: Annotated[
+        int | None,
+        typer.Option("--happened-before", parser=instant, metavar="TIME", help="Of rows that happened before."),
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Most rows to list; 0 counts only.")] = 50,
 ) -> None:
     """Show late source rows: why and by how much they were late, and what became of them."""
-    from tidemark.jobs.questions.late import LateRows, check_named, late_rows
+    from tidemark.jobs.questions.late import Happened, LateRows, check_named, late_rows
 
+    times = (happened_from, happened_before)
+    happened = None if times == (None, None) else Happened(*times)
     job = call.job(collection)
     head = job.log.load()
     some = within(head.state.collection, lower, upper, date, first, last)
     check_named(job.store, head.state, file, batch)
-    found: LateRows = late_rows(job.store, head.state, intervals=some, path=file, batch=batch, limit=limit)
+    found: LateRows = late_rows(
+        job.store, head.state, intervals=some, path=file, batch=batch, happened=happened, limit=limit
+    )
     applied = f"{output.counted(found.applied, 'late row')} applied{_of(found.moved, 'moved to the seal')}"
     discarded = f"{found.discarded:,} discarded{_of(found.replayed, 'replayed')}"
     shown: list[RenderableType] = [f"{applied}, {discarded}, in {output.counted(len(found.files), 'file')}"]

@@ -3,7 +3,7 @@ reason and how late they were."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef
 from tidemark.model.collection import Collection
+from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, Status, late_identity
 from tidemark.storage import ObjectStore
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 
 JUDGED_BY_1 = {"_seal": "_complete_below"}
+MOVED = "moved to the seal"
+"""The reason of a row that was applied as if it had happened at the seal."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,21 @@ class LateFile:
     def last(self) -> LedgerEntry:
         """The entry whose late object holds the dead letters that nobody has replayed, if there are any."""
         return self.replays[-1] if self.replays else self.entry
+
+
+@dataclass(frozen=True)
+class Happened:
+    """When rows happened, by the event time they came with: in `[lower, upper)`, in microseconds; None is unbounded."""
+
+    lower: int | None = None
+    upper: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.lower is not None and self.upper is not None and self.lower >= self.upper:
+            raise InvalidUsage(
+                f"no row happened from {format_instant(self.lower)} on and before {format_instant(self.upper)}: "
+                "the first must be earlier"
+            )
 
 
 @dataclass(frozen=True)
@@ -77,19 +95,33 @@ def late_rows(
     intervals: Sequence[Interval] = (),
     path: str | None = None,
     batch: str | None = None,
+    happened: Happened | None = None,
     limit: int = 0,
 ) -> LateRows:
     """The late rows of the files counted now: of some intervals (none: all), of paths that hold `path`, of the batch
-    whose id starts with `batch`; at most `limit` of the rows. Arrow is imported only if rows are asked for."""
+    whose id starts with `batch`; at most `limit` of the rows. Arrow is imported only if rows are asked for.
+
+    With `happened` only rows that happened then are counted, which reads the late rows of all these files."""
     files = late_files(store, state, intervals=intervals, path=path, batch=batch)
-    counts = tuple(_count(file) for file in files)
+    if happened is None:
+        return _told([_count(file) for file in files], _rows(store, state.collection, files, limit))
+    counts: list[FileCount] = []
+    rows: list[dict[str, Any]] = []
+    for file in files:
+        if found := _rows_of(store, state.collection, file, happened):
+            counts.append(_count_of(file, found))
+            rows += found[: limit - len(rows)]
+    return _told(counts, rows)
+
+
+def _told(counts: Sequence[FileCount], rows: Iterable[dict[str, Any]]) -> LateRows:
     return LateRows(
         sum(count.applied for count in counts),
         sum(count.moved for count in counts),
         sum(count.discarded for count in counts),
         sum(count.replayed for count in counts),
-        counts,
-        tuple(_rows(store, state.collection, files, limit)),
+        tuple(counts),
+        tuple(rows),
     )
 
 
@@ -156,6 +188,22 @@ def _count(file: LateFile) -> FileCount:
     )
 
 
+def _count_of(file: LateFile, rows: Sequence[dict[str, Any]]) -> FileCount:
+    """The same of some of the file's late rows."""
+    applied = [row for row in rows if row["_applied"]]
+    batches = {row["_replayed_by"] for row in rows}
+    return FileCount(
+        file.entry.path,
+        str(file.entry.interval),
+        file.entry.batch,
+        len(applied),
+        sum(row["_reason"] == MOVED for row in applied),
+        len(rows) - len(applied),
+        sum(row["_replayed_by"] is not None for row in rows),
+        tuple(replay.batch for replay in file.replays if replay.batch in batches and replay.batch),
+    )
+
+
 def _overlap(one: Interval, other: Interval) -> bool:
     return one.lower < other.upper and other.lower < one.upper
 
@@ -167,18 +215,35 @@ def _rows(
     for file in files:
         if not left:
             return
-        if file.entry.late is not None:
-            from tidemark.arrow.rows.fields import todays_names
-            from tidemark.arrow.rows.plain import plain_rows
+        found = _rows_of(store, collection, file, Happened(), left)
+        left -= len(found)
+        yield from found
 
-            table = todays_names(_table(store, file.entry.late), collection).slice(0, left)
-            # Format 1 said it so; then the seal was all there was to be judged by.
-            table = table.rename_columns([JUDGED_BY_1.get(name, name) for name in table.column_names])
-            left -= table.num_rows
-            steps = list(_steps(store, file))
-            for values in plain_rows(table):
-                row = dict(zip(table.column_names, values, strict=True))
-                yield row | {"_replayed_by": _replayed_by(row, steps)}
+
+def _rows_of(
+    store: ObjectStore, collection: Collection, file: LateFile, happened: Happened, most: int | None = None
+) -> list[dict[str, Any]]:
+    """The late rows of a file that happened in a time; at most so many (None: all)."""
+    if file.entry.late is None:
+        return []
+    from tidemark.arrow.rows.fields import todays_names
+    from tidemark.arrow.rows.plain import plain_rows
+
+    table = _of_time(todays_names(_table(store, file.entry.late), collection), happened).slice(0, most)
+    # Format 1 said it so; then the seal was all there was to be judged by.
+    table = table.rename_columns([JUDGED_BY_1.get(name, name) for name in table.column_names])
+    steps = list(_steps(store, file))
+    rows = (dict(zip(table.column_names, values, strict=True)) for values in plain_rows(table))
+    return [row | {"_replayed_by": _replayed_by(row, steps)} for row in rows]
+
+
+def _of_time(table: pa.Table, happened: Happened) -> pa.Table:
+    import pyarrow.compute as pc
+
+    for bound, compared in ((happened.lower, pc.greater_equal), (happened.upper, pc.less)):
+        if bound is not None:
+            table = table.filter(compared(table.column("_original_event_time"), bound))
+    return table
 
 
 def _steps(store: ObjectStore, file: LateFile) -> Iterator[tuple[str | None, frozenset[int]]]:
