@@ -14,6 +14,7 @@ import pytest
 from tests.cli.conftest import EVENTS, PEOPLE, Shell, a_shell
 from tests.cli.test_steps import land_events, land_people
 from tidemark.jobs.job import collection_store
+from tidemark.model.instant import format_instant
 from tidemark.storage.log.log import StateLog
 from tidemark.storage.sidecars import parts_table
 
@@ -261,6 +262,27 @@ def test_rows_that_fit_a_condition(two_days: Shell) -> None:
     assert two_days.json("as-of", "events", "--where", "amount IS NULL")["rows"] == []
     assert "write COLUMN=VALUE, or a condition" in two_days.refused("as-of", "events", "--where", "b", code=2)
     assert "no column 'amout'; did you mean 'amount'?" in two_days.refused("changes", "events", "--where", "amout > 1")
+
+
+def test_changes_that_happened_or_were_learned_in_a_time(two_days: Shell) -> None:
+    everything = two_days.json("changes", "events")["rows"]
+    assert len(everything) == 2
+    for row in everything:
+        at = format_instant(row["_event_time"])
+        for words in ([f"_event_time={at}"], [f"_event_time >= '{at}' AND _event_time <= '{at}'"]):
+            found = two_days.json("changes", "events", "--where", *words)["rows"]
+            assert found == [one for one in everything if one["_event_time"] == row["_event_time"]]
+        version = row["_commit_version"]
+        found = two_days.json("changes", "events", "--where", f"_commit_version <= {version}")["rows"]
+        assert found == [one for one in everything if one["_commit_version"] <= version]
+    assert two_days.json("changes", "events", "--where", "_event_time < '2000-01-01'")["rows"] == []
+    assert "only changes that are not net have it" in two_days.refused(
+        "as-of", "events", "--where", "_event_time > '2'"
+    )
+    refused = two_days.refused("changes", "events", "--net", "--where", "_event_time > '2024-01-01'")
+    assert "only changes that are not net have it" in refused
+    assert "'soon' is no value of it" in two_days.refused("changes", "events", "--where", "_event_time=soon")
+    assert "write '2013-01-02T03:04:05Z'" in two_days.refused("changes", "events", "--where", "_event_time > 5")
 
 
 def test_a_read_outside_the_frontiers_is_refused_with_both(two_days: Shell) -> None:

@@ -11,6 +11,7 @@ import pytest
 import tidemark
 from tests.spark.support import APPEND, HOUR, START, UPDATES, UPSERT, Made
 from tests.spark.test_read import land_apart, rows_of_frame, rows_of_table
+from tidemark.model.instant import format_instant
 
 pytestmark = pytest.mark.spark
 ASKED: dict[str, list[dict[str, Any]]] = {
@@ -38,6 +39,8 @@ def test_the_same_rows_at_scale(spark: Any, tmp_path: Path, text: str) -> None:
     for asked in ASKED[text]:
         compared = 0
         spans = [opened.changes(**asked), opened.changes(START + 5 * HOUR, net=True, **asked)]
+        learned = {"where": [f"_event_time >= '{format_instant(START + 4 * HOUR)}'", asked.get("where", "id >= 0")]}
+        spans.append(opened.changes(**asked | learned))
         for answer in (opened.as_of(**asked), opened.as_of(START + 9 * HOUR, **asked), *spans):
             table = answer.to_arrow()
             frame = answer.to_spark(spark)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidemark.api.answer import Answer
-from tidemark.api.conditions import Conditions, Where, check_columns, conditions_of
+from tidemark.api.conditions import LEARNED, NOTHING, Conditions, Where, check_columns, conditions_of
 from tidemark.api.keys import keys_within
 from tidemark.arrow.read import as_of_schema, changes_schema
 from tidemark.arrow.view import View, held_in, told_in
 from tidemark.errors import InvalidUsage, require
-from tidemark.model.collection import Collection
+from tidemark.model.collection import Collection, ValueType
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.plan.read import plan_as_of, plan_changes, read_tasks
 from tidemark.storage.sidecars import asked_reads, parts_table
@@ -31,10 +31,12 @@ class Selection:
     collection: Collection
     columns: tuple[str, ...] | None
     where: Where | Sequence[Where] | None
+    beside: Mapping[str, ValueType]
+    """What conditions may look at beside the columns."""
 
     @cached_property
     def conditions(self) -> Conditions:
-        return conditions_of(self.collection, self.where)
+        return conditions_of(self.collection, self.where, self.beside)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -44,14 +46,19 @@ class Selection:
     @property
     def view(self) -> View:
         looked_at = self.conditions.columns
-        return View(self.shown, looked_at, self.conditions.fitting if looked_at else None)
+        own = tuple(name for name in looked_at if name not in self.beside)
+        return View(self.shown, own, self.conditions.fitting if looked_at else None)
 
     def words(self) -> list[str]:
         return [f"where {self.where!r}"] if self.where is not None else []
 
 
-def selection(collection: Collection, columns: Sequence[str] | None, where: Any) -> Selection:
-    """What a caller asks for. Raises InvalidUsage for columns that are none, with the nearest, or named twice."""
+def selection(
+    collection: Collection, columns: Sequence[str] | None, where: Any, beside: Mapping[str, ValueType] = NOTHING
+) -> Selection:
+    """What a caller asks for; conditions may look at what the answer has `beside` the columns.
+
+    Raises InvalidUsage for columns that are none, with the nearest, or named twice."""
     if not (columns is None or isinstance(columns, str | list | tuple)):
         raise InvalidUsage(f"columns is {columns!r} ({type(columns).__name__}); write a list of names, in their order")
     chosen = None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
@@ -61,7 +68,7 @@ def selection(collection: Collection, columns: Sequence[str] | None, where: Any)
         check_columns(collection, chosen, "columns")
         if len(set(chosen)) < len(chosen):
             raise InvalidUsage(f"columns names some twice: {', '.join(chosen)}")
-    found = Selection(collection, chosen, where)
+    found = Selection(collection, chosen, where, beside)
     assert found.conditions is not None  # refused now, not when it is read
     return found
 
@@ -137,7 +144,7 @@ class Changes(Answer):
         where: Any = None,
     ) -> None:
         state = pinned.state
-        self._selection = selection(state.collection, columns, where)
+        self._selection = selection(state.collection, columns, where, NOTHING if net else LEARNED)
         self._given = (after, upto, net, columns, where)
         if after is None and state.since and state.seal:
             raise InvalidUsage(

@@ -123,8 +123,10 @@ class OpenCollection:
         `_event_time` (when it happened, in microseconds) and `diff` (how many more of the row there are). `net` adds up
         over the whole span and leaves the times out.
 
-        `columns` and `where` are as in `as_of`. What is told is what changed in the columns that they name: an update
-        of others is none. The images of an update are told as such where the whole key is among these columns.
+        `columns` and `where` are as in `as_of`. Unless `net`, conditions may look at `_event_time`, which they compare
+        with a time (`"_event_time >= '2024-01-01'"`), `_commit_timestamp` and `_commit_version`, too. What is told is
+        what changed in the columns that they name: an update of others is none. The images of an update are told as
+        such where the whole key is among these columns.
 
         Raises InvalidUsage as `as_of`.
         """

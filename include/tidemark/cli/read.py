@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from itertools import chain, islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -109,9 +110,11 @@ def changes(
 
     Example: tidemark changes flights --after 2013-01-01T23:59:59.999999Z --upto 2013-01-02T23:59:59.999999Z
     """
+    from tidemark.api.conditions import LEARNED
+
     check_shape(call, shape)
     opened = call.opened(collection)
-    answer = opened.changes(after, upto, net, where=conditions(opened.state, where))
+    answer = opened.changes(after, upto, net, where=conditions(opened.state, where, {} if net else LEARNED))
     about = {
         "collection": collection,
         "version": opened.version,
@@ -126,10 +129,13 @@ def changes(
     show(call, answer, limit, shape, about, said)
 
 
-def conditions(state: Arrangement, where: Sequence[str] | None) -> list[Where]:
+def conditions(
+    state: Arrangement, where: Sequence[str] | None, beside: Mapping[str, ValueType] = MappingProxyType({})
+) -> list[Where]:
     """What is asked of rows: COLUMN=VALUE pairs, the value taken as it is (`null` is null, but in a text column), and
-    conditions as text. UsageError for a column the collection does not have, and for what is neither."""
-    columns = {column.name: column.type for column in state.collection.columns}
+    conditions as text. They may look at what the answer has `beside` the columns. UsageError for a column that is
+    neither, and for what is no condition."""
+    columns = {column.name: column.type for column in state.collection.columns} | dict(beside)
     return [_condition(columns, one) for one in where or ()]
 
 

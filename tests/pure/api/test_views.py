@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,9 @@ from tidemark.arrow.kernels import merge
 from tidemark.arrow.read import told_of
 from tidemark.arrow.rows.schema import plain_scalars
 from tidemark.arrow.view import View, held_in, told_in
+from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, Envelope
+from tidemark.model.instant import format_instant, from_datetime
 from tidemark.model.update import Update
 from tidemark.plan.read import plan_as_of, plan_changes, read_tasks
 from tidemark.storage.sidecars.parts_table import opened_read
@@ -142,3 +146,40 @@ def test_an_update_of_other_columns_is_no_change_and_images_need_the_whole_key(t
         (2, "update_preimage", -1),
         (3, "insert", 1),
     ]
+
+
+@pytest.mark.parametrize("envelope", list(ROWS))
+@pytest.mark.parametrize("columns", [None, ["k"], ["v"]])
+@pytest.mark.parametrize("name", TIMES)
+def test_changes_are_chosen_by_when_they_happened_and_were_learned(
+    tmp_path: Path, envelope: Envelope, columns: list[str] | None, name: str
+) -> None:
+    """They are those of the whole answer that have such a time."""
+    made = Made(tmp_path, envelope)
+    for day in range(len(ROWS[envelope])):
+        made.sealed(day)
+    opened = tidemark.open(made.root, "tides")
+    whole = opened.changes(columns=columns).to_arrow()
+    values = sorted(set(whole.column(name).to_pylist()))
+    assert len(values) > 1 or columns == ["v"]
+    for value in values:
+        micros = value if isinstance(value, int) else from_datetime(value)
+        said = str(micros) if name == "_commit_version" else f"'{format_instant(micros)}'"
+        found = opened.changes(columns=columns, where=f"{name} >= {said}").to_arrow()
+        kept = whole.filter(pa.array([one >= value for one in whole.column(name).to_pylist()]))
+        assert exactly(found) == exactly(kept)
+        assert found.schema == whole.schema
+        equal = opened.changes(columns=columns, where={name: micros if name == "_commit_version" else said[1:-1]})
+        assert exactly(equal.to_arrow()) == exactly(
+            whole.filter(pa.array([one == value for one in whole.column(name).to_pylist()]))
+        )
+        both = opened.changes(columns=["v"], where=[f"{name} >= {said}", "k > 1"]).to_arrow()
+        fits = partial(lambda least, row: row[name] >= least and row["k"] > 1, micros)
+        assert exactly(both) == counted(opened.changes().to_arrow(), both.column_names[:-1], fits)
+        again = pickle.loads(pickle.dumps(opened.changes(where=f"{name} >= {said}")))
+        assert again.to_arrow() == opened.changes(where=f"{name} >= {said}").to_arrow()
+    for refused in ({"net": True}, {"columns": [name]}):
+        with pytest.raises(InvalidUsage, match=f"has no column '{name}'; only changes that are not net have it"):
+            opened.changes(**{"where": f"{name} IS NULL", **refused})
+    with pytest.raises(InvalidUsage, match="only changes that are not net have it"):
+        opened.as_of(where=f"{name} IS NULL")
