@@ -24,6 +24,7 @@ from tidemark.airflow.web.overview import describe, overview
 from tidemark.airflow.web.page import Page, collection_page, overview_page
 from tidemark.airflow.web.policy import Protected
 from tidemark.airflow.web.recent import RecentPages
+from tidemark.airflow.web.stuck import stuck, stuck_runs
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import find
 from tidemark.errors import InvalidUsage, TidemarkError
@@ -139,7 +140,8 @@ def collection(dag_id: str, may_read: MayRead, may_see: MaySee, request: Request
     shown = NAME.fullmatch(name) and (name == dag_id or may_read(name))
     framed = request.headers.get("Sec-Fetch-Dest") == "iframe"
     entry = describe(settings.root(), name, may_read) if shown else None
-    return _html(collection_page(name, entry, framed=framed, rows=may_see(name)))
+    more = stuck(stuck_runs(dag_id))
+    return _html(collection_page(name, entry, more, framed=framed, rows=may_see(name)))
 
 
 async def windows(

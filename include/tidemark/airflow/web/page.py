@@ -85,16 +85,23 @@ def overview_page(root: str, entries: Sequence[Mapping[str, Any]]) -> Page:
     return document("Tidemark", title, *drawing.graph(entries), *cards, refresh=True)
 
 
-def collection_page(name: str, entry: Mapping[str, Any] | None, *, framed: bool = False, rows: bool = False) -> Page:
-    """The page of one collection, or that there is none. Airflow's frame lets no link out of it: `framed`, the page has
-    none to the DAG. With `rows` it leads to where rows are shown."""
+def collection_page(
+    name: str,
+    entry: Mapping[str, Any] | None,
+    more: Sequence[Markup] = (),
+    *,
+    framed: bool = False,
+    rows: bool = False,
+) -> Page:
+    """The page of one collection, or that there is none, and what `more` is to be said of its DAG. Airflow's frame lets
+    no link out of it: `framed`, the page has none to the DAG. With `rows` it leads to where rows are shown."""
     others = tag("p", tag("a", "all collections", href="../"), class_="quiet")
     if entry is None:
         why = "no run of its DAG has begun, or the DAG is of another kind"
         nothing = tag("p", f"There is no collection {name}: {why}.")
-        return document(name, nothing, others, refresh=True)
+        return document(name, *more, nothing, others, refresh=True)
     card = _broken(entry) if "error" in entry else _card(entry, href="" if framed else f"../../dags/{name}")
-    return document(name, card, *(_windows(entry) if rows else []), others, refresh=True)
+    return document(name, *more, card, *(_windows(entry) if rows else []), others, refresh=True)
 
 
 def _windows(entry: Mapping[str, Any]) -> list[Markup]:
