@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from tidemark.definition.clock import check_clock
 from tidemark.definition.delta import NoDelta, delta_of
@@ -23,6 +24,7 @@ from tidemark.definition.resolve import Resolved, resolved, spelled_alike
 from tidemark.definition.rows import by_row, not_by_row
 from tidemark.definition.sums import exact
 from tidemark.definition.used import used_columns
+from tidemark.errors import InvalidUsage, plain_line
 from tidemark.model.collection import Column
 from tidemark.model.derived import Mode, Refresh, Validity
 
@@ -48,8 +50,8 @@ def _once(select: str, shapes: tuple[InputShape, ...], refresh: Refresh, validit
     spelled = spelled_alike(shapes)
     try:
         found = _analysed(select, spelled)
-    except RecursionError:
-        raise refused("is nested too deeply; make a derived collection of a part of it") from None
+    except (RecursionError, SqlglotError) as error:  # what writes a deep query again may wrap the one in the other
+        raise _unwritable(error) from None
     found = replace(found, used=_columns_as_declared(found.used or {}, shapes))
     if found.by_key is not None:
         rule = replace(found.by_key, clustered=_as_declared(found.by_key, shapes))
@@ -84,6 +86,13 @@ def _analysed(select: str, shapes: Mapping[str, InputShape]) -> Recipe:
     return replace(
         recipe, mode=Mode.BY_KEY, why=why, whole=text_of(keyed.whole), hidden=keyed.hidden, by_key=keyed.by_key
     )
+
+
+def _unwritable(error: Exception) -> InvalidUsage:
+    """The refusal of a query that sqlglot read, and cannot resolve or write again."""
+    if isinstance(error, RecursionError) or isinstance(error.__cause__ or error.__context__, RecursionError):
+        return refused("is nested too deeply; make a derived collection of a part of it")
+    return refused(f"cannot be resolved: {plain_line(str(error), 200)}")
 
 
 def _whole_only(found: Recipe) -> Recipe:

@@ -42,32 +42,39 @@ def _own(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def _check_aggregate(node: exp.Expr) -> None:
-    name = name_of(node)
-    told = f"calls {shown(node)}{place(node)}"
+    if (why := _depends_on_order(node, name_of(node))) is not None:
+        raise refused(f"calls {shown(node)}{place(node)}{why}")
+
+
+def _depends_on_order(node: exp.Expr, name: str) -> str | None:
+    """How the result of a function depends on the order of rows, to end a sentence with; None if it does not. Called
+    for every node of a query, so the text of a node is written only where it is refused."""
     if name in FIRST_OF:
-        raise refused(f"{told}, but rows have no order; write max(x), or max(struct(time, x)).x for the last by a time")
+        return ", but rows have no order; write max(x), or max(struct(time, x)).x for the last by a time"
     if name in EXTREMES:
         most, arguments = name[:3], [shown(one) for one in node.expressions]
-        raise refused(
-            f"{told}, where several rows may be {most}imal; write {most}(named_struct('by', {arguments[-1]}, 'value', "
+        return (
+            f", where several rows may be {most}imal; write {most}(named_struct('by', {arguments[-1]}, 'value', "
             f"{arguments[0]})).value"
         )
     if name in LISTS and not _orderless(node):
-        raise refused(f"{told}, a list in no order; write sort_array({name}(…)), or max, min or count")
+        return f", a list in no order; write sort_array({name}(…)), or max, min or count"
     if name == "mode" and not isinstance(node.parent, exp.WithinGroup) and len(node.expressions) < 2:
-        raise refused(f"{told}, where several values may be as frequent; write mode(x, true), the least of them")
+        return ", where several values may be as frequent; write mode(x, true), the least of them"
     if name in ("listagg", "string_agg"):
-        _check_listagg(node, told)
+        return _unordered_list(node)
+    return None
 
 
-def _check_listagg(node: exp.Expr, told: str) -> None:
+def _unordered_list(node: exp.Expr) -> str | None:
     within = node.parent
     value = node.expressions[0] if node.expressions else node
     if isinstance(value, exp.Distinct):
         value = value.expressions[0]
     order = within.expression if isinstance(within, exp.WithinGroup) else None
-    if order is None or text_of(value) not in {text_of(one.this) for one in order.expressions}:
-        raise refused(f"{told} without an order of what it lists; add WITHIN GROUP (ORDER BY {shown(value)})")
+    if order is not None and text_of(value) in {text_of(one.this) for one in order.expressions}:
+        return None
+    return f" without an order of what it lists; add WITHIN GROUP (ORDER BY {shown(value)})"
 
 
 def _orderless(node: exp.Expr) -> bool:

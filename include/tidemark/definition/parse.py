@@ -8,21 +8,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token
 
 from tidemark.definition.dialect import DefinitionSql, place, shown
 from tidemark.definition.functions import GENERATORS, UNIT_FIRST, name_of, why_refused
 from tidemark.definition.recipe import TOUCHED
 from tidemark.definition.refusal import refused
+from tidemark.definition.written_out import without_ctes
 from tidemark.errors import plain_line
 from tidemark.model.collection import NAME
 
 MAX_TEXT = 100_000
 """Characters of a definition."""
-MAX_NODES = 50_000
-"""Nodes of a query with its common table expressions written out: each may use those before it twice."""
+MAX_TOKENS = 20_000
+"""Words, names, values and signs of a definition: to read so many takes some 0.2 CPU seconds."""
 ROW_SOURCES = frozenset({*GENERATORS, "range"})
 """Functions that may stand where a table does."""
 _OF_A_CLASS = re.compile(r"Required keyword: .* missing for <class .*>")
@@ -38,7 +39,31 @@ def inputs_of(select: str) -> tuple[str, ...]:
 
 
 def parsed(select: str) -> exp.Query:
-    """The query of a text, its common table expressions written out as subqueries. Raises InvalidUsage."""
+    """The query of a text, its common table expressions written out as subqueries. Raises InvalidUsage, also for a text
+    that is too large, before it was worked through."""
+    try:
+        return _parsed(select)
+    except RecursionError:
+        raise refused("is nested too deeply; make a derived collection of a part of it") from None
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The words, names, values and signs of a text. Raises InvalidUsage for a text that is none, or too long."""
+    if len(text) > MAX_TEXT:
+        raise refused(f"has {len(text):,} characters; it may have {MAX_TEXT:,}")
+    try:
+        tokens = DefinitionSql().tokenize(text)
+    except SqlglotError as error:
+        raise refused(f"cannot be read: {_complaint(error)}") from None
+    if len(tokens) > MAX_TOKENS:
+        raise refused(
+            f"has {len(tokens):,} words, names, values and signs; it may have {MAX_TOKENS:,}: make a derived "
+            "collection of a part of it, or put a long list of values into a collection and join it"
+        )
+    return tokens
+
+
+def _parsed(select: str) -> exp.Query:
     query = _one_query(select)
     for node in list(query.walk()):
         _check(node)
@@ -50,10 +75,7 @@ def parsed(select: str) -> exp.Query:
             unit.replace(exp.var(unit.name))  # DAY is no column
     for node in list(query.find_all(exp.Subquery)):
         _without_parentheses(node)
-    query = _without_ctes(query, {})
-    if sum(1 for _ in query.walk()) > MAX_NODES:
-        raise refused("is too large once its WITH is written out; make a derived collection of a part of it")
-    return query
+    return without_ctes(query)
 
 
 def named_inputs(query: exp.Query) -> tuple[str, ...]:
@@ -73,16 +95,13 @@ def tables_of(query: exp.Expr) -> Iterator[exp.Table]:
 
 
 def _one_query(select: str) -> exp.Query:
-    if len(select) > MAX_TEXT:
-        raise refused(f"has {len(select):,} characters; it may have {MAX_TEXT:,}")
+    tokens = tokens_of(select)
     if "${" in select:
         raise refused("holds ${…}, which Spark would replace by a setting; write the value")
     try:
-        statements = [one for one in sqlglot.parse(select, dialect=DefinitionSql) if one is not None]
+        statements = [one for one in DefinitionSql().parser().parse(tokens, select) if one is not None]
     except SqlglotError as error:
         raise refused(f"cannot be read: {_complaint(error)}") from None
-    except RecursionError:
-        raise refused("is nested too deeply; make a derived collection of a part of it") from None
     if len(statements) != 1:
         raise refused(f"holds {len(statements)} statements; write one SELECT")
     return _query(statements[0])
@@ -194,43 +213,3 @@ def _check_table(table: exp.Table) -> None:
         raise refused(f"reads {table.name} as of a version; each run says how far inputs are read{place(table)}")
     if not isinstance(table.this, exp.Identifier) and (name := name_of(table.this)) not in ROW_SOURCES:
         raise refused(f"reads the table function {name or shown(table.this)}, which may read files{place(table)}")
-
-
-def _without_ctes(node: exp.Query, outer: dict[str, exp.CTE]) -> exp.Query:
-    """The query with its common table expressions where they are named; names are looked up as Spark does: one that
-    a WITH defines, in those after it and in its query; else that of the query around it; else an input."""
-    known = dict(outer)
-    if isinstance(with_ := node.args.get("with_"), exp.With):
-        node.set("with_", None)
-        for cte in with_.expressions:
-            cte.set("this", _without_ctes(cte.this, known))
-            if sum(1 for _ in cte.walk()) > MAX_NODES:
-                raise refused("is too large once its WITH is written out; make a derived collection of a part of it")
-            known[cte.alias.lower()] = cte
-    for part in list(
-        node.walk(prune=lambda part: part is not node and isinstance(part, exp.Query) and _has_with(part))
-    ):
-        if part is not node and isinstance(part, exp.Query) and _has_with(part):
-            part.replace(_without_ctes(part.copy(), known))
-        elif isinstance(part, exp.Table) and isinstance(part.this, exp.Identifier) and part.name.lower() in known:
-            part.replace(_in_place(known[part.name.lower()], part))
-    return node
-
-
-def _has_with(node: exp.Query) -> bool:
-    return isinstance(node.args.get("with_"), exp.With)
-
-
-def _in_place(cte: exp.CTE, table: exp.Table) -> exp.Subquery:
-    """A common table expression as a subquery that is called as the table was, or as itself."""
-    named = cte.args["alias"]
-    inner: exp.Query = cte.this.copy()
-    called = table.args.get("alias")
-    if named.args.get("columns") and called is not None and called.args.get("columns"):
-        inner = exp.select("*").from_(exp.Subquery(this=inner, alias=named.copy()))
-        named = called
-    elif called is not None:
-        columns = called.args.get("columns") or named.args.get("columns")
-        named = exp.TableAlias(this=called.this, columns=[column.copy() for column in columns or []])
-    joins, laterals = table.args.get("joins"), table.args.get("laterals")
-    return exp.Subquery(this=inner, alias=named.copy(), joins=joins, laterals=laterals)

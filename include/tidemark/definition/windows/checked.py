@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from tidemark.definition.parse import MAX_TOKENS
 from tidemark.definition.recipe import HAPPENED, InputShape
 from tidemark.definition.resolve import spelled_alike
 from tidemark.definition.types import UNKNOWN
 from tidemark.definition.windows.aggregates import check_type
 from tidemark.definition.windows.assigned import TIMES
-from tidemark.definition.windows.expressions import RowExpression, check_expression, is_null, row_expression
+from tidemark.definition.windows.expressions import (
+    RowExpression,
+    check_expression,
+    is_null,
+    row_expression,
+    size_of,
+)
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Column, ColumnType, ValueType
 from tidemark.model.nearest import nearest
@@ -41,7 +48,16 @@ class Checked:
 
 
 def check_expressions(windows: Windows) -> None:
-    """Raise InvalidUsage for an expression that is none of a single row, whatever the input's columns are."""
+    """Raise InvalidUsage for an expression that is none of a single row, whatever the input's columns are; and for
+    expressions that are together larger than a select may be, before any is read."""
+    total = 0
+    for called, text in _expressions(windows):
+        total += size_of(text, called)
+        if total > MAX_TOKENS:
+            raise InvalidUsage(
+                f"{called}: with this expression, those of the windows have {total:,} words, names, values and signs; "
+                f"together they may have {MAX_TOKENS:,}: make a derived collection of the rows, with these as columns"
+            )
     for called, text in _expressions(windows):
         check_expression(text, called)
         if called.endswith("where") and is_null(text):

@@ -12,7 +12,7 @@ from tidemark.definition.clock import check_clock
 from tidemark.definition.dialect import text_of
 from tidemark.definition.functions import is_generator
 from tidemark.definition.order import check_order
-from tidemark.definition.parse import parsed
+from tidemark.definition.parse import parsed, tokens_of
 from tidemark.definition.recipe import InputShape
 from tidemark.definition.relations import output_types
 from tidemark.definition.resolve import resolved
@@ -36,6 +36,14 @@ def check_expression(text: str, called: str) -> None:
     """Raise InvalidUsage, beginning with what the expression is `called`, unless it is one of a single row that gives
     the same every time, as far as that can be told without the input's columns."""
     _read(text, called, _ANY)
+
+
+def size_of(text: str, called: str) -> int:
+    """How many words, names, values and signs an expression has. Raises InvalidUsage if it is too large by itself."""
+    try:
+        return len(tokens_of(text))
+    except InvalidUsage as error:
+        raise _of(called, error) from None
 
 
 def is_null(text: str) -> bool:
