@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +17,8 @@ import pytest
 from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from tests.dags.support import ORDERS, parsed
-from tests.dags.test_parse import CHAIN, shape
+from tests.dags.support import ORDERS, PROJECT, parsed
+from tests.dags.test_parse import CHAIN, PARSE_ONLY, shape
 from tests.dags.test_schedule import serialized, text_of
 from tests.support.graph import Graph
 from tidemark.airflow.window import span_of, until_of
@@ -108,6 +111,11 @@ def test_its_page_shows_inputs_definition_and_ways_out(dag: Any) -> None:
 
 
 def test_the_page_of_windows_says_what_they_are(derived: Path) -> None:
+    (derived / "orders.yaml").write_text(
+        ORDERS.replace("[status, amount]", "[status, amount, at]").replace(
+            "amount: int,", "amount: int, at: timestamp,"
+        )
+    )
     (derived / "totals.yaml").write_text(
         "name: totals\nfrom: orders\nwindows: {by: status, on: at, hopping: {size: 1h, every: 10m}, grace: 5m}\n"
         "aggregates: {n: count, most: {max: amount, where: amount > 1}}\n"
@@ -167,6 +175,93 @@ def test_wrong_inputs_are_their_files_line_and_nobody_elses(derived: Path, name:
 def test_an_input_whose_file_is_wrong_takes_nobody_down(derived: Path) -> None:
     (derived / "refunds.yaml").write_text(ORDERS.replace("orders", "refunds").replace("late: discard", "lat: discard"))
     assert {"orders", "totals"} <= set(parsed().dags)
+
+
+UNFIT = {
+    "columns": (
+        "name: unfit\nfrom: orders\nselect: SELECT stats FROM orders\n",
+        "unfit.yaml:3: the select names the column",
+    ),
+    "keys": (
+        "name: unfit\nfrom: orders\nkey: [missing]\nselect: SELECT id FROM orders\n",
+        "unfit.yaml:3: the definition has",
+    ),
+    "windows": (
+        "name: unfit\nfrom: upserts\nwindows: {on: event_time, tumbling: 1h}\naggregates: {n: count}\n",
+        "unfit.yaml:3: windows.on: rows are placed by when they happened, and an update of upserts says when a value",
+    ),
+    "expressions": (
+        "name: unfit\nfrom: orders\nwindows: {on: amount, tumbling: 1h}\naggregates: {n: {max: amont}}\n",
+        "unfit.yaml:4: aggregates.n: names the column amont",
+    ),
+}
+"""Files of which `tidemark explain` refuses the definition, and what it says."""
+
+
+@pytest.fixture
+def upserts(derived: Path) -> Path:
+    """The folder, with `upserts` in it, of facts."""
+    text = ORDERS.replace("orders", "upserts").replace("envelope: append", "envelope: upsert")
+    (derived / "upserts.yaml").write_text(text.replace("late: discard", "late: {reemit: {max_lateness: 3d}}"))
+    return derived
+
+
+@pytest.mark.parametrize("case", UNFIT)
+def test_what_explain_refuses_is_an_import_error_and_nobody_elses(upserts: Path, case: str) -> None:
+    text, said = UNFIT[case]
+    (upserts / "unfit.yaml").write_text(text)
+    bag = parsed()
+    (errors,) = bag.import_errors.values()
+    assert f"{upserts}/{said}" in errors
+    assert "unfit" not in bag.dags
+    assert {"orders", "upserts", "totals"} <= set(bag.dags)
+
+
+def test_it_is_the_line_that_explain_says(upserts: Path) -> None:
+    from tidemark.airflow.location import location_of
+    from tidemark.config.collection_file import parse
+    from tidemark.jobs.questions.explain import explain_declared
+
+    location_of(upserts / "upserts.yaml").declare()
+    (upserts / "unfit.yaml").write_text(UNFIT["windows"][0])
+    with pytest.raises(InvalidUsage) as refusal:
+        explain_declared(location_of(upserts / "unfit.yaml").job(), parse(upserts / "unfit.yaml"))
+    (errors,) = parsed().import_errors.values()
+    assert str(refusal.value) in errors
+
+
+def test_one_too_large_to_analyse_at_each_parse_is_left_to_init(derived: Path) -> None:
+    columns = ", ".join(f"amount + {at} AS c{at}" for at in range(1000))
+    (derived / "large.yaml").write_text(
+        f"name: large\nfrom: orders\nkey: [id]\nselect: SELECT id, {columns}, stats FROM orders\n"
+    )
+    assert "large" in parsed().dags
+
+
+def test_a_tasks_process_makes_its_own_dag_alone(upserts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidemark.airflow import collection_dags
+
+    (upserts / "unfit.yaml").write_text(UNFIT["windows"][0])
+    everything = {"orders", "refunds", "totals", "upserts"}
+    assert set(collection_dags()) == everything
+    for name in ("totals", "unfit"):  # of its own definition the task says what is wrong
+        monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", name)
+        assert set(collection_dags()) == {name}
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "another")
+    assert collection_dags() == {}
+
+
+def test_parsing_definitions_is_light(derived: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PARSE_ONLY, str(PROJECT / "dags")],
+        env=os.environ | {"PYTHONPATH": str(PROJECT / "include")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["dags"] == ["orders", "refunds", "tidemark_maintenance", "totals"]
+    assert (found["errors"], found["heavy"]) == ({}, [])
 
 
 # What a run is about.

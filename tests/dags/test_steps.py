@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +27,7 @@ from tidemark.airflow import (
     steps,
     tidemark_dag,
 )
+from tidemark.airflow.app_operator import AppOperator
 from tidemark.errors import CommitUnknown, Contention, Corruption, GateFailed, InvalidUsage, NotReady
 from tidemark.jobs import app
 from tidemark.model.collection import Gate
@@ -196,3 +200,17 @@ def test_a_gate_with_nothing_to_look_at_launches_nothing(ingested: location.Loca
     result = gate_here.gate_here(gate_args(ingested, Gate.TRACE), resident=resident)
     assert result is not None
     assert result["outcome"] == "nothing to do"
+
+
+def test_what_a_task_starts_does_not_see_which_dag_it_was_to_parse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "orders")
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_TASK_ID", "ingest")
+    ask = "import os; print([name for name in os.environ if 'PARSING' in name])"
+
+    class Asking(AppOperator):
+        def _submit(self, context: Any, argv: list[str]) -> dict[str, Any]:
+            return {"seen": subprocess.check_output([sys.executable, "-c", ask], text=True).strip()}
+
+    context = {"ti": SimpleNamespace(run_id="r", task_id="ask", map_index=-1, try_number=1)}
+    assert Asking(task_id="ask", app="seal", launcher="submit").execute(context) == {"seen": "[]"}
+    assert os.environ["_AIRFLOW_PARSING_CONTEXT_DAG_ID"] == "orders"  # Airflow's own, as it was

@@ -26,6 +26,8 @@ SUBMIT_ONLY = (
 )
 ANY_STEP = "step.py"
 """The app that takes a step's name before its arguments: for steps without a file of their own."""
+PARSING_CONTEXT = "_AIRFLOW_PARSING_CONTEXT_"
+"""What begins the names of the variables in which Airflow says which DAG a process is to parse, and leaves it there."""
 
 
 class AppOperator(SparkSubmitOperator):
@@ -64,6 +66,11 @@ class AppOperator(SparkSubmitOperator):
         self._killed = False
 
     def execute(self, context: Any) -> Any:
+        """Run the app. What it starts does not see which DAG this process was to parse."""
+        with _no_parsing_context():
+            return self._execute(context)
+
+    def _execute(self, context: Any) -> Any:
         argv = [*map(str, self.app_args), "--attempt", attempt_token(context)]
         launcher = self.launcher or os.environ.get("TIDEMARK_LAUNCHER") or "submit"
         try:
@@ -192,6 +199,17 @@ class AppOperator(SparkSubmitOperator):
         from tidemark.airflow.submit_hook import AppSubmitHook
 
         return AppSubmitHook.of(super()._get_hook())
+
+
+@contextlib.contextmanager
+def _no_parsing_context() -> Iterator[None]:
+    """The process's environment without what Airflow leaves in it of the DAG file's parsing. A child that parses DAG
+    files, or asks for them, would make the DAGs of this task alone."""
+    held = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(PARSING_CONTEXT)}
+    try:
+        yield
+    finally:
+        os.environ.update(held)
 
 
 @contextlib.contextmanager

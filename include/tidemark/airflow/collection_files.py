@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidemark.airflow import settings
+from tidemark.airflow.definitions import wrong_definitions
 from tidemark.airflow.location import Location, location_of
 from tidemark.errors import InvalidUsage
 
@@ -15,19 +18,23 @@ MAINTENANCE = "tidemark_maintenance"
 
 def right_collections(folder: str | Path | None = None) -> list[Location]:
     """The collections of a folder's right files (TIDEMARK_COLLECTIONS), in the files' order."""
-    locations, _ = _read(folder)
-    return locations
+    return list(_read(folder).locations.values())
+
+
+def fitting_collections(folder: str | Path | None = None) -> list[Location]:
+    """As `right_collections`, without those whose definition does not fit its inputs: what `explain` refuses."""
+    return list(_fitting(folder).locations.values())
 
 
 def check_collection_files(folder: str | Path | None = None) -> None:
-    """Raise InvalidUsage with one line for each wrong collection file of a folder: file, line and the nearest field.
+    """Raise InvalidUsage with one line for each wrong collection file of a folder: file, line and the nearest field;
+    also for each whose definition does not fit its inputs.
 
     For a DAG file of its own. An exception in a DAG file becomes its import error in the UI, and Airflow then stops
     scheduling *every* DAG of that file: the file that complains must not be the one that holds the DAGs.
     """
-    _, errors = _read(folder)
-    if errors:
-        raise InvalidUsage("\n".join(errors))
+    if errors := _fitting(folder).errors:
+        raise InvalidUsage("\n".join(errors[file] for file in sorted(errors)))
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -46,34 +53,55 @@ def printable(path: str | Path) -> str:
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
-def _read(folder: str | Path | None) -> tuple[list[Location], list[str]]:
-    """The collections of a folder's files, and one line for each file that is wrong, both in the files' order.
+@dataclass
+class _Found:
+    """The collections of a folder's files by name, in the files' order; the file of each; a line for each wrong file,
+    or for the folder where that cannot be listed."""
+
+    locations: dict[str, Location] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
+    errors: dict[Path, str] = field(default_factory=dict)
+
+    def leave_out(self, wrong: Mapping[str, InvalidUsage]) -> None:
+        """Leave collections out, each with a line that says why."""
+        for name, error in wrong.items():
+            del self.locations[name]
+            self.errors[self.files[name]] = _line(self.files[name], str(error))
+
+
+def _fitting(folder: str | Path | None) -> _Found:
+    """As `_read`; a definition that does not fit its inputs is a line of its file, too."""
+    found = _read(folder)
+    found.leave_out(wrong_definitions(list(found.locations.values())))
+    return found
+
+
+def _read(folder: str | Path | None) -> _Found:
+    """The collections of a folder's files, and one line for each file that is wrong.
 
     Whatever a file brings about is that file's line: one that is wrong in a way nobody thought of is no worse. Inputs
     of derived collections are held against all files, wrong ones too, as far as these say a name.
     """
-    locations: dict[str, Location] = {}
-    errors: dict[Path, str] = {}
+    found = _Found()
+    folder = Path(folder or settings.collections_folder())
     try:
-        files = files_of(Path(folder or settings.collections_folder()))
+        files = files_of(folder)
     except InvalidUsage as error:
-        return [], [str(error)]
-    of: dict[str, Path] = {}
+        found.errors[folder] = str(error)
+        return found
     for file in files:
         try:
             location = _location(file)
-            if other := locations.get(location.name):
+            if other := found.locations.get(location.name):
                 raise InvalidUsage(f"collection {location.name} is declared by {other.file} already; rename one")
         except InvalidUsage as error:
-            errors[file] = _line(file, str(error))
+            found.errors[file] = _line(file, str(error))
         except Exception as error:
-            errors[file] = _line(file, f"cannot be read: {type(error).__name__}: {error}")
+            found.errors[file] = _line(file, f"cannot be read: {type(error).__name__}: {error}")
         else:
-            locations[location.name], of[location.name] = location, file
-    for name, wrong in _wrong_inputs(list(locations.values()), list(errors)).items():
-        del locations[name]
-        errors[of[name]] = _line(of[name], str(wrong))
-    return list(locations.values()), [errors[file] for file in files if file in errors]
+            found.locations[location.name], found.files[location.name] = location, file
+    found.leave_out(_wrong_inputs(list(found.locations.values()), list(found.errors)))
+    return found
 
 
 def _wrong_inputs(locations: list[Location], wrong_files: list[Path]) -> dict[str, InvalidUsage]:

@@ -8,11 +8,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, Param, chain
+from airflow.sdk import DAG, Param, chain, get_parsing_context
 
-from tidemark.airflow.collection_files import right_collections
+from tidemark.airflow.collection_files import fitting_collections, right_collections
 from tidemark.airflow.documentation import collection_doc, derived_doc
 from tidemark.airflow.landing import landing_param
+from tidemark.airflow.links import BATCHES
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.owners import refuse_second_maker
 from tidemark.airflow.publish import PublishOperator
@@ -120,10 +121,11 @@ def collection_dags(folder: str | Path | None = None, *, exclude: Names[str] = (
 
     Without those named in `exclude` and those whose file says `dag: own`: a DAG file of your own makes them, by
     `tidemark_dag`. A wrong file takes nobody else's DAG down: it is left out here and reported by
-    `check_collection_files`.
+    `check_collection_files`; so is one with a definition that `tidemark explain` refuses.
+    A process that is to run one task makes that task's DAG alone, and leaves definitions to the task.
     """
     made = {}
-    for location in right_collections(folder):
+    for location in _asked_for(folder):
         if location.name in exclude or location.own_dag:
             continue
         try:
@@ -136,6 +138,15 @@ def collection_dags(folder: str | Path | None = None, *, exclude: Names[str] = (
         except Exception:
             log.exception("No DAG of %s could be made", location.file)
     return made
+
+
+def _asked_for(folder: str | Path | None) -> list[Location]:
+    """The collections whose DAGs this process needs: those of a DAG that Airflow names, as a task's process has one;
+    else all, by definitions that fit."""
+    only = get_parsing_context().dag_id
+    if only is None:
+        return fitting_collections(folder)
+    return [one for one in right_collections(folder) if only in (one.name, f"{one.name}{BATCHES}")]
 
 
 def _params() -> dict[str, Param]:

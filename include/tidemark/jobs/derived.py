@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from typing import Any
 
+from tidemark.config.derived_file import DerivedFile
 from tidemark.config.schedule import Schedule, interval_ends
 from tidemark.definition.computation import Computation, Input, shape_of
 from tidemark.definition.recipe import Recipe
@@ -75,6 +76,18 @@ def recipe_of(derived: Derived, inputs: Sequence[InputState]) -> Recipe | None:
     from tidemark.definition.analysed import analysed
 
     return analysed(derived.definition.select, shapes, derived.refresh, derived.validity)
+
+
+def recipe_of_file(file: DerivedFile, inputs: Sequence[InputState]) -> Recipe | None:
+    """As `recipe_of`, of a definition as its file declares it. Raises InvalidUsage at the file's line, also for columns
+    it names that the definition has not; those of a definition in Python are told by Spark alone."""
+    try:
+        recipe = recipe_of(file.origin, inputs)
+    except InvalidUsage as error:
+        raise file.refusal_of_definition(str(error)) from None
+    if recipe is not None:
+        file.check_names(recipe.columns)
+    return recipe
 
 
 def shaped(job: Job, name: str, derived: Derived) -> Shape:

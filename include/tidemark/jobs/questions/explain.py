@@ -10,7 +10,16 @@ from tidemark.config.derived_file import DerivedFile
 from tidemark.definition.computation import Input
 from tidemark.definition.recipe import Recipe
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.derived import as_computed, changed_rows, inputs_of, mode_of, opened, planned, recipe_of
+from tidemark.jobs.derived import (
+    as_computed,
+    changed_rows,
+    inputs_of,
+    mode_of,
+    opened,
+    planned,
+    recipe_of,
+    recipe_of_file,
+)
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.derived import Derived, Mode
@@ -40,16 +49,13 @@ def explain(job: Job) -> dict[str, Any]:
 
 def explain_declared(job: Job, file: DerivedFile) -> dict[str, Any]:
     """As `explain`, of a collection as its file declares it, whatever its state is: nothing is told of its next run.
-    Its inputs must be there. Raises InvalidUsage at the file's line, also for columns it names that the definition has
-    not; those of a definition in Python are told by Spark alone."""
+    Its inputs must be there. Raises InvalidUsage at the file's line, as `recipe_of_file`."""
     inputs = opened(job, file.origin)
+    recipe = recipe_of_file(file, inputs)
     try:
-        recipe = recipe_of(file.origin, inputs)
         told = _computed(file.name, file.origin, recipe, inputs)
     except InvalidUsage as error:
         raise file.refusal_of_definition(str(error)) from None
-    if recipe is not None:
-        file.check_names(recipe.columns)
     shown = file.key or (recipe.key if recipe else None) or ()
     return {"collection": file.name, "version": 0, "key": list(shown), **told, "next": None}
 
