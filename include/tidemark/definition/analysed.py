@@ -22,6 +22,7 @@ from tidemark.definition.recipe import ByKey, InputShape, Recipe
 from tidemark.definition.refusal import refused
 from tidemark.definition.resolve import Resolved, resolved, spelled_alike
 from tidemark.definition.rows import by_row, not_by_row
+from tidemark.definition.sizes import within_sizes
 from tidemark.definition.sums import exact
 from tidemark.definition.used import used_columns
 from tidemark.errors import InvalidUsage, plain_line
@@ -73,7 +74,7 @@ def _analysed(select: str, shapes: Mapping[str, InputShape]) -> Recipe:
     check_order(found.query, shapes)
     check_clock(found.query, shapes)
     used = used_columns(found.query, shapes.values())
-    query = _called(found)
+    query = _called(replace(found, query=within_sizes(found.query, shapes)))
     whole = exact(query, shapes)
     key = inferred_key(query, found.columns, shapes)
     recipe = Recipe(Mode.WHOLE, (), found.columns, key, text_of(whole), used=used)

@@ -17,6 +17,7 @@ from tidemark.definition.recipe import InputShape
 from tidemark.definition.relations import output_types
 from tidemark.definition.resolve import resolved
 from tidemark.definition.rows import not_by_row
+from tidemark.definition.sizes import within_sizes
 from tidemark.errors import InvalidUsage, plain_line
 
 _PLACE = re.compile(r" \(line \d+(, column \d+)?(?=[,)])")
@@ -61,6 +62,7 @@ def row_expression(text: str, called: str, shape: InputShape, shapes: Mapping[st
         found = resolved(query, shapes).query
         check_order(found, shapes)
         check_clock(found, shapes)
+        within_sizes(found, shapes)
     except InvalidUsage as error:
         raise _of(called, error) from None
     return RowExpression(text_of(found.selects[0].unalias()), output_types(found, shapes)[0])

@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.errors import InvalidUsage, listed
-from tidemark.spark.derive.raised import told
+from tidemark.spark.derive.faults import fault_of_planning
+from tidemark.spark.derive.raised import told, unplanned
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 _AGGREGATES = _EXPRESSIONS + "aggregate."
@@ -46,6 +48,14 @@ def check_same_every_time(name: str, frame: DataFrame) -> None:
         raise InvalidUsage(
             f"the definition of {name} is not the same every time it is asked (rand, uuid and the like); leave that out"
         )
+
+
+def check_planned(name: str, frame: DataFrame) -> None:
+    """Raise InvalidUsage for a definition that Spark understands, and cannot plan."""
+    try:
+        frame._jdf.queryExecution().executedPlan()
+    except (PySparkException, Py4JJavaError) as error:
+        raise InvalidUsage(unplanned(name, fault_of_planning(error) or told(error))) from None
 
 
 def check_function(name: str, frame: DataFrame) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.errors import InvalidUsage, TidemarkError, plain_line
+from tidemark.spark.derive.faults import fault_of_a_row, fault_of_planning
 from tidemark.spark.derive.user_code import place
 
 PROBES = 48
@@ -76,6 +77,8 @@ def told(error: BaseException) -> str:
     text = str(error)
     match = _CONDITION.search(text)
     if match is None:
+        if said := fault_of_a_row(error):
+            return said
         return plain_line((text.splitlines() or [type(error).__name__])[0])
     condition, words = match[1], match[2].split(" SQLSTATE:")[0].split(" If necessary set")[0]
     if _TOO_LARGE.match(condition):
@@ -86,7 +89,7 @@ def told(error: BaseException) -> str:
 def is_about_rows(error: BaseException) -> bool:
     """Whether it is what a definition says of a row; else something failed that may be tried again."""
     match = _THROWN.search(str(error))
-    return match is not None and match[1] in DATA
+    return match[1] in DATA if match is not None else bool(fault_of_a_row(error))
 
 
 @contextmanager
@@ -101,6 +104,8 @@ def naming(name: str, where: Callable[[], str]) -> Iterator[None]:
             if (said := _said_by_a_definition(error)) is None:
                 raise
             raise Raised(f"the definition of {name} raises {said} for a row; filter such rows out") from None
+        if said := fault_of_planning(error):
+            raise InvalidUsage(unplanned(name, said)) from None
         if not is_about_rows(error):
             raise
         match, said, at = _CONDITION.search(str(error)), told(error), where()
@@ -108,6 +113,14 @@ def naming(name: str, where: Callable[[], str]) -> Iterator[None]:
             raise Raised(f"the definition of {name} raises: {said}{at}") from None
         instead = _instead(match[1] if match else "")
         raise Raised(f"the definition of {name} raises {said}{at}; filter such rows out{instead}") from None
+
+
+def unplanned(name: str, said: str) -> str:
+    """What is said of a definition that Spark reads, and cannot plan."""
+    return (
+        f"the definition of {name} cannot be planned by Spark: {said}; write it otherwise: a subquery in an expression "
+        "as a join, a smaller constant"
+    )
 
 
 def _instead(condition: str) -> str:
