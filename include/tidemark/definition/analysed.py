@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tidemark.definition.clock import check_clock
+from tidemark.definition.dated import dated
 from tidemark.definition.delta import NoDelta, delta_of
 from tidemark.definition.dialect import text_of
 from tidemark.definition.grouped import grouped_of
@@ -74,7 +75,7 @@ def _analysed(select: str, shapes: Mapping[str, InputShape]) -> Recipe:
     check_order(found.query, shapes)
     check_clock(found.query, shapes)
     used = used_columns(found.query, shapes.values())
-    query = _called(replace(found, query=within_sizes(found.query, shapes)))
+    query = _called(replace(found, query=dated(within_sizes(found.query, shapes), shapes)))
     whole = exact(query, shapes)
     key = inferred_key(query, found.columns, shapes)
     recipe = Recipe(Mode.WHOLE, (), found.columns, key, text_of(whole), used=used)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
+from tidemark.definition.dated import has_no_date
 from tidemark.definition.dialect import place
 from tidemark.definition.functions import name_of
 from tidemark.definition.recipe import InputShape
@@ -27,11 +28,17 @@ def check_clock(query: exp.Query, shapes: Mapping[str, InputShape]) -> None:
         special = [
             one
             for one in select.find_all(exp.Literal)
-            if one.is_string and one.parent_select is select and _SPECIAL.fullmatch(one.name)
+            if one.is_string and one.parent_select is select and (_SPECIAL.fullmatch(one.name) or has_no_date(one.name))
         ]
         types = types_of(select, shapes) if special else {}
         for one in special:
-            if not _stays_text(one, types):
+            if _SPECIAL.fullmatch(one.name) is None:
+                if _is_timestamp(one, types):
+                    raise refused(
+                        f"holds '{one.name}'{place(one)}, a time of day, to which Spark adds the day on which it runs "
+                        "where a timestamp is meant; write it with a date"
+                    )
+            elif not _stays_text(one, types):
                 raise refused(
                     f"holds '{one.name}'{place(one)}, which Spark takes for the time at which it runs where a date is "
                     "meant; take a time from a column, or CAST what it is compared with as string"
@@ -49,6 +56,19 @@ def _stays_text(literal: exp.Literal, types: Mapping[tuple[str, str], str]) -> b
     if name_of(above) in _TEXT:
         return True
     return any(type_of(one, types) == "string" for one in _beside(literal, above))
+
+
+def _is_timestamp(literal: exp.Literal, types: Mapping[tuple[str, str], str]) -> bool:
+    """Whether a text is surely taken for a timestamp: it is cast to one, or stands beside one. What is not sure here,
+    Spark's analysis shows."""
+    above: exp.Expr | None = literal.parent
+    while isinstance(above, exp.Paren):
+        above = above.parent
+    if above is None or isinstance(above, exp.Select | exp.Alias | exp.DPipe | exp.Like | exp.ILike):
+        return False
+    if isinstance(above, exp.Cast) or (isinstance(above, exp.Func) and len(above.expressions) == 1):
+        return type_of(above, types) == "timestamp" or name_of(above).endswith("to_timestamp")
+    return any(type_of(one, types) == "timestamp" for one in _beside(literal, above))
 
 
 def _beside(literal: exp.Literal, above: exp.Expr) -> Iterator[exp.Expr]:

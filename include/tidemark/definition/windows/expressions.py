@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tidemark.definition.clock import check_clock
+from tidemark.definition.dated import dated
 from tidemark.definition.dialect import text_of
 from tidemark.definition.functions import is_generator
 from tidemark.definition.order import check_order
@@ -62,7 +63,7 @@ def row_expression(text: str, called: str, shape: InputShape, shapes: Mapping[st
         found = resolved(query, shapes).query
         check_order(found, shapes)
         check_clock(found, shapes)
-        within_sizes(found, shapes)
+        dated(within_sizes(found, shapes), shapes)
     except InvalidUsage as error:
         raise _of(called, error) from None
     return RowExpression(text_of(found.selects[0].unalias()), output_types(found, shapes)[0])

@@ -48,6 +48,11 @@ def check_same_every_time(name: str, frame: DataFrame) -> None:
         raise InvalidUsage(
             f"the definition of {name} is not the same every time it is asked (rand, uuid and the like); leave that out"
         )
+    if _clock_words(plan):
+        raise InvalidUsage(
+            f"the definition of {name} depends on the time it is: a constant text is taken for it, as 'now' or "
+            "'today'; take a time from a column"
+        )
 
 
 def check_planned(name: str, frame: DataFrame) -> None:

@@ -24,6 +24,7 @@ from tidemark.spark.derive import by_key, by_row, in_time, python
 from tidemark.spark.derive.analysis import analysed, check_function, check_planned, check_same_every_time
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.compared import can_be_restricted, differing_rows
+from tidemark.spark.derive.dated import check_dated
 from tidemark.spark.derive.difference import desired_at, differing, held_at
 from tidemark.spark.derive.footers import holds_nothing, none_is_null
 from tidemark.spark.derive.hushed import hushed
@@ -59,6 +60,7 @@ class SparkComputer:
             check_same_every_time(name, frame)
             if recipe is None:
                 check_function(name, frame)
+            check_dated(name, frame)
             check_planned(name, frame)
             return our_columns(frame.schema)
 
