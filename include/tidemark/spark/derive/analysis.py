@@ -12,8 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.errors import InvalidUsage, listed
-from tidemark.spark.derive.faults import fault_of_planning
-from tidemark.spark.derive.raised import told, unplanned
+from tidemark.spark.derive.raised import refusal_of_planning, told
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 _AGGREGATES = _EXPRESSIONS + "aggregate."
@@ -60,7 +59,7 @@ def check_planned(name: str, frame: DataFrame) -> None:
     try:
         frame._jdf.queryExecution().executedPlan()
     except (PySparkException, Py4JJavaError) as error:
-        raise InvalidUsage(unplanned(name, fault_of_planning(error) or told(error))) from None
+        raise refusal_of_planning(name, error) from None
 
 
 def check_function(name: str, frame: DataFrame) -> None:

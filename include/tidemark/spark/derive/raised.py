@@ -88,8 +88,12 @@ def told(error: BaseException) -> str:
 
 def is_about_rows(error: BaseException) -> bool:
     """Whether it is what a definition says of a row; else something failed that may be tried again."""
+    return _has_condition_of_rows(error) or bool(fault_of_a_row(error))
+
+
+def _has_condition_of_rows(error: BaseException) -> bool:
     match = _THROWN.search(str(error))
-    return match[1] in DATA if match is not None else bool(fault_of_a_row(error))
+    return match is not None and match[1] in DATA
 
 
 @contextmanager
@@ -104,7 +108,7 @@ def naming(name: str, where: Callable[[], str]) -> Iterator[None]:
             if (said := _said_by_a_definition(error)) is None:
                 raise
             raise Raised(f"the definition of {name} raises {said} for a row; filter such rows out") from None
-        if said := fault_of_planning(error):
+        if not _has_condition_of_rows(error) and (said := fault_of_planning(error)):
             raise InvalidUsage(unplanned(name, said)) from None
         if not is_about_rows(error):
             raise
@@ -113,6 +117,13 @@ def naming(name: str, where: Callable[[], str]) -> Iterator[None]:
             raise Raised(f"the definition of {name} raises: {said}{at}") from None
         instead = _instead(match[1] if match else "")
         raise Raised(f"the definition of {name} raises {said}{at}; filter such rows out{instead}") from None
+
+
+def refusal_of_planning(name: str, error: BaseException) -> InvalidUsage:
+    """The refusal of a definition that Spark reads, and cannot plan; or that raises for whatever row there is."""
+    if _has_condition_of_rows(error):
+        return InvalidUsage(f"the definition of {name} raises {told(error)} for any row; correct the constant")
+    return InvalidUsage(unplanned(name, fault_of_planning(error) or told(error)))
 
 
 def unplanned(name: str, said: str) -> str:
