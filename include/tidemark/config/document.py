@@ -31,6 +31,8 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NEVER = re.compile("[\0\ud800-\udfff]")
 """Written as escapes YAML knows, \\0 and \\ud800; neither has a place in a name, a path or a database."""
 _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
+_NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
+_OCTAL = re.compile(r"[-+]?0[0-7_]+")
 _TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp"))
 
 
@@ -68,6 +70,19 @@ def read(path: str | Path) -> Document:
 def _events(loader: Any) -> Iterator[Any]:
     while loader.check_event():
         yield loader.get_event()
+
+
+def _other_base(text: str) -> str:
+    """What is wrong about a number that YAML 1.1 reads to another base than it looks like; "" if nothing is."""
+    if ":" in text:
+        return (
+            f"{text} is a number to the base 60 in YAML 1.1; quote it if it is a text, and write a duration with its "
+            "units, as 1h30m or 90s"
+        )
+    if _OCTAL.fullmatch(text):
+        plain = text.replace("_", "").lstrip("+-").lstrip("0") or "0"
+        return f"{text} is a number to the base 8 in YAML 1.1; write {plain}, or quote it if it is a text"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -183,6 +198,8 @@ class _Building:
             return self._text(event)
         if len(event.value) > MAX_LITERAL:
             raise self._refusal(event, f"a value of {len(event.value)} characters; quote it if it is a text")
+        if wrong := _other_base(event.value) if tag in _NUMBERS else "":
+            raise self._refusal(event, wrong)
         node = yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
         try:
             return self._constructor.construct_object(node)

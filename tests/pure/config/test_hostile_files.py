@@ -84,6 +84,16 @@ HOSTILE = {
     "nested list items": ("- " * 100_000 + "a", 1, "nested deeper than 30"),
     "many values": ("name: [" + "a," * 200_000 + "]", 1, "more than 20000 values"),
     "many documents": (GOOD + "---\n" * 1000, 12, "a second document"),
+    "base 60, short": (
+        GOOD + "grace: 1:30\n",
+        12,
+        "1:30 is a number to the base 60 in YAML 1.1; quote it if it is a text",
+    ),
+    "base 60 with a point": (GOOD + "grace: 1:30.5\n", 12, "as 1h30m or 90s"),
+    "base 60, negative": (GOOD + "x: [-1:30]\n", 12, "-1:30 is a number to the base 60"),
+    "base 60 as a name": (GOOD + "1:30: x\n", 12, "1:30 is a number to the base 60"),
+    "base 8": (GOOD + "grace: 010\n", 12, "010 is a number to the base 8 in YAML 1.1; write 10, or quote it"),
+    "base 8, zero": (GOOD + "grace: 00\n", 12, "00 is a number to the base 8 in YAML 1.1; write 0, or quote it"),
     "base 60": (f"name: 1{':1' * 400_000}", 1, "a value of 800001 characters"),
     "digits of a value": (f"name: {'1' * 500_000}", 1, "a value of 500000 characters"),
     "a tag": ("name: !!python/object/apply:os.system [id]", 1, "tag"),
@@ -116,7 +126,7 @@ HOSTILE = {
     "another encoding": (GOOD.encode("utf-16"), 1, "not UTF-8"),
     "Latin-1": (GOOD.encode() + "# naïve".encode("latin-1"), 12, "not UTF-8"),
     "too large": (b"#" * (2**20 + 1), None, "more than 1048576 bytes"),
-    "written twice as a value": ("columns: {1: int, 01: int}\n" + GOOD, 1, "'01' is written twice"),
+    "written twice as a value": ("columns: {1: int, 0x1: int}\n" + GOOD, 1, "'0x1' is written twice"),
     "a merge of nothing": ("<<: 5\n" + GOOD, 1, "takes over the fields of a mapping"),
 }
 
