@@ -80,10 +80,7 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
         self.check_names(names)
         chosen = self.key or (None if key is None else tuple(key))
         if chosen is None:
-            raise self.refusal(
-                self.line_of_definition,
-                f"no key: the definition does not show which columns say which row is meant; write key: [{names[0]}]",
-            )
+            raise self.refusal(self.line_of_definition, _no_key(columns))
         self._check_validity({column.name: column.type for column in columns})
         typed = {column.name: column.type for column in columns} | self._texts_of_json
         typed |= {name: of for name, of in self.declaration.types.items() if name in typed}
@@ -140,6 +137,18 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
         for loc, name in named:
             if name not in names:
                 raise self.refusal(loc, f"the definition has no column {name}{nearest(name, list(names))}")
+
+
+def _no_key(columns: Sequence[Column]) -> str:
+    """What is wrong of a definition that shows no key, and what to do about it."""
+    told = "no key: the definition does not show which columns say which row is meant"
+    first = columns[0]
+    if first.type is not ColumnType.FLOAT:
+        return f"{told}; write key: [{first.name}]"
+    return (
+        f"{told}, and {first.name} is a float, which no key holds, as equality of floats tells nothing; where rows are "
+        f"grouped by it, group by CAST({first.name} AS decimal(18, 6)), or by round({first.name} * 100) as a bigint"
+    )
 
 
 def problem(declared: DerivedDeclaration) -> tuple[Loc, str] | None:

@@ -105,6 +105,9 @@ def test_everything_it_may_say(tmp_path: Path) -> None:
 def test_the_key_may_be_the_one_the_definition_shows(tmp_path: Path) -> None:
     file = derived(tmp_path, DELAYS)
     assert [c.name for c in file.collection(SHAPE, ("day", "carrier")).key] == ["day", "carrier"]
+    grouped = (Column("f", ColumnType.FLOAT), Column("n", ColumnType.INT))
+    with pytest.raises(InvalidUsage, match=r"delays.yaml:3: no key: .*, and f is a float, .* group by CAST\(f AS dec"):
+        file.collection(grouped, None)
     with pytest.raises(InvalidUsage, match=r"delays.yaml:3: no key: .* write key: \[carrier\]"):
         file.collection(SHAPE)
 
