@@ -116,6 +116,29 @@ def test_a_file_is_explained_before_anything_is_created(shell: Shell, graph: Gra
     assert "is not derived" in shell.refused("explain", landed)
 
 
+def test_an_edited_file_is_explained_by_what_would_change(shell: Shell) -> None:
+    graph = Graph(shell.root)
+    graph.land("flights", 2)
+    graph.derive("delays", "flights")
+    graph.correct("delays")
+    edited = shell.declared(DELAYS.replace("sum(amount)", "max(amount)"))
+    said = shell.ok("explain", edited).out
+    assert "the first build" not in said
+    for part in (
+        "delays is computed by key",
+        "after `tidemark init`, whole (the definition is another than in version",
+        "reads 0 rows at rest of its inputs, and writes by how much the answer differs, at the next frontier",
+        "what was recorded below stays",
+        "flights: consumed to 2024-01-03T00:00:00Z, readable to 2024-01-03T00:00:00Z",
+    ):
+        assert part in said
+    told = shell.json("explain", edited)
+    assert (told["mode"], told["next"]["does"], told["next"]["mode"]) == ("by_key", "redefines", "whole")
+    assert told["version"] == shell.json("status", "delays")["version"]
+    kept = shell.declared("name: delays\nfrom: flights\nselect: SELECT id, amount FROM flights\nrefresh: whole\n")
+    assert "nothing to do: its inputs tell nothing new" in shell.ok("explain", kept).out
+
+
 def test_a_definition_in_python_is_explained_with_the_file_it_is_in(
     shell: Shell, graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

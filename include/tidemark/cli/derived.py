@@ -97,6 +97,11 @@ def _usable(one: dict[str, Any]) -> str:
 def _next(told: dict[str, Any] | None) -> str:
     if told is None:
         return "after `tidemark init`, the first build: whole"
+    if told["does"] == "redefines":
+        return (
+            f"after `tidemark init`, whole ({told['why']}): reads {output.counted(told['rows'], 'row')} at rest of its "
+            "inputs, and writes by how much the answer differs, at the next frontier; what was recorded below stays"
+        )
     if told["does"] == "nothing":
         return f"nothing to do: {told['why']}"
     if told["does"] == "waits":

@@ -48,16 +48,37 @@ def explain(job: Job) -> dict[str, Any]:
 
 
 def explain_declared(job: Job, file: DerivedFile) -> dict[str, Any]:
-    """As `explain`, of a collection as its file declares it, whatever its state is: nothing is told of its next run.
-    Its inputs must be there. Raises InvalidUsage at the file's line, as `recipe_of_file`."""
+    """As `explain`, of a collection as its file declares it. Where it was created by another definition, the next run
+    is the one that follows this one; where it was not created, nothing is told of it. Its inputs must be there. Raises
+    InvalidUsage at the file's line, as `recipe_of_file`."""
     inputs = opened(job, file.origin)
     recipe = recipe_of_file(file, inputs)
+    head = job.log.load()
+    held = head.arrangement
+    state = held if held is not None and held.collection.is_derived else None
     try:
-        told = _computed(file.name, file.origin, recipe, inputs)
+        told = _computed(file.name, file.origin, recipe, inputs, state)
     except InvalidUsage as error:
         raise file.refusal_of_definition(str(error)) from None
     shown = file.key or (recipe.key if recipe else None) or ()
-    return {"collection": file.name, "version": 0, "key": list(shown), **told, "next": None}
+    told |= {"next": None if state is None else _next_by(job, state, head.version, inputs, recipe, file.origin)}
+    return {"collection": file.name, "version": 0 if state is None else head.version, "key": list(shown), **told}
+
+
+def _next_by(
+    job: Job, state: Arrangement, version: int, inputs: tuple[InputState, ...], recipe: Recipe | None, derived: Derived
+) -> dict[str, Any]:
+    """What the next run does of a collection that is to be declared otherwise than its state of that version is. By
+    another definition it reads all rows of the inputs, and writes by how much the answer differs, at its frontier;
+    what was recorded before stays as it was."""
+    was = state.collection.derived
+    if was.fingerprint == derived.fingerprint:
+        return _next(job, replace(state, collection=replace(state.collection, origin=derived)), inputs, recipe)
+    other = "inputs are others" if was.inputs != derived.inputs else "definition is another"
+    given = [(one.name, one.state) for one in inputs if one.state is not None]
+    read = [Input(name, job.neighbour(name).store.url, held, held.seal) for name, held in given if held.seal]
+    rows = sum(changed_rows(job, one) for one in read)
+    return {"does": "redefines", "mode": str(Mode.WHOLE), "why": f"the {other} than in version {version}", "rows": rows}
 
 
 def _computed(
