@@ -18,7 +18,7 @@ from tidemark.definition.recipe import InputShape
 from tidemark.definition.relations import types_of
 from tidemark.definition.types import type_of
 
-NO_DATE = "(?i)^[^0-9a-z+-]*([ty]|now|[0-9]+:)"
+NO_DATE = "(?i)^[^0-9a-z+-]*(t[0-9]|[0-9]+:|(now|today|tomorrow|yesterday)([^0-9a-z]|$))"
 """How a text begins that Spark gives the day, or the time, at which it runs: T10:30, 10:30, now, today, tomorrow,
 yesterday. A date begins with a year."""
 _SAID = "no date: $0"

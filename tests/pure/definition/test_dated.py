@@ -52,9 +52,27 @@ LEFT = [
     "carrier = '10:30'",
     "carrier || '10:30'",
     "carrier LIKE '10:30%'",
+    "date_format(at, 'yyyy-MM')",
+    "date_trunc('year', at)",
+    "at + INTERVAL '10:30' HOUR TO MINUTE",
+    "from_utc_timestamp(at, '+05:00')",
 ]
 WITHOUT = ["10:30", " 10:30 ", "T10:30", "1:2", "now", "NOW UTC", "today", "yesterday", "\t10:30:00.5"]
-WITH = ["2024", "2024-01", "2024-1-2", "+2024-01-01", "-0001-01-01", "2024-01-01T10:30", "epoch", "", " 2024-01-01"]
+WITH = [
+    "2024",
+    "2024-01",
+    "2024-1-2",
+    "+2024-01-01",
+    "-0001-01-01",
+    "2024-01-01T10:30",
+    "epoch",
+    "",
+    " 2024-01-01",
+    "yyyy",
+    "year",
+    "T",
+    "tuesday",
+]
 
 
 @pytest.mark.parametrize("expression", REFUSED)
