@@ -394,7 +394,12 @@ def test_at_the_end_of_a_collection_the_grace_is_over(tmp_path: Path) -> None:
     """No interval is to come that could bring rows of the last two instants, so they can be read."""
     world = made(tmp_path, Envelope.APPEND, grace=2, end=20)
     world.land(1, "a", [row(1, "x", 19)])
-    in_one_run(world, range(2))
+    for day in range(2):
+        world.run(read(world, day))
+        told = world.run(lambda job, day=day: seal(job, interval(day)))
+        at = f"1970-01-01T00:00:00.0000{day}0Z" if day else "1970-01-01T00:00:00Z"
+        assert told["completed"] == [{"lower": at, "upper": f"1970-01-01T00:00:00.0000{day + 1}0Z"}]
+        world.run(lambda job, day=day: drain(job, interval(day)))
     assert (world.state.complete_below, world.state.seal, learned(world)) == (20, 20, [(1, 19, 19)])
 
 

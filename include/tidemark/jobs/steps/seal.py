@@ -68,7 +68,8 @@ def _completed(state: Arrangement, interval: Interval) -> list[dict[str, str]]:
     if state.collection.is_derived:
         return []
     landed = state.collection.landed
-    complete = state.complete_below + landed.grace if state.complete_below else landed.start
+    # No interval begins at the collection's end, where the grace is over.
+    complete = min(state.complete_below + landed.grace, state.complete) if state.complete_below else landed.start
     drained = max(landed.start, min(state.trace_upper, state.complete_below) + landed.grace)
     some = IntervalSet()
     for lower, upper in ((drained, complete), (max(landed.start, interval.lower), min(interval.upper, complete))):
