@@ -17,6 +17,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     # What is not listed touches every ring: model, plan, storage and all else that every step is made of, and whatever
     # is new. The longest prefix counts.
     "include/tidemark/airflow/": AIRFLOW,
+    "include/tidemark/airflow/web/": (*AIRFLOW, "simulation", "quality"),
     "include/tidemark/api/": ("pure", "simulation", "cli", "spark", "s3", "dags", "e2e", "deep"),
     "include/tidemark/cli/": ("cli", "pure", "simulation", "e2e", "deep"),
     "include/tidemark/quality/": (
@@ -44,7 +45,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "tools/slowest_tests.py": (),
     "tools/reference.py": (),
     # Rings of tests, with those that import from them.
-    "tests/cli/": ("cli",),
+    "tests/cli/": ("cli", "s3"),
     "tests/compat/": ("compat", "simulation"),
     "tests/conformance/": ("conformance", "pure"),
     "tests/dags/": ("dags", "s3"),
@@ -53,7 +54,9 @@ TOUCHED: dict[str, Sequence[str]] = {
     "tests/e2e/": ("e2e", "deep"),
     "tests/environment/": (),
     "tests/launch/": ("launch", "e2e", "deep"),
-    "tests/pure/storage/test_log.py": ("pure", "s3"),
+    "tests/pure/definition/test_dated.py": ("pure", "spark"),
+    "tests/pure/storage/test_log.py": ("pure", "s3", "simulation"),
+    "tests/pure/storage/test_low_water.py": ("pure", "simulation"),
     "tests/quality/": ("quality",),
     "tests/s3/": ("s3",),
     "tests/simulation/": ("simulation", "s3", "quality"),

@@ -98,11 +98,13 @@ def events() -> list[dict[str, Any]]:
 
 @pytest.mark.timeout(600)
 def test_a_run_of_two_days_has_the_late_rows_of_two_runs(orders: Path) -> None:
-    state, tasks = run(orders, "2024-01-01", "2024-01-03")
+    ranged = orders.with_name("ranged.yaml")  # its asset's events are its own
+    ranged.write_text(orders.read_text().replace("name: orders", "name: ranged"))
+    state, tasks = run(ranged, "2024-01-01", "2024-01-03")
     assert (state, set(tasks.values())) == ("success", {"success"})
-    newest = head(orders).state
+    newest = head(ranged).state
     assert newest.totals.rows_late_discarded == 1
-    (late,) = late_rows(location_of(orders).job().store, newest, limit=9).rows
+    (late,) = late_rows(location_of(ranged).job().store, newest, limit=9).rows
     assert (late["id"], late["_reason"]) == (3, "before its interval")
     assert late["_complete_below"] == parse_instant("2024-01-02")
 

@@ -101,7 +101,8 @@ def test_what_no_rule_names_runs_everything(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "rings"),
     [
-        ("include/tidemark/airflow/web/app.py", {"dags", "e2e", "deep", "launch", "s3"}),
+        ("include/tidemark/airflow/factory.py", {"dags", "e2e", "deep", "launch", "s3"}),
+        ("include/tidemark/airflow/web/app.py", {"dags", "e2e", "deep", "launch", "s3", "simulation", "quality"}),
         ("docs/how-to/run-days.md", {"pure", "cli", "dags"}),
         ("tests/pure/model/test_batch.py", {"pure"}),
         ("tests/dags/test_web.py", {"dags", "s3"}),
