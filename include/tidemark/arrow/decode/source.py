@@ -84,13 +84,14 @@ def _blocks(content: Content, collection: Collection, columns: tuple[Column, ...
 
 def _parquet_blocks(content: Content, collection: Collection, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     with opened(content) as file:
-        has = file.schema.names
+        schema = file.schema
+        has = schema.names
         for column in columns:
             if has.count(column.name) != 1:
                 what = "in the file twice" if column.name in has else "missing"
                 raise BadFile(content.path, f"column {column.name} is {what}; the file has {listed(has)}")
         for column in columns:
             # A type that cannot be the declared one is refused before any value of it is expanded.
-            held = file.schema.field(column.name).type
+            held = schema.field(column.name).type
             typed(content, collection, column, pa.array([], held), 0)
         yield from file.blocks([column.name for column in columns])

@@ -168,8 +168,8 @@ def _applied(rows: pa.RecordBatch, collection: Collection, verdict: _Verdict, pa
     if SOURCE in schema.names:
         columns[SOURCE] = _constant(number, rows.num_rows, pa.int64())
     # A dropped column is in no source row, and null from then on.
-    nothing = {name: pa.nulls(rows.num_rows, schema.field(name).type) for name in schema.names if name not in columns}
-    arrays = [(columns | nothing)[field.name].cast(field.type) for field in schema]
+    columns |= {name: pa.nulls(rows.num_rows, schema.field(name).type) for name in schema.names if name not in columns}
+    arrays = [columns[field.name].cast(field.type) for field in schema]
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
     return batch if keep is None else batch.filter(keep)
 
