@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.pure.ingest.landed import collection, listed, task, write
+from tests.support.child import run_python
 from tests.support.measured import Measure
 from tidemark.arrow.decode import content
 from tidemark.arrow.decode.source import decode, fetch
@@ -158,7 +157,7 @@ for spare in [None, 1, None]:
 def test_memory_that_runs_out_is_no_verdict_on_a_good_file(tmp_path: Path) -> None:
     declared = collection(Column("v", ColumnType.STRING))
     rows = [{"k": k, "v": f"{k}" * 200, "t": 1} for k in range(5_000)]
-    told = _python(TIGHT, write(tmp_path / "parquet", rows, declared).path).split()
+    told = run_python(TIGHT, write(tmp_path / "parquet", rows, declared).path).split()
     assert told == ["ingested", "unavailable", "ingested"]
 
 
@@ -198,7 +197,7 @@ def test_a_value_that_thousands_of_rows_share_takes_bounded_memory(tmp_path: Pat
     apart = pa.table({**{name: held[:600] for name, held in numbers.items()}, "v": [text] * 600})
     pq.write_table(apart, tmp_path / "groups-of-one-row", row_group_size=1)
     files = [tmp_path / name for name in ("small", "dictionary", "declared-dictionary", "prefix", "groups-of-one-row")]
-    told = [line.split() for line in _python(WIDE, *map(str, files)).splitlines()]
+    told = [line.split() for line in run_python(WIDE, *map(str, files)).splitlines()]
     assert [(name, int(rows)) for name, rows, _, _ in told] == [
         ("dictionary", count),
         ("declared-dictionary", count),
@@ -216,11 +215,3 @@ def test_a_row_that_is_too_large_is_refused(tmp_path: Path) -> None:
     declared = collection(Column("v", ColumnType.STRING))
     (entry,) = ingest_files(MemoryStore(), task(declared, [listed(tmp_path / "file")])).entries
     assert entry.reason == "row 3: has 16,777,241 bytes; a row may have 16,777,216"
-
-
-def _python(code: str, *arguments: str) -> str:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ARROW_DEFAULT_MEMORY_POOL": "system"}
-    command = [sys.executable, "-c", code, *arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300, check=False)
-    assert ended.returncode == 0, ended.stderr[-2000:]
-    return ended.stdout

@@ -1,12 +1,13 @@
 """Reading a whole Parquet file, not less of it, in batches of bounded bytes.
 
 Encodings hide what a value takes in memory: one of 1 MB that a dictionary holds once may stand in a million rows. So
-texts are read as dictionaries, and expanded only as many rows at a time as fit.
+long texts are read as dictionaries, and expanded only as many rows at a time as fit. Where the readers of all columns
+would take too much, a few columns are read at a time (rowgroups.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,23 +18,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemark.arrow.decode.content import MAX_ROW_BYTES, BadFile, Content, memory_is_no_verdict
+from tidemark.arrow.decode.rowgroups import BATCH_BYTES, BATCH_ROWS, OPEN_BYTES, Columns, columns_of
 from tidemark.arrow.rows.columns import Ints, leaves, one_batch, valid, values
+from tidemark.arrow.rows.memory import memory
 from tidemark.errors import TidemarkError
 
-BATCH_ROWS = 65_536
-"""Rows decoded at once, where they are narrow."""
-BATCH_BYTES = 32 * 2**20
-"""Bytes of decoded rows at once, where they are wide; a single row may have more."""
-_LEAST_ROWS = 64
-"""Rows asked of Parquet at once, however wide they may be: its encodings do not tell."""
+WINDOW_BYTES = 96 * 2**20
+"""Most bytes of decoded rows that are gathered from columns read a few at a time."""
 _BUFFER = 2**20
 """Bytes of a column read ahead of a file that is not in memory; else a row group would be, whole."""
-_DICTIONARY = frozenset({"RLE_DICTIONARY", "PLAIN_DICTIONARY"})
-_PLAIN = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
-_LENGTHS = frozenset({"DELTA_LENGTH_BYTE_ARRAY"})
-_TEXT = "BYTE_ARRAY"
 _WRAPPED = frozenset({"arrow.json", "arrow.uuid"})
 _VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+_Some = Callable[[], Iterator[pa.RecordBatch]]
+"""Some columns of a row group, read from its start whenever called."""
 _LONG = frozenset({pa.string(), pa.large_string(), pa.binary(), pa.large_binary()})
 _WRONG = (pa.ArrowException, OSError, EOFError, UnicodeError, OverflowError)
 """What the reader raises of a damaged file."""
@@ -75,63 +72,90 @@ class Opened:
 
         Raises BadFile for a row of more than MAX_ROW_BYTES.
         """
-        cut = self._cut(paths)
-        return cut if set(paths) <= set(self.schema.names) else _gathered(cut)
+        columns = columns_of(self.footer, paths, self._reopened)
+        flat = set(paths) <= set(self.schema.names)
+        if any(columns.open_bytes(group, paths) > OPEN_BYTES for group in columns.groups):
+            cut = self._by_columns(columns, flat)
+        else:
+            cut = self._cut(self._read(columns, paths, flat))
+        return cut if flat else _gathered(cut)
 
-    def _cut(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _cut(self, read: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         first = 0
-        for batch in map(_stored, self._read(paths)):
+        for batch in map(_stored, read):
             sizes = _row_sizes(batch)
-            if len(sizes) and sizes.max() > MAX_ROW_BYTES:
-                at = int(np.argmax(sizes))
-                problem = f"row {first + at + 1}: has {sizes[at]:,} bytes; a row may have {MAX_ROW_BYTES:,}"
-                raise BadFile(self.content.path, problem)
+            self._check_sizes(sizes, first)
             yield from _cut(batch, sizes)
             first += batch.num_rows
 
-    def _read(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The columns as Parquet gives them, texts as dictionaries as far as possible."""
-        metadata = self.footer.metadata
-        schema = [metadata.schema.column(at) for at in range(metadata.num_columns)]
-        places = [at for at, column in enumerate(schema) if _is_below(column.path, paths)]
-        chunks = [_chunks(self.footer, group, paths, places) for group in range(metadata.num_row_groups)]
-        texts = [
-            schema[at].path for at in places if schema[at].path in set(paths) and _has_dictionary(chunks, schema[at])
-        ]
-        file = _parquet(self.content, self.source, metadata=metadata, read_dictionary=texts)
-        if set(paths) <= set(self.schema.names):
+    def _check_sizes(self, sizes: Ints, first: int) -> None:
+        if len(sizes) and sizes.max() > MAX_ROW_BYTES:
+            at = int(np.argmax(sizes))
+            problem = f"row {first + at + 1}: has {sizes[at]:,} bytes; a row may have {MAX_ROW_BYTES:,}"
+            raise BadFile(self.content.path, problem)
+
+    def _reopened(self, texts: Sequence[str]) -> pq.ParquetFile:
+        """The file, such that some columns of texts come as dictionaries."""
+        return _parquet(self.content, self.source, metadata=self.footer.metadata, read_dictionary=list(texts))
+
+    def _read(self, columns: Columns, paths: Sequence[str], flat: bool) -> Iterator[pa.RecordBatch]:
+        """The columns as Parquet gives them, all at once."""
+        texts = columns.dictionaries(paths)
+        file = self._reopened(texts)
+        if flat:
             # Rows of several row groups come at once: a batch ends with each of them, but they are read together.
-            size = sum(group.size for group in chunks)
-            rows = min((_rows_at_once(group, texts, size) for group in chunks), default=BATCH_ROWS)
-            yield from whole(file, rows, paths)
+            size = sum(columns.size(group, paths) for group in columns.groups)
+            asked = (columns.rows_at_once(group, paths, texts, size) for group in columns.groups)
+            yield from whole(file, min(asked, default=BATCH_ROWS), paths)
             return
         count = 0
-        for number, group in enumerate(chunks):
-            for batch in self._nested(file, number, paths, group, texts):
+        for number in range(len(columns.groups)):
+            for batch in self._row_group(file, number, columns, paths, texts):
                 count += batch.num_rows
                 yield leaves(batch, paths)
-        _check_rows(count, metadata)
+        _check_rows(count, self.footer.metadata)
 
-    def _nested(
-        self, file: pq.ParquetFile, number: int, paths: Sequence[str], group: _Chunks, texts: Sequence[str]
+    def _row_group(
+        self, file: pq.ParquetFile, number: int, columns: Columns, paths: Sequence[str], texts: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
-        """A row group's structs. Arrow makes no dictionary of a column within one that leaves its dictionary midway:
-        the rest is read without, in small batches."""
+        """Columns of one row group. Arrow makes no dictionary of a column within a struct that leaves its dictionary
+        midway: the rest is read without, in small batches."""
+        group = columns.groups[number]
+        size = columns.size(group, paths)
         options = {"row_groups": [number], "columns": list(paths), "use_threads": False}
         done = 0
         try:
-            for batch in file.iter_batches(_rows_at_once(group, texts, group.size), **options):
+            for batch in file.iter_batches(columns.rows_at_once(group, paths, texts, size), **options):
                 yield batch
                 done += batch.num_rows
         except pa.ArrowNotImplementedError:
-            for batch in self.footer.iter_batches(_rows_at_once(group, [], group.size), **options):
+            for batch in self.footer.iter_batches(columns.rows_at_once(group, paths, [], size), **options):
                 yield batch.slice(min(done, batch.num_rows))
                 done -= min(done, batch.num_rows)
 
+    def _by_columns(self, columns: Columns, flat: bool) -> Iterator[pa.RecordBatch]:
+        """The same rows, of columns read a few at a time: once for what each row takes, then as many rows as fit, for
+        which all before them in their row group are decoded again."""
+        first = 0
+        for number, group in enumerate(columns.groups):
+            few = [self._some_columns(number, columns, paths, flat) for paths in columns.few_at_a_time(group)]
+            sizes = _sizes_of(few)
+            self._check_sizes(sizes, first)
+            with memory().some("window", WINDOW_BYTES, least=BATCH_BYTES) as most:
+                for start, stop in _windows(sizes, most):
+                    yield from _cut(_window(few, start, stop).select(list(columns.leaves)), sizes[start:stop])
+                    # Many small arrays have been made between large ones: what is free between them is given back.
+                    pa.default_memory_pool().release_unused()
+            first += len(sizes)
+        _check_rows(first, self.footer.metadata)
 
-def _is_below(leaf: str, paths: Sequence[str]) -> bool:
-    """Whether a leaf of the file is at one of the paths, or within a nested column that is."""
-    return any(leaf == path or leaf.startswith(f"{path}.") for path in paths)
+    def _some_columns(self, number: int, columns: Columns, paths: Sequence[str], flat: bool) -> _Some:
+        def read() -> Iterator[pa.RecordBatch]:
+            texts = columns.dictionaries(paths)
+            for batch in self._row_group(self._reopened(texts), number, columns, paths, texts):
+                yield _stored(batch if flat else leaves(batch, paths))
+
+        return read
 
 
 @contextmanager
@@ -159,12 +183,52 @@ def _parquet(content: Content, source: pa.NativeFile, **options: Any) -> pq.Parq
     )
 
 
+def _sizes_of(few: Sequence[_Some]) -> Ints:
+    """Bytes of each row, its columns together. ArrowInvalid where they have not as many rows."""
+    sizes = np.zeros(0, np.int64)
+    for number, read in enumerate(few):
+        found = np.concatenate([sizes[:0], *map(_row_sizes, read())])
+        if number and len(found) != len(sizes):
+            raise pa.ArrowInvalid(f"{len(found)} rows of a column where another has {len(sizes)}")
+        sizes = sizes + found if number else found
+    return sizes
+
+
+def _windows(sizes: Ints, most: int) -> Iterator[tuple[int, int]]:
+    """From which row to which, such that they take `most` bytes, or are one row."""
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(sizes):
+        room = most + (ends[start - 1] if start else 0)
+        stop = max(start + 1, int(np.searchsorted(ends, room, side="right")))
+        yield start, stop
+        start = stop
+
+
+def _window(few: Sequence[_Some], start: int, stop: int) -> pa.RecordBatch:
+    """The columns of some rows, copied: a slice would keep in memory what it was cut from."""
+    found: dict[str, pa.Array] = {}
+    for read in few:
+        held, at = list[pa.RecordBatch](), 0
+        for batch in read():
+            if start < at + batch.num_rows:
+                held.append(_expanded(batch.slice(max(0, start - at), stop - max(start, at))))
+            at += batch.num_rows
+            if at >= stop:
+                break
+        else:
+            raise pa.ArrowInvalid(f"{at} rows of a column where there were {stop}")
+        found |= {name: pa.concat_arrays([b.column(name) for b in held]) for name in held[0].schema.names}
+    return pa.RecordBatch.from_pydict(found)
+
+
 def _cut(read: pa.RecordBatch, sizes: Ints) -> Iterator[pa.RecordBatch]:
     ends = np.cumsum(sizes)
     start = 0
     while start < read.num_rows:
         room = BATCH_BYTES + (ends[start - 1] if start else 0)
         stop = max(start + 1, int(np.searchsorted(ends, room, side="right")))
+        stop = min(stop, start + BATCH_ROWS)
         yield _expanded(read.slice(start, stop - start))
         start = stop
 
@@ -244,48 +308,3 @@ def _nested_sizes(column: pa.Array) -> Ints | int:
     np.cumsum(ends, out=ends)
     offsets = np.asarray(column.offsets)
     return 8 + np.asarray(ends[offsets[1:]] - ends[offsets[:-1]])
-
-
-@dataclass(frozen=True)
-class _Chunks:
-    """What the footer says of the wanted columns in a row group: its rows, and of each column by its path the bytes,
-    uncompressed but encoded; of those of texts the encodings."""
-
-    rows: int
-    sizes: dict[str, int]
-    encodings: dict[str, frozenset[str]]
-
-    @property
-    def size(self) -> int:
-        return sum(self.sizes.values())
-
-
-def _chunks(file: pq.ParquetFile, number: int, paths: Sequence[str], places: Sequence[int]) -> _Chunks:
-    # A reader refuses wrong metadata of a column; asked for it directly, pyarrow ends the process. So it is read first.
-    next(file.iter_batches(1, row_groups=[number], columns=list(paths), use_threads=False), None)
-    group = file.metadata.row_group(number)
-    columns = [group.column(at) for at in places]
-    return _Chunks(
-        group.num_rows,
-        {column.path_in_schema: column.total_uncompressed_size for column in columns},
-        {column.path_in_schema: frozenset(column.encodings) for column in columns if column.physical_type == _TEXT},
-    )
-
-
-def _has_dictionary(chunks: Sequence[_Chunks], column: pq.ColumnSchema) -> bool:
-    """Whether a column of texts can, and should, be read as a dictionary."""
-    used = frozenset[str]().union(*(chunk.encodings.get(column.path, frozenset()) for chunk in chunks))
-    return column.physical_type == _TEXT and bool(used & _DICTIONARY) and used <= _DICTIONARY | _PLAIN
-
-
-def _rows_at_once(group: _Chunks, dictionaries: Sequence[str], read: int) -> int:
-    """How many rows to ask for, of `read` bytes in all: few where these are many, or a row group is encoded such that
-    little may become much."""
-    rows = BATCH_BYTES // (16 * max(1, len(group.sizes)))
-    if read > 2 * BATCH_BYTES:
-        # Eight times as careful as the average: large values may stand together.
-        rows = min(rows, BATCH_BYTES * group.rows // max(1, group.size) // 8)
-    for path, used in group.encodings.items():
-        if path not in dictionaries and not used <= _PLAIN | _LENGTHS:  # values may share texts
-            rows = min(rows, 2 * BATCH_BYTES // max(1, group.sizes[path]))
-    return min(BATCH_ROWS, max(_LEAST_ROWS, rows))
