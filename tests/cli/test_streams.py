@@ -56,7 +56,12 @@ def test_an_interrupted_command_says_so(events: Shell, monkeypatch: pytest.Monke
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr("tidemark.jobs.questions.locate.check_root", interrupt)
-    said = events("drain", "events", "--json")
+    # A process that was started in the background of a script ignores the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        said = events("drain", "events", "--json")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert said.code == 130
     assert said.err == "error: interrupted; what was committed stays, run it again for the rest\n"
     assert json.loads(said.out)["error"]["kind"] == "Interrupted"

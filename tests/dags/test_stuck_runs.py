@@ -16,17 +16,22 @@ DAY = datetime(2024, 1, 2, tzinfo=UTC)
 
 @pytest.fixture
 def session(client: Any) -> Iterator[Any]:  # noqa: F811
-    """A session with Airflow's database, which holds no run of these tests afterwards."""
+    """A session with Airflow's database, which holds no run before and after."""
     from airflow.models.backfill import Backfill, BackfillDagRun
     from airflow.models.dagrun import DagRun
     from airflow.utils.session import create_session
     from sqlalchemy import delete
 
-    with create_session() as session:
-        yield session
-        session.rollback()
+    def emptied(session: Any) -> None:
         for kind in (BackfillDagRun, DagRun, Backfill):
             session.execute(delete(kind))
+        session.commit()
+
+    with create_session() as session:
+        emptied(session)
+        yield session
+        session.rollback()
+        emptied(session)
 
 
 def run_of(session: Any, day: int, state: str, *, dag: str = "orders", backfill: Any = None) -> Any:
