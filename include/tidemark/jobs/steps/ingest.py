@@ -150,6 +150,8 @@ def _plan(
 def _turn(job: Job, state: Arrangement, interval: Interval, landing_root: str) -> int:
     """Up to where the collection is complete when the interval's turn comes; 0 where that says nothing of its files."""
     landed = state.collection.landed
+    if state.collection.kind.whole_intervals:  # no row of a full snapshot is late
+        return 0
     if neighbour := shares_files_with(landed, interval, landing_root):
         job.note(
             f"source.path names the same files for {interval} and {neighbour}: a row is late if it happened where the "
