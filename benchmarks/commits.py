@@ -21,7 +21,7 @@ from benchmarks.counting import CountingStore
 from benchmarks.feed import Feed, fingerprint_of, write_day
 from benchmarks.measure import apart, timed
 from benchmarks.steps import Bench, silent
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.model.change import Change
 from tidemark.model.collection import Envelope
 from tidemark.model.transition import Stale

@@ -14,7 +14,7 @@ from benchmarks.feed import Feed, fingerprint_of
 from benchmarks.measure import apart
 from benchmarks.optimum import optimum, pairwise
 from benchmarks.steps import Bench, stored
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.model.collection import Envelope
 
 DAYS = 64

@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.airflow_instance import own_airflow, run_dag, stop_resident
 from benchmarks.feed import START, Feed, fingerprint_of
 from demo.airflow_api import AirflowApi
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.jobs.job import collection_store, fresh_id
 from tidemark.model.collection import Envelope
 from tidemark.model.instant import format_instant

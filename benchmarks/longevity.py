@@ -31,7 +31,7 @@ from benchmarks.reading import checked_read
 from benchmarks.steps import Bench, InProcess, silent, stored
 from benchmarks.workload import Workload, land, minus, windows
 from tests.support.memory import peak_bytes
-from tidemark.arrow.read import as_of_batches, changes_batches
+from tests.support.reading import as_of_batches, changes_batches
 from tidemark.jobs.steps.write import trace_batch
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description

@@ -18,7 +18,7 @@ from benchmarks.feed import CODES, DAY, LABELS, START, Ints, Rows, code_of, decl
 from benchmarks.measure import apart
 from benchmarks.row_groups import groups_holding
 from benchmarks.steps import Bench
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.model.batch import Part
 from tidemark.model.collection import Envelope
 from tidemark.model.interval import Interval

@@ -24,7 +24,7 @@ from benchmarks.feed import DAY, Feed, Fingerprint, Rows, fingerprint_of, write_
 from benchmarks.measure import apart, measured
 from benchmarks.steps import Bench
 from benchmarks.throughput import DAYS, KEYS_SHARE, fingerprint_of_frame, same, warm_spark
-from tidemark.arrow import read as arrow
+from tests.support import reading
 from tidemark.model.collection import Envelope
 from tidemark.plan.tasks import KeyRange
 
@@ -41,16 +41,15 @@ def spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
 
 
 def _spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
-    from tidemark.spark import read as spark_reader
 
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
         feed = _feed(case, updates, seed)
         bench = Bench(feed.collection, Path(folder, "root"), Path(folder, "landing"))
         expected = _filled(bench, feed, case)
         store, state = bench.job.store, bench.job.log.load().state
-        whole = arrow.as_of(store, state)
+        whole = reading.as_of(store, state)
         last = state.seal - DAY - 1
-        learned = fingerprint_of(arrow.changes(store, state, after=last, net=True), "diff")
+        learned = fingerprint_of(reading.changes(store, state, after=last, net=True), "diff")
         # As many files as the machine has use for, as a table would have.
         table = Path(folder, "plain")
         table.mkdir()
@@ -58,7 +57,7 @@ def _spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
             pq.write_table(whole.slice(start, 1_000_000), table / f"{number}.parquet", compression="zstd")
         key = (int(whole["id"][whole.num_rows // 2].as_py()), str(whole["code"][whole.num_rows // 2].as_py()))
         keys = KeyRange(key, (key[0], key[1] + "\0"))
-        one = fingerprint_of(arrow.as_of(store, state, keys=keys))
+        one = fingerprint_of(reading.as_of(store, state, keys=keys))
         tenth = fingerprint_of(whole.filter(pc.field("amount") < TENTH))
         rows = whole.num_rows
         del whole
@@ -66,22 +65,22 @@ def _spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
         sums = fingerprint_of_frame
 
         def changed() -> DataFrame:
-            told = spark_reader.changes(spark, store, state, after=last, net=True)
+            told = reading.changes_frame(spark, store, state, after=last, net=True)
             return told.withColumnRenamed("diff", "_multiplicity")
 
         held = f"id = {key[0]} and code = '{key[1]}'"
         reads: dict[str, tuple[Callable[[], Fingerprint], Fingerprint]] = {
-            "as-of, Spark": (lambda: sums(spark_reader.as_of(spark, store, state)), expected),
-            "as-of, Arrow": (lambda: fingerprint_of(arrow.as_of(store, state)), expected),
+            "as-of, Spark": (lambda: sums(reading.as_of_frame(spark, store, state)), expected),
+            "as-of, Arrow": (lambda: fingerprint_of(reading.as_of(store, state)), expected),
             "as-of, plain Parquet on Spark": (lambda: sums(spark.read.parquet(f"file://{table}")), expected),
             "net changes of the last day, Spark": (lambda: sums(changed()), learned),
             "net changes of the last day, Arrow": (
-                lambda: fingerprint_of(arrow.changes(store, state, after=last, net=True), "diff"),
+                lambda: fingerprint_of(reading.changes(store, state, after=last, net=True), "diff"),
                 learned,
             ),
-            "one key, Spark": (lambda: sums(spark_reader.as_of(spark, store, state, keys=keys)), one),
+            "one key, Spark": (lambda: sums(reading.as_of_frame(spark, store, state, keys=keys)), one),
             "one key, plain Parquet on Spark": (lambda: sums(spark.read.parquet(f"file://{table}").where(held)), one),
-            "a tenth, Spark": (lambda: sums(spark_reader.as_of(spark, store, state, keep=_of_small_amounts)), tenth),
+            "a tenth, Spark": (lambda: sums(reading.as_of_frame(spark, store, state, keep=_of_small_amounts)), tenth),
         }
         costs = {what: _least(what, call, right) for what, (call, right) in reads.items()}
         spark.stop()

@@ -20,7 +20,7 @@ from benchmarks.feed import DAY, LABELS, START, Ints, Rows, declared, fingerprin
 from benchmarks.figures import MIB, Figures
 from benchmarks.measure import TICKS, apart, measured
 from benchmarks.steps import Bench, silent
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.model.change import AheadMerged
 from tidemark.model.collection import Envelope
 from tidemark.model.interval import Interval

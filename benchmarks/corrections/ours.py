@@ -11,7 +11,7 @@ from benchmarks.corrections.history import History, by_day
 from benchmarks.feed import DAY, Fingerprint, declared
 from benchmarks.measure import timed
 from benchmarks.steps import Bench, InProcess, silent
-from tidemark.arrow.read import changes
+from tests.support.reading import changes
 from tidemark.model.collection import Collection
 
 

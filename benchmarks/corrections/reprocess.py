@@ -17,7 +17,7 @@ from benchmarks.corrections.ours import correctable
 from benchmarks.feed import DAY, fingerprint_of
 from benchmarks.measure import apart, timed
 from benchmarks.steps import Bench, silent, stored
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.model.collection import Envelope
 
 REPROCESS_FOR = 30 * DAY

@@ -10,7 +10,7 @@ from benchmarks.engines import KEY, VALUE, sizes
 from benchmarks.feed import Feed, declared, write_day
 from benchmarks.measure import timed
 from benchmarks.steps import Bench, silent
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.model.collection import Collection, Envelope, Late
 from tidemark.plan.tasks import KeyRange
 

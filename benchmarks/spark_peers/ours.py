@@ -14,7 +14,7 @@ from benchmarks.feed import Feed, Fingerprint, declared, write_day
 from benchmarks.feed import fingerprint_of as fingerprint_of_table
 from benchmarks.measure import timed
 from benchmarks.steps import Bench, InProcess, silent
-from tidemark.arrow import read
+from tests.support import reading
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.model.collection import Envelope
 from tidemark.plan.tasks import KeyRange
@@ -53,15 +53,15 @@ class InOneProcess:
         collect(self._bench.job, keep=0, graces=AT_ONCE)
 
     def as_of(self, day: int) -> Fingerprint:
-        return fingerprint_of_table(read.as_of(self._store, self._state, time=self._end(day)))
+        return fingerprint_of_table(reading.as_of(self._store, self._state, time=self._end(day)))
 
     def changes(self, after: int, upto: int) -> Fingerprint:
-        found = read.changes(self._store, self._state, after=self._end(after), upto=self._end(upto), net=True)
+        found = reading.changes(self._store, self._state, after=self._end(after), upto=self._end(upto), net=True)
         return fingerprint_of_table(found, found.column_names[-1])
 
     def point(self, id: int, code: str) -> Fingerprint:
         keys = KeyRange((id, code), (id, code + "\0"))
-        return fingerprint_of_table(read.as_of(self._store, self._state, keys=keys))
+        return fingerprint_of_table(reading.as_of(self._store, self._state, keys=keys))
 
     def close(self) -> None:
         pass
@@ -96,18 +96,18 @@ class OnSpark(InOneProcess):
         self._bench.compact(self._feed.interval(day))
 
     def as_of(self, day: int) -> Fingerprint:
-        from tidemark.spark.read import as_of
+        from tests.support.reading import as_of_frame as as_of
 
         return self._sums(as_of(self._spark, self._store, self._state, time=self._end(day)), "_multiplicity")
 
     def changes(self, after: int, upto: int) -> Fingerprint:
-        from tidemark.spark.read import changes
+        from tests.support.reading import changes_frame as changes
 
         found = changes(self._spark, self._store, self._state, after=self._end(after), upto=self._end(upto), net=True)
         return self._sums(found, found.columns[-1])
 
     def point(self, id: int, code: str) -> Fingerprint:
-        from tidemark.spark.read import as_of
+        from tests.support.reading import as_of_frame as as_of
 
         keys = KeyRange((id, code), (id, code + "\0"))
         found = as_of(self._spark, self._store, self._state, keys=keys)

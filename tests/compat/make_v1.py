@@ -26,9 +26,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from support.world import DAY, World, collection, interval
+from tests.support.reading import as_of, changes
 from tidemark.arrow.kernels import ingest as ingest_kernel
 from tidemark.arrow.parts import writer
-from tidemark.arrow.read import as_of, changes
 from tidemark.arrow.rows.plain import plain_rows
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.late import late_rows

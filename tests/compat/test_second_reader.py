@@ -14,7 +14,7 @@ import pytest
 from support.world import DAY, World, collection, interval
 from tests.compat import second_reader
 from tests.compat.second_reader import SecondReader, Unreadable
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain

@@ -15,7 +15,7 @@ from support.relanded import relanded
 from support.world import DAY, World, interval
 from tests.compat.make_v1 import ANSWERS, COLLECTIONS, DAYS, V1, a_day_more, answers, files, pass_day, reader
 from tests.compat.second_reader import SecondReader
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.late import late_rows
 from tidemark.jobs.questions.status import status

@@ -162,7 +162,7 @@ class Campaign:
 
 def compare(landed: Landed, root: Path, chance: random.Random) -> None:
     """Every answer there is: now, at some earlier time, and all changes."""
-    from tidemark.arrow.read import as_of, changes
+    from tests.support.reading import as_of, changes
     from tidemark.jobs.job import collection_store, fresh_id
     from tidemark.storage.log.log import StateLog
 

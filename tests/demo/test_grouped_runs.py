@@ -8,7 +8,7 @@ from pathlib import Path
 
 from demo import layout
 from support.world import World
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.config.collection_file import load
 from tidemark.config.schedule import Schedule
 from tidemark.jobs.questions.late import late_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.e2e.instance import Airflow
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.jobs.job import Job, fresh_id
 from tidemark.jobs.questions.verify import verify
 from tidemark.model.instant import format_instant

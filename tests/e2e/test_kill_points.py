@@ -26,7 +26,7 @@ from tests.e2e.conftest import PROJECT
 from tests.launch.support import context, eventually, is_dead
 from tests.spark.support import DAY, HOUR, START, UPSERT, Made, day_of
 from tests.support.killing import Killing
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.jobs.questions.verify import verify
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef

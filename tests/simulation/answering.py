@@ -12,7 +12,7 @@ from hypothesis.stateful import invariant
 from simulation.depths import reached
 from simulation.oracle import Oracle
 from simulation.telling import Telling
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.storage.sidecars import parts_table
 
 

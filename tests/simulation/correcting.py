@@ -7,7 +7,7 @@ from typing import Any
 
 from support.relanded import relanded
 from support.world import World, certify, collection, interval
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from simulation.depths import reached
 from simulation.oracle import Oracle
 from support.world import World, interval
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.retain import drop_hold, hold
 from tidemark.jobs.steps.trim import trim

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from tidemark.arrow.read import as_of, changes_schema, told_of
+from tests.support.reading import as_of
+from tidemark.arrow.read import changes_schema, told_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.derived import Definition

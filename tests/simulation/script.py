@@ -8,7 +8,7 @@ from typing import Any
 
 from support.stores import Contents
 from support.world import World, certify, collection, interval
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.jobs.job import Job
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain

@@ -14,7 +14,7 @@ import pytest
 from support.faulty import Fault, FaultyStore
 from support.stores import Contents
 from support.world import DAY, World, certify, collection, interval
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.jobs.questions.status import status
 from tidemark.jobs.questions.verify import verify

@@ -13,7 +13,7 @@ import pytest
 from simulation.plain_definitions import COUNTS, derived
 from simulation.sea import Sea
 from support.world import DAY, World, certify, collection, interval
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.errors import Uncertified
 from tidemark.jobs.job import Job
 from tidemark.jobs.questions.verify import verify

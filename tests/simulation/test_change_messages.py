@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from simulation.script import row
 from support.world import DAY, World, collection, interval
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest

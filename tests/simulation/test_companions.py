@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from support.world import World, certify, collection, interval
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain

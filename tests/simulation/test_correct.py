@@ -14,7 +14,7 @@ from simulation.correcting import day, held, made, objects, redefined, row, run,
 from support.faulty import WrappedStore
 from support.relanded import relanded
 from support.world import World, collection, interval
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.errors import Contention, GateFailed, InvalidUsage
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact

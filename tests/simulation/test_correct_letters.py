@@ -11,7 +11,7 @@ import pytest
 
 from simulation.correcting import day, held, made, redefined, row, run, sound, told, without_the_gone
 from support.world import World
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.late import late_rows
 from tidemark.jobs.steps.quarantine import quarantine, release

@@ -19,7 +19,7 @@ import pytest
 from support.budget import budget
 from support.faulty import Fault, FaultyStore
 from support.world import World, certify, collection, interval
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect

@@ -15,7 +15,7 @@ from simulation.correcting import day, held, made, objects, row, run, sealed, so
 from support.faulty import WrappedStore
 from support.relanded import relanded
 from support.world import World, certify, collection, interval
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage, NotReady, Unavailable
 from tidemark.jobs.questions.late import late_rows
 from tidemark.jobs.steps.collect import AT_ONCE, collect

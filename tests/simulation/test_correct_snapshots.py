@@ -13,7 +13,7 @@ from support.budget import budget
 from support.faulty import Fault, FaultyStore
 from support.relanded import relanded
 from support.world import World, certify, collection, interval
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect

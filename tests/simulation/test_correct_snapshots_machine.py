@@ -21,7 +21,7 @@ from simulation.waiting import HoldingLog
 from support.budget import budget
 from support.faulty import Fault, FaultyStore
 from support.world import World, certify, collection, interval
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.errors import Fenced, InvalidUsage
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect

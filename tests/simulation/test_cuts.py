@@ -17,7 +17,7 @@ from support.faulty import Fault, FaultyStore, InterruptedStore
 from support.inprocess import InProcessRunner
 from support.relanded import relanded
 from support.world import DAY, World, collection, interval
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.job import Job
 from tidemark.jobs.steps.drain import drain

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from simulation.oracle import Oracle, Row
 from support.world import DAY, World, collection, interval
+from tests.support.reading import as_of, changes
 from tidemark.arrow.kernels.inspect import inspect_part
-from tidemark.arrow.read import as_of, changes
 from tidemark.arrow.rows.schema import plain_scalars, unsealed_schema, updates_schema
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.verify import verify

@@ -12,7 +12,7 @@ import pytest
 
 from support.faulty import WrappedStore
 from support.world import DAY, World, collection, interval
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain

@@ -11,7 +11,7 @@ from simulation.script import answers, steps, world
 from support.faulty import Fault, FaultyStore, LostAckStore
 from support.stores import Contents, Stores
 from support.world import World
-from tidemark.arrow.read import changes
+from tests.support.reading import changes
 from tidemark.model.collection import Envelope
 from tidemark.storage.sidecars import ledger, parts_table
 from tidemark.storage.stores.store import AlreadyExists, Indeterminate

@@ -12,7 +12,7 @@ import pytest
 
 from support.inprocess import InProcessRunner
 from support.world import DAY, World, certify, collection, interval
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.errors import Corruption, GateFailed, InvalidUsage
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain

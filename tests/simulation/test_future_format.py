@@ -16,7 +16,7 @@ import pytest
 
 from support.faulty import WrappedStore
 from support.world import DAY, World, certify, collection, interval
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.errors import UpgradeRequired
 from tidemark.jobs.job import Job
 from tidemark.jobs.questions.history import history

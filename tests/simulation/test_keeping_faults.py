@@ -11,7 +11,7 @@ import pytest
 
 from support.faulty import Fault, FaultyStore, LostAckStore
 from support.world import World, certify, collection, interval
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.jobs.job import Job
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.compact import compact

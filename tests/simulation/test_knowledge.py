@@ -15,7 +15,7 @@ from support.relanded import relanded
 from support.stores import Contents
 from support.world import World, certify, collection, gated, interval
 from tests.compat.second_reader import SecondReader
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.errors import InvalidUsage, Uncertified
 from tidemark.jobs.questions.late import late_rows
 from tidemark.jobs.questions.status import next_step, status

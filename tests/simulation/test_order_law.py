@@ -22,7 +22,7 @@ from support.faulty import Fault, FaultyStore, InterruptedStore
 from support.inprocess import InProcessRunner
 from support.relanded import relanded
 from support.world import DAY, World, collection, interval
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.jobs.job import Job
 from tidemark.jobs.questions.late import late_rows
 from tidemark.jobs.steps.compact import compact

@@ -12,7 +12,7 @@ import pytest
 from simulation.script import row
 from support.relanded import relanded
 from support.world import DAY, World, collection, interval
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.late import late_rows
 from tidemark.jobs.steps.drain import drain

@@ -17,7 +17,7 @@ from support.faulty import Fault, FaultyStore, InterruptedStore
 from support.inprocess import InProcessRunner
 from support.relanded import relanded
 from support.world import World, certify, collection, interval
-from tidemark.arrow.read import as_of, changes
+from tests.support.reading import as_of, changes
 from tidemark.errors import Contention, InvalidUsage, Uncertified
 from tidemark.jobs.job import Job
 from tidemark.jobs.questions.late import late_rows

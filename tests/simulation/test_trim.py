@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.world import World, collection, interval
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest

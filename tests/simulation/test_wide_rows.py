@@ -14,8 +14,8 @@ import pytest
 from benchmarks.measure import apart
 from support.memory import peak_bytes
 from support.world import DAY, World, collection, interval
+from tests.support import reading
 from tests.support.measured import Measure
-from tidemark.arrow import read
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
@@ -64,10 +64,10 @@ class Wide(World):
         self.run(lambda job: compact(job, interval(day)))
 
     def as_of(self) -> Said:
-        return said(read.as_of_batches(self.truth, self.state))
+        return said(reading.as_of_batches(self.truth, self.state))
 
     def changes(self) -> Said:
-        return said(read.changes_batches(self.truth, self.state, after=-1))
+        return said(reading.changes_batches(self.truth, self.state, after=-1))
 
     def is_sound(self) -> bool:
         return self.run(lambda job: verify(job, data=True)).sound

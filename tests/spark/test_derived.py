@@ -20,7 +20,7 @@ from pyspark.sql import functions
 
 from tests.spark.support import APPEND, Made, day_of
 from tests.support.inprocess import InProcessRunner
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.arrow.rows.schema import sort_columns
 from tidemark.definition.recipe import DIFF, EVENT_TIME, TIME
 from tidemark.errors import GateFailed, InvalidUsage

@@ -22,7 +22,8 @@ from tests.spark.support import DAY, INSTANT, Made, day_of
 from tests.spark.test_derived import Deriving
 from tests.spark.test_plain_growth import into_the_trace, no_spark
 from tests.spark.ways import by_executors, by_queries
-from tidemark.arrow.read import as_of, updates_of
+from tests.support.reading import as_of
+from tidemark.arrow.read import updates_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.app import NeedsSpark
 from tidemark.jobs.steps.correct import correct

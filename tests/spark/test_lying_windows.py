@@ -17,7 +17,8 @@ import pytest
 from tests.spark.support import DAY, START, Made
 from tests.spark.test_derived import Deriving
 from tests.spark.window_statistics import check_statistics
-from tidemark.arrow.read import as_of, told_of
+from tests.support.reading import as_of
+from tidemark.arrow.read import told_of
 from tidemark.definition.windows.assigned import AT, END
 from tidemark.definition.windows.assigned import START as START_OF
 from tidemark.errors import InvalidUsage

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.spark.support import DAY, INSTANT, Made, day_of
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.definition.analysed import analysed
 from tidemark.definition.computation import Computation, Computed, shape_of
 from tidemark.jobs.app import NeedsSpark, without_spark

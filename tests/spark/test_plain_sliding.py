@@ -24,7 +24,7 @@ from tests.spark.test_derived import Deriving
 from tests.spark.test_lying_windows import updates_of
 from tests.spark.test_windows import TOLD_TWICE, event_rows
 from tests.spark.ways import by_executors, by_queries
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.errors import TidemarkError
 from tidemark.jobs.app import NeedsSpark
 from tidemark.jobs.job import Job, fresh_id

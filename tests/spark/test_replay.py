@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.spark.support import UPSERT, Made, day_of
-from tidemark.arrow.read import as_of
+from tests.support.reading import as_of
 from tidemark.jobs import app
 
 pytestmark = pytest.mark.spark

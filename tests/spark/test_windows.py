@@ -15,8 +15,8 @@ import pytest
 from tests.spark.support import APPEND, DAY, HOUR, INSTANT, START, Made, day_of
 from tests.spark.test_derived import Deriving, rows_of
 from tests.spark.window_statistics import check_statistics
+from tests.support.reading import as_of
 from tests.support.world import certify
-from tidemark.arrow.read import as_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.definition import verify_definition
 from tidemark.jobs.steps.correct import correct

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +12,20 @@ import pyarrow as pa
 
 from tidemark.api.answer import Answer
 from tidemark.api.conditions import LEARNED, NOTHING, Conditions, Where, check_columns, conditions_of
-from tidemark.api.keys import keys_within
-from tidemark.arrow.read import as_of_schema, changes_schema
+from tidemark.api.keys import keys_within, spans_within
+from tidemark.arrow.read import answer, as_of_schema, changes_schema
 from tidemark.arrow.view import View, held_in, told_in
 from tidemark.errors import InvalidUsage, require
+from tidemark.model.chunk.law import Span
 from tidemark.model.collection import Collection, ValueType
 from tidemark.model.instant import MAX_TIME, format_instant
-from tidemark.plan.read import plan_as_of, plan_changes, read_tasks
-from tidemark.storage.sidecars import asked_reads, parts_table
+from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes
+from tidemark.plan.tasks import KeyRange, ReadTask
+from tidemark.storage.sidecars import asked_reads
 
 if TYPE_CHECKING:
     from tidemark.api.pinned import Pinned
+    from tidemark.storage.stores.store import ObjectStore
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,21 @@ class Selection:
         own = tuple(name for name in looked_at if name not in self.beside)
         return View(self.shown, own, self.conditions.fitting if looked_at else None)
 
+    @property
+    def keys(self) -> KeyRange:
+        """The range that holds the keys of all rows that fit."""
+        return keys_within(self.collection, self.conditions)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The spans that hold the values of all rows that fit, beside the range of keys."""
+        return spans_within(self.collection, self.conditions, self.collection.columns)
+
+    @property
+    def key_spans(self) -> tuple[Span, ...]:
+        """Those of key columns: for who looks at all rows of a key."""
+        return spans_within(self.collection, self.conditions, self.collection.key)
+
     def words(self) -> list[str]:
         return [f"where {self.where!r}"] if self.where is not None else []
 
@@ -73,18 +92,50 @@ def selection(
     return found
 
 
-class AsOf(Answer):
+class Read(Answer):
+    """What is made of the rows of one request: each task of it is answered alone, here or in an executor."""
+
+    def __init__(
+        self,
+        pinned: Pinned,
+        selection: Selection,
+        request: ReadRequest,
+        schema: pa.Schema,
+        noted: ReadRequest | None = None,
+    ) -> None:
+        super().__init__(pinned, schema)
+        self._selection, self._request, self._noted = selection, request, noted or request
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        asked_reads.note(self._pinned.store, self._noted)
+        return answer(self._pinned.store, self._request, self._answered)
+
+    def _frame(self, spark: Any) -> Any:
+        require("pyspark", "spark")
+        asked_reads.note(self._pinned.store, self._noted)
+        return self._framed(spark)
+
+    @abstractmethod
+    def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        """The rows of a task, in the columns of the answer."""
+
+    @abstractmethod
+    def _framed(self, spark: Any) -> Any:
+        """The same rows of all tasks, as a data frame."""
+
+
+class AsOf(Read):
     """The rows of key and value that a collection held, each with its `_multiplicity`."""
 
     def __init__(
         self, pinned: Pinned, time: int | None, event_time: int | None, columns: Any = None, where: Any = None
     ) -> None:
         state = pinned.state
-        self._selection = selection(state.collection, columns, where)
+        chosen = selection(state.collection, columns, where)
         self._given = (time, event_time, columns, where)
-        keys = keys_within(state.collection, self._selection.conditions)
-        self._request = plan_as_of(state, time, event_time, keys)
-        super().__init__(pinned, as_of_schema(state.collection, self._selection.shown))
+        request = plan_as_of(state, time, event_time, chosen.keys)
+        schema = as_of_schema(state.collection, chosen.shown)
+        super().__init__(pinned, chosen, replace(request, spans=chosen.spans), schema)
 
     @property
     def time(self) -> int:
@@ -96,31 +147,16 @@ class AsOf(Answer):
         """What had happened by then, in microseconds; None: all that is known."""
         return None if self._request.event_upto == MAX_TIME else self._request.event_upto
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        pinned = self._pinned
-        newest = self._given[:2] == (None, None)
-        asked_reads.note(pinned.store, pinned.state, self._request, newest=newest)
-        for task in read_tasks(*parts_table.opened_read(pinned.store, self._request)):
-            yield from held_in(pinned.store, task, self._selection.view)
+    def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        return held_in(store, task, self._selection.view)
 
-    def _frame(self, spark: Any) -> Any:
-        require("pyspark", "spark")
-        from tidemark.spark.read import as_of
+    def _framed(self, spark: Any) -> Any:
+        from tidemark.spark.read import held_rows
         from tidemark.spark.view import held_frame
 
-        state, view = self._pinned.state, self._selection.view
-        time, event_time, *_ = self._given
-        frame = as_of(
-            spark,
-            self._pinned.store,
-            state,
-            time=time,
-            event_time=event_time,
-            keys=self._request.keys,
-            columns=view.read(state.collection),
-            keep=view.keep,
-        )
-        return held_frame(frame, state.collection, view)
+        collection, view = self._request.collection, self._selection.view
+        frame = held_rows(spark, self._pinned.store, self._request, columns=view.read(collection), keep=view.keep)
+        return held_frame(frame, collection, view)
 
     def _asked(self) -> list[str]:
         happened = [] if self.event_time is None else [f"what had happened by {format_instant(self.event_time)}"]
@@ -131,7 +167,7 @@ class AsOf(Answer):
         return AsOf, (self._pinned, *self._given)
 
 
-class Changes(Answer):
+class Changes(Read):
     """What a collection learned, in the columns of Spark's CHANGES."""
 
     def __init__(
@@ -144,17 +180,17 @@ class Changes(Answer):
         where: Any = None,
     ) -> None:
         state = pinned.state
-        self._selection = selection(state.collection, columns, where, NOTHING if net else LEARNED)
+        chosen = selection(state.collection, columns, where, NOTHING if net else LEARNED)
         self._given = (after, upto, net, columns, where)
         if after is None and state.since and state.seal:
             raise InvalidUsage(
                 f"the beginning is outside the readable [since {format_instant(state.since)}, seal "
                 f"{format_instant(state.seal)}): what was learned before was merged; say after which time"
             )
-        keys = keys_within(state.collection, self._selection.conditions)
-        self._request = plan_changes(state, -1 if after is None else after, upto, keys)
+        request = plan_changes(state, -1 if after is None else after, upto, chosen.keys)
         self.net = net
-        super().__init__(pinned, changes_schema(state.collection, net=net, columns=self._selection.shown))
+        schema = changes_schema(state.collection, net=net, columns=chosen.shown)
+        super().__init__(pinned, chosen, replace(request, spans=chosen.key_spans), schema)
 
     @property
     def after(self) -> int | None:
@@ -166,30 +202,17 @@ class Changes(Answer):
         """Learned up to this, which is included, in microseconds."""
         return self._request.upto
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        pinned = self._pinned
-        asked_reads.note(pinned.store, pinned.state, self._request, newest=False)
-        for task in read_tasks(*parts_table.opened_read(pinned.store, self._request)):
-            yield from told_in(pinned.store, task, self._selection.view, net=self.net)
+    def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        return told_in(store, task, self._selection.view, net=self.net)
 
-    def _frame(self, spark: Any) -> Any:
-        require("pyspark", "spark")
-        from tidemark.spark.read import changes
+    def _framed(self, spark: Any) -> Any:
+        from tidemark.spark.read import told_rows
         from tidemark.spark.view import told_frame
 
-        state, view, asked = self._pinned.state, self._selection.view, self._request
-        frame = changes(
-            spark,
-            self._pinned.store,
-            state,
-            after=asked.after,
-            upto=asked.upto,
-            net=self.net,
-            keys=asked.keys,
-            columns=view.read(state.collection),
-            keep=view.keep,
-        )
-        return told_frame(frame, state.collection, view, net=self.net)
+        collection, view = self._request.collection, self._selection.view
+        columns = view.read(collection)
+        frame = told_rows(spark, self._pinned.store, self._request, net=self.net, columns=columns, keep=view.keep)
+        return told_frame(frame, collection, view, net=self.net)
 
     def _asked(self) -> list[str]:
         start = "the beginning" if self.after is None else format_instant(self.after)

@@ -1,4 +1,4 @@
-"""Which keys can fit a condition, so that a read opens no others."""
+"""Which keys and values can fit a condition, so that a read opens no others."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from tidemark.api.conditions import Conditions
 from tidemark.api.values import value_of
+from tidemark.arrow.parts.chunks import spannable
 from tidemark.arrow.rows.predicate import scalar
 from tidemark.arrow.rows.schema import arrow_type, plain_scalars
 from tidemark.errors import InvalidUsage
+from tidemark.model.chunk.law import Span
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType
 from tidemark.model.predicate import And, Compare, In, Literal, Predicate
 from tidemark.model.update import Row, Scalar
@@ -46,8 +48,22 @@ def keys_within(collection: Collection, conditions: Conditions) -> KeyRange:
     return KeyRange(prefix, behind(prefix))
 
 
+def spans_within(collection: Collection, conditions: Conditions, columns: Iterable[Column]) -> tuple[Span, ...]:
+    """The spans of some columns that hold all rows which fit the conditions, in order of the columns; of the first key
+    column none, which `keys_within` looks at. They may hold other rows, too."""
+    (first, *_) = collection.key
+    looked_at = set(conditions.columns)
+    asked = (column for column in columns if column.name in looked_at and column != first)
+    spans = ((column, _span(column, conditions)) for column in asked if spannable(arrow_type(column.type)))
+    return tuple(
+        Span(column.id, ((span.lower, span.upper),))  # type: ignore[arg-type]
+        for column, span in spans
+        if span != _Span()
+    )
+
+
 def _span(column: Column, conditions: Conditions) -> _Span:
-    """Between which values all rows that fit have a key column; more where nothing is known."""
+    """Between which values all rows that fit have a column; more where nothing is known."""
     lowers: list[Scalar] = []
     uppers: list[Scalar] = []
     for values in _any_of(column, conditions):
@@ -64,7 +80,7 @@ def _span(column: Column, conditions: Conditions) -> _Span:
 
 
 def _any_of(column: Column, conditions: Conditions) -> Iterator[list[Scalar]]:
-    """The values that a key column has one of, for each condition that says so."""
+    """The values that a column has one of, for each condition that says so."""
     for equal in conditions.equal:
         if equal.column == column.name:
             yield [_within_64_bits(column, value) for value in plain_scalars(equal.values)]

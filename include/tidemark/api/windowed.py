@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tidemark.api.answer import Answer
-from tidemark.api.asked import selection
-from tidemark.api.keys import keys_within
+from tidemark.api.asked import Read, selection
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.arrow.windows import Told, windows_schema, windows_told
 from tidemark.errors import InvalidUsage, require
@@ -21,9 +21,8 @@ from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.model.window.lateness import Lateness
 from tidemark.model.window.statistics import FIRST, FIRST_ARRIVAL, LAST, LAST_ARRIVAL, MEAN_BYTES, TOLD
 from tidemark.model.window.windows import Windows
-from tidemark.plan.read import plan_as_of, plan_updates, read_tasks
+from tidemark.plan.read import plan_as_of, plan_updates
 from tidemark.plan.tasks import ReadTask
-from tidemark.storage.sidecars import asked_reads, parts_table
 
 if TYPE_CHECKING:
     from tidemark.api.pinned import Pinned
@@ -44,21 +43,21 @@ def late_by(state: Arrangement, time: int) -> Lateness | None:
     return next((held.late for held in reversed(state.consumptions) if held.upper <= time + 1), None)
 
 
-class WindowRows(Answer):
+class WindowRows(Read):
     """The windows that a collection held, with what its history says of each (arrow/windows.py)."""
 
     def __init__(self, pinned: Pinned, time: int | None, open_too: bool, where: Any = None) -> None:
         state, windows = pinned.state, windows_of(pinned.state.collection)
         if open_too and time is not None:
             raise InvalidUsage("which windows were open at an earlier time is not kept; leave out the time, or open")
-        self._selection = selection(state.collection, None, where)
+        chosen = selection(state.collection, None, where)
         self._given = (time, open_too, where)
-        keys = keys_within(state.collection, self._selection.conditions)
-        self._noted = plan_as_of(state, time, None, keys)
-        upto = self._noted.upto
-        self._request = plan_updates(state, MAX_TIME - 1 if open_too else upto, keys)
+        noted = plan_as_of(state, time, None, chosen.keys)
+        upto = noted.upto
+        request = plan_updates(state, MAX_TIME - 1 if open_too else upto, chosen.keys)
         self._told = Told(windows, upto, min(state.complete_below, upto + 1), open_too)
-        super().__init__(pinned, windows_schema(state.collection))
+        request = replace(request, spans=chosen.key_spans)
+        super().__init__(pinned, chosen, request, windows_schema(state.collection), noted)
 
     @property
     def time(self) -> int:
@@ -106,24 +105,19 @@ class WindowRows(Answer):
 
         return draw(Drawn(self, self.windows, f"as known at {format_instant(self.time)}"), path, value)
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        pinned = self._pinned
-        asked_reads.note(pinned.store, pinned.state, self._noted, newest=self._given[0] is None)
-        keep = self._selection.view.keep
-        for task in read_tasks(*parts_table.opened_read(pinned.store, self._request)):
-            told = windows_told(pinned.store, task, self._told)
-            yield from (rows for rows in (map(keep, told) if keep else told) if rows.num_rows)
+    def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        told, keep = windows_told(store, task, self._told), self._selection.view.keep
+        return (rows for rows in (map(keep, told) if keep else told) if rows.num_rows)
 
-    def _frame(self, spark: Any) -> Any:
-        require("pyspark", "spark")
+    def _framed(self, spark: Any) -> Any:
         from tidemark.spark.read import merged_rows
 
-        told = self._told
+        told, keep = self._told, self._selection.view.keep
 
         def answered(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
             return windows_told(store, task, told)
 
-        return merged_rows(spark, self._pinned.store, self._request, self._schema, answered, self._selection.view.keep)
+        return merged_rows(spark, self._pinned.store, self._request, self._schema, answered, keep)
 
     def _asked(self) -> list[str]:
         known = f"windows of {self.collection} as known at {format_instant(self.time)}"

@@ -1,13 +1,13 @@
-"""As-of and changes as Arrow tables, without a JVM: for notebooks, the command line and small answers.
+"""The answer to a request, as Arrow batches, without a JVM; and what as-of and changes make of a task, here or in an
+executor.
 
-A read takes a state, so it is stable while writers run; it opens only parts that can hold what was asked, and merges
-them in order of key and value in bounded memory. The `_batches` variants hand answers on as they come, so their size
-does not matter. How a read goes, step by step: plan/read.py.
+A request names batches of one state, so it is stable while writers run; only chunks are opened that can matter to it,
+and they are merged in order of key and value in bounded memory. How a read goes, step by step: plan/read.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 
 import numpy as np
@@ -20,12 +20,11 @@ from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, live_prefix, some_of, updates_schema
 from tidemark.arrow.runs import runs_of
 from tidemark.errors import InvalidUsage
-from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
 from tidemark.model.instant import MAX_TIME
-from tidemark.plan.read import plan_as_of, plan_changes, read_tasks
-from tidemark.plan.tasks import ALL_KEYS, KeyRange, ReadTask
-from tidemark.storage.sidecars import asked_reads, parts_table
+from tidemark.plan.read import ReadRequest, read_tasks
+from tidemark.plan.tasks import ReadTask
+from tidemark.storage.sidecars import parts_table
 from tidemark.storage.stores.store import ObjectStore
 
 MULTIPLICITY = "_multiplicity"
@@ -33,43 +32,22 @@ CHANGE_TYPE = "_change_type"
 CHANGE_TYPES = ("delete", "insert", "update_preimage", "update_postimage")
 
 
-def as_of(
-    store: ObjectStore,
-    state: Arrangement,
-    *,
-    time: int | None = None,
-    event_time: int | None = None,
-    keys: KeyRange = ALL_KEYS,
-) -> pa.Table:
-    """The collection as known at `time` (None: seal - 1, the newest), as of `event_time` (None: all that happened).
-
-    Columns of key and value, and `_multiplicity` (int64, never 0), in order of key and value. Raises InvalidUsage
-    outside `[since, seal)`.
-    """
-    batches = as_of_batches(store, state, time=time, event_time=event_time, keys=keys)
-    return pa.Table.from_batches(batches, schema=as_of_schema(state.collection))
+Answered = Callable[[ObjectStore, ReadTask], Iterator[pa.RecordBatch]]
+"""What is made of a task of a read, in order of its keys."""
 
 
-def as_of_batches(
-    store: ObjectStore,
-    state: Arrangement,
-    *,
-    time: int | None = None,
-    event_time: int | None = None,
-    keys: KeyRange = ALL_KEYS,
-) -> Iterator[pa.RecordBatch]:
-    """The rows of `as_of`, batch by batch, in memory that does not grow with the answer."""
-    request = plan_as_of(state, time, event_time, keys)
-    asked_reads.note(store, state, request, newest=time is None and event_time is None)
+def answer(store: ObjectStore, request: ReadRequest, answered: Answered) -> Iterator[pa.RecordBatch]:
+    """The answer to a request, batch by batch, in order of keys and in memory that does not grow with it."""
     for task in read_tasks(*parts_table.opened_read(store, request)):
-        yield from held_by(store, task)
+        yield from answered(store, task)
 
 
 def held_by(
     store: ObjectStore, task: ReadTask, columns: Sequence[str] | None = None, *, event_times: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """What the keys of a task hold, in the columns and order of `as_of`; with `columns` in these alone, rows that are
-    equal in them added up. With `event_times` rows that happened at different times stay apart."""
+    """What the keys of a task hold: columns of key and value, and `_multiplicity` (int64, never 0), in order of key and
+    value; with `columns` in these alone, rows that are equal in them added up. With `event_times` rows that happened at
+    different times stay apart."""
     collection = task.collection
     schema = as_of_schema(collection, columns, event_times=event_times)
     shown = schema.names[:-1]
@@ -85,48 +63,17 @@ def held_by(
                 yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
 
-def changes(
-    store: ObjectStore,
-    state: Arrangement,
-    *,
-    after: int,
-    upto: int | None = None,
-    net: bool = False,
-    keys: KeyRange = ALL_KEYS,
-) -> pa.Table:
-    """What was learned with `after < time <= upto` (None: seal - 1), in the columns of Spark's CHANGES, by key.
+def told_of(
+    store: ObjectStore, task: ReadTask, *, net: bool, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """What was learned of the keys of a task, in the columns of Spark's CHANGES, by key; with `columns` what was
+    learned of these alone: an update that leaves all of them as they were is none.
 
     One row per consolidated update: key and value columns, `_change_type` (insert or delete by the sign;
     update_preimage and update_postimage where one value of a unique key replaces one other), `_commit_version` (its
     time, µs), `_commit_timestamp`, `_event_time` (µs), `diff` (its multiplicity). Event times below `since` are told as
     `since`, whether or not a compaction has run yet. `net` sums over the whole interval and leaves the times out.
-    Raises InvalidUsage outside `[since, seal)`.
     """
-    batches = changes_batches(store, state, after=after, upto=upto, net=net, keys=keys)
-    return pa.Table.from_batches(batches, schema=changes_schema(state.collection, net=net))
-
-
-def changes_batches(
-    store: ObjectStore,
-    state: Arrangement,
-    *,
-    after: int,
-    upto: int | None = None,
-    net: bool = False,
-    keys: KeyRange = ALL_KEYS,
-) -> Iterator[pa.RecordBatch]:
-    """The rows of `changes`, batch by batch."""
-    request = plan_changes(state, after, upto, keys)
-    asked_reads.note(store, state, request, newest=False)
-    for task in read_tasks(*parts_table.opened_read(store, request)):
-        yield from told_of(store, task, net=net)
-
-
-def told_of(
-    store: ObjectStore, task: ReadTask, *, net: bool, columns: Sequence[str] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """What was learned of the keys of a task, in the columns and order of `changes`; with `columns` what was learned of
-    these alone: an update that leaves all of them as they were is none."""
     collection = task.collection
     schema = changes_schema(collection, net=net, columns=columns)
     shown = schema.names[: schema.get_field_index(CHANGE_TYPE)]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, among, chained, pieces_of, shared, weight_of
 from tidemark.arrow.kernels.updates import updates_of
+from tidemark.arrow.parts.chunks import Spanned
 from tidemark.arrow.rows.columns import Bools, integers
 from tidemark.arrow.rows.consolidate import forwarded
+from tidemark.arrow.rows.fields import field_id
 from tidemark.arrow.rows.schema import EVENT_TIME, TIME, some_of, updates_schema
 from tidemark.model.batch import Part
 from tidemark.plan.tasks import ALL_KEYS, ReadTask
@@ -43,6 +46,12 @@ class _Asked:
     task: ReadTask
     names: Sequence[str]
 
+    @cached_property
+    def spanned(self) -> Spanned:
+        """The rows to which the columns of the task's spans confine it."""
+        fields = {field_id(field): field for field in updates_schema(self.task.collection)}
+        return Spanned(self.task.spans, tuple(fields[span.column] for span in self.task.spans))
+
     def of_parts(self, parts: Sequence[Part], after: int, capacity: int) -> Iterator[Piece]:
         """The updates of a chain of parts learned after `after`. A time column is read only where it can matter."""
         task, schema = self.task, updates_schema(self.task.collection)
@@ -64,6 +73,7 @@ class _Asked:
             prepare=lambda part, rows: self._answered(rows, {name: bounds[name] for name in tested(part)}),
             key_columns=key_columns,
             ranges=task.ranges,
+            spanned=self.spanned,
         )
 
     def of_unsealed(self) -> Iterator[Piece]:
@@ -83,6 +93,6 @@ class _Asked:
         for name, (after, upto) in bounds.items():
             times = integers(rows, name)
             inside &= (times > after) & (times <= upto)
-        rows = rows.select(list(self.names))
         rows = rows if inside.all() else rows.filter(pa.array(inside))
+        rows = self.spanned.holding(rows).select(list(self.names))
         return forwarded(rows, self.task.function, [name for name in (TIME, EVENT_TIME) if name in self.names])

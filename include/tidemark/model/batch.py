@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tidemark.model.chunk.bounds import Bounds
 from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
 from tidemark.model.interval import Interval
 from tidemark.model.invariants import Invariant, Violation, broken, check, not_empty, of_interval
@@ -51,6 +52,10 @@ class Part:
     @property
     def first_key(self) -> Row:
         return self.groups[0][0]
+
+    def bounds_of(self, column: int) -> Bounds | None:
+        """Between which values the column of an id is; None: nobody recorded it."""
+        return None
 
 
 PartsTable = ObjectRef | tuple[Part, ...]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from tidemark.model.batch import Part
+from tidemark.model.chunk.law import meets_keys
 from tidemark.model.update import Row, Scalar
 from tidemark.plan.tasks import KeyRange
 
@@ -82,12 +83,7 @@ def most_alike(parts: Iterable[Part], leading: int) -> int:
 
 def within(parts: Iterable[Part], keys: KeyRange) -> tuple[Part, ...]:
     """The parts that can hold keys of a range."""
-    return tuple(part for part in parts if overlaps(part, keys))
-
-
-def overlaps(part: Part, keys: KeyRange) -> bool:
-    """Whether a part can hold a key of the range."""
-    return (keys.upper is None or part.first_key < keys.upper) and (keys.lower is None or part.last_key >= keys.lower)
+    return tuple(part for part in parts if meets_keys(part, keys))
 
 
 def groups_within(part: Part, keys: KeyRange) -> range:

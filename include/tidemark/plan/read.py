@@ -22,10 +22,12 @@ from __future__ import annotations
 from collections.abc import Collection as Names
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch
+from tidemark.model.chunk.law import Span, Wanted, can_matter
 from tidemark.model.collection import Collection
 from tidemark.model.frontier import EMPTY, CompactionFunction
 from tidemark.model.instant import MAX_TIME, format_instant
@@ -42,6 +44,10 @@ class ReadRequest:
 
     `trace` holds those below the trace upper; `unsealed` are the rows from there on. Times are told as `function`
     forwards them, whether or not a compaction has run yet. `sums`: what is answered adds them up over all times.
+    `newest`: it is all that is known by now, whenever it is asked.
+
+    Of rows outside the `spans` of columns, some or all may be missing: whoever asks so filters the answer by a
+    condition that implies them. Which columns a read may have spans of is said in model/chunk/law.py.
     """
 
     collection: Collection
@@ -53,18 +59,20 @@ class ReadRequest:
     trace: tuple[TraceBatch, ...]
     unsealed: UnsealedRequest
     sums: bool = False
+    newest: bool = False
     event_from: int = 0
+    spans: tuple[Span, ...] = ()
+
+    @cached_property
+    def wanted(self) -> Wanted:
+        """What its chunks are asked for."""
+        return Wanted(self.after, self.upto, self.event_upto, self.event_from, self.function, self.spans)
 
     def needs(self, part: Part) -> bool:
         """Whether a part can hold an update of the read, and one that counts."""
         if self.sums and part.cancels and self._holds_whole(part):
             return False
-        learned = part.last_time > self.after and part.first_time <= self.upto
-        return (
-            learned
-            and self.event_from <= self.function(part.last_event_time)
-            and part.first_event_time <= self.event_upto
-        )
+        return can_matter(part, self.wanted)
 
     def _holds_whole(self, part: Part) -> bool:
         inside = self.after < part.first_time and part.last_time <= self.upto
@@ -103,6 +111,7 @@ def read_tasks(
             request.function,
             tuple(replace(some, parts=within(some.parts, keys)) for some in rest),
             plan.task(request.collection, unsealed, parts, keys) if new else None,
+            spans=request.spans,
         )
         for keys in ranges
     ]
@@ -165,7 +174,8 @@ def plan_as_of(
             f"event time {_at(event_time)} is below since {_at(state.since)}, and that history was merged"
             + _nearest(state, event_time)
         )
-    return _request(state, -1, upto, MAX_TIME if event_time is None else event_time, keys, sums=True)
+    request = _request(state, -1, upto, MAX_TIME if event_time is None else event_time, keys)
+    return replace(request, sums=True, newest=time is None and event_time is None)
 
 
 def plan_changes(state: Arrangement, after: int, upto: int | None = None, keys: KeyRange = ALL_KEYS) -> ReadRequest:
@@ -189,16 +199,14 @@ def plan_updates(state: Arrangement, upto: int = MAX_TIME - 1, keys: KeyRange = 
     return _request(state, -1, upto, MAX_TIME, keys)
 
 
-def _request(
-    state: Arrangement, after: int, upto: int, event_upto: int, keys: KeyRange, *, sums: bool = False
-) -> ReadRequest:
+def _request(state: Arrangement, after: int, upto: int, event_upto: int, keys: KeyRange) -> ReadRequest:
     trace = tuple(
         batch
         for batch in state.trace
         if batch.rows and batch.description.lower <= upto and batch.description.last_possible > after
     )
     unsealed = plan_of(state.collection.kind).request(state, state.trace_upper, upto + 1)
-    return ReadRequest(state.collection, state.function, after, upto, event_upto, keys, trace, unsealed, sums)
+    return ReadRequest(state.collection, state.function, after, upto, event_upto, keys, trace, unsealed)
 
 
 def _check_event_times(state: Arrangement, event_time: int) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tidemark.model.batch import ObjectRef, Part
+from tidemark.model.chunk.law import Span
 from tidemark.model.collection import Collection, Late
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.full_snapshot import StandsFor
@@ -333,7 +334,7 @@ class ReadTask:
 
     They are what is `at_rest`, and what unsealed rows come to that are no updates yet (None: there are none). No two
     tasks of a read share a key, so each can be answered alone, where its parts are near. With `ranges`, ascending and
-    apart, only their keys are asked for.
+    apart, only their keys are asked for; with `spans` only rows with a value in each of these (model/chunk/law.py).
     """
 
     collection: Collection
@@ -345,6 +346,7 @@ class ReadTask:
     at_rest: tuple[AtRest, ...]
     unsealed: UnsealedTask | None = None
     ranges: tuple[KeyRange, ...] = ()
+    spans: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""As-of and changes as Spark DataFrames, at the scale of the cluster. Lazy: nothing is read until an action asks.
+"""The answer to a request as Spark DataFrames, at the scale of the cluster. Lazy: nothing is read until an action asks.
 
-A read names the state it was planned on, so it is stable while writers run. Parts whose rows are the answer as they are
+A request names batches of one state, so it is stable while writers run. Parts whose rows are the answer as they are
 (plan/unmerged.py) come through Spark's own Parquet reader, with its filters and pruning, where the file system speaks
 the store's scheme. All others are merged by the Arrow reader in the executors, one key range a task; what comes from
 there Spark's optimizer cannot narrow down, so tell what is wanted by `keys` and `columns`. Nothing is shuffled: so rows
@@ -14,7 +14,7 @@ tasks alone, and only what fits crosses to the JVM; there its own filters may na
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as Names
 from dataclasses import replace
 from functools import reduce
@@ -25,20 +25,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidemark.arrow import read
-from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, as_of_schema, changes_schema, updates_in
+from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, Answered, as_of_schema, changes_schema, updates_in
 from tidemark.arrow.rows.cuts import pieces
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, some_of, updates_schema
 from tidemark.arrow.view import Keep
-from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.plan.ranges import even_target, groups_among
-from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, read_tasks, read_tasks_within
-from tidemark.plan.tasks import ALL_KEYS, AtRest, KeyRange, ReadTask
+from tidemark.plan.read import ReadRequest, at_rest, read_tasks, read_tasks_within
+from tidemark.plan.tasks import AtRest, KeyRange, ReadTask
 from tidemark.plan.unmerged import unmerged
 from tidemark.plan.unsealed import PartsOf
 from tidemark.storage import ObjectStore, open_store
 from tidemark.storage.documents.codec import decode, encode
-from tidemark.storage.sidecars import asked_reads, parts_table
+from tidemark.storage.sidecars import parts_table
 
 BATCH_BYTES = 16 * 2**20
 """Most bytes of rows handed to the JVM at once, which holds them outside its heap too."""
@@ -47,63 +46,6 @@ LEAST_TASK_ROWS = 2**19
 a task with nothing to do 0.06."""
 ROUNDS = 2
 """Tasks for each core, where there are rows enough: so ranges that turn out slow do not leave the others idle."""
-
-Answer = Callable[[ObjectStore, ReadTask], Iterator[pa.RecordBatch]]
-
-
-def as_of(
-    spark: SparkSession,
-    store: ObjectStore,
-    state: Arrangement,
-    *,
-    time: int | None = None,
-    event_time: int | None = None,
-    keys: KeyRange = ALL_KEYS,
-    columns: Sequence[str] | None = None,
-    keep: Keep | None = None,
-) -> DataFrame:
-    """The collection as known at `time` (None: seal - 1, the newest), as of `event_time` (None: all that happened).
-
-    Columns of key and value, or those of them in `columns`, of which equal rows add up, and `_multiplicity` (long,
-    never 0); of the `keys` only, and of their rows what `keep` leaves, which may look at these columns alone.
-    InvalidUsage outside `[since, seal)`, and for columns there are none of.
-    """
-    schema = as_of_schema(state.collection, columns)
-    request = plan_as_of(state, time, event_time, keys)
-    asked_reads.note(store, state, request, newest=time is None and event_time is None)
-
-    def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        return read.held_by(store, task, columns)
-
-    told = [*map(F.col, schema.names[:-1]), F.col(DIFF).alias(MULTIPLICITY)]
-    return _answered(spark, store, request, schema, told, merged, keep, times=False)
-
-
-def changes(
-    spark: SparkSession,
-    store: ObjectStore,
-    state: Arrangement,
-    *,
-    after: int,
-    upto: int | None = None,
-    net: bool = False,
-    keys: KeyRange = ALL_KEYS,
-    columns: Sequence[str] | None = None,
-    keep: Keep | None = None,
-) -> DataFrame:
-    """What was learned with `after < time <= upto`, in the columns of Spark's CHANGES.
-
-    One row per consolidated update: key and value columns, or those of them in `columns`, of which equal rows of a time
-    add up, `_change_type` (insert or delete by the sign; update_preimage and update_postimage where one value of a
-    unique key, all of it among the columns, replaces one other), `_commit_version` (its time, µs), `_commit_timestamp`,
-    `_event_time` (µs), `diff` (its multiplicity); of the `keys` only, and of their rows what `keep` leaves, which may
-    look at columns of the collection alone. Times below since are told as forwarded, whether or not a compaction has
-    moved them there by now. `net` sums over the whole interval and leaves the times out.
-    InvalidUsage outside `[since, seal)`, and for columns there are none of.
-    """
-    request = plan_changes(state, after, upto, keys)
-    asked_reads.note(store, state, request, newest=False)
-    return _told(spark, store, request, keep, net=net, columns=columns)
 
 
 def held_rows(
@@ -114,16 +56,18 @@ def held_rows(
     columns: Sequence[str] | None = None,
     *,
     event_times: bool = False,
+    keep: Keep | None = None,
 ) -> DataFrame:
-    """The answer to a request of `plan_as_of`, in the columns of `as_of`; with `ranges` of these keys only, with
-    `event_times` rows apart by when they happened (µs)."""
+    """The answer to a request of `plan_as_of`: columns of key and value, or those of them in `columns`, of which equal
+    rows add up, and `_multiplicity` (long, never 0); with `ranges` of these keys only, with `event_times` rows apart by
+    when they happened (µs); of the rows what `keep` leaves, which may look at these columns alone."""
     schema = as_of_schema(request.collection, columns, event_times=event_times)
 
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return read.held_by(store, task, columns, event_times=event_times)
 
     told = [*map(F.col, schema.names[:-1]), F.col(DIFF).alias(MULTIPLICITY)]
-    return _answered(spark, store, request, schema, told, merged, None, times=False, ranges=ranges)
+    return _answered(spark, store, request, schema, told, merged, keep, times=False, ranges=ranges)
 
 
 def updates(
@@ -173,7 +117,7 @@ def merged_rows(
     store: ObjectStore,
     request: ReadRequest,
     schema: pa.Schema,
-    answer: Answer,
+    answer: Answered,
     keep: Keep | None = None,
 ) -> DataFrame:
     """What `answer` makes of the tasks of a request, in the columns of `schema`, and of it what `keep` leaves: for
@@ -185,16 +129,24 @@ def merged_rows(
     return mapped(spark, store.url, schema, tasks, answer, keep)
 
 
-def _told(
+def told_rows(
     spark: SparkSession,
     store: ObjectStore,
     request: ReadRequest,
-    keep: Keep | None,
     *,
-    net: bool,
-    columns: Sequence[str] | None,
+    net: bool = False,
+    columns: Sequence[str] | None = None,
+    keep: Keep | None = None,
 ) -> DataFrame:
-    """The answer to a request of `plan_changes`."""
+    """The answer to a request of `plan_changes`, in the columns of Spark's CHANGES.
+
+    One row per consolidated update: key and value columns, or those of them in `columns`, of which equal rows of a time
+    add up, `_change_type` (insert or delete by the sign; update_preimage and update_postimage where one value of a
+    unique key, all of it among the columns, replaces one other), `_commit_version` (its time, µs), `_commit_timestamp`,
+    `_event_time` (µs), `diff` (its multiplicity); of the rows what `keep` leaves, which may look at columns of the
+    collection alone. Times below since are told as forwarded, whether or not a compaction has moved them there by now.
+    `net` sums over the whole interval and leaves the times out.
+    """
     schema = changes_schema(request.collection, net=net, columns=columns)
 
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
@@ -214,7 +166,7 @@ def _answered(
     request: ReadRequest,
     schema: pa.Schema,
     told: Sequence[Column],
-    merged: Answer,
+    merged: Answered,
     keep: Keep | None,
     *,
     times: bool,
@@ -237,7 +189,7 @@ def _of_both(
     plain: Sequence[AtRest],
     schema: pa.Schema,
     told: Sequence[Column],
-    merged: Answer,
+    merged: Answered,
     keep: Keep | None = None,
     ranges: Sequence[KeyRange] = (),
 ) -> DataFrame:
@@ -325,7 +277,7 @@ def mapped(
     url: str,
     schema: pa.Schema,
     tasks: Sequence[ReadTask],
-    answer: Answer,
+    answer: Answered,
     keep: Keep | None = None,
 ) -> DataFrame:
     """One Spark task for each task, its rows in batches of bounded size. Spark broadcasts tasks that are large."""

@@ -18,6 +18,7 @@ import tidemark
 from tests.pure.api.made import ROWS, Made
 from tests.pure.arrow.samples import APPEND, KEYED_BY_ALL, SMALL, laws, rows, updates
 from tests.pure.arrow.test_read import arranged, frontiers
+from tests.support import reading
 from tidemark.arrow import read, runs, view
 from tidemark.arrow.kernels import merge
 from tidemark.arrow.read import told_of
@@ -82,7 +83,7 @@ def test_any_columns_and_rows_of_an_answer(of: Collection) -> None:
         store = MemoryStore()
         state = arranged(store, of, some, at)
         [task] = read_tasks(*opened_read(store, plan_as_of(state)))
-        whole = read.as_of(store, state)
+        whole = reading.as_of(store, state)
         values = set(plain_scalars(whole.column(column)))
         keep, row_fits = kept_where(column, sorted(values, key=repr)[::2]) if filtered else (None, None)
         asked = View(tuple(shown), (column,) if filtered else (), keep)

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import CELLS, collection, keys, laws, rows
 from tests.pure.arrow.test_read import arranged, changed, frontiers, held_rows
+from tests.support.reading import as_of, changes
 from tidemark.api.conditions import check_columns
 from tidemark.arrow import runs
 from tidemark.arrow.kernels import merge
-from tidemark.arrow.read import as_of, changes, held_by
+from tidemark.arrow.read import held_by
 from tidemark.arrow.rows.schema import live_schema, unsealed_schema, updates_schema
 from tidemark.errors import InvalidUsage
 from tidemark.model import update as model

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import APPEND, SMALL, as_updates, laws, of_updates, updates, write
 from tests.pure.arrow.test_read import changed, held_rows, kind, unsealed
-from tidemark.arrow import read, runs
+from tests.support.reading import as_of, changes
+from tidemark.arrow import runs
 from tidemark.arrow.kernels import merge
 from tidemark.arrow.kernels.merge import merge_range
-from tidemark.arrow.read import as_of, changes
 from tidemark.arrow.rows.consolidate import forwarded
 from tidemark.errors import InvalidUsage
 from tidemark.model import update as model
@@ -22,6 +22,7 @@ from tidemark.model.batch import Description, Part, TraceBatch
 from tidemark.model.collection import Collection
 from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
 from tidemark.model.update import Update
+from tidemark.plan.read import plan_as_of, plan_changes
 from tidemark.plan.tasks import KeyRange, MergeTask
 from tidemark.storage.sidecars import parts_table
 from tidemark.storage.stores.memory import MemoryStore
@@ -132,9 +133,9 @@ def test_any_other_time_below_since_is_refused_with_the_nearest_readable(case: t
             continue
         sides = [max((t for t in kept if t < time), default=None), min((t for t in kept if t > time), default=None)]
         for ask in (
-            lambda time=time: read.plan_as_of(state, time),
-            lambda time=time: read.plan_as_of(state, kept[-1] if kept else time, time),
-            lambda time=time: read.plan_changes(state, time),
+            lambda time=time: plan_as_of(state, time),
+            lambda time=time: plan_as_of(state, kept[-1] if kept else time, time),
+            lambda time=time: plan_changes(state, time),
         ):
             with pytest.raises(InvalidUsage) as refused:
                 ask()

@@ -13,7 +13,8 @@ from benchmarks.measure import apart
 from tests.pure.arrow.samples import SMALL
 from tests.support.measured import Measure
 from tests.support.memory import peak_bytes
-from tidemark.arrow import read, runs
+from tests.support.reading import as_of_batches, changes_batches
+from tidemark.arrow import runs
 from tidemark.arrow.kernels import difference, merge, trim
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.schema import updates_schema
@@ -82,8 +83,8 @@ def reading(store: LocalStore, inputs: Inputs) -> None:
         SMALL, complete_below=INPUTS * 10, seal=INPUTS * 10, since=40, rungs=(Rung(0, 10),), trace=tuple(trace)
     )
     held = sum(batch.rows for batch in trace)
-    assert sum(rows.num_rows for rows in read.as_of_batches(store, state)) == held
-    told = sum(rows.num_rows for rows in read.changes_batches(store, state, after=9))
+    assert sum(rows.num_rows for rows in as_of_batches(store, state)) == held
+    told = sum(rows.num_rows for rows in changes_batches(store, state, after=9))
     assert told == held * (INPUTS - 1) // INPUTS
 
 

@@ -29,9 +29,10 @@ from tests.pure.arrow.samples import (
     write,
 )
 from tests.pure.arrow.test_resolve import by_the_model
+from tests.support.reading import as_of, as_of_batches, changes, changes_batches
 from tidemark.arrow import runs
 from tidemark.arrow.kernels import merge
-from tidemark.arrow.read import as_of, as_of_batches, changes, changes_batches, held_by, told_of
+from tidemark.arrow.read import held_by, told_of
 from tidemark.errors import InvalidUsage
 from tidemark.model import update as model
 from tidemark.model.arrangement import Arrangement

@@ -18,9 +18,10 @@ from support.relanded import relanded
 from tests.pure.arrow.samples import KEYED, SMALL, laws, of_facts, of_updates, rows, values, write
 from tests.pure.arrow.test_read import ADDED, frontiers, told, unsealed
 from tests.pure.arrow.test_resolve import by_the_model
+from tests.support.reading import as_of, changes
 from tidemark.arrow.kernels.merge import merge_range
 from tidemark.arrow.parts.reader import read_groups
-from tidemark.arrow.read import as_of, as_of_schema, changes, changes_schema, held_by, told_of
+from tidemark.arrow.read import as_of_schema, changes_schema, held_by, told_of
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
 from tidemark.errors import InvalidUsage

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.row_groups import groups_holding
 from tidemark.model.batch import ObjectRef, Part
+from tidemark.model.chunk.law import meets_keys
 from tidemark.plan.ranges import (
     TASK_ROWS,
     bundled,
@@ -16,7 +17,6 @@ from tidemark.plan.ranges import (
     groups_among,
     groups_within,
     most_alike,
-    overlaps,
     ranges_between,
     ranges_of,
     ranges_of_groups,
@@ -54,7 +54,7 @@ def test_ranges_follow_one_another_and_hold_every_key_once(several, group_rows, 
         for key in rows:
             holding = [wanted for wanted in ranges if inside(key, wanted)]
             assert len(holding) == 1
-            assert overlaps(part, holding[0])
+            assert meets_keys(part, holding[0])
 
 
 @given(st.lists(files, max_size=4), st.integers(1, 5), st.integers(1, 30))
@@ -121,7 +121,7 @@ def test_no_row_group_of_a_range_is_skipped_and_few_others_are_read(rows, group_
     assert set(needed) <= set(read)
     assert len(read) <= len(needed) + 1
     if needed:
-        assert overlaps(part, wanted)
+        assert meets_keys(part, wanted)
 
 
 bounds = st.sets(keys, max_size=8).map(sorted)
@@ -159,7 +159,7 @@ def apart(cuts: list[tuple]) -> list[KeyRange]:
 
 
 def count_in(parts: list[Part], ranges: tuple[KeyRange, ...]) -> int:
-    reached = [(part, [keys for keys in ranges if overlaps(part, keys)]) for part in parts]
+    reached = [(part, [keys for keys in ranges if meets_keys(part, keys)]) for part in parts]
     return sum(part.groups[at][1] for part, near in reached if near for at in groups_among(part, near))
 
 

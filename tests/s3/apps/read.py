@@ -3,8 +3,8 @@
 import json
 import sys
 
+from tests.support.reading import as_of_frame as as_of
 from tidemark.jobs.job import collection_store, fresh_id
-from tidemark.spark.read import as_of
 from tidemark.spark.session import session
 from tidemark.storage.log.log import StateLog
 

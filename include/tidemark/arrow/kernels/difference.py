@@ -30,8 +30,8 @@ from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, some_of, sort_columns, updates_schema
 from tidemark.model.batch import DIGEST_MODULUS, Part
+from tidemark.model.chunk.law import meets_keys
 from tidemark.model.full_snapshot import StandsFor
-from tidemark.plan.ranges import overlaps
 from tidemark.plan.tasks import DifferenceTask, WriteAnswer
 from tidemark.storage.stores.store import ObjectStore
 
@@ -122,7 +122,7 @@ def _sources(task: DifferenceTask) -> dict[str, tuple[Part, _Meanings]]:
     held = _Meanings(np.array(task.bounds, np.int64), task.held, of_trace=True)
     meanings = [(task.trace, held), *((each.parts, _Meanings(whole, [each.stands_for])) for each in task.snapshots)]
     return {
-        part.file.key: (part, meaning) for parts, meaning in meanings for part in parts if overlaps(part, task.keys)
+        part.file.key: (part, meaning) for parts, meaning in meanings for part in parts if meets_keys(part, task.keys)
     }
 
 

@@ -42,7 +42,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.parts.reader import Fetched, read_groups
+from tidemark.arrow.parts.chunks import NO_SPANS, Spanned
+from tidemark.arrow.parts.reader import Fetched, OpenedPart
 from tidemark.arrow.parts.writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS, PartWriter
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.consolidate import cancelling, consolidated, forwarded
@@ -53,8 +54,9 @@ from tidemark.arrow.rows.order import SortKey, rows_before, rows_up_to, sort_key
 from tidemark.arrow.rows.schema import TIME, sort_columns, updates_schema
 from tidemark.arrow.rows.woven import woven
 from tidemark.model.batch import DIGEST_MODULUS, Part
+from tidemark.model.chunk.law import meets_keys
 from tidemark.model.update import Row
-from tidemark.plan.ranges import groups_among, overlaps
+from tidemark.plan.ranges import groups_among
 from tidemark.plan.tasks import KeyRange, MergeTask, UnsealedTask, WriteAnswer
 from tidemark.storage.stores.store import ObjectStore
 
@@ -153,7 +155,7 @@ def merged(
     first = min((min(part.first_time, part.first_event_time) for part in task.parts), default=function.since)
     forwards = first < function.since and not function.changes_nothing
     together = order[:-1] if forwards else order
-    chains = chained([part for part in task.parts if overlaps(part, task.keys)])
+    chains = chained(part for part in task.parts if meets_keys(part, task.keys))
     capacities = shared([weight_of(chain, [task.keys]) for chain in chains], buffered_rows)
     runs = [
         Run(_pieces(store, chain, task, tally, capacity), together, capacity)
@@ -331,21 +333,22 @@ def pieces_of(
     prepare: Callable[[Part, pa.RecordBatch], pa.RecordBatch],
     key_columns: Sequence[str],
     ranges: Sequence[KeyRange] = (),
+    spanned: Spanned = NO_SPANS,
     fetched: Fetched | None = None,
 ) -> Iterator[Piece]:
     """The rows of a chain of parts within a range of keys, or within `ranges` in it, which are ascending and apart;
-    about `capacity` at a time, each batch prepared."""
+    about `capacity` at a time, each batch prepared. Of row groups that can hold no row `spanned` none is read."""
     asked = ranges or [keys]
-    spans = [(part, groups_among(part, asked)) for part in parts]
-    spans = [(part, groups) for part, groups in spans if groups]
-    for at, (part, groups) in enumerate(spans):
-        at_once = _groups_at_once(part, capacity)
-        left = len(groups)
-        wanted = schema(part)
-        for batch in read_groups(store, part, groups, wanted, fetched=fetched, groups_at_once=at_once):
-            left -= at_once
-            inside = compacted(among(batch, asked, key_columns), batch)
-            yield prepare(part, inside), left > 0 or at + 1 < len(spans)
+    opened = [(part, groups_among(part, asked)) for part in parts]
+    opened = [(part, groups) for part, groups in opened if groups]
+    for at, (part, groups) in enumerate(opened):
+        at_once, wanted = _groups_at_once(part, capacity), schema(part)
+        with OpenedPart(store, part, fetched) as file:
+            needed = spanned.among(file, groups)
+            for start in range(0, len(needed), at_once):
+                batch = file.read(needed[start : start + at_once], wanted)
+                inside = compacted(among(batch, asked, key_columns), batch)
+                yield prepare(part, inside), start + at_once < len(needed) or at + 1 < len(opened)
 
 
 def pieces_in_memory(

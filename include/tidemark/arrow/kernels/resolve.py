@@ -58,8 +58,8 @@ from tidemark.arrow.rows.schema import (
 )
 from tidemark.errors import Corruption
 from tidemark.model.batch import Part
+from tidemark.model.chunk.law import meets_keys
 from tidemark.model.update import Row
-from tidemark.plan.ranges import overlaps
 from tidemark.plan.tasks import ResolveTask, WriteAnswer
 from tidemark.storage.stores.store import ObjectStore
 
@@ -83,7 +83,7 @@ def updates_from(
     """The updates of a task without writing them (its prefix is not used), in order, block by block of keys."""
     key_columns = [column.name for column in task.collection.key]
     order = sort_columns(task.collection, facts=True)
-    parts = [part for part in task.facts if overlaps(part, task.keys) and part.first_time < task.upper]
+    parts = [part for part in task.facts if meets_keys(part, task.keys) and part.first_time < task.upper]
     chains = chained(part for part in parts if part.last_time >= task.lower)
     capacity = buffered_rows // max(1, len(chains))
     runs = [Run(_told(store, chain, task, tally, capacity), key_columns, capacity) for chain in chains]

@@ -12,7 +12,6 @@ from contextlib import suppress
 from uuid import uuid4
 
 from tidemark.errors import UpgradeRequired
-from tidemark.model.arrangement import Arrangement
 from tidemark.plan.read import ReadRequest
 from tidemark.plan.retain import ReadAsked
 from tidemark.storage.documents import document
@@ -27,12 +26,14 @@ COUNTED = 1000
 """Reads that are looked at: they tell enough, and a compaction does not wait for more."""
 
 
-def note(store: ObjectStore, state: Arrangement, request: ReadRequest, *, newest: bool) -> None:
+def note(store: ObjectStore, request: ReadRequest) -> None:
     """Remember that a read was asked, if the collection's retention goes by that. A reader that may not write, or a
     store that is away, does not stop the read."""
-    if state.collection.retention.policy != "adaptive":
+    if request.collection.retention.policy != "adaptive":
         return
-    read = ReadAsked(min(request.upto, request.event_upto), request.after if request.after >= 0 else None, newest)
+    read = ReadAsked(
+        min(request.upto, request.event_upto), request.after if request.after >= 0 else None, request.newest
+    )
     key = f"{PREFIX}{time.time_ns() // 1000:020d}-{uuid4().hex}.json"
     with suppress(AlreadyExists, Indeterminate, Unavailable, OSError, ValueError):
         store.create(key, document.write(read))

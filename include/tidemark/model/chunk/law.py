@@ -1,0 +1,188 @@
+"""The pruning law: which chunks can matter to a read, decided before one is opened.
+
+A chunk has *bounds*: the first and the last of its keys, times and event times, and of some columns the least and the
+greatest value. A read *wants* ranges of keys, a span of times and spans of columns. A chunk is left out where its
+bounds and one of these do not meet, and the answer stays exact:
+
+1. An update and its retraction have the same key and the same value. So a span of a key or value column keeps all
+   updates of one (key, value) or none of them, and chunks are left out *before* anything is added up.
+2. Times leave out from above (`upto`, `event_upto`), for changes also from below (`after`). They are compared as the
+   chunk stores them; the least event time wanted is compared with what the chunk's are forwarded to.
+3. Facts that are still to be resolved, and the rows they are resolved against, have no spans of columns: a fact hides a
+   value that may be anywhere. The updates that they come to follow rule 1.
+4. Changes that tell of one value for another, and whatever else looks at all rows of a key, have spans of key columns
+   only: the other half of the pair may be outside.
+5. Bounds may be too wide, never too narrow. Nothing is known of a column that a chunk does not tell about (None), and a
+   chunk that has no value in a column (ALL_NULL) meets no span of it: a null is in no span.
+
+An example. Chunk A has the keys (1) to (9), the times 10 to 20, and of column 3 the values 100 to 200; chunk B the keys
+(5) to (7), the times 30 to 40, and only nulls in column 3.
+
+    >>> from tidemark.model.chunk.bounds import ALL_NULL, Bounds
+    >>> a = Hull((1,), (9,), (10, 20), (10, 20), {3: Bounds(100, 200)})
+    >>> b = Hull((5,), (7,), (30, 40), (30, 40), {3: ALL_NULL})
+    >>> [can_matter(chunk, Wanted(upto=25)) for chunk in (a, b)]
+    [True, False]
+    >>> [can_matter(chunk, Wanted(spans=(Span(3, ((150, 160),)),))) for chunk in (a, b)]
+    [True, False]
+    >>> [can_matter(chunk, Wanted(spans=(Span(3, ((0, 99), (201, None))),))) for chunk in (a, b)]
+    [False, False]
+
+What it costs: a few comparisons a chunk, and one bisection for each span of many intervals.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from tidemark.model.chunk.bounds import Bounds
+from tidemark.model.frontier import CompactionFunction
+from tidemark.model.instant import MAX_TIME
+from tidemark.model.update import Row
+
+
+class Keys(Protocol):
+    """`[lower, upper)` of keys; None is unbounded."""
+
+    @property
+    def lower(self) -> Row | None: ...
+    @property
+    def upper(self) -> Row | None: ...
+
+
+class Chunk(Protocol):
+    """What is known of rows before they are opened; all bounds are included."""
+
+    @property
+    def first_key(self) -> Row: ...
+    @property
+    def last_key(self) -> Row: ...
+    @property
+    def first_time(self) -> int: ...
+    @property
+    def last_time(self) -> int: ...
+    @property
+    def first_event_time(self) -> int: ...
+    @property
+    def last_event_time(self) -> int: ...
+    def bounds_of(self, column: int) -> Bounds | None:
+        """Of the column of an id; None: nothing is known."""
+
+
+@dataclass(frozen=True)
+class Hull:
+    """A chunk as plain values."""
+
+    first_key: Row
+    last_key: Row
+    times: tuple[int, int]
+    event_times: tuple[int, int]
+    columns: Mapping[int, Bounds] = field(default_factory=dict)
+
+    @property
+    def first_time(self) -> int:
+        return self.times[0]
+
+    @property
+    def last_time(self) -> int:
+        return self.times[1]
+
+    @property
+    def first_event_time(self) -> int:
+        return self.event_times[0]
+
+    @property
+    def last_event_time(self) -> int:
+        return self.event_times[1]
+
+    def bounds_of(self, column: int) -> Bounds | None:
+        return self.columns.get(column)
+
+
+Interval = tuple[int | None, int | None]
+"""From one value to another, both included; None is unbounded. Whole numbers, days or microseconds, as the column's
+keys are."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """That the column of an id has a value in one of some intervals, which ascend and are apart; none: no row fits."""
+
+    column: int
+    intervals: tuple[Interval, ...]
+
+    def meets(self, bounds: Bounds | None) -> bool:
+        """Whether a chunk with these bounds can have such a value."""
+        if bounds is None:
+            return True
+        if bounds.first is None or bounds.last is None:
+            return False
+        # The first interval that does not end before the bounds is the only one to look at.
+        at = bisect_left(self.intervals, bounds.first, key=_end_of)
+        if at == len(self.intervals):
+            return False
+        lower = self.intervals[at][0]
+        return lower is None or lower <= bounds.last  # type: ignore[operator]
+
+
+def _end_of(interval: Interval) -> float:
+    return float("inf") if interval[1] is None else interval[1]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a read wants: `after < time <= upto`, `event_from <= event_time <= event_upto` once forwarded by `function`,
+    rows with a value in every one of the `spans`."""
+
+    after: int = -1
+    upto: int = MAX_TIME
+    event_upto: int = MAX_TIME
+    event_from: int = 0
+    function: CompactionFunction = field(default_factory=CompactionFunction)
+    spans: tuple[Span, ...] = ()
+
+
+class Miss(StrEnum):
+    """By what a chunk is known not to matter."""
+
+    KEYS = "keys"
+    TIMES = "times"
+    VALUES = "values"
+
+
+def can_matter(chunk: Chunk, wanted: Wanted, ranges: Sequence[Keys] = ()) -> bool:
+    """Whether a chunk can hold a row of a read; with `ranges`, one whose key is in one of them."""
+    return miss_of(chunk, wanted, ranges) is None
+
+
+def miss_of(chunk: Chunk, wanted: Wanted, ranges: Sequence[Keys] = ()) -> Miss | None:
+    """Why a chunk cannot hold a row of a read; None: it can."""
+    if ranges and not any(meets_keys(chunk, keys) for keys in ranges):
+        return Miss.KEYS
+    if not meets_times(chunk, wanted):
+        return Miss.TIMES
+    return None if meets_spans(chunk, wanted.spans) else Miss.VALUES
+
+
+def meets_keys(chunk: Chunk, keys: Keys) -> bool:
+    """Whether a chunk can hold a key of a range."""
+    return (keys.upper is None or chunk.first_key < keys.upper) and (keys.lower is None or chunk.last_key >= keys.lower)
+
+
+def meets_times(chunk: Chunk, wanted: Wanted) -> bool:
+    """Whether a chunk can hold a row of the times wanted."""
+    return (
+        chunk.last_time > wanted.after
+        and chunk.first_time <= wanted.upto
+        and chunk.first_event_time <= wanted.event_upto
+        and wanted.event_from <= wanted.function(chunk.last_event_time)
+    )
+
+
+def meets_spans(chunk: Chunk, spans: Iterable[Span]) -> bool:
+    """Whether a chunk can hold a row with a value in every one of some spans."""
+    return all(span.meets(chunk.bounds_of(span.column)) for span in spans)
