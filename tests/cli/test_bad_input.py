@@ -309,6 +309,8 @@ COMMANDS = [
     ("drain", "events"),
     ("compact", "events"),
     ("as-of", "events"),
+    ("as-of", "events", "--explain"),
+    ("range", "events", "--on", "amount"),
     ("changes", "events"),
     ("late", "events"),
     ("late", "replay", "events"),

@@ -63,6 +63,19 @@ SHAPES: dict[tuple[str, ...], set[str]] = {
         "count",
         "rows",
     },
+    ("range", "events", "--on", "amount", "--from", "2"): {
+        "collection",
+        "version",
+        "on",
+        "from",
+        "to",
+        "time",
+        "time_text",
+        "event_time",
+        "event_time_text",
+        "count",
+        "rows",
+    },
     ("changes", "events"): {
         "collection",
         "version",
@@ -253,6 +266,28 @@ def test_as_of_some_rows(two_days: Shell) -> None:
     assert "1 more, --limit 0 shows all" in two_days.ok("as-of", "events", "--limit", "1").out
     assert "there is no column x" in two_days.refused("as-of", "events", "--where", "x=1", code=2)
     assert "'many' is no value of it" in two_days.refused("as-of", "events", "--where", "amount=many")
+
+
+def test_a_range_of_a_timeline(two_days: Shell) -> None:
+    asked = ("range", "events", "--on", "amount", "--from", "2")
+    assert two_days.json(*asked)["rows"] == [{"id": "b", "amount": 2, "_multiplicity": 1}]
+    assert "1 row with amount from 2, as known at" in two_days.ok(*asked).out
+    assert two_days.json(*asked, "--to", "1")["rows"] == []
+    backwards = two_days.json("range", "events", "--on", "amount", "--in-order", "--where", "amount < 9")
+    assert [row["amount"] for row in backwards["rows"]] == [1, 2]
+    assert "did you mean 'amount'?" in two_days.refused("range", "events", "--on", "amuont", "--from", "2")
+    assert "a timeline is of type int, date or timestamp" in two_days.refused("range", "events", "--on", "id")
+    assert "'many' is no value of it" in two_days.refused("range", "events", "--on", "amount", "--from", "many")
+
+
+def test_what_a_read_opens(two_days: Shell) -> None:
+    for words in (["as-of"], ["changes"], ["range", "--on", "amount"]):
+        command, *rest = words
+        said = two_days.json(command, "events", *rest, "--where", "amount > 7", "--explain")
+        assert {"question", "parts", "parts_opened", "chunks", "chunks_read", "bytes", "bytes_read"} < set(said)
+        left_out = 0 if command == "changes" else 1
+        assert said["chunks_missed"]["values"] == left_out, command
+    assert "1 left out by values of columns" in two_days.ok("as-of", "events", "--where", "amount > 7", "--explain").out
 
 
 def test_rows_that_fit_a_condition(two_days: Shell) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars
 
     from tidemark.api.pinned import Pinned
+    from tidemark.arrow.explain import Explanation
 
 
 class Answer(ABC):
@@ -69,6 +70,11 @@ class Answer(ABC):
     def count(self) -> int:
         """How many rows the answer has; in an as-of each counts once, whatever its multiplicity."""
         return sum(rows.num_rows for rows in self)
+
+    @abstractmethod
+    def explain(self) -> Explanation:
+        """What the read opens and why no more: parts, chunks and bytes. Only footers are opened for it. Print it, or
+        take its fields."""
 
     def to_pandas(self) -> pandas.DataFrame:
         """All rows as a pandas data frame. Integers and truths are of pandas' nullable types, so that no null turns a

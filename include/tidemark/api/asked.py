@@ -14,17 +14,20 @@ from tidemark.api.answer import Answer
 from tidemark.api.conditions import LEARNED, NOTHING, Conditions, Where, check_columns, conditions_of
 from tidemark.api.keys import keys_within, spans_within
 from tidemark.arrow.read import answer, as_of_schema, changes_schema
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
 from tidemark.arrow.view import View, held_in, told_in
-from tidemark.errors import InvalidUsage, require
+from tidemark.errors import InvalidUsage, TidemarkError, require
 from tidemark.model.chunk.law import Span
 from tidemark.model.collection import Collection, ValueType
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes
 from tidemark.plan.tasks import KeyRange, ReadTask
 from tidemark.storage.sidecars import asked_reads
+from tidemark.storage.stores.store import Missing
 
 if TYPE_CHECKING:
     from tidemark.api.pinned import Pinned
+    from tidemark.arrow.explain import Explanation
     from tidemark.storage.stores.store import ObjectStore
 
 
@@ -109,6 +112,21 @@ class Read(Answer):
     def _batches(self) -> Iterator[pa.RecordBatch]:
         asked_reads.note(self._pinned.store, self._noted)
         return answer(self._pinned.store, self._request, self._answered)
+
+    def explain(self) -> Explanation:
+        from tidemark.arrow.explain import explained
+
+        try:
+            words = f"{'; '.join(self._asked())}; version {self.version}"
+            return explained(self._pinned.store, self._request, self._columns, words)
+        except (Missing, TidemarkError) as error:
+            self._pinned.check_kept(error)
+            raise
+
+    @property
+    def _columns(self) -> list[str]:
+        """The columns of updates that the rows are made of."""
+        return [*self._selection.view.read(self._request.collection), DIFF]
 
     def _frame(self, spark: Any) -> Any:
         require("pyspark", "spark")
@@ -201,6 +219,10 @@ class Changes(Read):
     def upto(self) -> int:
         """Learned up to this, which is included, in microseconds."""
         return self._request.upto
+
+    @property
+    def _columns(self) -> list[str]:
+        return super()._columns if self.net else [*super()._columns, TIME, EVENT_TIME]
 
     def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return told_in(store, task, self._selection.view, net=self.net)

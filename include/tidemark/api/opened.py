@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tidemark.api.asked import AsOf, Changes
     from tidemark.api.conditions import Where
     from tidemark.api.hold import Hold
+    from tidemark.api.ranged import InRange
     from tidemark.api.windowed import WindowRows
     from tidemark.jobs.questions.history import Entry
     from tidemark.jobs.questions.late import LateRows
@@ -99,7 +100,8 @@ class OpenCollection:
         `columns` only these are read, in this order, and rows that are equal in them are one, multiplicities added up.
         `where` is a condition, such as `"delay_min > 30 AND carrier IN ('UA', 'AA')"`, or a dict of values by column
         (None is null, a list is any of them); several are all to hold. Conditions on the first key columns are looked
-        up, others are filtered as the rows are read.
+        up; those on columns of whole numbers, dates and times leave out the row groups that can hold no such row;
+        others are filtered as the rows are read.
 
         Raises InvalidUsage for a time that cannot be read, not yet or no more, with the nearest readable ones, and for
         columns, conditions and times that are none.
@@ -107,6 +109,34 @@ class OpenCollection:
         from tidemark.api.asked import AsOf
 
         return AsOf(self._pinned, _given(time, "time"), _given(event_time, "event_time"), columns, where)
+
+    def range(
+        self,
+        timeline: str,
+        lower: Any,
+        upper: Any,
+        where: Where | Sequence[Where] | None = None,
+        columns: Sequence[str] | None = None,
+        in_order: bool = False,
+        time: Time | None = None,
+        event_time: Time | None = None,
+    ) -> InRange:
+        """The rows of `as_of` whose value of the column `timeline` is in [lower, upper], both ends included (None: no
+        end); none where lower is above upper. A row that has no value there is in no range.
+
+        A timeline is a column of type int, date or timestamp. Row groups that can hold no such row are not read: few
+        are where rows of one time are near each other in the order of the key, all may be where they are not;
+        `explain()` tells. With `in_order` rows come by timeline, key and value, and the whole answer is held in memory
+        to sort it; else they come in order of the key.
+
+        Raises InvalidUsage as `as_of`, for a timeline that there is not, with the nearest, and for bounds that are no
+        values of it.
+        """
+        from tidemark.api.ranged import InRange
+
+        _check_truth(in_order, "in_order")
+        known, happened = _given(time, "time"), _given(event_time, "event_time")
+        return InRange(self._pinned, timeline, lower, upper, where, columns, in_order, known, happened)
 
     def changes(
         self,

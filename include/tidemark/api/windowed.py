@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidemark.api.answer import Answer
 from tidemark.api.asked import Read, selection
-from tidemark.arrow.rows.schema import arrow_type
+from tidemark.arrow.rows.schema import TIME, arrow_type
 from tidemark.arrow.windows import Told, windows_schema, windows_told
 from tidemark.errors import InvalidUsage, require
 from tidemark.jobs.job import Job, fresh_id
@@ -26,6 +26,7 @@ from tidemark.plan.tasks import ReadTask
 
 if TYPE_CHECKING:
     from tidemark.api.pinned import Pinned
+    from tidemark.arrow.explain import Explanation
     from tidemark.storage.stores.store import ObjectStore
 
 
@@ -105,6 +106,10 @@ class WindowRows(Read):
 
         return draw(Drawn(self, self.windows, f"as known at {format_instant(self.time)}"), path, value)
 
+    @property
+    def _columns(self) -> list[str]:
+        return [*super()._columns, TIME]
+
     def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         told, keep = windows_told(store, task, self._told), self._selection.view.keep
         return (rows for rows in (map(keep, told) if keep else told) if rows.num_rows)
@@ -145,6 +150,10 @@ class WindowStatistics(Answer):
     def time(self) -> int:
         """As known then, in microseconds."""
         return self._windows.time
+
+    def explain(self) -> Explanation:
+        """What is opened of the windows; what is read of the input is not told."""
+        return self._windows.explain()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         require("pyspark", "spark")

@@ -31,7 +31,7 @@ def runs_of(store: ObjectStore, task: ReadTask, names: Sequence[str], together: 
     weights = [weight_of(chain, task.ranges or [task.keys]) for chain, _ in chains]
     unsealed = [] if task.unsealed is None else [BUFFERED_ROWS]
     capacities = shared([*weights, *unsealed], BUFFERED_ROWS)
-    asked = _Asked(store, task, names)
+    asked = Asked(store, task, names)
     pieces = [asked.of_parts(*chain, capacity) for chain, capacity in zip(chains, capacities, strict=False)]
     if task.unsealed is not None:
         pieces.append(asked.of_unsealed())
@@ -39,8 +39,8 @@ def runs_of(store: ObjectStore, task: ReadTask, names: Sequence[str], together: 
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What a task asks of the rows it meets."""
+class Asked:
+    """What a task asks of the rows it meets, in the columns `names`."""
 
     store: ObjectStore
     task: ReadTask
@@ -53,34 +53,42 @@ class _Asked:
         return Spanned(self.task.spans, tuple(fields[span.column] for span in self.task.spans))
 
     def of_parts(self, parts: Sequence[Part], after: int, capacity: int) -> Iterator[Piece]:
-        """The updates of a chain of parts learned after `after`. A time column is read only where it can matter."""
-        task, schema = self.task, updates_schema(self.task.collection)
-        bounds = {TIME: (after, task.upto), EVENT_TIME: (-1, task.event_upto)}
-        key_columns = [column.name for column in task.collection.key]
-        everything = task.keys == ALL_KEYS and not task.ranges
-        names = [*self.names, *(() if everything else key_columns)]
-
-        def tested(part: Part) -> list[str]:
-            by_time = part.first_time <= after or part.last_time > task.upto
-            return [*([TIME] if by_time else []), *([EVENT_TIME] if part.last_event_time > task.event_upto else [])]
-
+        """The updates of a chain of parts learned after `after`."""
+        task, bounds = self.task, self._bounds(after)
         return pieces_of(
             self.store,
             parts,
             task.keys,
             capacity,
-            schema=lambda part: some_of(schema, [*names, *tested(part)]),
-            prepare=lambda part, rows: self._answered(rows, {name: bounds[name] for name in tested(part)}),
-            key_columns=key_columns,
+            schema=lambda part: self.columns_of(part, after),
+            prepare=lambda part, rows: self._answered(rows, {name: bounds[name] for name in self._tested(part, after)}),
+            key_columns=[column.name for column in task.collection.key],
             ranges=task.ranges,
             spanned=self.spanned,
         )
+
+    def columns_of(self, part: Part, after: int) -> pa.Schema:
+        """The columns that are read of a part whose rows count from after `after` on. A time column is read only where
+        it can matter, and the key where not all keys are asked for."""
+        everything = self.task.keys == ALL_KEYS and not self.task.ranges
+        key_columns = [] if everything else [column.name for column in self.task.collection.key]
+        schema = updates_schema(self.task.collection)
+        return some_of(schema, [*self.names, *key_columns, *self._tested(part, after)])
+
+    def _bounds(self, after: int) -> dict[str, tuple[int, int]]:
+        return {TIME: (after, self.task.upto), EVENT_TIME: (-1, self.task.event_upto)}
+
+    def _tested(self, part: Part, after: int) -> list[str]:
+        """The columns of times that some rows of a part may have outside the bounds."""
+        by_time = part.first_time <= after or part.last_time > self.task.upto
+        by_event_time = part.last_event_time > self.task.event_upto
+        return [*([TIME] if by_time else []), *([EVENT_TIME] if by_event_time else [])]
 
     def of_unsealed(self) -> Iterator[Piece]:
         """What unsealed rows come to, by the law the drain will apply."""
         task = self.task
         assert task.unsealed is not None
-        bounds = {TIME: (task.after, task.upto), EVENT_TIME: (-1, task.event_upto)}
+        bounds = self._bounds(task.after)
         key_columns = [column.name for column in task.collection.key]
         for rows in updates_of(self.store, task.unsealed):
             rows = among(rows, task.ranges, key_columns) if task.ranges else rows

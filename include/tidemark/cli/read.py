@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from itertools import chain, islice
 from types import MappingProxyType
@@ -38,8 +39,15 @@ FormatOption = Annotated[Shape, typer.Option("--format", help="How rows are prin
 KnownOption = Annotated[
     int | None, typer.Option("--time", parser=instant, metavar="TIME", help="As known at this time. Default: now.")
 ]
+HappenedOption = Annotated[
+    int | None,
+    typer.Option("--event-time", parser=instant, metavar="TIME", help="What had happened by then. Default: all."),
+]
 LimitOption = Annotated[
     int | None, typer.Option("--limit", min=0, help=f"Most rows; 0 is all. Default: {SHOWN_ROWS} in a table, else all.")
+]
+ExplainOption = Annotated[
+    bool, typer.Option("--explain", help="Say what the read opens, and why no more, in place of the rows.")
 ]
 WhereOption = Annotated[
     list[str] | None,
@@ -55,6 +63,7 @@ WhereOption = Annotated[
 def add_to(app: typer.Typer) -> None:
     """Make the reads commands of `app`."""
     register(app, "as-of", panel=PANEL)(as_of)
+    register(app, "range", panel=PANEL)(in_range)
     register(app, "changes", panel=PANEL)(changes)
 
 
@@ -62,13 +71,11 @@ def as_of(
     call: Call,
     collection: CollectionArgument,
     time: KnownOption = None,
-    event_time: Annotated[
-        int | None,
-        typer.Option("--event-time", parser=instant, metavar="TIME", help="What had happened by then. Default: all."),
-    ] = None,
+    event_time: HappenedOption = None,
     where: WhereOption = None,
     limit: LimitOption = None,
     shape: FormatOption = Shape.TABLE,
+    explain: ExplainOption = False,
 ) -> None:
     """What the collection held: as known at a time, as of an event time.
 
@@ -77,6 +84,8 @@ def as_of(
     check_shape(call, shape)
     opened = call.opened(collection)
     answer = opened.as_of(time, event_time, where=conditions(opened.state, where))
+    if explain:
+        return show_explanation(call, answer)
     about = {
         "collection": collection,
         "version": opened.version,
@@ -87,6 +96,56 @@ def as_of(
     }
     happened = "" if event_time is None else f", as of {format_instant(event_time)}"
     said = f"as known at {format_instant(answer.time)}{happened}, version {opened.version}"
+    show(call, answer, limit, shape, about, said)
+
+
+def in_range(
+    call: Call,
+    collection: CollectionArgument,
+    timeline: Annotated[
+        str, typer.Option("--on", metavar="COLUMN", help="The timeline: a column of whole numbers, dates or times.")
+    ],
+    lower: Annotated[
+        str | None, typer.Option("--from", metavar="VALUE", help="The first value, included. Default: no end.")
+    ] = None,
+    upper: Annotated[
+        str | None, typer.Option("--to", metavar="VALUE", help="The last value, included. Default: no end.")
+    ] = None,
+    time: KnownOption = None,
+    event_time: HappenedOption = None,
+    in_order: Annotated[
+        bool, typer.Option("--in-order", help="By the timeline, not by key. Holds the whole answer in memory.")
+    ] = False,
+    where: WhereOption = None,
+    limit: LimitOption = None,
+    shape: FormatOption = Shape.TABLE,
+    explain: ExplainOption = False,
+) -> None:
+    """A stretch of a timeline: what the collection held with a value of a column between two.
+
+    Example: tidemark range flights --on scheduled_at --from 2013-01-02T06:00:00Z --to 2013-01-02T06:59:59Z --explain
+    """
+    check_shape(call, shape)
+    opened = call.opened(collection)
+    found = conditions(opened.state, where)
+    answer = opened.range(timeline, lower, upper, found, in_order=in_order, time=time, event_time=event_time)
+    if explain:
+        return show_explanation(call, answer)
+    about = {
+        "collection": collection,
+        "version": opened.version,
+        "on": timeline,
+        "from": lower,
+        "to": upper,
+        "time": answer.time,
+        "time_text": format_instant(answer.time),
+        "event_time": event_time,
+        "event_time_text": None if event_time is None else format_instant(event_time),
+    }
+    ends = "".join(f" {word} {end}" for word, end in (("from", lower), ("to", upper)) if end is not None)
+    said = (
+        f"with {timeline}{ends or ' of any value'}, as known at {format_instant(answer.time)}, version {opened.version}"
+    )
     show(call, answer, limit, shape, about, said)
 
 
@@ -105,6 +164,7 @@ def changes(
     where: WhereOption = None,
     limit: LimitOption = None,
     shape: FormatOption = Shape.TABLE,
+    explain: ExplainOption = False,
 ) -> None:
     """What the collection learned between two times, in the columns of Spark's CHANGES.
 
@@ -115,6 +175,8 @@ def changes(
     check_shape(call, shape)
     opened = call.opened(collection)
     answer = opened.changes(after, upto, net, where=conditions(opened.state, where, {} if net else LEARNED))
+    if explain:
+        return show_explanation(call, answer)
     about = {
         "collection": collection,
         "version": opened.version,
@@ -150,6 +212,12 @@ def _condition(columns: Mapping[str, ValueType], text: str) -> Where:
     except InvalidUsage as error:
         raise UsageError(f"--where {text!r}: write COLUMN=VALUE, or a condition ({error})") from None
     return text
+
+
+def show_explanation(call: Call, answer: Answer) -> None:
+    """What an answer opens, for people or as JSON."""
+    explanation = answer.explain()
+    call.emit(asdict(explanation), str(explanation))
 
 
 def check_shape(call: Call, shape: Shape) -> None:

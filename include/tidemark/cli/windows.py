@@ -10,6 +10,7 @@ import typer
 from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, UsageError, register
 from tidemark.cli.read import (
     PANEL,
+    ExplainOption,
     FormatOption,
     KnownOption,
     LimitOption,
@@ -18,6 +19,7 @@ from tidemark.cli.read import (
     check_shape,
     conditions,
     show,
+    show_explanation,
 )
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import format_instant
@@ -57,6 +59,7 @@ def windows(
     limit: LimitOption = None,
     shape: FormatOption = Shape.TABLE,
     spark: SparkOption = LOCAL_SPARK,
+    explain: ExplainOption = False,
 ) -> None:
     """The windows of a collection that is defined by them: their rows, whether each is closed and final, how often its
     row was corrected, since when it is there.
@@ -72,6 +75,10 @@ def windows(
     check_shape(call, shape)
     opened = call.opened(collection)
     answer = opened.windows(time, open_too, where=conditions(opened.state, where))
+    if explain:
+        if plot is not None or statistics:
+            raise UsageError("--explain says what is opened of the windows; leave --plot and --statistics out")
+        return show_explanation(call, answer)
     known = f"as known at {format_instant(answer.time)}, version {opened.version}"
     if plot is None:
         if value is not None:

@@ -27,7 +27,7 @@ from functools import cached_property
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch
-from tidemark.model.chunk.law import Span, Wanted, can_matter
+from tidemark.model.chunk.law import Miss, Span, Wanted, miss_of
 from tidemark.model.collection import Collection
 from tidemark.model.frontier import EMPTY, CompactionFunction
 from tidemark.model.instant import MAX_TIME, format_instant
@@ -68,11 +68,10 @@ class ReadRequest:
         """What its chunks are asked for."""
         return Wanted(self.after, self.upto, self.event_upto, self.event_from, self.function, self.spans)
 
-    def needs(self, part: Part) -> bool:
-        """Whether a part can hold an update of the read, and one that counts."""
-        if self.sums and part.cancels and self._holds_whole(part):
-            return False
-        return can_matter(part, self.wanted)
+    def miss_of(self, part: Part) -> Miss | None:
+        """Why a part holds no update of the read that counts; None: it may hold one."""
+        miss = miss_of(part, self.wanted, (self.keys,))
+        return Miss.SUMS if miss is None and self.sums and part.cancels and self._holds_whole(part) else miss
 
     def _holds_whole(self, part: Part) -> bool:
         inside = self.after < part.first_time and part.last_time <= self.upto
@@ -144,15 +143,18 @@ def _among(parts: Iterable[Part], ranges: Sequence[KeyRange]) -> tuple[Part, ...
 
 def at_rest(request: ReadRequest, parts: PartsOf) -> tuple[AtRest, AtRest]:
     """The parts of a read whose rows are updates as they are: of the trace, and of unsealed batches."""
-
-    def needed(some: Iterable[Part]) -> tuple[Part, ...]:
-        return tuple(part for part in within(some, request.keys) if request.needs(part))
-
-    trace = (part for batch in request.trace for part in parts[batch.id])
-    unsealed = plan_of(request.collection.kind).at_rest(request.unsealed, parts)
+    trace, unsealed = (
+        tuple(part for part in some if request.miss_of(part) is None) for some in considered(request, parts)
+    )
     # Rows of unsealed batches below the trace upper are in the trace.
     beyond = max(request.after, request.unsealed.lower - 1)
-    return AtRest(needed(trace), request.after), AtRest(needed(unsealed), beyond)
+    return AtRest(trace, request.after), AtRest(unsealed, beyond)
+
+
+def considered(request: ReadRequest, parts: PartsOf) -> tuple[list[Part], list[Part]]:
+    """The same before it is asked which of them can matter."""
+    trace = [part for batch in request.trace for part in parts[batch.id]]
+    return trace, plan_of(request.collection.kind).at_rest(request.unsealed, parts)
 
 
 def plan_as_of(

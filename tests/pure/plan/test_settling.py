@@ -105,5 +105,5 @@ def test_what_cancels_is_read_where_not_all_of_it_is_summed() -> None:
         (plan_as_of(state, 9), False),
         (plan_changes(state, 5), True),
     ):
-        assert request.needs(apart) == needed
-    assert plan_as_of(state).needs(replace(apart, cancels=False))
+        assert (request.miss_of(apart) is None) == needed
+    assert plan_as_of(state).miss_of(replace(apart, cancels=False)) is None

@@ -152,6 +152,8 @@ class Miss(StrEnum):
     KEYS = "keys"
     TIMES = "times"
     VALUES = "values"
+    SUMS = "sums"
+    """All its rows are added up, and add up to nothing."""
 
 
 def can_matter(chunk: Chunk, wanted: Wanted, ranges: Sequence[Keys] = ()) -> bool:

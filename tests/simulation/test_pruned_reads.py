@@ -1,0 +1,204 @@
+"""Answers of which row groups were left out are the answers of all rows, filtered: for every kind of collection, before
+and after each step of random days; and what was left out was not read."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tidemark
+from support.world import World, collection, interval
+from tidemark.api.opened import OpenCollection
+from tidemark.arrow.kernels import merge
+from tidemark.arrow.parts.writer import PartWriter
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
+from tidemark.model.collection import Column, ColumnType, Envelope
+from tidemark.storage.stores.memory import MemoryStore
+
+pytestmark = pytest.mark.simulation
+_roots = count(1)
+DAYS = 4
+FIRST = datetime(2013, 1, 1, tzinfo=UTC)
+VALUES = (
+    Column("v", ColumnType.STRING),
+    Column("n", ColumnType.INT),
+    Column("d", ColumnType.DATE),
+    Column("s", ColumnType.TIMESTAMP),
+)
+ENVELOPES = [Envelope.APPEND, Envelope.UPDATES, Envelope.UPSERT, Envelope.SNAPSHOT]
+
+
+@pytest.fixture(autouse=True)
+def row_groups_of_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 3)
+    monkeypatch.setattr(merge, "ROW_GROUP_ROWS", 3)
+
+
+class History:
+    """Days of random rows in a collection, moved step by step."""
+
+    def __init__(self, folder: Path, envelope: Envelope, seed: int) -> None:
+        self.root = f"memory://pruned{next(_roots)}"
+        self.dice, self.envelope = random.Random(f"{envelope} {seed}"), envelope
+        declared = collection(envelope, value=VALUES, timelines=("n", "s"))
+        source = replace(declared.landed.source, diff="diff")
+        declared = replace(declared, origin=replace(declared.landed, source=source))
+        self.world = World(folder, declared, truth=MemoryStore.named(f"{self.root}/tides"))
+
+    def versions(self) -> Iterator[OpenCollection]:
+        """The collection after each step of each day that leaves something to be read."""
+        world = self.world
+        for day in range(DAYS):
+            world.land(day, "a", [self._row(day) for _ in range(self.dice.randrange(12))])
+            world.run(lambda job, day=day: ingest(job, interval(day), landing_root=str(world.landing)))
+            for step in (seal, drain, compact):
+                world.run(lambda job, step=step, day=day: step(job, interval(day)))
+                yield tidemark.open(self.root, "tides")
+
+    def _row(self, day: int) -> dict[str, Any]:
+        dice = self.dice
+        at = FIRST + timedelta(hours=dice.randrange(48))
+        row = {
+            "k": dice.randrange(8),
+            "v": dice.choice(["a", "b", None]),
+            "n": dice.choice([None, *range(-4, 12)]),
+            "d": dice.choice([None, at.date().isoformat()]),
+            "s": dice.choice([None, at.isoformat()]),
+        }
+        if self.envelope is Envelope.SNAPSHOT:
+            return row
+        row |= {"t": 10 * day + dice.randrange(10), "e": max(0, 10 * day + dice.randrange(-9, 10))}
+        if self.envelope is Envelope.UPSERT:
+            row |= {"o": dice.randrange(5), "gone": dice.random() < 0.2}
+        if self.envelope is Envelope.UPDATES:
+            row |= {"diff": dice.choice([1, 1, 2, -1])}
+        return row
+
+    def question(self) -> tuple[str, Any, Any]:
+        """A timeline and two of its values; the first is mostly not above the second."""
+        name = self.dice.choice(["n", "d", "s", "k"])
+        if name in ("n", "k"):
+            return (name, *self._ends([self.dice.randrange(-6, 14) for _ in range(2)]))
+        moments = [FIRST + timedelta(hours=self.dice.randrange(-5, 55)) for _ in range(2)]
+        ends: list[Any] = [at.date() for at in moments] if name == "d" else moments
+        return (name, *self._ends(ends))
+
+    def _ends(self, ends: list[Any]) -> list[Any]:
+        found: list[Any] = sorted(ends, reverse=self.dice.random() < 0.1)
+        if self.dice.random() < 0.2:
+            found[self.dice.randrange(2)] = None
+        return found
+
+
+def rows(answer: Any) -> Counter[Any]:
+    table = answer.to_arrow()
+    return Counter({tuple(row.values()): 1 for row in table.to_pylist()})
+
+
+def within(whole: Counter[Any], names: list[str], question: tuple[str, Any, Any]) -> Counter[Any]:
+    name, low, high = question
+    at = names.index(name)
+    return Counter(
+        {
+            row: times
+            for row, times in whole.items()
+            if row[at] is not None and (low is None or low <= row[at]) and (high is None or row[at] <= high)
+        }
+    )
+
+
+def text(question: tuple[str, Any, Any]) -> str:
+    name, *ends = question
+    written = [f"'{end.isoformat()}'" if isinstance(end, date) else str(end) for end in ends]
+    tests = [f"{name} {op} {end}" for op, end in zip((">=", "<="), written, strict=True) if end != "None"]
+    return " AND ".join([*tests, f"{name} IS NOT NULL"])
+
+
+@pytest.mark.parametrize("envelope", ENVELOPES)
+@pytest.mark.parametrize("seed", range(4))
+def test_every_version_answers_as_if_all_were_read(envelope: Envelope, seed: int, tmp_path: Path) -> None:
+    history = History(tmp_path, envelope, seed)
+    left_out = 0
+    for opened in history.versions():
+        names = opened.schema.names
+        whole = rows(opened.as_of())
+        learned = {net: rows(opened.changes(net=net)) for net in (True, False) if not opened.state.since}
+        for _ in range(6):
+            question = history.question()
+            wanted = within(whole, names, question)
+            answer = opened.range(*question)
+            assert rows(answer) == wanted
+            assert rows(opened.as_of(where=text(question))) == wanted
+            few = opened.range(*question, columns=["v"])
+            assert sum(few.to_arrow()["_multiplicity"].to_pylist()) == sum(row[-1] for row in wanted)
+            for net, changes in learned.items():
+                assert rows(opened.changes(net=net, where=text(question))) == within(changes, names, question)
+            left_out += answer.explain().chunks_missed["values"]
+    assert left_out > 0
+
+
+def test_rows_in_order_of_a_timeline(tmp_path: Path) -> None:
+    for opened in History(tmp_path, Envelope.APPEND, 7).versions():
+        answer = opened.range("n", None, 8, in_order=True).to_arrow()
+        found = [(row["n"], row["k"], row["v"] or "", row["d"] or date.min) for row in answer.to_pylist()]
+        assert found == sorted(found)
+        assert Counter(map(str, answer.to_pylist())) == Counter(
+            map(str, opened.range("n", None, 8).to_arrow().to_pylist())
+        )
+    assert len(found) > 5
+
+
+def test_what_is_read_is_what_is_explained(tmp_path: Path) -> None:
+    """Of two hundred row groups sorted by key, a narrow stretch of a timeline that follows the key reads two."""
+    history = History(tmp_path, Envelope.APPEND, 1)
+    world = history.world
+    world.land(0, "a", [{"k": at, "v": "a", "n": 10 * at, "d": None, "s": None, "t": 1, "e": 1} for at in range(600)])
+    world.run(lambda job: ingest(job, interval(0), landing_root=str(world.landing)))
+    for step in (seal, drain):
+        world.run(lambda job, step=step: step(job, interval(0)))
+    answer = tidemark.open(history.root, "tides").range("n", 2995, 3020, columns=["k"])
+    assert answer.to_arrow()["k"].to_pylist() == [300, 301, 302]
+    explained = answer.explain()
+    assert (explained.parts, explained.parts_opened, explained.chunks, explained.chunks_read) == (1, 1, 200, 1)
+    assert explained.chunks_missed == {"keys": 0, "values": 199}
+    assert explained.bytes_read < explained.bytes / 50
+    assert "chunks read   1 of 200; 199 left out by values of columns" in str(explained)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("vv", 1, 2), "did you mean 'v'?"),
+        (("v", "a", "b"), "of type string; a timeline is of type int, date or timestamp"),
+        (("n", 1.5, 2), "1.5 is no value of it"),
+        (("s", "noon", None), "'noon' is no value of it"),
+        (("s", 2**62, None), "is no time of it"),
+        (("d", True, None), "True is no value of it"),
+    ],
+)
+def test_a_timeline_or_bounds_that_there_are_not(tmp_path: Path, asked: tuple[Any, ...], told: str) -> None:
+    *_, opened = History(tmp_path, Envelope.APPEND, 1).versions()
+    with pytest.raises(InvalidUsage) as refused:
+        opened.range(*asked)
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_range_that_ends_before_it_begins_is_empty(tmp_path: Path) -> None:
+    *_, opened = History(tmp_path, Envelope.APPEND, 1).versions()
+    assert opened.range("n", 8, 2).count() == 0
+    assert opened.range("n", None, None).count() > 0
+    with pytest.raises(InvalidUsage, match="in_order needs timeline n among the columns"):
+        opened.range("n", 1, 2, columns=["v"], in_order=True)
