@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 EMPTY = 2**63 - 1
-FORMAT = 2
+FORMAT = 3
 """The newest format that is read."""
 State = dict[str, Any]
 Row = dict[str, Any]
@@ -53,7 +53,7 @@ NAMES_OF_FORMAT_1 = {
 
 
 def _named_as_today(record: dict[str, Any]) -> dict[str, Any]:
-    """A version of format 1, its change and state with the names of format 2."""
+    """A version of format 1, its change and state with the names of today."""
     for holder in ("change", "checkpoint"):
         if record.get(holder):
             held = {NAMES_OF_FORMAT_1.get(name, name): value for name, value in record[holder].items()}
@@ -93,6 +93,11 @@ def _fold(state: State, change: dict[str, Any]) -> None:
     elif kind == "ingested":
         state["unsealed"] += [change["batch"]] if change["batch"] else []
         state["snapshots"] += [change["snapshot"]] if change.get("snapshot") else []
+    elif kind == "corrected":
+        state["unsealed"] += [change["batch"]] if change["batch"] else []
+        if change["previous"] is None:
+            state |= {"since": max(state["since"], change["consumption"]["upper"] - 1), "rungs": []}
+        state["event_times_from"] = max(state.get("event_times_from", 0), change["event_times_from"])
     elif kind == "sealed":
         state["seal"] = max(state["seal"], change["upper"])
         state["complete_below"] = max(state["complete_below"], change["complete_below"])
@@ -124,8 +129,8 @@ def _put_ahead(state: State, gone: list[str], ahead: list[dict[str, Any]]) -> No
 
 
 def _evict(state: State) -> None:
-    upper, bound = trace_upper(state), horizon(state)
-    keyed = is_keyed(state)
+    upper, keyed = trace_upper(state), is_keyed(state)
+    bound = horizon(state) if keyed else EMPTY
     state["unsealed"] = [
         batch
         for batch in state["unsealed"]
@@ -209,7 +214,13 @@ def told_times(state: State) -> list[int]:
 
 
 def is_keyed(state: State) -> bool:
-    return _landed(state)["source"]["envelope"] in ("upsert", "debezium")
+    return envelope(state) in ("upsert", "debezium")
+
+
+def envelope(state: State) -> str:
+    """What unsealed rows say; those of a derived collection are updates."""
+    origin = _landed(state)
+    return "updates" if origin.get("kind") == "derived" else str(origin["source"]["envelope"])
 
 
 def reprocessed(state: State) -> int:
@@ -268,6 +279,8 @@ class SecondReader:
             raise Unreadable(f"{time}, {event_time}")
         if self.state["since"] == EMPTY:
             raise Unreadable("since is the empty frontier")
+        if event_time < self.state.get("event_times_from", 0) and event_time != EMPTY:
+            raise Unreadable(f"event times are known from {self.state['event_times_from']} on")
         held: Counter[Item] = Counter()
         for item, learned, happened, diff in (*self.in_trace, *self._beyond(time)):
             if learned <= time and happened <= event_time:
@@ -280,10 +293,9 @@ class SecondReader:
 
     def _beyond(self, time: int) -> Iterable[tuple[Item, int, int, int]]:
         """The updates at or above the trace upper, up to `time`."""
-        envelope = _landed(self.state)["source"]["envelope"]
         if time < self.upper:
             return ()
-        if envelope == "snapshot":
+        if envelope(self.state) == "snapshot":
             return self._differences(time)
         if is_keyed(self.state):
             return self._resolved(time)

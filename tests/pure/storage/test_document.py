@@ -150,7 +150,7 @@ def test_damage_is_corruption_whatever_number_it_makes(stored: Stored):
     store = MemoryStore()
     stored.write(store)
     written = store.objects[stored.key]
-    store.objects[stored.key] = written.replace(b'{"format":2', b'{"format":9')
+    store.objects[stored.key] = written.replace(b'{"format":%d' % FORMAT, b'{"format":9')
     with pytest.raises(Corruption):
         stored.read(store, written)
 
@@ -158,7 +158,7 @@ def test_damage_is_corruption_whatever_number_it_makes(stored: Stored):
 @EACH
 @pytest.mark.parametrize("number", [b"0", b"-1", b'"2"', b"2.5", b"null", b"1" * 5000])
 def test_what_is_no_number_is_corruption(stored: Stored, number: bytes):
-    error = refused(stored, lambda data: data.replace(b'{"format":2,', b'{"format":%b,' % number, 1))
+    error = refused(stored, lambda data: data.replace(b'{"format":%d,' % FORMAT, b'{"format":%b,' % number, 1))
     assert type(error) is Corruption
 
 
@@ -220,7 +220,9 @@ def test_a_wrong_value_is_not_taken_for_another_s_field(held: Any, error: type[T
 def test_a_read_that_a_newer_tidemark_noted_is_left_out():
     """It is a hint: a newer reader must not stop a collection that this one still writes."""
     store, now = MemoryStore(), 40 * 86_400 * 1_000_000
-    for number, body in enumerate((document.write(ReadAsked(5)), b'{"format":3,"upto":7}', b'{"upto":9}')):
+    for number, body in enumerate(
+        (document.write(ReadAsked(5)), b'{"format":%d,"upto":7}' % (FORMAT + 1), b'{"upto":9}')
+    ):
         store.create(f"{asked_reads.PREFIX}{now - 1:020d}-{number}.json", body)
     assert [read.upto for read in asked_reads.asked(store, now)] == [5, 9]
 

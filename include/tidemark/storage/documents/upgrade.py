@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
-FORMAT = 2
+FORMAT = 3
 """The on-disk format this code writes, and the newest it reads (docs/format.md)."""
 
 
@@ -104,5 +104,6 @@ def _collection_1_to_2(collection: dict[str, Any]) -> dict[str, Any]:
 
 STEPS: tuple[Mapping[Kind, Step], ...] = (
     {Kind.VERSION: _version_1_to_2, Kind.PARTS: _parts_1_to_2, Kind.LEDGER: _ledger_1_to_2},
+    {},
 )
 """What becomes of documents of format 1, then of format 2, and so on. A kind that is not named stays as it is."""
