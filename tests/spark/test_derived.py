@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
-import pyarrow as pa
 import pyspark
 import pytest
 from pyspark import SparkContext
@@ -41,7 +40,7 @@ from tidemark.spark.derive.by_row import while_valid
 from tidemark.spark.derive.columns import check_fits
 from tidemark.spark.derive.hushed import hushed
 from tidemark.spark.derive.little import bounded
-from tidemark.spark.derive.parts import at_rest, in_order
+from tidemark.spark.derive.parts import in_order
 from tidemark.spark.derive.raised import DATA, Raised, is_about_rows, naming
 from tidemark.spark.derive.settings import with_settings
 from tidemark.spark.derive.touched import FEW
@@ -347,7 +346,7 @@ def test_what_a_row_raises_is_told_with_what_helps_and_nothing_that_does_not(tex
     assert str(raised.value) == f"the definition of d raises {told}"
 
 
-def test_a_row_without_its_key_and_columns_that_do_not_fit_are_told_without_what_is_hidden() -> None:
+def test_columns_that_do_not_fit_are_told_without_what_is_hidden() -> None:
     held = Collection(
         "d",
         (Column("kind", ColumnType.STRING),),
@@ -358,9 +357,6 @@ def test_a_row_without_its_key_and_columns_that_do_not_fit_are_told_without_what
     other = [Column("kind", ColumnType.STRING), Column("n", ColumnType.FLOAT)]
     with pytest.raises(GateFailed, match="gives the columns kind string, n float now, and d has kind string, n int:"):
         check_fits(held, other)
-    batch = pa.RecordBatch.from_pylist([{"kind": None, "n": 3, "_rows": 3}])
-    with pytest.raises(InvalidUsage, match="which is of the key: kind None, n 3; filter"):
-        at_rest(batch, held, batch.schema)
 
 
 def test_of_texts_no_more_comes_to_the_driver_than_it_can_hold(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,14 +15,14 @@ from tidemark.api.conditions import Conditions, Equal
 from tidemark.api.opened import OpenCollection
 from tidemark.api.windowed import windows_of
 from tidemark.arrow.rows.columns import Ints, contiguous, values
-from tidemark.arrow.rows.schema import arrow_type, column_of, plain_scalars
+from tidemark.arrow.rows.schema import arrow_type, key_column_of, key_scalars
 from tidemark.arrow.view import View, held_in
 from tidemark.arrow.windows import CLOSED, FINAL, FIRST_TOLD, LAST_TOLD, REVISION, windows_told
 from tidemark.errors import InvalidUsage, shortened
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection, Column
 from tidemark.model.instant import MAX_TIME
-from tidemark.model.update import Row, Scalar
+from tidemark.model.key import Key, KeyScalar
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 from tidemark.model.wording import counted
 from tidemark.plan.excerpt import Weight, landmarks, newest_within, thinned, weight_of
@@ -43,7 +43,7 @@ class Wanted:
     alone, which is a value of each column that they are `by`, as metadata holds keys (None: of all keys)."""
 
     last: int
-    key: Row | None = None
+    key: Key | None = None
     lower: int | None = None
     upper: int | None = None
 
@@ -59,7 +59,7 @@ class Excerpt:
     collection: str
     windows: Windows
     time: int
-    key: Row | None
+    key: Key | None
     rows: pa.Table
     earlier: int | None
 
@@ -105,7 +105,7 @@ def _at_rest(request: ReadRequest, parts: PartsOf) -> list[Part]:
     return [part for some in at_rest(request, parts) for part in some.parts]
 
 
-def _span(key: Row | None, wanted: Wanted) -> KeyRange:
+def _span(key: Key | None, wanted: Wanted) -> KeyRange:
     """The range of keys that holds what is wanted: no less than all, where it is of no one key."""
     if key is None:
         return ALL_KEYS
@@ -113,7 +113,7 @@ def _span(key: Row | None, wanted: Wanted) -> KeyRange:
     return KeyRange(lower or None, _end_of(key) if wanted.upper is None else (*key, wanted.upper))
 
 
-def _end_of(key: Row) -> Row:
+def _end_of(key: Key) -> Key:
     """What is behind all windows of a key, and before those of the next one: none begins so late."""
     return (*key, MAX_TIME)
 
@@ -126,7 +126,7 @@ def _start_of(keys: KeyRange, windows: Windows) -> int:
     return start
 
 
-def _of_key(of: Collection, windows: Windows, key: Row | None) -> Conditions:
+def _of_key(of: Collection, windows: Windows, key: Key | None) -> Conditions:
     """That rows are of a key. InvalidUsage for one that is none of the collection's."""
     if key is None:
         return Conditions()
@@ -136,10 +136,10 @@ def _of_key(of: Collection, windows: Windows, key: Row | None) -> Conditions:
     return Conditions(tuple(Equal(one.name, _value(one, at)) for one, at in zip(columns, key, strict=True)))
 
 
-def _value(column: Column, scalar: Scalar) -> pa.Array:
+def _value(column: Column, scalar: KeyScalar) -> pa.Array:
     try:
-        value = column_of([scalar], arrow_type(column.type))
-        if plain_scalars(value) == [scalar] and value.null_count == 0:
+        value = key_column_of([scalar], arrow_type(column.type))
+        if key_scalars(value) == [scalar]:
             return value
     except (ValueError, TypeError, ArithmeticError):
         pass
@@ -204,11 +204,11 @@ class Gap:
     """The keys between two others: what comes after `above` (None: from the first on), and before `below` (None: to the
     last)."""
 
-    above: Row | None = None
-    below: Row | None = None
+    above: Key | None = None
+    below: Key | None = None
 
 
-def keys_between(opened: OpenCollection, gap: Gap, most: int, bound: Weight) -> list[Row | Gap]:
+def keys_between(opened: OpenCollection, gap: Gap, most: int, bound: Weight) -> list[Key | Gap]:
     """What the windows of a collection are by, of which there may be millions: at most so many keys, evenly spread and
     ascending, and between them the gaps in which there are others.
 
@@ -231,18 +231,18 @@ def keys_between(opened: OpenCollection, gap: Gap, most: int, bound: Weight) -> 
     return _with_gaps(found, gap, most, all_told=all_told)
 
 
-def _held_between(opened: OpenCollection, request: ReadRequest, parts: PartsOf, windows: Windows) -> list[Row]:
-    found: list[Row] = []
+def _held_between(opened: OpenCollection, request: ReadRequest, parts: PartsOf, windows: Windows) -> list[Key]:
+    found: list[Key] = []
     for task in read_tasks(request, parts):
         for rows in held_in(opened.store, task, View(windows.by)):
-            found += zip(*(plain_scalars(rows.column(name)) for name in windows.by), strict=True)
+            found += zip(*(key_scalars(rows.column(name)) for name in windows.by), strict=True)
     return found
 
 
-def _with_gaps(found: Sequence[Row], gap: Gap, most: int, *, all_told: bool) -> list[Row | Gap]:
+def _with_gaps(found: Sequence[Key], gap: Gap, most: int, *, all_told: bool) -> list[Key | Gap]:
     chosen = [*thinned(range(len(found)), most), len(found)]
     first = found[0] if found else gap.below
-    told: list[Row | Gap] = [] if all_told else [Gap(gap.above, first)]
+    told: list[Key | Gap] = [] if all_told else [Gap(gap.above, first)]
     for at, following in pairwise(chosen):
         told.append(found[at])
         if not all_told or following > at + 1:

@@ -10,7 +10,7 @@ from tidemark.definition.recipe import Recipe
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Column
 from tidemark.model.derived import Definition
-from tidemark.model.update import Row
+from tidemark.model.key import Key
 
 
 class Computer(Protocol):
@@ -27,14 +27,14 @@ class Computer(Protocol):
         """Write by how much D differs from its definition, as parts under the computation's prefix, by names that no
         other attempt uses; no parts where it does not.
 
-        Raises InvalidUsage for a definition that raises, naming the row where that can be told, for a null in the key
-        and for a negative multiplicity; GateFailed, with both, where its columns are not those of D any more.
+        Raises InvalidUsage for a definition that raises, naming the row where that can be told, for a negative
+        multiplicity; GateFailed, with both, where its columns are not those of D any more.
         """
         ...
 
-    def compare(self, computation: Computation, *, keys: Sequence[Row] | None, most: int) -> tuple[Differing, ...]:
+    def compare(self, computation: Computation, *, keys: Sequence[Key] | None, most: int) -> tuple[Differing, ...]:
         """The first `most` rows by which D as of u - 1 differs from the definition over the inputs as consumed; with
-        `keys` (plain scalars), of these keys of D only. Nothing is written."""
+        `keys` (as metadata has them), of these keys of D only. Nothing is written."""
         ...
 
 

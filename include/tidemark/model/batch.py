@@ -9,7 +9,7 @@ from tidemark.model.chunk.bounds import Bounds
 from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
 from tidemark.model.interval import Interval
 from tidemark.model.invariants import Invariant, Violation, broken, check, not_empty, of_interval
-from tidemark.model.update import Row
+from tidemark.model.key import Key
 
 DIGEST_MODULUS = 2**64
 
@@ -38,8 +38,8 @@ class Part:
     file: ObjectRef
     rows: int
     digest: int
-    groups: tuple[tuple[Row, int], ...]
-    last_key: Row
+    groups: tuple[tuple[Key, int], ...]
+    last_key: Key
     first_time: int
     last_time: int
     first_event_time: int
@@ -50,7 +50,7 @@ class Part:
     cancels: bool = False
 
     @property
-    def first_key(self) -> Row:
+    def first_key(self) -> Key:
         return self.groups[0][0]
 
     def bounds_of(self, column: int) -> Bounds | None:

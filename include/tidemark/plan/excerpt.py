@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tidemark.model.batch import Part
-from tidemark.model.update import Row
+from tidemark.model.key import Key
 from tidemark.plan.ranges import groups_within, within
 from tidemark.plan.tasks import KeyRange
 
@@ -61,7 +61,7 @@ def newest_within(parts: Sequence[Part], keys: KeyRange, bound: Weight, width: i
     return KeyRange(starts[min(found, len(starts) - 1)], keys.upper) if starts else keys
 
 
-def landmarks(parts: Sequence[Part], keys: KeyRange, width: int) -> list[Row]:
+def landmarks(parts: Sequence[Part], keys: KeyRange, width: int) -> list[Key]:
     """With what the row groups in a range of keys begin, in the first `width` columns: some of what there is, and
     ascending. Where the range itself begins is none of them."""
     firsts = {first[:width] for part in within(parts, keys) for first, _ in part.groups}

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from tidemark.model.batch import Part
 from tidemark.model.chunk.law import meets_keys
-from tidemark.model.update import Row, Scalar
+from tidemark.model.key import BEHIND_NULL, NULL, Bound, BoundScalar, Key, KeyScalar
 from tidemark.plan.tasks import KeyRange
 
 TASK_ROWS = 1_000_000
@@ -34,7 +34,7 @@ def split_keys(parts: Sequence[Part], *, target_rows: int, target_bytes: int = T
     ]
     whole = sum(weight for _, weight in groups)
     count = max(1, (2 * whole + full) // (2 * full))
-    cuts: list[Row] = []
+    cuts: list[Key] = []
     held = 0
     for first_key, weight in sorted(groups, key=lambda group: group[0]):
         if held * count >= whole and (not cuts or first_key > cuts[-1]):
@@ -74,7 +74,7 @@ def split_within(
 def most_alike(parts: Iterable[Part], leading: int) -> int:
     """About how many rows are equal in the `leading` columns of their keys, at most: row groups that begin with the
     same have few others."""
-    rows: Counter[Row] = Counter()
+    rows: Counter[Key] = Counter()
     for part in parts:
         for first_key, count in part.groups:
             rows[first_key[:leading]] += count
@@ -143,25 +143,27 @@ def ranges_of_groups(opened: Iterable[tuple[Part, Sequence[int]]]) -> list[KeyRa
     return united
 
 
-def behind(prefix: Row) -> Row | None:
+def behind(prefix: Key) -> Bound | None:
     """The first key behind all that begin with `prefix`; None if there is none, or nobody can say."""
     if not prefix or (isinstance(prefix[-1], int) and prefix[-1] >= 2**63 - 1):
         return None
     return (*prefix[:-1], successor(prefix[-1]))
 
 
-def successor(value: Scalar) -> Scalar:
-    """The next value in the order of keys; there is none between."""
-    return value + "\0" if isinstance(value, str) else int(value or 0) + 1
+def successor(value: KeyScalar) -> BoundScalar:
+    """The next place in the order of keys; there is no value between."""
+    if value is NULL:
+        return BEHIND_NULL
+    return value + "\0" if isinstance(value, str) else int(value) + 1
 
 
-def ranges_of(prefixes: Iterable[Row], groups: Sequence[Row], most: int) -> list[KeyRange]:
+def ranges_of(prefixes: Iterable[Key], groups: Sequence[Key], most: int) -> list[KeyRange]:
     """At most `most` ranges, ascending and apart, that hold all keys which begin with one of some prefixes, and few
     others: `groups` are the first keys of the row groups there are, sorted, and those between two ranges are spared."""
     return ranges_between([(prefix, prefix) for prefix in sorted(set(prefixes))], groups, most)
 
 
-def ranges_between(spans: Sequence[tuple[Row, Row]], groups: Sequence[Row], most: int) -> list[KeyRange]:
+def ranges_between(spans: Sequence[tuple[Key, Key]], groups: Sequence[Key], most: int) -> list[KeyRange]:
     """The same of all keys from those that begin with one prefix to those that begin with another one: spans of
     prefixes, which ascend and are apart.
 

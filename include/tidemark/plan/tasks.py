@@ -15,16 +15,16 @@ from tidemark.model.collection import Collection, Late
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.full_snapshot import StandsFor
 from tidemark.model.interval import Interval
+from tidemark.model.key import Bound, Key
 from tidemark.model.ledger import LedgerEntry, SourceFile
-from tidemark.model.update import Row
 
 
 @dataclass(frozen=True)
 class KeyRange:
-    """`[lower, upper)` of keys; None is unbounded."""
+    """`[lower, upper)` of keys; None is unbounded (a null of a key is NULL)."""
 
-    lower: Row | None = None
-    upper: Row | None = None
+    lower: Bound | None = None
+    upper: Bound | None = None
 
 
 ALL_KEYS = KeyRange()
@@ -181,7 +181,7 @@ class RetractedTask:
     paths: tuple[str, ...]
     contributed: tuple[Contributed, ...]
     keys: KeyRange
-    last: Row
+    last: Key
     seal: int
     function: CompactionFunction
 
@@ -407,8 +407,8 @@ class InspectAnswer:
     last_time: int
     first_event_time: int
     last_event_time: int
-    first_key: Row | None
-    last_key: Row | None
+    first_key: Key | None
+    last_key: Key | None
     columns: tuple[str, ...]
     repeated: int = 0
     misplaced: int = 0

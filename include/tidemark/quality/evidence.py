@@ -236,8 +236,7 @@ def _overlaps(found: Inspected) -> int:
     from the rest, in parts of several merges."""
     answers = [answer for part, answer in zip(found.parts, found.answers, strict=True) if not part.cancels]
     spans = [(answer.first_key, answer.last_key) for answer in answers if answer.first_key and answer.last_key]
-    comparable = sorted((span for span in spans if None not in (*span[0], *span[1])), key=lambda span: span)
-    return sum(newer[0] < older[1] for older, newer in pairwise(comparable))
+    return sum(newer[0] < older[1] for older, newer in pairwise(sorted(spans)))
 
 
 def _unsealed_floor(state: Arrangement, batch: UnsealedBatch) -> int:

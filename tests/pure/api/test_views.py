@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tidemark
 from tests.pure.api.made import ROWS, Made
-from tests.pure.arrow.samples import APPEND, KEYED_BY_ALL, SMALL, laws, rows, updates
+from tests.pure.arrow.samples import APPEND, KEYED_BY_ALL, NULLABLE, SMALL, laws, rows, updates
 from tests.pure.arrow.test_read import arranged, frontiers
 from tests.support import reading
 from tidemark.arrow import read, runs, view
@@ -72,7 +72,9 @@ def kept_where(column: str, values: Iterable[Any]) -> tuple[Any, Any]:
     return keep, lambda row: row[column] in wanted
 
 
-@pytest.mark.parametrize("of", [SMALL, APPEND, KEYED_BY_ALL], ids=["small", "all types", "keys of exact types"])
+@pytest.mark.parametrize(
+    "of", [SMALL, APPEND, KEYED_BY_ALL, NULLABLE], ids=["small", "all types", "keys of exact types", "keys of nulls"]
+)
 def test_any_columns_and_rows_of_an_answer(of: Collection) -> None:
     names = [column.name for column in of.columns]
     some_names = st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True)

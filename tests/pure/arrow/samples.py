@@ -27,6 +27,7 @@ from tidemark.model.collection import (
     ValueType,
 )
 from tidemark.model.decimals import from_units
+from tidemark.model.derived import Definition, Derived
 from tidemark.model.fact import Fact
 from tidemark.model.update import Row, Scalar, Update
 from tidemark.storage.stores.memory import MemoryStore
@@ -54,6 +55,13 @@ EXACT = (Column("price", MONEY), Column("data", ColumnType.BYTES), Column("doc",
 """Types of which equality is exact, for keys: in metadata they are other scalars than in columns."""
 KEYED_BY_ALL = collection(Envelope.UPDATES, key=EXACT, value=(Column("word", ColumnType.STRING),))
 SMALL = collection(Envelope.UPDATES, key=KEY[:1], value=(Column("word", ColumnType.STRING),))
+NULLABLE = Collection(
+    "sample",
+    (*KEY[::-1], Column("day", ColumnType.DATE), *EXACT),
+    (Column("word", ColumnType.STRING),),
+    Derived(("others",), Definition("SELECT * FROM others")),
+)
+"""A derived collection: any column of its key may be null."""
 KEYED = collection(
     Envelope.UPSERT, key=KEY[:1], value=(Column("word", ColumnType.STRING), Column("x", ColumnType.FLOAT))
 )
@@ -81,7 +89,8 @@ def keys(of: Collection, most: int = 3) -> st.SearchStrategy[Row]:
         ColumnType.JSON: st.sampled_from(["1", '"1"', '{"a":1}']),
         MONEY: st.sampled_from([-100, -1, 0, 5, 10**12 - 1]),
     }
-    return st.tuples(*(kinds[column.type] for column in of.key))
+    nothing = [st.none()] if of.is_derived else []
+    return st.tuples(*(st.one_of(*nothing, kinds[column.type]) for column in of.key))
 
 
 def values(of: Collection) -> st.SearchStrategy[Row]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import APPEND, KEYED, SMALL, batch, laws, of_facts, of_updates, updates, write
+from tests.pure.arrow.samples import APPEND, KEYED, NULLABLE, SMALL, batch, laws, of_facts, of_updates, updates, write
 from tidemark.arrow.kernels import inspect
 from tidemark.arrow.kernels.inspect import inspect_part
 from tidemark.arrow.rows.digest import digest
@@ -21,6 +21,7 @@ from tidemark.errors import Corruption
 from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.collection import Collection
 from tidemark.model.fact import Fact
+from tidemark.model.key import NULL
 from tidemark.model.update import Update
 from tidemark.plan.tasks import InspectAnswer, InspectTask
 from tidemark.storage.stores.memory import MemoryStore
@@ -92,7 +93,16 @@ def test_null_keys_are_counted() -> None:
     holed = table.set_column(0, pa.field("number", pa.int64()), pa.array([None, 1]))
     store = MemoryStore()
     answer = found(store, SMALL, stored(store, holed))
-    assert (answer.null_keys, answer.first_key, answer.last_key) == (1, (None,), (1,))
+    assert (answer.null_keys, answer.first_key, answer.last_key) == (1, (NULL,), (1,))
+
+
+def test_null_keys_of_a_derived_collection_are_none_too_many() -> None:
+    store, key = MemoryStore(), (None,) * len(NULLABLE.key)
+    some = [Update(key, ("a",), 0, 0, 1), Update((*key[:-1], "1"), ("a",), 0, 0, 1)]
+    (part,) = write(store, NULLABLE, of_updates(NULLABLE, some))
+    answer = found(store, NULLABLE, part)
+    assert (answer.null_keys, answer.unsorted, answer.misplaced) == (0, 0, 0)
+    assert (answer.first_key, answer.last_key) == ((NULL,) * 6, (*(NULL,) * 5, "1")) == (part.first_key, part.last_key)
 
 
 def test_facts_are_in_order_of_what_happened() -> None:

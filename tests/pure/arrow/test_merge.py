@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.pure.arrow.samples import (
     APPEND,
     KEYED_BY_ALL,
+    NULLABLE,
     SMALL,
     as_updates,
     keys,
@@ -30,6 +31,7 @@ from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
 from tidemark.model.frontier import CompactionFunction
+from tidemark.model.key import key_scalar
 from tidemark.model.update import Row, Update, advance, consolidate, sort_key
 from tidemark.plan.tasks import KeyRange, MergeTask
 from tidemark.storage.stores.memory import MemoryStore
@@ -191,6 +193,12 @@ def test_ranges_of_keys_of_exact_types_merge_apart(inputs: list[list[Update]], c
 
 
 @laws
+@given(st.lists(updates(NULLABLE), max_size=3), st.lists(keys(NULLABLE), max_size=3, unique=True), st.integers(0, 6))
+def test_ranges_of_keys_with_nulls_merge_apart(inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
+    merged_apart(NULLABLE, inputs, cuts, since)
+
+
+@laws
 @given(dense, st.lists(keys(SMALL), max_size=3, unique=True), st.integers(0, 6))
 def test_key_ranges_merge_apart(inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
     merged_apart(SMALL, inputs, cuts, since)
@@ -199,7 +207,7 @@ def test_key_ranges_merge_apart(inputs: list[list[Update]], cuts: list[Row], sin
 def merged_apart(of: Collection, inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
     store = MemoryStore()
     parts = written(of, store, inputs)
-    bounds = [None, *sorted(cuts), None]  # type: ignore[type-var]
+    bounds = [None, *sorted(tuple(map(key_scalar, cut)) for cut in cuts), None]
     found: list[Update] = []
     total = 0
     for lower, upper in pairwise(bounds):

@@ -177,7 +177,7 @@ def test_other_columns_are_refused_naming_both() -> None:
 
 def test_a_null_key_never_reaches_a_file() -> None:
     table = numbered(2)
-    holed = table.set_column(0, pa.field("number", pa.int64()), pa.array([None, 1]))
+    holed = table.set_column(0, pa.field("number", pa.int64(), nullable=False), pa.array([None, 1]))
     store = MemoryStore()
     with pytest.raises(InvalidUsage, match="key column number holds 1 null"):
         write(store, SMALL, holed)

@@ -18,6 +18,7 @@ from tests.pure.arrow.samples import (
     KEY,
     KEYED,
     KEYED_BY_ALL,
+    NULLABLE,
     SMALL,
     collection,
     laws,
@@ -108,7 +109,9 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge, "PIECE_BYTES", 200)
 
 
-@pytest.mark.parametrize("of", [SMALL, APPEND, KEYED_BY_ALL], ids=["small", "all types", "keys of exact types"])
+@pytest.mark.parametrize(
+    "of", [SMALL, APPEND, KEYED_BY_ALL, NULLABLE], ids=["small", "all types", "keys of exact types", "keys of nulls"]
+)
 def test_reads_agree_with_the_model(of: Collection) -> None:
     @laws
     @given(updates(of, most=20), frontiers, st.integers(0, 12), st.integers(0, 12), st.integers(0, 12))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from tests.pure.arrow.samples import (
     EXACT,
     KEY,
     KEYED_BY_ALL,
+    NULLABLE,
     SMALL,
     as_updates,
     collection,
@@ -33,6 +36,7 @@ pytestmark = pytest.mark.pure
 
 BY_TEXT = collection(Envelope.UPDATES, key=KEY[::-1], value=APPEND.value)
 BY_DAY = collection(Envelope.UPDATES, key=(Column("day", ColumnType.DATE), *EXACT), value=APPEND.value)
+BY_NULLS = replace(NULLABLE, key=KEY[:1])
 BY_OTHERS = (BY_TEXT, KEYED_BY_ALL)
 KINDS = (SMALL, APPEND, BY_DAY, *BY_OTHERS)
 
@@ -59,6 +63,19 @@ def plainly(batches: list[pa.RecordBatch], columns: list[str]) -> pa.RecordBatch
 def as_it_is(batch: pa.RecordBatch) -> str:
     """What tells -0.0 from 0.0."""
     return repr(rows(batch))
+
+
+@laws
+@given(runs(BY_NULLS), st.booleans())
+def test_where_the_first_column_has_nulls_all_are_sorted(inputs: list[list[Update]], with_times: bool) -> None:
+    columns = list(sort_columns(BY_NULLS, facts=False)[: None if with_times else -2])
+    batches = [of_updates(BY_NULLS, some) for some in inputs]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidemark.arrow.rows.woven.LARGE", 0)
+        patch.setattr("tidemark.arrow.rows.woven.MOST_TOUCHED", 1)
+        found = woven(batches, columns)
+    assert (found is None) == any(u.key[0] is None for some in inputs for u in some)
+    assert found is None or as_it_is(found) == as_it_is(plainly(batches, columns))
 
 
 @laws

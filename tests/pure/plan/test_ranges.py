@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from benchmarks.row_groups import groups_holding
 from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.chunk.law import meets_keys
+from tidemark.model.key import NULL
 from tidemark.plan.ranges import (
     TASK_ROWS,
     bundled,
@@ -25,7 +26,7 @@ from tidemark.plan.ranges import (
 )
 from tidemark.plan.tasks import KeyRange
 
-keys = st.tuples(st.integers(0, 6), st.sampled_from(["a", "b"]))
+keys = st.tuples(st.integers(0, 6) | st.just(NULL), st.sampled_from(["a", "b", NULL]))
 files = st.lists(keys, min_size=1, max_size=20).map(sorted)
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from tidemark.airflow.web.markup import Markup, tag
 from tidemark.errors import InvalidUsage
-from tidemark.model.update import Row
+from tidemark.model.key import Key, key_scalar, plain_scalar
 
 LEAST, MOST = -(2**63), 2**63 - 1
 """Of numbers in an address."""
@@ -46,7 +46,7 @@ class Choice:
         return tag("a", text, href="?" + urlencode({name: v for name, v in asked.items() if v not in ("", None)}))
 
 
-def key_of(text: str) -> Row | None:
+def key_of(text: str) -> Key | None:
     """A key from the page's address; None for none. InvalidUsage for what is no key."""
     if not text:
         return None
@@ -54,10 +54,13 @@ def key_of(text: str) -> Row | None:
         values = json.loads(text)
     except (ValueError, RecursionError):
         values = None
-    if not isinstance(values, list) or not all(isinstance(one, str | int) for one in values):
-        raise InvalidUsage("a key is a JSON list of texts, whole numbers and truths")
-    return tuple(values)
+    if not isinstance(values, list) or not all(one is None or isinstance(one, str | int) for one in values):
+        raise InvalidUsage("a key is a JSON list of texts, whole numbers, truths and nulls")
+    return tuple(map(key_scalar, values))
 
 
-def token_of(key: Row | None) -> str:
-    return "" if key is None else json.dumps(key, separators=(",", ":"), ensure_ascii=False)
+def token_of(key: Key | None) -> str:
+    """A key as the page's address has it; empty for none."""
+    if key is None:
+        return ""
+    return json.dumps([plain_scalar(one) for one in key], separators=(",", ":"), ensure_ascii=False)

@@ -17,14 +17,14 @@ from tidemark.api.opened import OpenCollection
 from tidemark.api.picture import Drawn, numbers_among, svg
 from tidemark.api.windowed import windows_of
 from tidemark.arrow.rows.plain import plain_values
-from tidemark.arrow.rows.schema import arrow_type, column_of
+from tidemark.arrow.rows.schema import arrow_type, key_column_of
 from tidemark.arrow.windows import CLOSED, FINAL, FIRST_TOLD, LAST_TOLD, REVISION
 from tidemark.definition.windows.explained import explained_windows
 from tidemark.errors import InvalidUsage, plain_line
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Column, ColumnType
 from tidemark.model.instant import format_instant
-from tidemark.model.update import Row
+from tidemark.model.key import Key
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.model.wording import counted
 from tidemark.plan.excerpt import A_LOOK
@@ -129,9 +129,9 @@ def _chosen_by(choice: Choice, text: str, **tokens: str) -> Markup:
     return tag("span", text) if max(map(len, tokens.values())) > TOKEN else choice.link(text, **tokens)
 
 
-def _called(columns: Sequence[Column], key: Row) -> str:
+def _called(columns: Sequence[Column], key: Key) -> str:
     """A key as people have it."""
-    typed = (column_of([scalar], arrow_type(one.type)) for one, scalar in zip(columns, key, strict=True))
+    typed = (key_column_of([scalar], arrow_type(one.type)) for one, scalar in zip(columns, key, strict=True))
     text = plain_line(", ".join(str(plain_values(value)[0]) for value in typed)) or "(empty)"
     return text if len(text) <= KEY_LENGTH else f"{text[: KEY_LENGTH - 1]}…"
 

@@ -27,7 +27,7 @@ from tidemark.arrow.rows.schema import (
 )
 from tidemark.errors import Corruption
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
-from tidemark.model.update import Row
+from tidemark.model.key import Key
 from tidemark.plan.tasks import AuditAnswer, ChecksumAnswer, ChecksumTask, InspectAnswer, InspectTask
 from tidemark.storage.stores.store import Missing, ObjectStore
 
@@ -103,6 +103,7 @@ class _Findings:
         order = sort_columns(task.collection, facts=task.facts)
         # Names may be other ones today, places are not: facts are in order of their key and of Tidemark's columns.
         own = order[self._key_width :] if task.facts else held.names[self._key_width : -1]
+        self._never_null = [at for at in range(self._key_width) if not now.field(at).nullable]
         self._order = (*held.names[: self._key_width], *own)
         self.columns = tuple(now.names if self._fits else held.names)
         self._last: pa.RecordBatch | None = None
@@ -115,7 +116,7 @@ class _Findings:
         self._times: list[int] = []
         self._event_times: list[int] = []
 
-    def add(self, batch: pa.RecordBatch, groups: Sequence[tuple[Row, int]]) -> None:
+    def add(self, batch: pa.RecordBatch, groups: Sequence[tuple[Key, int]]) -> None:
         """Take the rows of some row groups, recorded as (first key, rows) each."""
         if not batch.num_rows:
             return
@@ -126,7 +127,7 @@ class _Findings:
         begins = [0, *accumulate(rows for _, rows in groups[:-1])]
         firsts = keys_of(batch, begins, self._key_width)
         self._misplaced += sum(tuple(key) != found for (key, _), found in zip(groups, firsts, strict=True))
-        self._null_keys += sum(batch.column(at).null_count for at in range(self._key_width))
+        self._null_keys += sum(batch.column(at).null_count for at in self._never_null)
         if DIFF in batch.schema.names:
             diffs = integers(batch, DIFF)
             self._zero_diffs += int(np.count_nonzero(diffs == 0))

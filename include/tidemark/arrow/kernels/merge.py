@@ -55,7 +55,7 @@ from tidemark.arrow.rows.schema import TIME, sort_columns, updates_schema
 from tidemark.arrow.rows.woven import woven
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.chunk.law import meets_keys
-from tidemark.model.update import Row
+from tidemark.model.key import Bound
 from tidemark.plan.ranges import groups_among
 from tidemark.plan.tasks import KeyRange, MergeTask, UnsealedTask, WriteAnswer
 from tidemark.storage.stores.store import ObjectStore
@@ -295,7 +295,7 @@ def _weight(rows: pa.RecordBatch) -> int:
 def within(batch: pa.RecordBatch, keys: KeyRange, key_columns: Sequence[str]) -> pa.RecordBatch:
     """The rows of a sorted batch whose key is in the range."""
 
-    def rows_below(key: Row) -> int:
+    def rows_below(key: Bound) -> int:
         return rows_before(batch, sort_key_of(key), key_columns)
 
     first = 0 if keys.lower is None else rows_below(keys.lower)

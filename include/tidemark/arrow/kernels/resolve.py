@@ -59,7 +59,7 @@ from tidemark.arrow.rows.schema import (
 from tidemark.errors import Corruption
 from tidemark.model.batch import Part
 from tidemark.model.chunk.law import meets_keys
-from tidemark.model.update import Row
+from tidemark.model.key import Key
 from tidemark.plan.tasks import ResolveTask, WriteAnswer
 from tidemark.storage.stores.store import ObjectStore
 
@@ -373,5 +373,5 @@ def _one_each(keys: Ints, diffs: Ints) -> bool:
     return bool((diffs == 1).all() and (np.bincount(keys) <= 1).all())
 
 
-def _named(keys: pa.RecordBatch, row: int) -> Row:
+def _named(keys: pa.RecordBatch, row: int) -> Key:
     return keys_of(keys, [row], keys.num_columns)[0]

@@ -23,7 +23,7 @@ from tidemark.arrow.rows.cuts import NARROW, joined
 from tidemark.arrow.rows.order import ranks, rows_around
 from tidemark.arrow.rows.schema import keys_of, some_of
 from tidemark.model.batch import Part
-from tidemark.model.update import Row
+from tidemark.model.key import Key
 from tidemark.storage.stores.store import ObjectStore
 
 GATHERED_BYTES = 2**18
@@ -114,7 +114,7 @@ class Lookup:
                     narrowing.found(rows)
         return found
 
-    def _leave_behind(self, key: Row) -> None:
+    def _leave_behind(self, key: Key) -> None:
         """Forget the parts that end before a key: the sets of keys to come are not below it."""
         for part in self._parts:
             if part.last_key < key and part.file.key in self._open:

@@ -24,7 +24,7 @@ from tidemark.arrow.rows.order import starts, unsorted
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, SCHEMA, TIME, keys_of, without_source
 from tidemark.errors import InvalidUsage
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
-from tidemark.model.update import Row
+from tidemark.model.key import Key
 from tidemark.storage.stores.store import ObjectStore
 
 ROW_GROUP_ROWS = 16_384
@@ -85,7 +85,7 @@ class PartWriter:
         self._part_rows, self._part_bytes = max(1, part_rows // group_rows) * group_rows, part_bytes
         self._waiting: list[pa.Table] = []
         self._waiting_rows = self._waiting_bytes = 0
-        self._last_key: Row | None = None
+        self._last_key: Key | None = None
         self._open: _OpenPart | None = None
         self._done: list[Part] = []
 
@@ -100,14 +100,15 @@ class PartWriter:
             self._open = None
 
     def write(self, table: pa.Table | pa.RecordBatch) -> None:
-        """Append rows. Raises InvalidUsage for other columns than the schema's, and for a null key."""
+        """Append rows. Raises InvalidUsage for other columns than the schema's, and for a null in a key column
+        that is not nullable."""
         if table.schema.names != self._schema.names or table.schema.types != self._schema.types:
             raise InvalidUsage(
                 f"cannot write columns {_described(table.schema)} to a part of {_described(self._schema)}"
             )
-        for name in self._schema.names[: self._key_width]:
-            if nulls := table.column(name).null_count:
-                raise InvalidUsage(f"key column {name} holds {nulls} null; a key has no nulls")
+        for field in list(self._schema)[: self._key_width]:
+            if not field.nullable and (nulls := table.column(field.name).null_count):
+                raise InvalidUsage(f"key column {field.name} holds {nulls} null; only keys of derived collections may")
         if table.num_rows:
             self._waiting.append(pa.Table.from_arrays(list(table.columns), schema=self._schema))
             self._waiting_rows += table.num_rows
@@ -178,8 +179,8 @@ class _OpenPart:
         self._key = key
         self._consolidated, self._taken_back, self._cancels = tell_consolidated, taken_back, cancels
         self._last_row: pa.RecordBatch = None
-        self._groups: list[tuple[Row, int]] = []
-        self._last_key: Row = ()
+        self._groups: list[tuple[Key, int]] = []
+        self._last_key: Key = ()
         self._digest = self._retractions = 0
         self._times: list[int] = []
         self._event_times: list[int] = []
@@ -189,7 +190,7 @@ class _OpenPart:
         self._writer = pq.ParquetWriter(self._sink, schema, **_parquet_options(schema, key_width))
         self._schema_number = int((schema.metadata or {}).get(SCHEMA, 0))
 
-    def append(self, batch: pa.RecordBatch, first_key: Row, last_key: Row) -> None:
+    def append(self, batch: pa.RecordBatch, first_key: Key, last_key: Key) -> None:
         """Write rows as one row group."""
         self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=batch.num_rows)
         self._groups.append((first_key, batch.num_rows))

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, one_batch, valid, values
 from tidemark.model import decimals
+from tidemark.model.key import BEHIND_NULL, NULL, Bound, Key
 from tidemark.model.update import Row, Scalar
 
 SortKey = tuple[tuple[int, Any], ...]
@@ -91,9 +92,11 @@ def sort_key_at(batch: pa.RecordBatch, row: int, columns: Sequence[str]) -> Sort
     return _sort_keys(batch, columns)(row)
 
 
-def sort_key_of(row: Row) -> SortKey:
-    """The place of plain scalars."""
-    return tuple((0, 0) if x is None else (1, 0) if x != x else (PLAIN, x) for x in row)
+def sort_key_of(row: Row | Bound) -> SortKey:
+    """The place of plain scalars, be they of a key; behind null is where NaN is."""
+    return tuple(
+        (0, 0) if x is None or x is NULL else (1, 0) if x is BEHIND_NULL or x != x else (PLAIN, x) for x in row
+    )
 
 
 def rows_before(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str]) -> int:
@@ -108,10 +111,11 @@ def rows_up_to(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str]) ->
     return bisect_right(range(batch.num_rows), bound, low, high, key=_sort_keys(batch, columns))
 
 
-def rows_around(batch: pa.RecordBatch, keys: Sequence[Row], columns: Sequence[str]) -> tuple[Ints, Ints]:
-    """For each of some keys, plain scalars, how many rows of a sorted batch are before it, and before it or at it."""
+def rows_around(batch: pa.RecordBatch, keys: Sequence[Key], columns: Sequence[str]) -> tuple[Ints, Ints]:
+    """For each of some keys, as metadata has them: how many rows of a sorted batch are before it; before it or at
+    it."""
     first = batch.column(columns[0])
-    if not keys or not pa.types.is_int64(first.type) or first.null_count:
+    if not keys or keys[0][0] is NULL or not pa.types.is_int64(first.type) or first.null_count:
         before, up_to = np.zeros(len(keys), np.int64), np.full(len(keys), batch.num_rows)
     else:
         held, sought = values(first), np.array([key[0] for key in keys], np.int64)

@@ -8,7 +8,7 @@ Updates: key, value, `_time`, `_event_time`, `_diff`; sorted by key, value, `_ti
 corrected, those that an ingest writes have the number of their file among the batch's, `_source`, before `_diff`.
 Facts (unsealed batches of keyed collections): key, value (all null in a tombstone), `_deleted`, `_time`,
 `_event_time`, `_order`, `_file`, `_row`; sorted by key, `_event_time`, `_order`, `_file`, `_row`.
-Only value columns and `_order` may hold nulls.
+Only value columns, `_order` and the keys of derived collections may hold nulls.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from tidemark.model import decimals
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, ValueType
-from tidemark.model.update import Row, Scalar
+from tidemark.model.key import Key, KeyScalar, key_scalar, plain_scalar
+from tidemark.model.update import Scalar
 
 TIME = "_time"
 EVENT_TIME = "_event_time"
@@ -143,15 +144,26 @@ def sort_columns(collection: Collection, *, facts: bool) -> tuple[str, ...]:
     return (*(field.name for field in _declared(collection)), TIME, EVENT_TIME)
 
 
-def keys_of(table: pa.Table | pa.RecordBatch, rows: Sequence[int], key_width: int) -> list[Row]:
-    """The keys (the first `key_width` columns) of some rows as metadata holds them: tuples of plain scalars.
+def keys_of(table: pa.Table | pa.RecordBatch, rows: Sequence[int], key_width: int) -> list[Key]:
+    """The keys (the first `key_width` columns) of some rows as metadata holds them: tuples of plain scalars, NULL for a
+    null.
 
     Timestamps are int microseconds, dates int days, decimals int units of their last digit, bytes hex text: so plain
     scalars compare as the columns do.
     """
     at = pa.array(rows, pa.int64())
-    columns = [plain_scalars(table.column(index).take(at)) for index in range(key_width)]
+    columns = [key_scalars(table.column(index).take(at)) for index in range(key_width)]
     return list(zip(*columns, strict=True))
+
+
+def key_scalars(array: pa.Array | pa.ChunkedArray) -> list[KeyScalar]:
+    """The values of a key column as metadata holds them."""
+    return [key_scalar(scalar) for scalar in plain_scalars(array)]
+
+
+def key_column_of(scalars: Sequence[KeyScalar], of: pa.DataType) -> pa.Array:
+    """The key column that has these values: `key_scalars` the other way round, which raises as `column_of` does."""
+    return column_of([plain_scalar(scalar) for scalar in scalars], of)
 
 
 def plain_scalars(array: pa.Array | pa.ChunkedArray) -> list[Scalar]:
@@ -188,7 +200,7 @@ def _declared(collection: Collection) -> list[pa.Field]:
         pa.field(
             _name_at_rest(collection, column),
             arrow_type(column.type),
-            nullable=column not in collection.key,
+            nullable=collection.is_derived or column not in collection.key,
             metadata={FIELD_ID: str(column.id)},
         )
         for column in (*collection.key, *collection.stored_value)

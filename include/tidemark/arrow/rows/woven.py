@@ -28,15 +28,17 @@ MOST_TOUCHED = 0.5
 
 
 def woven(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> pa.RecordBatch | None:
-    """The rows of two batches or more, each in order of `columns`, the first of which has no nulls: in this order,
-    those equal in `columns` added up, just as sorting and consolidating all of them gives. None where that would cost
-    no more; so where the first column is not of whole numbers or times: places among texts cost more to find.
+    """The rows of two batches or more, each in order of `columns`, in this order, those equal in
+    `columns` added up, just as sorting and consolidating all of them gives. None where that would cost no more; so
+    where the first column is not of whole numbers or times, as places among texts cost more to find, or has nulls.
 
     Raises InvalidUsage, naming the rows, if a sum does not fit a 64-bit integer.
     """
     at = max(range(len(batches)), key=lambda at: batches[at].num_rows)
     large, first = batches[at], batches[at].column(columns[0])
     if not (pa.types.is_integer(first.type) or pa.types.is_temporal(first.type)):
+        return None
+    if any(rows.column(columns[0]).null_count for rows in batches):
         return None
     others = [rows.column(columns[0]) for rows in (*batches[:at], *batches[at + 1 :])]
     if LARGE * sum(map(len, others)) > large.num_rows:

@@ -14,7 +14,7 @@ from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.derived import Consumption, Mode
 from tidemark.model.instant import format_instant
-from tidemark.model.update import Row
+from tidemark.model.key import Key
 from tidemark.plan.computed_as import computed_as
 from tidemark.plan.consume import InputState
 
@@ -104,7 +104,7 @@ def verify_definition(job: Job, *, every: bool = False, most: int = MOST) -> Def
     return DefinitionReport(state.collection.name, head.version, tuple(found))
 
 
-def differing_keys(job: Job, state: Arrangement, keys: Sequence[Row], most: int) -> tuple[Differing, ...]:
+def differing_keys(job: Job, state: Arrangement, keys: Sequence[Key], most: int) -> tuple[Differing, ...]:
     """Of some keys of a state the rows that differ at its newest recorded frontier. Raises Untold where that cannot be
     told any more, InvalidUsage for a definition that is refused or raises."""
     consumption, derived = state.consumed, state.collection.derived

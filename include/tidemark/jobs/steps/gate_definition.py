@@ -12,7 +12,7 @@ from tidemark.jobs.questions.definition import differing_keys
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.model.corrected import Corrected
-from tidemark.model.update import Row
+from tidemark.model.key import Key
 from tidemark.quality.evidence import Defined
 
 KEYS = 16
@@ -69,7 +69,7 @@ def _compared(job: Job, state: Arrangement, parts: Sequence[Part], defined: Defi
     return Defined(defined.consumptions, defined.added, defined.retracted, len(keys), len(rows), told)
 
 
-def _some_keys(parts: Sequence[Part]) -> list[Row]:
+def _some_keys(parts: Sequence[Part]) -> list[Key]:
     """Keys that the records of parts name, from first to last."""
     keys = sorted({key for part in parts for key in (*(first for first, _ in part.groups), part.last_key)})
     step = max(1, -(-len(keys) // KEYS))

@@ -42,25 +42,25 @@ from typing import Protocol
 from tidemark.model.chunk.bounds import Bounds
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.instant import MAX_TIME
-from tidemark.model.update import Row
+from tidemark.model.key import Bound, Key
 
 
 class Keys(Protocol):
     """`[lower, upper)` of keys; None is unbounded."""
 
     @property
-    def lower(self) -> Row | None: ...
+    def lower(self) -> Bound | None: ...
     @property
-    def upper(self) -> Row | None: ...
+    def upper(self) -> Bound | None: ...
 
 
 class Chunk(Protocol):
     """What is known of rows before they are opened; all bounds are included."""
 
     @property
-    def first_key(self) -> Row: ...
+    def first_key(self) -> Key: ...
     @property
-    def last_key(self) -> Row: ...
+    def last_key(self) -> Key: ...
     @property
     def first_time(self) -> int: ...
     @property
@@ -77,8 +77,8 @@ class Chunk(Protocol):
 class Hull:
     """A chunk as plain values."""
 
-    first_key: Row
-    last_key: Row
+    first_key: Key
+    last_key: Key
     times: tuple[int, int]
     event_times: tuple[int, int]
     columns: Mapping[int, Bounds] = field(default_factory=dict)

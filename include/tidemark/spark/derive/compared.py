@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.arrow.rows.plain import plain_values
-from tidemark.arrow.rows.schema import arrow_type, column_of
+from tidemark.arrow.rows.schema import arrow_type, key_column_of
 from tidemark.definition.computation import Differing
 from tidemark.definition.recipe import DIFF, TIME
 from tidemark.model.collection import Column
-from tidemark.model.update import Row
+from tidemark.model.key import Key
 from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.ranges import ranges_of
 from tidemark.spark.derive import by_key, by_row, in_time
@@ -27,7 +27,7 @@ _DESIRED, _HELD = "_desired", "_held"
 
 
 def differing_rows(
-    views: Views, whole: DataFrame | None, keys: Sequence[Row] | None, most: int
+    views: Views, whole: DataFrame | None, keys: Sequence[Key] | None, most: int
 ) -> tuple[Differing, ...]:
     """The first `most` rows by which D as of u - 1 differs from the definition over the inputs as consumed; with
     `keys`, of these keys of D only. `whole` is the definition's answer, where that must be asked for all of it."""
@@ -55,7 +55,7 @@ def _key(views: Views) -> tuple[str, ...]:
     return tuple(column.name for column in views.computation.collection.key)
 
 
-def _desired(views: Views, keys: Sequence[Row] | None) -> DataFrame:
+def _desired(views: Views, keys: Sequence[Key] | None) -> DataFrame:
     """The rows of the definition that need not be asked for all of it."""
     computation = views.computation
     assert computation.recipe is not None  # of a definition in Python all is asked for
@@ -72,7 +72,7 @@ def _desired(views: Views, keys: Sequence[Row] | None) -> DataFrame:
     return _there(views, by_key.definition_of(views, touched_of(views, values, len(keys))))
 
 
-def _values_of(views: Views, keys: Sequence[Row], columns: Sequence[str]) -> DataFrame:
+def _values_of(views: Views, keys: Sequence[Key], columns: Sequence[str]) -> DataFrame:
     """Some columns of some keys of D, as k0, k1, …, each once."""
     told = [F.col(f"k{_key(views).index(name)}").alias(f"k{at}") for at, name in enumerate(columns)]
     return asked_keys(views, keys).frame.select(*told).distinct()
@@ -94,10 +94,10 @@ def can_be_restricted(views: Views) -> bool:
     return recipe.by_row is not None or (recipe.by_key is not None and set(recipe.by_key.held) <= set(_key(views)))
 
 
-def asked_keys(views: Views, keys: Sequence[Row]) -> Touched:
+def asked_keys(views: Views, keys: Sequence[Key]) -> Touched:
     """Some keys of D, as metadata has them, as values to look up."""
     columns = views.computation.collection.key
-    arrays = [column_of([key[at] for key in keys], arrow_type(column.type)) for at, column in enumerate(columns)]
+    arrays = [key_column_of([key[at] for key in keys], arrow_type(column.type)) for at, column in enumerate(columns)]
     table = pa.table(arrays, [f"k{at}" for at in range(len(columns))])
     return Touched(views.spark.createDataFrame(table), table)
 

@@ -17,7 +17,7 @@ from tidemark.definition.windows.checked import checked
 from tidemark.definition.windows.explained import most_of_all
 from tidemark.model.collection import Column
 from tidemark.model.derived import Definition, Mode
-from tidemark.model.update import Row
+from tidemark.model.key import Key
 from tidemark.model.window.kind import Sliding
 from tidemark.model.window.lateness import Lateness
 from tidemark.spark.derive import by_key, by_row, in_time, python
@@ -84,7 +84,7 @@ class SparkComputer:
             late,
         )
 
-    def compare(self, computation: Computation, *, keys: Sequence[Row] | None, most: int) -> tuple[Differing, ...]:
+    def compare(self, computation: Computation, *, keys: Sequence[Key] | None, most: int) -> tuple[Differing, ...]:
         """Rows by which D as of u - 1 differs from its definition, `most` at most."""
         by_row = computation.recipe is not None and computation.recipe.by_row is not None
         with (

@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -21,7 +19,6 @@ from tidemark.arrow.decode.jsontexts import of_texts
 from tidemark.arrow.kernels.ahead import apart
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import integers
-from tidemark.arrow.rows.plain import plain_values
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
 from tidemark.definition.computation import Computation, Written
 from tidemark.errors import InvalidUsage, TidemarkError
@@ -95,8 +92,7 @@ def _writer(url: str, collection: Collection, prefix: str, cut: Cut) -> Callable
 def write_updates(
     store: Any, collection: Collection, prefix: str, cut: Cut, batches: Iterable[pa.RecordBatch]
 ) -> Written:
-    """Write updates that come in order as parts, what lies ahead into parts of its own (plan/ahead.py). InvalidUsage,
-    naming the row, for a null in a key."""
+    """Write updates that come in order as parts, what lies ahead into parts of its own (plan/ahead.py)."""
     schema = updates_schema(collection)
     added = retracted = 0
     with ExitStack() as stack:
@@ -118,18 +114,10 @@ def write_updates(
 
 
 def at_rest(batch: pa.RecordBatch, collection: Collection, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows in the columns at rest: a dropped column is null. Raises InvalidUsage for a null in a key, and for a text
-    that is no JSON where one is declared, with the row."""
+    """Rows in the columns at rest: a dropped column is null. Raises InvalidUsage for a text that is no JSON where
+    one is declared."""
     types = {column.name: column.type for column in stored(collection)}
     held = set(batch.schema.names)
-    for column in collection.key:
-        nulls = np.asarray(pc.is_null(batch.column(column.name)))
-        if nulls.any():
-            row = named(batch, int(nulls.argmax()), collection.columns)  # what is hidden is no user's
-            raise InvalidUsage(
-                f"the definition of {collection.name} gives a row without {column.name}, which is of the key: {row}; "
-                f"filter such rows out, or give them a {column.name} (coalesce)"
-            )
     arrays = []
     for of in schema:
         if of.name not in held:
@@ -149,9 +137,3 @@ def _as_json(texts: pa.Array, collection: str, name: str) -> pa.Array:
         raise InvalidUsage(
             f"column {name} of {collection} is json, and a row of its definition holds {error}"
         ) from None
-
-
-def named(batch: pa.RecordBatch, row: int, columns: tuple[Column, ...]) -> str:
-    """A row for people."""
-    cells = ((column.name, plain_values(batch.column(column.name).slice(row, 1))[0]) for column in columns)
-    return ", ".join(f"{name} {cell!r}" for name, cell in cells)

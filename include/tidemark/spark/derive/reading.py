@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tidemark.definition.computation import Computation
 from tidemark.model.batch import Part
-from tidemark.model.update import Row
+from tidemark.model.key import Key
 from tidemark.plan.ranges import groups_among
 from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, plan_updates
 from tidemark.plan.tasks import ALL_KEYS, KeyRange
@@ -74,7 +74,7 @@ class Reading:
         collection = self.computation.collection
         return [column.name for column in (*collection.columns, *collection.hidden)]
 
-    def groups(self, name: str) -> list[Row]:
+    def groups(self, name: str) -> list[Key]:
         """The first keys of the row groups that hold an input, or the collection itself (by its own name)."""
         own = name == self.computation.name
         asked = None if own else self.computation.input(name)

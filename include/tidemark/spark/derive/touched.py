@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.arrow.kernels.windows.sums import Overflowed
-from tidemark.arrow.rows.schema import arrow_type, plain_scalars
+from tidemark.arrow.rows.schema import arrow_type, key_scalars
 from tidemark.model.collection import Collection
 from tidemark.plan.ranges import ranges_of
 from tidemark.plan.tasks import KeyRange
@@ -76,7 +76,7 @@ def ranges_holding(
     if not leading:
         return ()
     once = different(None, pa.table(leading))
-    prefixes = [row for row in zip(*map(plain_scalars, once.columns), strict=True) if None not in row]
+    prefixes = list(zip(*map(key_scalars, once.columns), strict=True))
     return ranges_of(prefixes, views.groups(name), MOST_RANGES) or (NOTHING,)
 
 
