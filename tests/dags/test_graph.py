@@ -79,11 +79,11 @@ def test_what_goes_round_is_drawn_all_the_same() -> None:
 def test_where_nothing_is_computed_there_is_no_graph(locations: Path) -> None:
     graph = Graph(locations / "root")
     graph.land("flights", 1)
-    assert drawing(overview(str(graph.root), everyone)) == []
+    assert drawing(overview(str(graph.root), everyone).entries) == []
 
 
 def test_a_box_says_how_far_it_is_and_how_far_its_inputs_were_consumed(graph: Graph) -> None:
-    (picture,) = drawing(overview(str(graph.root), everyone))
+    (picture,) = drawing(overview(str(graph.root), everyone).entries)
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", picture)
     at = texts.index("delays")
     assert texts[at : at + 8] == [
@@ -98,7 +98,7 @@ def test_a_box_says_how_far_it_is_and_how_far_its_inputs_were_consumed(graph: Gr
 
 def test_what_is_derived_is_shown_from_where_its_inputs_begin(graph: Graph) -> None:
     """From 1970 on, what it holds would be a line at the right end of the page."""
-    shown = {entry["collection"]: entry["start"] for entry in overview(str(graph.root), everyone)}
+    shown = {entry["collection"]: entry["start"] for entry in overview(str(graph.root), everyone).entries}
     assert set(shown.values()) == {START}
     hidden = describe(str(graph.root), "report", lambda name: name == "report")
     assert hidden is not None
@@ -107,7 +107,7 @@ def test_what_is_derived_is_shown_from_where_its_inputs_begin(graph: Graph) -> N
 
 def test_a_box_says_that_what_it_holds_has_ended(graph: Graph) -> None:
     """One that is behind the others for ever is not waited for."""
-    entries = overview(str(graph.root), everyone)
+    entries = overview(str(graph.root), everyone).entries
     ended = [{**one, "end": one["complete_below"]} if one["collection"] == "carriers" else one for one in entries]
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawing(ended)[0])
     at = texts.index("carriers")
@@ -126,7 +126,7 @@ def test_the_page_of_the_graph_keeps_to_its_policy(graph: Graph, client: Any) ->
 
 
 def test_who_may_not_read_an_input_sees_its_name_and_what_was_consumed_of_it_alone(graph: Graph) -> None:
-    entries = overview(str(graph.root), lambda name: name != "carriers")
+    entries = overview(str(graph.root), lambda name: name != "carriers").entries
     delays = next(entry for entry in entries if entry["collection"] == "delays")
     (hidden,) = [one for one in delays["follows"]["inputs"] if one["name"] == "carriers"]
     assert (hidden["stands"], hidden["readable"], hidden["complete_below"]) == ("hidden", 0, 0)
@@ -143,7 +143,7 @@ def test_who_may_not_read_an_input_sees_its_name_and_what_was_consumed_of_it_alo
 def test_an_input_that_is_broken_or_gone_is_a_box_and_no_error(graph: Graph) -> None:
     for version in (path for path in (graph.root / "carriers" / "versions").rglob("*") if path.is_file()):
         version.write_bytes(b"{")
-    entries = overview(str(graph.root), everyone)
+    entries = overview(str(graph.root), everyone).entries
     assert {entry["collection"] for entry in entries if "error" in entry} == {"carriers"}
     (picture,) = drawing(entries)
     assert "cannot be read" in picture

@@ -17,6 +17,7 @@ import pytest
 from tests.dags.support import PROJECT
 from tidemark.airflow.links import PREFIX, DataDocsLink
 from tidemark.airflow.location import location_of
+from tidemark.airflow.web import overview
 from tidemark.model.arrangement import Fence
 from tidemark.model.batch import ObjectRef, UnsealedBatch
 from tidemark.model.change import Attempted, Certified, HoldPlaced, Ingested, Quarantined
@@ -175,6 +176,51 @@ def test_the_same_as_json(client: Any, root: Path) -> None:
     (entry,) = client.get("/collections.json").json()
     assert (entry["collection"], entry["unsealed"]["rows"], entry["late_applied"]) == ("orders", 7, 2)
     assert [batch["level"] for batch in entry["batches"]] == [None]
+
+
+@pytest.fixture
+def five(locations: Path, collections: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Five collections where a page shows two; the names of those that are read."""
+    for name in ("a", "b", "c", "d", "e"):
+        file = collections / f"{name}.yaml"
+        file.write_text((collections / "orders.yaml").read_text().replace("name: orders", f"name: {name}"))
+        location_of(file).declare()
+    monkeypatch.setattr(overview, "COLLECTIONS", 2)
+    read: list[str] = []
+    found = overview.find
+    monkeypatch.setattr(overview, "find", lambda root, name: (read.append(name), found(root, name))[1])
+    return read
+
+
+def test_a_page_shows_some_collections_and_reads_one_more(client: Any, five: list[str]) -> None:
+    """However many there are: it loads itself anew every few seconds."""
+    assert re.findall(r"<h2>(?:<a[^>]*>)?(\w+)", client.get("/").text) == ["a", "b"]
+    assert five == ["a", "b", "c"]
+
+
+def test_every_collection_is_on_one_page_and_each_page_leads_to_the_next_and_the_first(
+    client: Any, five: list[str]
+) -> None:
+    pages, address = [], "/"
+    while address:
+        page = client.get(address).text
+        pages.append(re.findall(r"<h2>(?:<a[^>]*>)?(\w+)", page))
+        assert (' href="./">first collections' in page) == (address != "/")
+        onward = re.search(r' href="(\?after=[^"]+)">collections after (\w+)', page)
+        assert onward is None or onward[2] == pages[-1][-1]
+        address = f"/{onward[1]}" if onward else ""
+    assert pages == [["a", "b"], ["c", "d"], ["e"]]
+    assert "No collection comes after z&lt;b&gt;." in client.get("/", params={"after": "z<b>"}).text
+
+
+def test_the_json_names_what_comes_next_in_a_header(client: Any, five: list[str]) -> None:
+    named, address = [], "/collections.json"
+    while address:
+        answer = client.get(address)
+        named += [entry["collection"] for entry in answer.json()]
+        address = f"/{answer.links['next']['url']}" if "next" in answer.links else ""
+    assert named == ["a", "b", "c", "d", "e"]
+    assert five == ["a", "b", "c", "c", "d", "e", "e"]
 
 
 def test_what_is_unfinished_says_what_comes_next_as_the_status_does(client: Any, root: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity, DagDetails
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag, requires_access_view
-from fastapi import Depends, FastAPI, HTTPException, Query, Request
+from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from tidemark.airflow import settings
@@ -20,8 +20,8 @@ from tidemark.airflow.location import no_data
 from tidemark.airflow.web.choice import LEAST, MOST, USUAL, Choice
 from tidemark.airflow.web.gates import Shown, gate_page
 from tidemark.airflow.web.one_at_a_time import Busy, OneAtATime
-from tidemark.airflow.web.overview import describe, overview
-from tidemark.airflow.web.page import Page, collection_page, overview_page
+from tidemark.airflow.web.overview import COLLECTIONS, Overview, describe, overview
+from tidemark.airflow.web.page import Page, after_link, collection_page, overview_page
 from tidemark.airflow.web.policy import Protected
 from tidemark.airflow.web.recent import RecentPages
 from tidemark.airflow.web.stuck import stuck, stuck_runs
@@ -121,17 +121,22 @@ MaySee = Annotated[Callable[[str], bool], Depends(reader_of_rows)]
 MayRead = Annotated[Callable[[str], bool], Depends(reader)]
 
 
-def readable(may_read: MayRead) -> list[Entry]:
-    """The collections that the user may read."""
-    return overview(settings.root(), may_read)
+def readable(may_read: MayRead, after: Text = "") -> Overview:
+    """Some of the collections that the user may read: the first whose names come after a text."""
+    return overview(settings.root(), may_read, after=after)
 
 
-def page(entries: Annotated[list[Entry], Depends(readable)]) -> HTMLResponse:
-    return _html(overview_page(settings.root(), entries))
+Readable = Annotated[Overview, Depends(readable)]
 
 
-def collections(entries: Annotated[list[Entry], Depends(readable)]) -> list[Entry]:
-    return entries
+def page(found: Readable, after: Text = "") -> HTMLResponse:
+    return _html(overview_page(settings.root(), found.entries, after=after, more=found.more))
+
+
+def collections(found: Readable, response: Response) -> list[Entry]:
+    if found.more:
+        response.headers["Link"] = f'<collections.json{after_link(found.entries)}>; rel="next"'
+    return found.entries
 
 
 def collection(dag_id: str, may_read: MayRead, may_see: MaySee, request: Request) -> HTMLResponse:
@@ -206,8 +211,18 @@ def gate_result(
 
 _OF_READABLE = "nothing more; a collection is shown to who may read its DAG"
 ROUTES = (
-    Route("/", "The collections, with their frontiers, and what waits.", page, _OF_READABLE),
-    Route("/collections.json", "The same as JSON.", collections, _OF_READABLE),
+    Route(
+        "/",
+        f"The collections, with their frontiers, and what waits: {COLLECTIONS} of them by name, those `?after=NAME`.",
+        page,
+        _OF_READABLE,
+    ),
+    Route(
+        "/collections.json",
+        'The same as JSON; the header `Link` with `rel="next"` names what comes after them.',
+        collections,
+        _OF_READABLE,
+    ),
     Route(
         "/collections/{dag_id}",
         "One collection; the tab *Tidemark* of its DAG.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -21,17 +22,31 @@ from tidemark.plan.correct import HOLD
 from tidemark.storage import open_store
 from tidemark.storage.log.log import Head
 
+COLLECTIONS = 50
+"""Most collections on one page, which a browser loads anew every few seconds: each is read from the store."""
 CHANGES = 12
 """Newest versions shown of each collection: about one run."""
 LOOKED_THROUGH = 5 * CHANGES
 """Versions among which these are looked for."""
 
 
-def overview(root: str, may_read: Callable[[str], bool]) -> list[dict[str, Any]]:
-    """One entry for each collection that `may_read` admits, by name. A broken one is an entry with `error`."""
-    names = [name for name in open_store(root).folders("") if NAME.fullmatch(name) and may_read(name)]
+@dataclass(frozen=True)
+class Overview:
+    """Some entries, by name, and whether collections come after them."""
+
+    entries: list[dict[str, Any]]
+    more: bool
+
+
+def overview(root: str, may_read: Callable[[str], bool], *, after: str = "") -> Overview:
+    """One entry for each of the first COLLECTIONS that `may_read` admits and whose name is greater than `after`. A
+    broken one is an entry with `error`. No other collection is read, but for one that says whether more come, and the
+    inputs of those shown."""
+    names = [name for name in open_store(root).folders("") if name > after and NAME.fullmatch(name)]
     found = _Found(root)
-    return [entry for name in names if (entry := _entry_of(found, name, may_read)) is not None]
+    described = (_entry_of(found, name, may_read) for name in names if may_read(name))
+    entries = list(islice((entry for entry in described if entry is not None), COLLECTIONS + 1))
+    return Overview(entries[:COLLECTIONS], len(entries) > COLLECTIONS)
 
 
 def describe(root: str, name: str, may_read: Callable[[str], bool]) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from tidemark.airflow.web import drawing, inline, policy
 from tidemark.airflow.web.lanes import lanes
@@ -74,15 +75,31 @@ def document(title: str, *content: str, refresh: bool = False, linked: bool = Fa
     return Page(html, policy.page(STYLE, live=refresh, linked=linked))
 
 
-def overview_page(root: str, entries: Sequence[Mapping[str, Any]]) -> Page:
-    """The page of all collections."""
+def overview_page(root: str, entries: Sequence[Mapping[str, Any]], *, after: str = "", more: bool = False) -> Page:
+    """The page of collections: those whose names come `after` a text, and whether there are `more`."""
     nothing = tag("p", "No collection here yet: backfill a DAG, or say ", tag("code", "tidemark init"), ".")
+    if after:
+        nothing = tag("p", f"No collection comes after {after}.")
     cards = [
         _broken(entry) if "error" in entry else _card(entry, href=f"collections/{entry['collection']}")
         for entry in entries
     ] or [nothing]
     title = tag("h1", "Tidemark ", tag("span", f"collections in {root}", class_="quiet"))
-    return document("Tidemark", title, *drawing.graph(entries), *cards, refresh=True)
+    others = _other_pages(entries, after, more)
+    return document("Tidemark", title, *others, *drawing.graph(entries), *cards, *others, refresh=True)
+
+
+def after_link(entries: Sequence[Mapping[str, Any]]) -> str:
+    """The query of the page that follows these entries."""
+    return "?" + urlencode({"after": entries[-1]["collection"]})
+
+
+def _other_pages(entries: Sequence[Mapping[str, Any]], after: str, more: bool) -> list[Markup]:
+    """The ways to the first page and to the next; nothing where all collections are on this one."""
+    ways: list[object] = [tag("a", "first collections", href="./")] if after else []
+    if more:
+        ways.append(tag("a", f"collections after {entries[-1]['collection']}", href=after_link(entries)))
+    return [tag("p", *(part for way in ways for part in (way, " ")), class_="quiet")] if ways else []
 
 
 def collection_page(
