@@ -20,6 +20,9 @@ from tidemark.plan.tasks import IngestTask
 
 TASK_BYTES = 256 * 2**20
 """Files are grouped into tasks of about this size: large enough to hide a task's fixed cost, small enough to spread."""
+FILE_BYTES = 32 * 2**10
+"""What a file counts beside its own bytes: so many are decoded in the millisecond that opening it and telling of it
+takes. So a task has at most some 8,000 files, and its answer, an entry of the ledger for each, some 3 MB."""
 
 
 class HasBytes(Protocol):
@@ -206,17 +209,19 @@ def ingest_tasks(
 
 
 def group_files(files: Sequence[_Sized], tasks: int) -> list[tuple[_Sized, ...]]:
-    """Files in order, in at least `tasks` groups (as far as there are files) of at most about TASK_BYTES each."""
-    total = sum(file.bytes for file in files)
-    target = min(TASK_BYTES, max(1, -(-total // max(1, tasks))))
+    """Files in order, in at least `tasks` groups (as far as there are files) of at most about TASK_BYTES each, every
+    file counted with FILE_BYTES more."""
+    total = sum(file.bytes + FILE_BYTES for file in files)
+    target = min(TASK_BYTES, -(-total // max(1, tasks)))
     groups: list[list[_Sized]] = []
     size = 0
     for file in files:
-        if not groups or size + file.bytes > target:
+        cost = file.bytes + FILE_BYTES
+        if not groups or size + cost > target:
             groups.append([])
             size = 0
         groups[-1].append(file)
-        size += file.bytes
+        size += cost
     return [tuple(group) for group in groups]
 
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.model.ledger import SourceFile
-from tidemark.plan.ingest import group_files
+from tidemark.plan.ingest import FILE_BYTES, group_files
 
-files = st.lists(st.integers(0, 20)).map(
+files = st.lists(st.one_of(st.integers(0, 20), st.integers(0, 20).map(lambda size: size * FILE_BYTES))).map(
     lambda sizes: [SourceFile(f"{at:03}", size, "token") for at, size in enumerate(sizes)]
 )
 
@@ -18,11 +18,22 @@ def test_every_file_is_in_one_group_in_order_and_groups_are_of_even_size(files, 
     groups = group_files(files, tasks)
     assert [file for group in groups for file in group] == files
     assert all(groups)
-    total = sum(file.bytes for file in files)
+    total = sum(file.bytes + FILE_BYTES for file in files)
     for group in groups:
-        assert len(group) == 1 or sum(file.bytes for file in group) <= max(1, -(-total // tasks))
+        assert len(group) == 1 or sum(file.bytes + FILE_BYTES for file in group) <= -(-total // tasks)
 
 
 def test_a_file_of_no_bytes_comes_first():
     empty = SourceFile("a", 0, "token")
     assert group_files([empty], 2) == [(empty,)]
+
+
+def test_a_million_files_of_nothing_are_many_tasks():
+    """Each tells of every file: one answer of a million entries is more than a JVM takes."""
+    groups = group_files([SourceFile("a", 0, "token")] * 1_000_000, 2)
+    assert max(map(len, groups)) <= 8192
+
+
+def test_many_small_files_are_spread_though_a_large_one_has_most_of_the_bytes():
+    small, large = SourceFile("a", 100, "token"), SourceFile("b", 50 * 2**20, "token")
+    assert [len(group) for group in group_files([*[small] * 4000, large], 2)] == [2798, 1202, 1]

@@ -53,7 +53,7 @@ def test_nothing_is_corrected_below_since_or_what_was_forgotten(
 def test_tasks_are_cut_by_the_size_of_late_objects() -> None:
     plan = plan_replay(
         Arrangement(collection(), complete_below=50, seal=50),
-        [entry(f"{n}", 1, late=f"{n}", size=n) for n in (4, 1, 1, 2)],
+        [entry(f"{at}", 1, late=f"{at}", size=n * 2**20) for at, n in enumerate((5, 1, 1, 2))],
     )
     assert plan is not None
-    assert [[source.bytes for source in group] for group in group_files(plan.sources, 2)] == [[4], [1, 1, 2]]
+    assert [[source.bytes // 2**20 for source in group] for group in group_files(plan.sources, 2)] == [[5], [1, 1, 2]]
