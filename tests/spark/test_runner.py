@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from tests.spark.support import ALL, Made
 from tests.support.inprocess import InProcessRunner
 from tidemark.arrow.kernels.registry import kernel
-from tidemark.errors import Corruption, InvalidUsage, TidemarkError, Uncertified
+from tidemark.errors import Corruption, InvalidUsage, TidemarkError, Unavailable, Uncertified
 from tidemark.jobs.questions.verify import verify
 from tidemark.model.batch import Part
 from tidemark.storage import ObjectStore
@@ -182,3 +183,75 @@ def test_answers_come_in_the_order_of_the_tasks(spark: Any, tmp_path: Path) -> N
     assert answers == InProcessRunner(made.store).run("inspect", tasks)
     assert SparkRunner(spark, made.store.url).run("inspect", []) == []
     assert kernel("inspect").answer is type(answers[0])
+
+
+def test_tasks_of_many_bytes_go_to_executors_in_waves(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every executor's process is sent all tasks of a wave: of a million files together they would be 200 MB."""
+    from tidemark.plan.tasks import InspectTask
+    from tidemark.spark import runner
+
+    made = Made(tmp_path, ALL["append"])
+    made.land(1, 90, keys=50, files=9)
+    made.moved(1, "ingest")
+    state = made.log.load().state
+    parts = parts_table.parts_of(made.store, state.unsealed)
+    tasks = [InspectTask(state.collection, part, False) for part in [*parts, *reversed(parts)]]
+    sent: list[int] = []
+    mapped = runner._mapped
+
+    def noted(session: Any, url: str, name: str, wave: list[bytes]) -> Any:
+        sent.append(len(wave))
+        return mapped(session, url, name, wave)
+
+    monkeypatch.setattr(runner, "_mapped", noted)
+    whole = runner.SparkRunner(spark, made.store.url).run("inspect", tasks)
+    monkeypatch.setattr(runner, "WAVE_BYTES", 1)
+    assert runner.SparkRunner(spark, made.store.url).run("inspect", tasks) == whole
+    assert sent == [len(tasks), *[1] * len(tasks)]
+    assert len(tasks) > 1
+
+
+def test_a_wave_is_as_full_as_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidemark.spark import runner
+
+    monkeypatch.setattr(runner, "WAVE_BYTES", 4)
+    waves = list(runner.in_waves([b"aa", b"bb", b"c", b"dddddd", b"e", b"f"]))
+    assert waves == [[b"aa", b"bb"], [b"c"], [b"dddddd"], [b"e", b"f"]]
+    assert list(runner.in_waves([])) == []
+
+
+class OfTheJvm(Py4JJavaError):
+    """What Java threw, as Python shows it: asked for its words, the JVM is asked for them."""
+
+    def __init__(self, words: str | None) -> None:
+        self.words = words
+
+    def __str__(self) -> str:
+        if self.words is None:
+            raise ConnectionRefusedError(111, "Connection refused")
+        return self.words
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (None, "Spark's JVM ended amid the work"),
+        ("Job aborted: java.lang.OutOfMemoryError: Java heap space", "JVM ran out of memory; give it more (spark.dr"),
+        ("Python worker exited unexpectedly (crashed)", "a Python worker of Spark's ended"),
+    ],
+)
+def test_what_died_is_named_even_where_its_own_words_are_gone_with_it(words: str | None, said: str) -> None:
+    from tidemark.spark.lost import noticed
+
+    with pytest.raises(Unavailable) as raised, noticed():
+        raise OfTheJvm(words)
+    assert said in str(raised.value)
+
+
+def test_what_else_fails_stays_as_it_is() -> None:
+    from tidemark.spark.lost import noticed
+
+    with pytest.raises(OfTheJvm), noticed():
+        raise OfTheJvm("a disk is full")

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from tidemark.errors import Unavailable
 
 _WORKER = "Python worker exited unexpectedly"
+_HEAP = "java.lang.OutOfMemoryError"
 
 
 @contextmanager
@@ -25,9 +26,25 @@ def noticed() -> Iterator[None]:
     except (Py4JNetworkError, ConnectionError) as error:
         raise Unavailable(_said("Spark's JVM", error)) from error
     except (Py4JJavaError, PySparkException) as error:
-        if _WORKER not in str(error):
+        text = _text(error)
+        if text is None:
+            raise Unavailable(_said("Spark's JVM", error)) from error
+        if _HEAP in text:
+            raise Unavailable(
+                "Spark's JVM ran out of memory; give it more (spark.driver.memory, on a cluster "
+                "spark.executor.memory, too), and run the step again"
+            ) from None
+        if _WORKER not in text:
             raise
         raise Unavailable(_said("a Python worker of Spark's", error)) from error
+
+
+def _text(error: Exception) -> str | None:
+    """What an error says; None where the JVM that is to say it is gone."""
+    try:
+        return str(error)
+    except (Py4JNetworkError, ConnectionError):
+        return None
 
 
 def _said(who: str, error: Exception) -> str:

@@ -6,7 +6,7 @@ attempt writes under names of its own and leaves orphans only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,8 @@ from tidemark.spark.lost import noticed
 from tidemark.storage import open_store
 from tidemark.storage.documents.codec import decode, encode
 
+WAVE_BYTES = 64 * 2**20
+"""Most bytes of tasks that go to executors at once: each executor's process is sent all of them."""
 ANSWER = pa.schema([("id", pa.int64()), ("answer", pa.binary()), ("error", pa.binary())])
 
 
@@ -37,15 +39,34 @@ class SparkRunner:
         if not tasks:
             return []
         called = kernel(name)
+        answers: list[Any] = []
+        for wave in in_waves(encode(task, called.task) for task in tasks):
+            told = self._run(name, wave)
+            answers += [decode(answer, called.answer, name=f"{name} answer") for answer in told]
+        return answers
+
+    def _run(self, name: str, tasks: list[bytes]) -> list[bytes]:
         with noticed():
-            answers = _mapped(self.spark, self.url, name, [encode(task, called.task) for task in tasks]).collect()
+            answers = _mapped(self.spark, self.url, name, tasks).collect()
         for row in answers:
             if row["error"] is not None:
                 raise revived(bytes(row["error"]))
         ordered = {row["id"]: bytes(row["answer"]) for row in answers}
         if sorted(ordered) != list(range(len(tasks))):
             raise Corruption(f"{len(tasks)} tasks gave {len(answers)} answers")
-        return [decode(ordered[at], called.answer, name=f"{name} answer") for at in range(len(tasks))]
+        return [ordered[at] for at in range(len(tasks))]
+
+
+def in_waves(tasks: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Tasks in order, as many together as WAVE_BYTES allow, at least one."""
+    wave: list[bytes] = []
+    for task in tasks:
+        if wave and sum(map(len, wave)) + len(task) > WAVE_BYTES:
+            yield wave
+            wave = []
+        wave.append(task)
+    if wave:
+        yield wave
 
 
 def _mapped(spark: SparkSession, url: str, name: str, tasks: list[bytes]) -> DataFrame:
