@@ -60,11 +60,13 @@ class SparkRunner:
 def in_waves(tasks: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Tasks in order, as many together as WAVE_BYTES allow, at least one."""
     wave: list[bytes] = []
+    size = 0
     for task in tasks:
-        if wave and sum(map(len, wave)) + len(task) > WAVE_BYTES:
+        if wave and size + len(task) > WAVE_BYTES:
             yield wave
-            wave = []
+            wave, size = [], 0
         wave.append(task)
+        size += len(task)
     if wave:
         yield wave
 
