@@ -13,7 +13,7 @@ from support.drawn import trace_batch, unsealed_batch
 from support.world import collection
 from tests.pure.plan.test_compaction_policy import Simulated
 from tidemark.arrow.kernels import merge
-from tidemark.model import correction_buffer, fact, full_snapshot
+from tidemark.model import chunk, correction_buffer, fact, full_snapshot
 from tidemark.model.arrangement import Arrangement, Fence
 from tidemark.model.batch import TraceBatch
 from tidemark.model.change import Certified, Change, Compacted, CompactionAllowed, Drained, Ingested, Sealed
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.pure
 BUFFER = [correction_buffer, buckets, chain, chain_rule, forwarding, stack, totals]
 
 
-@pytest.mark.parametrize("module", [merge, fact, full_snapshot, *BUFFER], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [merge, fact, full_snapshot, chunk, *BUFFER], ids=lambda module: module.__name__)
 def test_what_is_shown_as_python_is_what_it_prints(module: ModuleType) -> None:
     failed, tried = doctest.testmod(module)
     assert (failed, tried > 0) == (0, True)

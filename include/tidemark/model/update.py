@@ -22,10 +22,11 @@ class Update(NamedTuple):
 
 def sort_key(update: Update) -> tuple[object, ...]:
     """The order at rest: key, value, time, event_time; within a column nulls first, NaN next."""
-    return (_ordered(update.key), _ordered(update.value), update.time, update.event_time)
+    return (ordered(update.key), ordered(update.value), update.time, update.event_time)
 
 
-def _ordered(row: Row) -> tuple[object, ...]:
+def ordered(row: Row) -> tuple[object, ...]:
+    """What rows at rest are sorted by: nulls first, NaN next."""
     return tuple((0, 0) if x is None else (1, 0) if x != x else (2, x) for x in row)
 
 

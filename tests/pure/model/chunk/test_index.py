@@ -1,0 +1,133 @@
+"""The interval index against a scan, and how many entries it looks at where inputs are chosen to hurt."""
+
+from __future__ import annotations
+
+import random
+from itertools import islice, pairwise, permutations
+from math import ceil, log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.model.chunk.forest import Forest
+from tidemark.model.chunk.index import FAN, IntervalIndex
+from tidemark.model.chunk.latest import opening_order
+from tidemark.model.chunk.metadata import Bounds
+
+pytestmark = pytest.mark.pure
+N = 100_000
+Interval = tuple[int, int, int]
+ends = st.tuples(st.integers(-20, 20), st.integers(-20, 20)).map(lambda pair: (min(pair), max(pair)))
+intervals = st.lists(ends, max_size=80).map(lambda some: [(*pair, at) for at, pair in enumerate(some)])
+
+
+def overlapping(some: list[Interval], low: int, high: int) -> list[int]:
+    return sorted(item for first, last, item in some if low <= high and first <= high and last >= low)
+
+
+def bounds(some: list[Interval]) -> list[Bounds]:
+    return [Bounds(first, last) for first, last, _ in some]
+
+
+@given(intervals, st.integers(-22, 22), st.integers(-22, 22), st.booleans())
+def test_what_is_found_is_what_a_scan_finds(some: list[Interval], low: int, high: int, by_insertion: bool):
+    index: Forest[int] | IntervalIndex[int] = IntervalIndex(some)
+    if by_insertion:
+        index = Forest()
+        for each in some:
+            index = index.inserted(*each)
+    assert len(index) == len(some)
+    assert sorted(index.overlapping(low, high).items) == overlapping(some, low, high)
+
+
+@given(intervals, st.integers(-22, 22), st.none() | st.integers(0, 9))
+def test_falling_is_the_order_of_opening(some: list[Interval], at: int, within: int | None):
+    expected = opening_order(bounds(some), at, within)
+    lowest = None if within is None else at - within
+    forest = Forest[int]()
+    for each in some:
+        forest = forest.inserted(*each)
+    for index in (IntervalIndex(some), forest, Forest((IntervalIndex(some[:30]), IntervalIndex(some[30:])))):
+        found = list(index.falling(at, lowest))
+        assert [bound for bound, _ in found] == [bound for bound, _ in expected]
+        assert sorted(found) == sorted(expected)
+
+
+@given(intervals)
+def test_what_is_found_in_a_range_is_in_order_of_first_values(some: list[Interval]):
+    found = IntervalIndex(some).overlapping(-20, 20).items
+    assert [some[item][0] for item in found] == sorted(some[item][0] for item in found)
+
+
+def test_inserted_in_every_order_it_finds_the_same():
+    some = [(0, 9, 0), (1, 1, 1), (1, 5, 2), (4, 4, 3), (5, 9, 4), (0, 0, 5)]
+    for order in permutations(some):
+        index = Forest[int]()
+        for each in order:
+            index = index.inserted(*each)
+        for low, high in [(-1, -1), (0, 0), (1, 4), (2, 3), (5, 5), (9, 10), (10, 10), (-1, 10)]:
+            assert sorted(index.overlapping(low, high).items) == overlapping(some, low, high), order
+
+
+DISJOINT = [(10 * at, 10 * at + 5, at) for at in range(N)]
+HURTFUL = {
+    "disjoint": DISJOINT,
+    "one over everything": [(-1, 10 * N, N), *DISJOINT],
+    "one over everything, at the end": [*DISJOINT, (-1, 10 * N, N)],
+    "all overlapping": [(at, 10 * N - at, at) for at in range(N)],
+    "all equal": [(7, 500_007, at) for at in range(N)],
+    "ends fall as starts rise": [(at, 3 * N - at, at) for at in range(N)],
+    "all begin together": [(0, at, at) for at in range(N)],
+    "all end together": [(at, N, at) for at in range(N)],
+}
+DEPTH = ceil(log(N) / log(FAN))
+
+
+@pytest.mark.parametrize("name", HURTFUL)
+def test_a_range_looks_at_log_n_entries_and_those_found(name: str):
+    """The found ones are neighbours here, but for the one over everything: a path for each end, and for that one."""
+    index = IntervalIndex(HURTFUL[name])
+    for low, high in [(0, 0), (500_007, 500_007), (500_008, 500_009), (10 * N, 10 * N), (499_000, 501_000), (-9, -5)]:
+        found = index.overlapping(low, high)
+        assert sorted(found.items) == overlapping(HURTFUL[name], low, high)
+        assert found.visited <= 3 * FAN * DEPTH + 1.1 * len(found.items), (low, high)
+    assert index.overlapping(5, 4).visited == 0
+
+
+def test_where_the_found_are_scattered_each_costs_a_path_at_most():
+    some = [(10 * at, 10 * N if at % 1000 == 0 else 10 * at + 5, at) for at in range(N)]
+    found = IntervalIndex(some).overlapping(10 * N, 10 * N)
+    assert len(found.items) == 100
+    assert found.visited <= 100 * FAN * DEPTH
+
+
+@pytest.mark.parametrize("name", HURTFUL)
+def test_each_of_the_falling_costs_a_path_at_most(name: str):
+    falling = IntervalIndex(HURTFUL[name]).falling(500_007)
+    for number, _ in enumerate(islice(falling, 20), start=1):
+        assert falling.visited <= (number + 1) * FAN * DEPTH
+
+
+@pytest.mark.parametrize("name", ["disjoint", "all overlapping", "all equal", "reversed", "shuffled"])
+def test_insertions_one_by_one_move_each_interval_log_n_times(name: str):
+    count = 2048
+    some = {**HURTFUL, "reversed": DISJOINT[:count][::-1], "shuffled": random.Random(1).sample(DISJOINT, count)}[name]
+    index, moved = Forest[int](), 0
+    for each in some[:count]:
+        index = index.inserted(*each)
+        moved += len(index.runs[-1])
+        lengths = [len(run) for run in index.runs]
+        assert all(one > other for one, other in pairwise(lengths))
+        assert len(index.runs) <= ceil(log(len(index), 2)) + 1
+    assert moved <= count * (log(count, 2) + 1)
+    at = some[count // 2][0]
+    found = index.overlapping(at, at)
+    assert found.visited <= len(index.runs) * 3 * FAN * DEPTH + 1.1 * len(found.items)
+
+
+def test_an_index_of_a_batch_is_kept_as_it_is_when_one_is_inserted():
+    batches = (IntervalIndex(DISJOINT[:1000]), IntervalIndex(DISJOINT[1000:1010]))
+    index = Forest(batches).inserted(0, 5, -1)
+    assert index.runs[:2] == batches
+    assert len(index) == 1011
