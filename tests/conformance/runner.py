@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.conformance import arrangement, batching, buckets, compaction, correction, validators, windows
+from tests.conformance import arrangement, batching, buckets, chunks, compaction, correction, validators, windows
 
 Adapter = Callable[[dict[str, Any]], None]
 """Runs one case against the real modules; raises, saying what differs, where they do not do what it says."""
@@ -21,6 +21,7 @@ ADAPTERS: dict[str, Adapter] = {
     **buckets.KINDS,
     **batching.KINDS,
     **windows.KINDS,
+    **chunks.KINDS,
 }
 
 
