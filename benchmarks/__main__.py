@@ -26,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 NAMES = (
     *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
     *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections", "derived", "undue", "windows"),
+    "chunk_index",
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -103,6 +104,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "derived": lambda: _derived(full),
         "undue": lambda: _undue(full),
         "windows": lambda: _windows(full),
+        "chunk_index": lambda: _chunk_index(full),
     }
     for name in chosen:
         report["results"][name] = work[name]()
@@ -171,6 +173,12 @@ def _windows(full: bool) -> dict[str, Any]:
     from benchmarks.windows import windows
 
     return windows(full, say)
+
+
+def _chunk_index(full: bool) -> dict[str, Any]:
+    from benchmarks.chunk_index import chunk_index
+
+    return chunk_index(full, say)
 
 
 def _contention(full: bool) -> list[dict[str, Any]]:

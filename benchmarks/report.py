@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks import contention, report_age, report_corrections, report_derived, report_spark, report_windows, undue
+from benchmarks import (
+    chunk_index,
+    contention,
+    report_age,
+    report_corrections,
+    report_derived,
+    report_spark,
+    report_windows,
+    undue,
+)
 from benchmarks.figures import MIB, Figures, as_markdown, spread
 from benchmarks.targets import targets
 
@@ -91,6 +100,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield report_age.commits(found)
     elif name == "contention":
         yield contention.figures(found)
+    elif name == "chunk_index":
+        yield chunk_index.figures(found)
     else:
         table: dict[str, Callable[[Any], Figures]] = {
             "selectivity": _selectivity,

@@ -18,7 +18,13 @@ import pyarrow as pa
 PEERS_HOME = Path(__file__).resolve().parents[2] / "build" / "peers"
 """Where `make bench PEERS=1` installs the peers."""
 ENGINES = {"tidemark": "Tidemark", "ducklake": "DuckLake", "delta": "DeltaRs"}
-NEEDS = {"tidemark": (), "duckdb": ("duckdb",), "ducklake": ("duckdb", "duckdb_ext"), "delta": ("deltalake",)}
+NEEDS = {
+    "tidemark": (),
+    "duckdb": ("duckdb",),
+    "ducklake": ("duckdb", "duckdb_ext"),
+    "delta": ("deltalake",),
+    "superintervals": ("superintervals",),
+}
 KEY = ("id", "code")
 VALUE = ("amount", "ratio", "label")
 HELD = (*KEY, *VALUE, "happened_at", "reported_at")
