@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.pure.model.chunks.pruning import Case, answer, case
+from tests.pure.model.chunk.pruning import Case, answer, case
 from tidemark.model.chunk import law
 from tidemark.model.chunk.bounds import ALL_NULL, Bounds
 from tidemark.model.chunk.law import Span
