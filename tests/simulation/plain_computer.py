@@ -13,12 +13,13 @@ import pyarrow as pa
 from simulation.plain_definitions import LEARNED, Plain, happened, plain_of, there_at, valid
 from simulation.rows_held import Row, Update, read_updates, rows_seen
 from tidemark.arrow.parts.writer import PartWriter
-from tidemark.arrow.rows.order import sort
+from tidemark.arrow.rows.order import sort, sort_key_of
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
 from tidemark.definition.computation import Computation, Computed, Differing, Input
 from tidemark.definition.recipe import Recipe
 from tidemark.model.collection import Column
 from tidemark.model.derived import Definition, Mode
+from tidemark.model.key import plain_scalar
 from tidemark.model.window.bounds import Window
 from tidemark.model.window.close import frozen_from
 from tidemark.model.window.contents import Rule
@@ -71,9 +72,10 @@ class PlainComputer:
             return 0
         (given,) = computation.inputs
         names = [column.name for column in given.state.collection.columns]
-        places = [names.index(name) for name in (windows.on, *windows.by) if name in names]
-        changes = self._changes(given).items()
-        return sum(diff for (row, _, _), diff in changes if any(row[at] is None for at in places))
+        if windows.on not in names:
+            return 0
+        at = names.index(windows.on)
+        return sum(diff for (row, _, _), diff in self._changes(given).items() if row[at] is None)
 
     def compare(self, computation: Computation, *, keys: Any, most: int) -> tuple[Differing, ...]:
         names = [column.name for column in computation.collection.columns]
@@ -85,7 +87,8 @@ class PlainComputer:
             if not self._stands(computation, dict(zip(names, row, strict=True))):
                 held[row] += diff if time < computation.upper else 0
         width = len(computation.collection.key)
-        rows = sorted(row for row in {*desired, *held} if keys is None or row[:width] in keys)
+        asked = None if keys is None else {tuple(map(plain_scalar, key)) for key in keys}
+        rows = sorted((row for row in {*desired, *held} if asked is None or row[:width] in asked), key=sort_key_of)
         return tuple(
             Differing(tuple(zip(names, map(str, row), strict=True)), desired[row], held[row])
             for row in rows

@@ -46,7 +46,7 @@ class Plain:
 BIG = "SELECT k, v FROM tides WHERE v <> 'a'"
 BIGGER = "SELECT k, v FROM tides WHERE v <> 'a' AND k > 2"
 COUNTS = "SELECT v, count(*) AS n, sum(k) AS total, max(k) AS most FROM tides WHERE v IS NOT NULL GROUP BY v"
-SUMS = "SELECT v, count(*) AS n, sum(k) AS total FROM tides WHERE v IS NOT NULL GROUP BY v"
+SUMS = "SELECT v, count(*) AS n, sum(k) AS total FROM tides GROUP BY v"
 TALLIES = "SELECT v, count(*) AS n FROM tides WHERE v IS NOT NULL GROUP BY v"
 JOINED = "SELECT tides.k, tides.v AS v, moons.v AS w FROM tides JOIN moons ON tides.k = moons.k"
 MEANS = "SELECT v, avg(w) AS mean FROM tides WHERE v IS NOT NULL GROUP BY v"
@@ -59,6 +59,13 @@ MET = "SELECT big.k, big.v AS v, counts.n AS n FROM big JOIN counts ON big.v = c
 def _groups(rows: Sequence[Row], name: str) -> Iterator[tuple[Any, list[Row]]]:
     for value in sorted({row[name] for row in rows if row[name] is not None}):
         yield value, [row for row in rows if row[name] == value]
+
+
+def _sums(given: Rows) -> list[Row]:
+    """Null is a group."""
+    rows = given["tides"]
+    groups = [*_groups(rows, "v"), (None, [row for row in rows if row["v"] is None])]
+    return [{"v": v, "n": len(some), "total": sum(row["k"] for row in some)} for v, some in groups if some]
 
 
 def _counts(given: Rows) -> list[Row]:
@@ -104,11 +111,7 @@ PLAIN: dict[str, Plain] = {
         lambda row: [made for made in _big(row) if row["k"] > 2],
     ),
     COUNTS: Plain(_counts, by={"tides": ("v",)}, held=("v",)),
-    SUMS: Plain(
-        lambda given: [{name: row[name] for name in ("v", "n", "total")} for row in _counts(given)],
-        by={"tides": ("v",)},
-        held=("v",),
-    ),
+    SUMS: Plain(_sums, by={"tides": ("v",)}, held=("v",)),
     TALLIES: Plain(
         lambda given: [{name: row[name] for name in ("v", "n")} for row in _counts(given)],
         by={"tides": ("v",)},
@@ -143,7 +146,7 @@ def plain_of(definition: Definition) -> Plain:
 
 def happened(windows: Windows, rows: Sequence[Row]) -> list[Happened]:
     """Rows as windows see them; updates where they say how often (DIFF) and when that was learned (LEARNED)."""
-    there = [row for row in rows if all(row[name] is not None for name in (windows.on, *windows.by))]
+    there = [row for row in rows if row[windows.on] is not None]
     return [
         Happened(
             tuple(row[by] for by in windows.by),

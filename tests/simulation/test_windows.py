@@ -183,7 +183,9 @@ def test_the_same_windows_from_one_run_or_many(tmp_path: Path) -> None:
     assert held[0] == held[1] == {(-5, 5, 2): 1, (5, 15, 5): 1}
 
 
-def test_rows_of_which_it_is_not_told_when_they_happened_or_by_what_are_in_no_window_and_counted(sea: Sea) -> None:
+def test_rows_at_no_time_are_in_no_window_and_counted_and_null_is_a_value_of_by(
+    sea: Sea,
+) -> None:
     sea.add(derived("some", SOMETIMES))
     sea.add(windows_of("w", replace(DAYS, on="at"), "some"))
     told = []
@@ -194,8 +196,8 @@ def test_rows_of_which_it_is_not_told_when_they_happened_or_by_what_are_in_no_wi
     assert told == [2, 1]
     assert sea.held("w", 2 * DAY - 1) == {(0, 10, 1): 1}
     sea.add(windows_of("by", replace(DAYS, by=("v",))))
-    assert sea.correct("by")["unplaced"] == 1
-    assert sea.held("by", 2 * DAY - 1) == {("a", 0, 10, 1): 1, ("b", 0, 10, 2): 1}
+    assert sea.correct("by")["unplaced"] == 0
+    assert sea.held("by", 2 * DAY - 1) == {(None, 0, 10, 1): 1, ("a", 0, 10, 1): 1, ("b", 0, 10, 2): 1}
 
 
 def test_half_a_window_is_not_shown_after_what_completed_it_was_taken_out(sea: Sea) -> None:

@@ -152,7 +152,7 @@ def law(windows: Windows, events: Made) -> Counter[tuple[Any, ...]]:
             row["_multiplicity"],
         )
         for row in rows
-        if all(row[name] is not None for name in (windows.on, *windows.by))
+        if row[windows.on] is not None
     ]
     told = window_rows(windows, happened, lambda one, row: dict(row)[one.of])
     return Counter((*key, *window, *map(micros_of_moment, values)) for key, window, values in told)

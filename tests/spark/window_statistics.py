@@ -84,7 +84,7 @@ def given(windows: Windows, events: Made, upto: int, fits: Callable[[Row], bool]
     for row, time, event_time, diff in updates(events, upto):
         cells = dict(row)
         at = event_time if windows.on == "event_time" else _micros(cells[windows.on])
-        if fits(cells) and all(cell is not None for cell in (at, *(cells[name] for name in windows.by))):
+        if fits(cells) and at is not None:
             learned = BEFORE if since is not None and time <= since else time // DAY * DAY
             by = tuple(cells[name] for name in windows.by)
             found.append(Happened(by, Cells.at(row, time), at, learned, diff))

@@ -175,7 +175,7 @@ class WindowsSection(_Section):
 
     by: Annotated[list[ColumnName], checked(_names)] = []
     """The input's columns for each of whose values there are windows; one alone needs no list, and without any there
-    are windows of all rows. A row where one is null is in no window, and counted."""
+    are windows of all rows. Null is a value: rows where one is null have windows of their own."""
     on: ColumnName
     """When a row happened: a column that is a timestamp, a date (midnight UTC) or a whole number. A row where it is
     null is in no window, and counted. `event_time`, where the input has no column of that name: the event time of the

@@ -121,7 +121,7 @@ class Written:
 class Computed:
     """What a computation came to: the parts written (none: nothing differs), how many rows were added and taken back,
     with their multiplicities, and the rows and bytes at rest that were read for it. Of windows, how many of the rows
-    that were looked at (what changed, or all) are in none, because what these are on or by is null; and of what is new
+    that were looked at (what changed, or all) are in none, because what these are on is null; and of what is new
     how much came late, where that is not counted for ever."""
 
     parts: tuple[Part, ...]

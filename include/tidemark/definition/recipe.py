@@ -275,7 +275,7 @@ class InTime:
 @dataclass(frozen=True)
 class Placed:
     """Rows of an input, once for each window of a `kind` that they are in, by arithmetic alone: those of which the
-    columns `on` and `by` are not null, with the columns START and END, which are of the type `bound`. What `by_key` of
+    column `on` is not null, with the columns START and END, which are of the type `bound`. What `by_key` of
     the recipe says without queries (`plain`, `grouped`, `columns`) is over such rows."""
 
     kind: Tumbling | Hopping | Cumulate

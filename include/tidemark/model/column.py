@@ -80,7 +80,8 @@ def parse_type(text: str) -> ValueType:
 
 @dataclass(frozen=True)
 class Column:
-    """A typed column of the key or the value. Key columns hold no nulls and are never floats.
+    """A typed column of the key or the value. Key columns are never floats, and hold no nulls but in
+    derived collections (model/key.py).
 
     `id` is its own for ever in its collection, whatever it is called; 0 until a collection numbers it.
     """

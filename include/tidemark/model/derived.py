@@ -40,6 +40,11 @@ class Mode(StrEnum):
     WHOLE = "whole"
 
 
+_NULL_IS_A_VALUE = "windows by null"
+"""What is said besides of windows that are by columns: until format 3 a row where one of these is null was in none, so
+what was computed then must be computed anew."""
+
+
 @dataclass(frozen=True)
 class Definition:
     """A query over the inputs by their names: `select`, of Spark SQL; or `function`, `module:name` of a function of
@@ -66,6 +71,8 @@ class Definition:
         said: list[Any] = [self.select, self.function, self.version, self.by]
         if self.windows is not None:
             said.append(asdict(self.windows))
+            if self.windows.by:
+                said.append(_NULL_IS_A_VALUE)
         text = json.dumps(said, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

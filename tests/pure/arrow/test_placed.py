@@ -41,11 +41,7 @@ def bounds(kind: Kind) -> list[tuple[int, int]]:
 @given(KINDS, ROWS)
 def test_rows_are_in_the_windows_that_hold_their_instant(kind: Kind, rows: list[tuple[str | None, int | None]]) -> None:
     expected = [
-        (by, at, start, end)
-        for by, at in rows
-        if by is not None and at is not None
-        for start, end in bounds(kind)
-        if start <= at < end
+        (by, at, start, end) for by, at in rows if at is not None for start, end in bounds(kind) if start <= at < end
     ]
     batch = pa.record_batch(
         [pa.array([by for by, _ in rows], pa.string()), pa.array([at for _, at in rows], pa.int64())], ["by", "at"]

@@ -10,8 +10,9 @@ from tidemark.arrow.rows.columns import Ints, contiguous, values
 
 
 def numbers_among(keys: pa.RecordBatch, rows: pa.RecordBatch) -> Ints:
-    """Of each row the number of the key whose values it has, -1 where it has none of them. Keys are different, without
-    nulls, and have the columns of the rows in the same order and types; without columns all rows have the one key."""
+    """Of each row the number of the key whose values it has, -1 where it has none of them. Keys are different, and
+    have the columns of the rows in the same order and types. Null is a value. Without columns all rows have the one
+    key."""
     known, found = np.zeros(keys.num_rows, np.int64), np.zeros(rows.num_rows, np.int64)
     if not keys.num_columns:
         return found

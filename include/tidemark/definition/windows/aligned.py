@@ -54,7 +54,7 @@ def _without_queries(told: Checked, recipe: Recipe) -> Recipe:
 
 def _happened(told: Checked) -> Source:
     windows = told.windows
-    return happening(told.input, windows.on, told.on, windows.by, told.where.sql if told.where else "")
+    return happening(told.input, windows.on, told.on, told.where.sql if told.where else "")
 
 
 def select_of(told: Checked, rows: str) -> str:

@@ -5,7 +5,6 @@ A row stands once for each window it is in, with the columns START and END, in t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidemark.model.collection import ColumnType, ValueType
@@ -42,11 +41,11 @@ class Source:
         return Source(f"SELECT *, {more} FROM {self.rows}{f' WHERE {where}' if where else ''}", self.name)
 
 
-def happening(name: str, on: str, of: ValueType, by: Sequence[str], where: str) -> Source:
-    """The rows of an input that are in windows, with AT: those of which it is told when they happened, and by what."""
+def happening(name: str, on: str, of: ValueType, where: str) -> Source:
+    """The rows of an input that are in windows, with AT: those of which it is told when they happened."""
     column = f"`{name}`.`{on}`"
     at = column if of is ColumnType.INT else f"unix_micros(CAST({column} AS timestamp))"
-    condition = " AND ".join([f"`{name}`.`{one}` IS NOT NULL" for one in (on, *by)] + ([f"({where})"] if where else []))
+    condition = f"{column} IS NOT NULL{f' AND ({where})' if where else ''}"
     return Source(f"SELECT *, {at} AS `{AT}` FROM `{name}` WHERE {condition}", name)
 
 

@@ -41,7 +41,7 @@ def counted(told: Checked, columns: Sequence[str]) -> Counted:
     windows = told.windows
     kind = windows.kind
     assert isinstance(kind, Aligned)  # which rows others hold is no question of SQL
-    happened = happening(told.input, windows.on, told.on, windows.by, told.where.sql if told.where else "")
+    happened = happening(told.input, windows.on, told.on, told.where.sql if told.where else "")
     rows = rows_in_windows(told, happened, [*columns, TIME, DIFF])
     return Counted(tuple(columns), rows, _late(told, kind, happened))
 

@@ -43,7 +43,7 @@ def analysed_lying(windows: Windows, shape: InputShape, refresh: Refresh = Refre
 def _at_each_instant(told: Checked) -> str:
     """The aggregates of the rows at each instant: these columns, and their types, are those of the windows."""
     windows, name = told.windows, told.input
-    rows = happening(name, windows.on, told.on, windows.by, told.where.sql if told.where else "")
+    rows = happening(name, windows.on, told.on, told.where.sql if told.where else "")
     rows = rows.adding(**{START: typed(AT, told.on), END: typed(AT, told.on)})
     shown = [f"`{name}`.`{column}` AS `{column}`" for column in windows.by]
     shown += [f"{START} AS {WINDOW_START}", f"{END} AS {WINDOW_END}"]

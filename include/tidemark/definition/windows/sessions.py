@@ -45,7 +45,7 @@ def in_sessions(told: Checked) -> InSessions:
     shown += [f"{aggregate_sql(one, of, where)} AS `{one.name}`" for one, of, where in told.aggregates]
     keys = [*(f"`{name}`.`{column}`" for column in windows.by), *bounds]
     query = resolved(parsed(f"SELECT {', '.join(shown)} FROM `{name}` GROUP BY {', '.join(keys)}"), shapes).query
-    rows = happening(name, windows.on, told.on, windows.by, told.where.sql if told.where else "").sql
+    rows = happening(name, windows.on, told.on, told.where.sql if told.where else "").sql
     used = {column.name for column in query.find_all(exp.Column)} - {AT, START, END}
     columns = tuple(column.name for column in told.shape.columns if column.name in used)
     text, plain = text_of(exact(query, shapes)), plain_sessions(told)

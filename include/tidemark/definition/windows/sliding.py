@@ -53,7 +53,7 @@ def slid(told: Checked) -> Slid:
     assert isinstance(windows.kind, Sliding)
     bounded = windows.counts_late_for is not None
     apart, finals, cells = stated(told, (AT, BAND) if bounded else (AT,), {})
-    rows = happening(name, windows.on, told.on, windows.by, told.where.sql if told.where else "").sql
+    rows = happening(name, windows.on, told.on, told.where.sql if told.where else "").sql
     found = Slid(name, windows.by, windows.on, windows.kind, rows, cells, apart, windows_sql(told, finals))
     if bounded:
         return replace(found, for_a_while=_for_a_while(told, cells))

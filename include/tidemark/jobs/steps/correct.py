@@ -53,7 +53,7 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
     With `whole` all is computed, with `check` all is compared once it is up to date, and what anything else wrote or
     lost is put right. The result says how it was computed and `why` all of it was, rows read, added and retracted, the
     frontier and how far each input is consumed; of windows how many of the rows looked at are in none, as what these
-    are on or by is null (`unplaced`, net of those that went); where an input is to be waited for, which (`waits_for`)
+    are on is null (`unplaced`, net of those that went); where an input is to be waited for, which (`waits_for`)
     and why (`waits`), also after it committed what could be had: `unfinished` says that what it was corrected to, by
     this run or by one that was killed, is not readable yet. A run that finds nothing new, or what this process adds up
     itself, starts no JVM.
@@ -182,7 +182,7 @@ def _computed(
 def _told(job: Job, change: Corrected, computed: Computed) -> None:
     job.note(change.words)
     if computed.unplaced:
-        job.note(f"{counted(computed.unplaced, 'row')} in no window: what the windows are on or by is null")
+        job.note(f"{counted(computed.unplaced, 'row')} in no window: what the windows are on is null")
 
 
 def _hold_consumed(job: Job, state: Arrangement, inputs: Sequence[InputState]) -> None:

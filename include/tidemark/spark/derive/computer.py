@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import reduce
-from operator import or_
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -177,8 +175,8 @@ def _late(views: Views) -> Lateness:
 
 
 def _unplaced(views: Views) -> int:
-    """Of windows, how many of the rows that were looked at and count are in none, because what they are on or by is
-    null: of what changed those that came less those that went."""
+    """Of windows, how many of the rows that were looked at and count are in none, because what they are on is null: of
+    what changed those that came less those that went."""
     windows = views.computation.definition.windows
     if windows is None:
         return 0
@@ -186,16 +184,14 @@ def _unplaced(views: Views) -> int:
         return views.unplaced
     (given,) = views.computation.inputs
     told = checked(windows, given.shape)
-    names = windows.by if told.happened else (told.windows.on, *windows.by)  # an event time is never null
-    if none_is_null(given, names):
+    if told.happened or none_is_null(given, told.windows.on):  # an event time is never null
         return 0
     rows = (
         views.changes(given.name) if given.previous is not None else views.held(given.name).withColumn(DIFF, F.lit(1))
     )
     where = told.where
     counting = rows.alias(given.name).where(F.lit(True) if where is None else F.expr(where.sql))
-    null = reduce(or_, (F.col(f"`{name}`").isNull() for name in names))
-    found = counting.where(null).agg(F.sum(DIFF)).first()
+    found = counting.where(F.col(f"`{told.windows.on}`").isNull()).agg(F.sum(DIFF)).first()
     return int((found and found[0]) or 0)
 
 

@@ -29,22 +29,19 @@ def holds_nothing(computation: Computation) -> bool:
     return _parts(open_store(computation.url), plan_updates(computation.state)) == []
 
 
-def none_is_null(given: Input, columns: Sequence[str]) -> bool:
-    """Whether it is told that some columns are null in no row that is looked at, of what changed or of all; False too
-    where that is not told, or by many parts."""
-    collection, upto = given.state.collection, given.upper - 1
-    key = {column.name for column in collection.key}
-    nullable = [name for name in columns if name not in key]
-    if not nullable:
+def none_is_null(given: Input, name: str) -> bool:
+    """Whether it is told that a column is null in no row that is looked at, of what changed or of all; False too where
+    that is not told, or by many parts."""
+    upto, field = given.upper - 1, updates_schema(given.state.collection).field(name)
+    if not field.nullable:
         return True
     before = given.previous
     request = plan_as_of(given.state, upto) if before is None else plan_changes(given.state, before - 1, upto)
-    store, schema = open_store(given.url), updates_schema(collection)
-    fields = pa.schema([schema.field(name) for name in nullable])
+    store = open_store(given.url)
     parts = _parts(store, request)
     if parts is None or len(parts) > MOST_FOOTERS:
         return False
-    return none_has_null(store, parts, fields)
+    return none_has_null(store, parts, pa.schema([field]))
 
 
 def ranges_when(given: Input, on: str, first: Ints, last: Ints, *, gone: bool = False) -> Sequence[KeyRange]:

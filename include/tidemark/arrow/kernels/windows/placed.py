@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,8 +23,7 @@ _MOST_ROWS = 2**22
 def placed(rows: pa.RecordBatch, rule: Placed) -> pa.RecordBatch:
     """The rows that are in windows, with START and END, in the order they have. Raises Overflowed for what is left to
     SQL: instants that are too far away, and rows that are in too many windows."""
-    told = reduce(pc.and_, (pc.is_valid(rows.column(name)) for name in (rule.on, *rule.by)))
-    rows = rows.filter(told)
+    rows = rows.filter(pc.is_valid(rows.column(rule.on)))
     of, start, end = _bounds(rule, _instants(rows.column(rule.on)))
     bound = arrow_type(rule.bound)
     found = rows if len(of) == rows.num_rows and isinstance(rule.kind, Tumbling) else rows.take(pa.array(of))

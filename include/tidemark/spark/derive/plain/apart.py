@@ -25,7 +25,7 @@ from tidemark.plan.tasks import KeyRange, ReadTask
 from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.parts import Batches, written_in_order
 from tidemark.spark.derive.plain.held import Held
-from tidemark.spark.derive.plain.rows import repeated, told_rows
+from tidemark.spark.derive.plain.rows import placed_rows, repeated
 from tidemark.spark.derive.touched import MOST_BYTES, NOTHING, different, named, ranges_holding
 from tidemark.spark.derive.views import Views
 from tidemark.storage import open_store
@@ -47,7 +47,7 @@ def written_apart(
     views: Views,
     name: str,
     together: Sequence[str],
-    told_by: Sequence[str],
+    on: str,
     used: Sequence[str],
     make: Callable[[pa.Table], Iterable[pa.RecordBatch]],
     *,
@@ -55,8 +55,8 @@ def written_apart(
 ) -> list[Written] | None:
     """What executors wrote of the updates that are made of the columns `used` of an input's rows, each as often as it
     is there, in the order that these have: of AT_ONCE rows at a time, or fewer wide ones, each counted once for each of
-    its `windows`, and of all that are equal in the columns `together`, which lead its key. Rows that are null in one of
-    the columns they are `told_by` are left out. None where something does not fit."""
+    its `windows`, and of all that are equal in the columns `together`, which lead its key. Rows that are null
+    in the column `on` are left out. None where something does not fit."""
     there = views.held_apart(name, len(together), _touched(views, name, together)) if together else None
     if there is None:
         return None
@@ -64,7 +64,7 @@ def written_apart(
     held = None
     if not holds_nothing(views.computation):
         held = Held.of(views, [task.ranges or (task.keys,) for task in there.tasks])
-    names = [*dict.fromkeys([*together, *told_by, *used]), MULTIPLICITY]
+    names = [*dict.fromkeys([*together, on, *used]), MULTIPLICITY]
     at_once, room = max(1, AT_ONCE // windows), MOST_BYTES // windows
 
     def last_begins(rows: pa.RecordBatch) -> int:
@@ -72,7 +72,7 @@ def written_apart(
 
     def made(rows: Iterable[pa.RecordBatch]) -> Batches:
         for some in wholes((one.select(names) for one in rows), last_begins, rows=at_once, room=room):
-            there = _there(some, told_by)
+            there = _there(some, on)
             if there.num_rows:
                 yield from make(there)
 
@@ -110,9 +110,9 @@ def _touched(views: Views, name: str, together: Sequence[str]) -> Sequence[KeyRa
     return ranges_holding(few, views, name, views.computation.input(name).state.collection, named(together))
 
 
-def _there(rows: pa.RecordBatch, told_by: Sequence[str]) -> pa.Table:
+def _there(rows: pa.RecordBatch, on: str) -> pa.Table:
     """InvalidUsage where rows come to more than MOST_BYTES, or one is there less often than not at all."""
-    found = repeated(rows.filter(pa.array(told_rows(rows, told_by))), most_bytes=MOST_BYTES)
+    found = repeated(rows.filter(pa.array(placed_rows(rows, on))), most_bytes=MOST_BYTES)
     if found is None:
         raise InvalidUsage("rows are too many, or one is there fewer times than none")
     return pa.Table.from_batches([found])

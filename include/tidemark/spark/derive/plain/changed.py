@@ -10,7 +10,7 @@ from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import DIFF, arrow_type
 from tidemark.definition.recipe import InSessions, Slid
 from tidemark.errors import InvalidUsage
-from tidemark.spark.derive.plain.rows import told_rows
+from tidemark.spark.derive.plain.rows import placed_rows
 from tidemark.spark.derive.touched import are_many, different, named
 from tidemark.spark.derive.views import Views
 
@@ -22,7 +22,7 @@ def changed_at(rule: Slid | InSessions) -> str:
 
 def changed_here(views: Views, rule: Slid | InSessions) -> tuple[pa.Table, int] | None:
     """The keys and instants at which something changed, as k0, k1, …, each once, and how many rows more than before are
-    at no instant, or of no key; None where changes are not little, or these instants are many, or one is beyond
+    at no instant; None where changes are not little, or these instants are many, or one is beyond
     2^61."""
     changed = views.changes_here(rule.input)
     if changed is None:
@@ -30,7 +30,7 @@ def changed_here(views: Views, rule: Slid | InSessions) -> tuple[pa.Table, int] 
     found: pa.Table | None = None
     unplaced = 0
     for rows in changed:
-        placed = told_rows(rows, (rule.on, *rule.by))
+        placed = placed_rows(rows, rule.on)
         unplaced += int(integers(rows, DIFF)[~placed].sum())
         rows = rows.filter(pa.array(placed))
         try:

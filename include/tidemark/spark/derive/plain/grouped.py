@@ -101,7 +101,7 @@ def _windows_apart(views: Views, placing: Placed, rule: ByKey, plain: Grouped) -
 
     together = leading(computation, given.name, dict(zip(rule.held, plain.keys, strict=True)))
     used = [name for name in names if name not in (START, END)]
-    return written_apart(views, given.name, together, (placing.on, *placing.by), used, made, windows=windows)
+    return written_apart(views, given.name, together, placing.on, used, made, windows=windows)
 
 
 def _as_updates(views: Views, rule: ByKey, plain: Grouped, found: pa.RecordBatch) -> pa.Table:
@@ -123,8 +123,8 @@ def _all_rows(views: Views, plain: Grouped) -> pa.Table | None:
     """All rows of the one input that are in groups, in the columns that are needed; None where they are not little."""
     (given,) = views.computation.inputs
     rule = views.computation.recipe and views.computation.recipe.placed
-    told_by, windows = ((rule.on, *rule.by), most_of_all(rule.kind)) if rule else ((), 1)
-    held = all_here(views, given.name, told_by=told_by, most=LEAST_TASK_ROWS // windows)
+    on, windows = (rule.on, most_of_all(rule.kind)) if rule else (None, 1)
+    held = all_here(views, given.name, on=on, most=LEAST_TASK_ROWS // windows)
     if held is None:
         return None
     names, found, size = _needed(plain), [], 0

@@ -4,7 +4,7 @@ then."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +24,8 @@ from tidemark.spark.derive.views import LITTLE_BYTES, Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
 
-def all_here(views: Views, name: str, *, told_by: Sequence[str], most: int) -> list[pa.RecordBatch] | None:
-    """The rows of an input that are not null in the columns they are `told_by`, each as often as it is there, those
+def all_here(views: Views, name: str, *, on: str | None, most: int) -> list[pa.RecordBatch] | None:
+    """The rows of an input that are not null in the column `on`, if there is one, each as often as it is there, those
     that are null counted as in no window; None where they are not little, which is `most` rows, or one is there fewer
     times than none."""
     batches = views.rows_here(name, most_rows=most, most_bytes=LITTLE_BYTES)
@@ -34,7 +34,7 @@ def all_here(views: Views, name: str, *, told_by: Sequence[str], most: int) -> l
     held: list[pa.RecordBatch] = []
     rows = size = unplaced = 0
     for batch in batches:
-        times, told = integers(batch, MULTIPLICITY), told_rows(batch, told_by)
+        times, told = integers(batch, MULTIPLICITY), placed_rows(batch, on)
         if (times < 0).any():
             return None
         unplaced += int(times[~told].sum())
@@ -56,7 +56,7 @@ def windows_built_here(
     computation = views.computation
     if computation.mode is not Mode.WHOLE or not holds_nothing(computation):
         return None
-    held = all_here(views, rule.input, told_by=(rule.on, *rule.by), most=LEAST_TASK_ROWS)
+    held = all_here(views, rule.input, on=rule.on, most=LEAST_TASK_ROWS)
     if not held:
         return None
     try:
@@ -65,12 +65,9 @@ def windows_built_here(
         return None
 
 
-def told_rows(rows: pa.RecordBatch, told_by: Sequence[str]) -> Bools:
-    """Which rows are null in none of the columns they are told by."""
-    told = np.ones(rows.num_rows, bool)
-    for name in told_by:
-        told &= np.asarray(pc.is_valid(rows.column(name)))
-    return told
+def placed_rows(rows: pa.RecordBatch, on: str | None) -> Bools:
+    """Which rows are in windows that are `on` a column: those that are not null there."""
+    return np.ones(rows.num_rows, bool) if on is None else np.asarray(pc.is_valid(rows.column(on)))
 
 
 @dataclass

@@ -51,8 +51,8 @@ def sessions_apart(views: Views) -> list[Written] | None:
         return None
     rule = made.rule
     together = leading(views.computation, rule.input, {name: name for name in rule.by})
-    told_by, used = (rule.on, *rule.by), [one.of for one in rule.plain or () if one.of is not None]
-    found = written_apart(views, rule.input, together, told_by, used, made.batches)
+    used = [*rule.by, *(one.of for one in rule.plain or () if one.of is not None)]
+    found = written_apart(views, rule.input, together, rule.on, used, made.batches)
     # All rows as one key are no work for several.
     if found is not None or not rule.by or not holds_nothing(views.computation):
         return found

@@ -39,7 +39,7 @@ from tidemark.spark.derive.parts import Batches
 from tidemark.spark.derive.plain.apart import AT_ONCE, leading
 from tidemark.spark.derive.plain.changed import changed_here
 from tidemark.spark.derive.plain.near import NearHere, near_here
-from tidemark.spark.derive.plain.rows import Kept, repeated, told_rows
+from tidemark.spark.derive.plain.rows import Kept, placed_rows, repeated
 from tidemark.spark.derive.plain.sessions import Made, fits
 from tidemark.spark.derive.touched import MOST_BYTES, named, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, HeldApart, Views
@@ -233,7 +233,7 @@ def _near(
     """Of how many rows those that lie in some regions of keys, with MULTIPLICITY."""
     names = dict.fromkeys(one.of for one in rule.plain or () if one.of is not None)
     for looked_at in held:
-        rows = looked_at.filter(pa.array(told_rows(looked_at, (rule.on, *rule.by))))
+        rows = looked_at.filter(pa.array(placed_rows(looked_at, rule.on)))
         numbers, at = numbers_among(keys, rows.select(list(rule.by))), micros_of(rows.column(rule.on))
         columns = [pa.array(numbers), pa.array(at), *(rows.column(name) for name in (*names, MULTIPLICITY))]
         some = pa.RecordBatch.from_arrays(columns, [GROUP, AT, *names, MULTIPLICITY])

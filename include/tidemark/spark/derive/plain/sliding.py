@@ -50,8 +50,8 @@ def sliding_apart(views: Views) -> list[Written] | None:
         return None
     rule = made.rule
     together = leading(views.computation, rule.input, {name: name for name in rule.by})
-    used = [one.of for one in made.plain.taken if one.of is not None]
-    found = written_apart(views, rule.input, together, (rule.on, *rule.by), used, made.of_all, windows=2)
+    used = [*rule.by, *(one.of for one in made.plain.taken if one.of is not None)]
+    found = written_apart(views, rule.input, together, rule.on, used, made.of_all, windows=2)
     if found is not None or not holds_nothing(views.computation):
         return found
     return _through_a_shuffle(views, made)

@@ -21,7 +21,7 @@ from tidemark.arrow.kernels.windows.sliding import START
 from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.arrow.rows.known_keys import numbers_among
-from tidemark.arrow.rows.schema import arrow_type, plain_scalars
+from tidemark.arrow.rows.schema import arrow_type, key_scalars
 from tidemark.definition.recipe import PlainCells, Slid
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.windows import WINDOW_START
@@ -31,7 +31,7 @@ from tidemark.spark.derive.footers import ranges_when
 from tidemark.spark.derive.little import as_updates, left_of
 from tidemark.spark.derive.plain.changed import changed_at, changed_here
 from tidemark.spark.derive.plain.near import spans_of
-from tidemark.spark.derive.plain.rows import repeated, told_rows
+from tidemark.spark.derive.plain.rows import placed_rows, repeated
 from tidemark.spark.derive.plain.sliding import fits, shown
 from tidemark.spark.derive.timeline import in_micros
 from tidemark.spark.derive.touched import MOST_BYTES, MOST_RANGES, named, ranges_holding
@@ -129,7 +129,7 @@ def _own_ranges(views: Views, near: _Near) -> Sequence[KeyRange]:
     """The ranges of keys of the collection that hold such windows: these are told apart by their key, then by when they
     start."""
     group, first, upto = (numbers.tolist() for numbers in near.starts)
-    columns = [plain_scalars(column) for column in near.keys.columns]
+    columns = [key_scalars(column) for column in near.keys.columns]
     keys = list(zip(*columns, strict=True)) if columns else [()]
     spans = sorted(((*keys[of], low), (*keys[of], high)) for of, low, high in zip(group, first, upto, strict=True))
     return ranges_between(spans, views.groups(views.computation.name), MOST_RANGES)
@@ -149,7 +149,7 @@ def _rows_near(views: Views, rule: Slid, plain: PlainCells, near: _Near) -> pa.T
     found: list[pa.RecordBatch] = []
     count = size = 0
     for rows in held:
-        rows = rows.filter(pa.array(told_rows(rows, (rule.on, *rule.by))))
+        rows = rows.filter(pa.array(placed_rows(rows, rule.on)))
         numbers = near.numbers(rule, rows)
         inside = in_regions(numbers, micros_of(rows.column(rule.on)), near.rows)
         some = rows.select([*names, MULTIPLICITY]).append_column(GROUP, pa.array(numbers)).filter(pa.array(inside))

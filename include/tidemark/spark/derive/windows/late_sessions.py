@@ -24,6 +24,7 @@ from tidemark.model.window.lateness import NOT_LATE, Lateness
 from tidemark.model.window.statistics import UPDATES_LATE
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.little import Reached
+from tidemark.spark.derive.null_safe import joined
 from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.through_arrow import through
 from tidemark.spark.derive.timeline import floored, learned, micros
@@ -83,10 +84,10 @@ def late_for_each(views: Views, rule: InSessions, told: DataFrame, windows: Data
     came = told.where(F.col(LATE) > 0).withColumn(LEARNED, learned(views.computation.input(rule.input).judging))
     together = came.groupBy(*by, AT, LEARNED).agg(F.sum(LATE).alias(LATE))
     spans = [F.expr(micros(windows, name)).alias(span) for name, span in zip(bounds, (START, END), strict=True)]
-    near = F.explode(F.sequence(floored(f"({START} - {kind.gap}L)", kind.gap), floored(END, kind.gap))).alias(_OF)
-    pieces = windows.select(*by, *bounds, *spans).select(*keys, *bounds, START, END, near)
-    joined = together.withColumn(_OF, floored(AT, kind.gap)).join(pieces, [*keys, _OF])
-    refused = joined.where(F.expr(f"{END} <= {LEARNED} - {rule.after}L AND {would_take(kind)}"))
+    stretches = F.explode(F.sequence(floored(f"({START} - {kind.gap}L)", kind.gap), floored(END, kind.gap))).alias(_OF)
+    pieces = windows.select(*by, *bounds, *spans).select(*keys, *bounds, START, END, stretches)
+    near = joined(together.withColumn(_OF, floored(AT, kind.gap)), pieces, [*keys, _OF])
+    refused = near.where(F.expr(f"{END} <= {LEARNED} - {rule.after}L AND {would_take(kind)}"))
     found = refused.groupBy(*keys, *bounds).agg(F.sum(LATE).alias(UPDATES_LATE))
     own = [F.col(key).alias(name) for name, key in named(rule.by).items()]
     return found.select(*own, *bounds, UPDATES_LATE)

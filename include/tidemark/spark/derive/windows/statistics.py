@@ -30,6 +30,7 @@ from tidemark.model.window.statistics import (
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive import in_time
+from tidemark.spark.derive.null_safe import joined
 from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.views import Views
 from tidemark.spark.derive.windows import bands, late_sessions, lost
@@ -66,7 +67,9 @@ class Counted(Views):
         """All updates of the input, of rows that can be in windows that are asked for."""
         assert self.statistics is not None
         changes = self.changes(self.statistics.input, all_columns=True)
-        return changes if self.among is None else changes.join(self.among, list(self.statistics.by), "left_semi")
+        if self.among is None:
+            return changes
+        return joined(changes, self.among, self.statistics.by, "left_semi")
 
     def there(self, updates: DataFrame, *places: str) -> DataFrame:
         """The rows that are there by some updates, with COUNT, ARRIVED, GREW, SIZE and KEY; in each of the places that
@@ -101,8 +104,8 @@ def with_statistics(
     rows, late = _of_windows(views, statistics, told)
     found = in_time.computed_anew(views, rows)
     if late is not None:
-        found = found.join(late, key, "left").na.fill(0, list(LATE))
-    same = reduce(and_, (told[f"`{name}`"] == found[f"`{name}`"] for name in key))
+        found = joined(found, late, key, "left").na.fill(0, list(LATE))
+    same = reduce(and_, (told[f"`{name}`"].eqNullSafe(found[f"`{name}`"]) for name in key))
     shown = {name: found[called] for name, called in statistics.called.items()}
     shown[MEAN_BYTES] = shown[BYTES].cast("double") / shown[ROWS].cast("double")
     for name in (FIRST_ARRIVAL, LAST_ARRIVAL):
