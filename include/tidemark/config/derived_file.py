@@ -80,7 +80,9 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
         self.check_names(names)
         chosen = self.key or (None if key is None else tuple(key))
         if chosen is None:
-            raise self.refusal(self.line_of_definition, _no_key(columns))
+            raise self.refusal(self.line_of_definition, _no_key(columns[0]))
+        if self.key is None and (refused := _float_in_key(chosen, columns)):
+            raise self.refusal(self.line_of_definition, refused)
         self._check_validity({column.name: column.type for column in columns})
         typed = {column.name: column.type for column in columns} | self._texts_of_json
         typed |= {name: of for name, of in self.declaration.types.items() if name in typed}
@@ -139,16 +141,28 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
                 raise self.refusal(loc, f"the definition has no column {name}{nearest(name, list(names))}")
 
 
-def _no_key(columns: Sequence[Column]) -> str:
-    """What is wrong of a definition that shows no key, and what to do about it."""
+def _no_key(first: Column) -> str:
+    """What is wrong of a definition that shows no key, and what to do about it; `first` is its first column."""
     told = "no key: the definition does not show which columns say which row is meant"
-    first = columns[0]
-    if first.type is not ColumnType.FLOAT:
-        return f"{told}; write key: [{first.name}]"
-    return (
-        f"{told}, and {first.name} is a float, which no key holds, as equality of floats tells nothing; where rows are "
-        f"grouped by it, group by CAST({first.name} AS decimal(18, 6)), or by round({first.name} * 100) as a bigint"
-    )
+    if first.type is ColumnType.FLOAT:
+        return f"{told}, and {first.name} is a float, {_INSTEAD_OF_FLOAT.format(first.name)}"
+    return f"{told}; write key: [{first.name}]"
+
+
+def _float_in_key(key: Sequence[str], columns: Sequence[Column]) -> str:
+    """What is wrong of a key that a definition shows and that has a float; empty for any other."""
+    types = {column.name: column.type for column in columns}
+    name = next((name for name in key if types[name] is ColumnType.FLOAT), None)
+    if name is None:
+        return ""
+    told = f"no key: the definition shows the key [{', '.join(key)}], and {name} is a float"
+    return f"{told}, {_INSTEAD_OF_FLOAT.format(name)}"
+
+
+_INSTEAD_OF_FLOAT = (
+    "which no key holds, as equality of floats identifies nothing; in the select, show and group by "
+    "CAST({0} AS decimal(18, 6)) or CAST(round({0} * 100) AS bigint) in its place"
+)
 
 
 def problem(declared: DerivedDeclaration) -> tuple[Loc, str] | None:

@@ -9,20 +9,14 @@ from sqlglot import exp
 from tidemark.definition.dialect import text_of
 from tidemark.definition.recipe import InputShape
 from tidemark.definition.relations import output_names, output_types
-from tidemark.definition.types import FLOATS
 
 
 def inferred_key(query: exp.Query, columns: Sequence[str], shapes: Mapping[str, InputShape]) -> tuple[str, ...] | None:
     """The columns (of a resolved query, called so) that rows are to be ordered and found by: those of the inputs' keys,
-    or those that rows are grouped by. None where they are not all among the columns, or one is a float, which no key
-    holds."""
+    or those that rows are grouped by. None where they are not all among the columns. One may be a float, which no key
+    holds: who declares the collection refuses it by its name."""
     places = _places(query, shapes)
-    if not places:
-        return None
-    types = output_types(query, shapes)
-    if any(types[at] in FLOATS for at in places):
-        return None
-    return tuple(columns[at] for at in places)
+    return tuple(columns[at] for at in places) if places else None
 
 
 def _places(query: exp.Expr, shapes: Mapping[str, InputShape]) -> list[int] | None:

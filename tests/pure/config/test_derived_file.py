@@ -108,6 +108,10 @@ def test_the_key_may_be_the_one_the_definition_shows(tmp_path: Path) -> None:
     grouped = (Column("f", ColumnType.FLOAT), Column("n", ColumnType.INT))
     with pytest.raises(InvalidUsage, match=r"delays.yaml:3: no key: .*, and f is a float, .* group by CAST\(f AS dec"):
         file.collection(grouped, None)
+    several = (Column("carrier", ColumnType.STRING), Column("n", ColumnType.INT), Column("f", ColumnType.FLOAT))
+    said = r"delays.yaml:3: no key: the definition shows the key \[carrier, f\], and f is a float, .* CAST\(f AS dec"
+    with pytest.raises(InvalidUsage, match=said):
+        file.collection(several, ("carrier", "f"))
     with pytest.raises(InvalidUsage, match=r"delays.yaml:3: no key: .* write key: \[carrier\]"):
         file.collection(SHAPE)
 

@@ -219,7 +219,8 @@ def test_keys_are_those_of_the_inputs_or_what_rows_are_grouped_by() -> None:
     assert key("SELECT day, carrier, count(*) AS n FROM flights GROUP BY ALL") == ("day", "carrier")
     assert key("SELECT carrier FROM flights GROUP BY carrier, day") is None
     assert key("SELECT DISTINCT day FROM flights") == ("day",)
-    assert key("SELECT DISTINCT miles FROM flights") is None
+    assert key("SELECT DISTINCT miles FROM flights") == ("miles",), "refused by its name where it is declared"
+    assert key("SELECT count(*) AS n, day, miles FROM flights GROUP BY day, miles") == ("day", "miles")
     assert key("SELECT carrier, id, name FROM flights LEFT JOIN carriers ON carrier = code") == ("carrier", "id")
     assert key("SELECT carrier, id, name FROM flights JOIN carriers ON carrier = code") == ("carrier", "id")
     assert key("SELECT carrier, id, code FROM flights JOIN carriers ON tags = name") == ("carrier", "id", "code")

@@ -73,7 +73,10 @@ def of(function: Function, of: str = "", where: str = "") -> tuple[Aggregate, ..
         ({"on": "carrier"}, "windows.on: column carrier of flights is string; windows are on a timestamp, a date or"),
         ({"on": "miles"}, "windows.on: column miles of flights is float"),
         ({"by": ("carier",)}, "windows.by: flights has no column carier; did you mean 'carrier'?"),
-        ({"by": ("miles",)}, "windows.by: column miles of flights is a float"),
+        (
+            {"by": ("miles",)},
+            "windows.by: column miles of flights is a float, and equality of floats identifies nothing; make a derived",
+        ),
         ({"where": "carier = 'UA'"}, "windows.where: "),
         ({"where": "miles + 1"}, "windows.where: 'miles + 1' is a double, no condition"),
         ({"where": "at > 'now'"}, "windows.where: holds 'now', which Spark takes for the time at which it runs"),

@@ -85,7 +85,8 @@ def checked(windows: Windows, shape: InputShape) -> Checked:
     for name in windows.by:
         if _column(columns, name, "windows.by", shape.name).type is ColumnType.FLOAT:
             raise InvalidUsage(
-                f"windows.by: column {name} of {shape.name} is a float, and equality of floats tells nothing"
+                f"windows.by: column {name} of {shape.name} is a float, and equality of floats identifies nothing; "
+                f"make a derived collection of the rows with CAST({name} AS decimal(18, 6)), and the windows over that"
             )
 
     def read(text: str, called: str) -> RowExpression | None:
