@@ -72,7 +72,7 @@ class Selection:
         return spans_within(self.collection, self.conditions, self.collection.key)
 
     def words(self) -> list[str]:
-        return [f"where {self.where!r}"] if self.where is not None else []
+        return [f"where {self.where!r}"] if self.where else []
 
 
 def selection(
@@ -177,9 +177,11 @@ class AsOf(Read):
         return held_frame(frame, collection, view)
 
     def _asked(self) -> list[str]:
+        return [*self._of_when(), *self._selection.words()]
+
+    def _of_when(self) -> list[str]:
         happened = [] if self.event_time is None else [f"what had happened by {format_instant(self.event_time)}"]
-        known = f"{self.collection} as known at {format_instant(self.time)}"
-        return [known, *happened, *self._selection.words()]
+        return [f"{self.collection} as known at {format_instant(self.time)}", *happened]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AsOf, (self._pinned, *self._given)

@@ -59,6 +59,11 @@ class InRange(AsOf):
         frame = super()._framed(spark)
         return frame.orderBy(*self._by()) if self._in_order else frame
 
+    def _asked(self) -> list[str]:
+        timeline, lower, upper, where, *_ = self._range
+        first, last = ("…" if end is None else str(end) for end in (lower, upper))
+        return [*self._of_when(), f"{timeline} in [{first}, {last}]", *([f"where {where!r}"] if where else [])]
+
     def _by(self) -> list[str]:
         """The columns by which rows are in order of time: the timeline, then as they are at rest."""
         names = (column.name for column in self._request.collection.columns if column.name in self._selection.shown)
