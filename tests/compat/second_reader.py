@@ -7,8 +7,10 @@ It reads whole files and computes in plain Python, so it is for small collection
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -320,6 +322,7 @@ class SecondReader:
             for part in self._table(batch["parts"]):
                 taken_back = {"_taken_back": part.get("retractions", 0) > 0}
                 held = pq.read_table(self.folder / part["file"]["key"])
+                check_bounds(self.folder / part["file"]["key"], part)
                 ids = [(field.metadata or {}).get(b"PARQUET:field_id") for field in held.schema]
                 absent = {column["id"]: None for column in (*self.key, *self.value)}
                 names = [
@@ -420,6 +423,40 @@ class SecondReader:
             if item[: len(key)] == key and happened <= bound:
                 held[item[len(key) :]] += diff
         return next((value for value, count in held.items() if count), None)
+
+
+def check_bounds(path: Path, part: dict[str, Any]) -> None:
+    """The bounds that a part's record and its footer have of timelines are those of the rows."""
+    file = pq.ParquetFile(path)
+    numbers = [int((field.metadata or {}).get(b"PARQUET:field_id", 0)) for field in file.schema_arrow]
+    groups = [file.read_row_group(group) for group in range(file.num_row_groups)]
+    said = chunks_of(file)
+    assert sorted(said) == sorted(recorded["id"] for recorded in part.get("timelines", []))
+    for recorded in part.get("timelines", []):
+        at = numbers.index(recorded["id"])
+        chunks = [group.column(at).cast("int64").to_pylist() for group in groups]
+        values = [value for chunk in chunks for value in chunk]
+        assert spanned(values) == [recorded["first"], recorded["last"], part["rows"] - recorded["nulls"]]
+        for group, times in enumerate(chunks):
+            sorted_here = None not in times and times == sorted(times)
+            assert said[recorded["id"]]["ascends"][group] == str(int(sorted_here))
+            for column, present in said[recorded["id"]]["present"].items():
+                cells = groups[group].column(numbers.index(int(column))).to_pylist()
+                given = [time for time, cell in zip(times, cells, strict=True) if cell is not None]
+                first, last, _ = spanned(given)
+                assert present[group] == (None if len(given) == len(cells) else [first, last, len(given)])
+
+
+def spanned(values: list[int | None]) -> list[int | None]:
+    known = [value for value in values if value is not None]
+    return [min(known, default=None), max(known, default=None), len(known)]
+
+
+def chunks_of(file: pq.ParquetFile) -> dict[int, dict[str, Any]]:
+    """What the footer says of row groups, by the id of each timeline."""
+    text = (file.metadata.metadata or {}).get(b"tidemark.chunks", b'{"timelines":[]}')
+    plain = text if text.startswith(b"{") else zlib.decompress(base64.b64decode(text))
+    return {each["id"]: each for each in json.loads(plain)["timelines"]}
 
 
 def _added(one: Counter[Item], other: Counter[Item]) -> Counter[Item]:

@@ -26,6 +26,7 @@ from tidemark.model.change import CompactionAllowed
 from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, Late, ValueType
 from tidemark.model.frontier import Rung
 from tidemark.plan import remember, undue
+from tidemark.storage.sidecars import parts_table
 from tidemark.storage.stores.local import LocalStore
 
 pytestmark = pytest.mark.simulation
@@ -47,16 +48,17 @@ def test_it_imports_nothing_of_ours():
             else []
         )
     }
-    assert imported == {"__future__", "json", "collections", "functools", "pathlib", "re", "typing", "pyarrow"}
+    standard = {"__future__", "base64", "json", "collections", "functools", "pathlib", "re", "typing", "zlib"}
+    assert imported == standard | {"pyarrow"}
 
 
 TEXT, NUMBER, MONEY = ColumnType.STRING, ColumnType.INT, DecimalType(12, 2)
 DECLARED = {
-    2: ((Column("v", TEXT), Column("w", NUMBER)), ()),
-    3: ((Column("u", TEXT), Column("w", MONEY)), (("v", "u"),)),
-    4: ((Column("u", TEXT), Column("x", ColumnType.JSON), Column("y", ColumnType.BYTES)), ()),
+    2: ((Column("v", TEXT), Column("w", NUMBER)), (), ("w",)),
+    3: ((Column("u", TEXT), Column("w", MONEY)), (("v", "u"),), ()),
+    4: ((Column("u", TEXT), Column("x", ColumnType.JSON), Column("y", ColumnType.BYTES)), (), ()),
 }
-"""A column is added, another renamed and it made wider, then dropped as more come, on these days."""
+"""A column is added, a timeline; another renamed and it made wider, then dropped as more come, on these days."""
 CELLS: dict[ValueType, list[Any]] = {
     TEXT: ["a", "b", "é", None],
     NUMBER: [None, 1, 2],
@@ -78,7 +80,7 @@ class Small:
         self.folder, self.envelope = folder / "tides", envelope
         self.rungs = (Rung(0, 5),) if seed % 2 else ()
         self.ahead = random.Random(seed)
-        self.compared = self.ticks = self.corrected = self.merged = self.settled = 0
+        self.compared = self.timed = self.ticks = self.corrected = self.merged = self.settled = 0
 
     def row(self, day: int) -> dict[str, Any]:
         happened = self.dice.choice([day, day, self.dice.randint(0, day)]) * DAY + self.dice.randint(0, DAY - 1)
@@ -100,8 +102,10 @@ class Small:
     def cell(self, column: Column) -> Any:
         return self.dice.choice(CELLS[column.type])
 
-    def redefine(self, value: tuple[Column, ...], renames: tuple[tuple[str, str], ...]) -> None:
-        asked = replace(self.world.collection, value=value, renames=renames)
+    def redefine(
+        self, value: tuple[Column, ...], renames: tuple[tuple[str, str], ...], timelines: tuple[str, ...]
+    ) -> None:
+        asked = replace(self.world.collection, value=value, renames=renames, timelines=timelines)
         self.step(lambda job: declare_collection(job, asked))
 
     def live(self) -> None:
@@ -171,6 +175,7 @@ class Small:
     def compare(self) -> None:
         state = self.world.state
         self.merged += len(state.remembered)
+        self.timed += any(part.timelines for part in parts_table.parts_of(self.world.truth, state.batches))
         self.settled += sum(batch.level for batch in state.ahead)
         theirs = SecondReader(self.folder)
         frontiers = [theirs.state[name] for name in ("complete_below", "seal", "since")]
@@ -209,6 +214,7 @@ def test_a_second_reader_answers_alike(tmp_path: Path, envelope: Envelope, seed:
     small = Small(tmp_path, envelope, seed)
     small.live()
     assert small.compared > 20
+    assert (small.timed > 0) == (envelope is not Envelope.DEBEZIUM)
     assert (small.merged > 0) == (envelope in (Envelope.UPSERT, Envelope.DEBEZIUM))
     assert small.ticks == (0 if envelope is Envelope.SNAPSHOT else 2)
     assert (small.corrected > 0) == (small.corrects > 0)

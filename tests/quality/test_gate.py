@@ -13,12 +13,16 @@ import pyarrow as pa
 import pytest
 
 from tests.quality.support import DAY, World, collection, fact, update
+from tidemark.arrow.parts import writer
+from tidemark.arrow.parts.timelines import TimelinesSeen
 from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.steps.gate import gate
 from tidemark.model.batch import Description
 from tidemark.model.change import CompactionAllowed, Redefined, Sealed
+from tidemark.model.chunk.bounds import TimelineBounds
 from tidemark.model.collection import Envelope, Gate
 from tidemark.quality.results import Results
+from tidemark.storage.sidecars import parts_table
 from tidemark.storage.stores.private import open_private
 
 pytestmark = pytest.mark.quality
@@ -158,6 +162,22 @@ def test_a_batch_unlike_its_record_is_refused(recorded: dict[str, int], rule: st
     world = World(collection())
     world.ingest(1, [update(1, time=DAY), update(2, time=DAY)], **recorded)
     assert f": {rule} of batch" in refusal(world, Gate.UNSEALED)
+
+
+def test_bounds_of_a_timeline_that_are_too_narrow_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Narrow(TimelinesSeen):
+        def bounds(self) -> tuple[TimelineBounds, ...]:
+            return tuple(replace(each, last=each.first) for each in super().bounds())
+
+    world = World(collection(timelines=("amount",)))
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "TimelinesSeen", Narrow)
+        batch = world.ingest(1, [update(key, time=DAY, amount=key) for key in (1, 2)])
+    (part,) = parts_table.parts_of(world.store, [batch])
+    assert (
+        f"bounds as recorded of batch {batch.id}: 1 of 1 parts do not have the bounds that are recorded of their "
+        f"timelines, first {part.file.key}: timeline amount is recorded as 1 to 1, the rows have 1 to 2"
+    ) in refusal(world, Gate.UNSEALED)
 
 
 def test_another_suite_certifies_anew_and_old_certificates_do_not_count() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tidemark.model.chunk.bounds import Bounds
+from tidemark.model.chunk.bounds import Bounds, TimelineBounds, timeline_bounds
 from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
 from tidemark.model.interval import Interval
 from tidemark.model.invariants import Invariant, Violation, broken, check, not_empty, of_interval
@@ -33,6 +33,7 @@ class Part:
     knows whether the columns are today's. `consolidated` is known of parts that an ingest wrote: of its updates no two
     are equal but for their diffs, and no diff is 0. `cancels` is known of parts of the trace that a compaction set
     apart: the diffs of every (key, value) in it add up to 0, so who sums over all its times may leave it out.
+    `timelines` has the bounds of each column that was a timeline when the part was written, and of no other.
     """
 
     file: ObjectRef
@@ -48,14 +49,15 @@ class Part:
     schema: int = 0
     consolidated: bool = False
     cancels: bool = False
+    timelines: tuple[TimelineBounds, ...] = ()
 
     @property
     def first_key(self) -> Key:
         return self.groups[0][0]
 
-    def bounds_of(self, column: int) -> Bounds | None:
-        """Between which values the column of an id is; None: nobody recorded it."""
-        return None
+    def bounds_of(self, column_id: int) -> Bounds | None:
+        """The bounds of a timeline among the part's rows, by the id of its column; None if they are not known."""
+        return timeline_bounds(self.timelines, column_id)
 
 
 PartsTable = ObjectRef | tuple[Part, ...]

@@ -393,7 +393,8 @@ class InspectAnswer:
     for an empty part. `columns` are those of today's declaration if the part has what it should have of them, since it
     was written under that or an earlier one; else those found, and only `rows` are counted. `misplaced` counts row
     groups that do not begin at the key recorded. `added` and `retracted` are rows with their multiplicities. Of a part
-    that is recorded to cancel `uncancelled` counts the values of keys whose diffs do not add up to 0.
+    that is recorded to cancel `uncancelled` counts the values of keys whose diffs do not add up to 0. `misbounded` says
+    which bounds of timelines are not those of the rows, in the part's record or of a chunk in its footer.
     """
 
     file: ObjectRef
@@ -415,6 +416,7 @@ class InspectAnswer:
     added: int = 0
     retracted: int = 0
     uncancelled: int = 0
+    misbounded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

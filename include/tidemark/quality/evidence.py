@@ -181,6 +181,7 @@ def _recorded_and_found(batch: UnsealedBatch | TraceBatch, found: Inspected) -> 
         if (part.file.sha256, part.file.bytes) != (answer.sha256, answer.file.bytes)
     ]
     other = [answer for answer in answers if answer.columns != found.columns]
+    loose = [f"{answer.file.key}: {answer.misbounded[0]}" for answer in answers if answer.misbounded]
     return {
         "batch": batch.id,
         "parts": len(found.parts),
@@ -190,6 +191,8 @@ def _recorded_and_found(batch: UnsealedBatch | TraceBatch, found: Inspected) -> 
         "parts_with_other_columns": len(other),
         "columns": ", ".join((other or answers)[0].columns),
         "columns_declared": ", ".join(found.columns),
+        "parts_misbounded": len(loose),
+        "misbounded": loose[0] if loose else None,
         "rows": sum(answer.rows for answer in answers),
         "rows_recorded": batch.rows,
         "digest": _hex(sum(answer.digest for answer in answers)),

@@ -102,6 +102,13 @@ _STORED = (
         {"column": "parts_with_other_columns", "max_value": 0},
         "{parts_with_other_columns} of {parts} parts have the columns {columns}, declared are {columns_declared}",
     ),
+    Rule(
+        "bounds as recorded",
+        "expect_column_values_to_be_between",
+        {"column": "parts_misbounded", "max_value": 0},
+        "{parts_misbounded} of {parts} parts do not have the bounds that are recorded of their timelines, first "
+        "{misbounded}",
+    ),
     _equal("rows as recorded", "rows", "holds {rows} rows, {rows_recorded} were recorded"),
     _equal("digest as recorded", "digest", "its rows add up to {digest}, {digest_recorded} was recorded"),
     _none("no null keys", "null_keys", "null in the key, {null_keys} times", _null_keys),

@@ -93,6 +93,14 @@ def test_altered_and_foreign_parts_are_counted_and_named() -> None:
     assert (row["parts_with_other_columns"], row["columns"]) == (1, "id")
 
 
+def test_parts_with_other_bounds_than_recorded_are_counted_and_the_first_is_told_in_full() -> None:
+    parts = (part("p", 1, 2), part("q", 3, 4))
+    answers = (answer(parts[0]), answer(parts[1], misbounded=("row group 3 is wrong", "row group 4, too")))
+    row = of_unsealed(Arrangement(COLLECTION, unsealed=(unsealed("u"),)), u=Inspected(parts, answers, COLUMNS))
+    assert (row["parts_misbounded"], row["misbounded"]) == (1, "q: row group 3 is wrong")
+    assert of_unsealed(Arrangement(COLLECTION, unsealed=(unsealed("u"),)))["parts_misbounded"] == 0
+
+
 def test_only_a_batch_seen_for_the_first_time_must_lie_above_the_trace() -> None:
     state = Arrangement(COLLECTION, complete_below=5, seal=5, trace=(trace("t", 0, 5),), unsealed=(unsealed("u"),))
     assert of_unsealed(state)["floor"] == 5

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.parts.reader import OpenedPart, readable
+from tidemark.arrow.parts.recount import Recount
 from tidemark.arrow.rows.columns import Bools, Ints, integers
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.fields import is_earlier
@@ -42,12 +44,14 @@ def inspect_part(store: ObjectStore, task: InspectTask) -> InspectAnswer:
     """
     file = _hashed(store, task.part)
     with OpenedPart(store, task.part) as part:
-        found = _Findings(task, part.schema)
+        found, bounds = _Findings(task, part.schema), Recount(part, len(task.collection.key))
         groups = range(len(task.part.groups))
         for start in range(0, len(groups), GROUPS_AT_ONCE):
             some = groups[start : start + GROUPS_AT_ONCE]
-            found.add(part.read(some), [task.part.groups[group] for group in some])
-        return found.answer(file)
+            rows, recorded = part.read(some), [task.part.groups[group] for group in some]
+            found.add(rows, recorded)
+            bounds.add(rows, [count for _, count in recorded])
+        return replace(found.answer(file), misbounded=tuple(bounds.differences()))
 
 
 def audit_part(store: ObjectStore, task: InspectTask) -> AuditAnswer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -10,6 +10,8 @@ from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.rows.fields import found
 from tidemark.errors import Corruption
 from tidemark.model.batch import Part
+from tidemark.model.chunk.bounds import Bounds, union
+from tidemark.model.evolution import DAY
 from tidemark.storage.read_many import read_many
 from tidemark.storage.stores.store import ObjectStore
 
@@ -17,42 +19,85 @@ FEW = 1
 """So many parts are opened one after the other: of each a store is asked several times, so two at once pay."""
 
 
+def chunk_bounds(opened: OpenedPart, field: pa.Field, groups: Sequence[int] | None = None) -> list[Bounds | None]:
+    """The bounds of a column of bools, ints, dates, timestamps or decimals in some row groups of a part (None: all), by
+    Parquet's statistics: in the plain form that keys have, of the type that `field` asks for, whichever the part was
+    written with. None where nothing is known, which is so of other types; a part that lacks the column has nulls."""
+    ((_, source),) = found(opened.schema, pa.schema([field]))
+    asked = range(len(opened.part.groups)) if groups is None else groups
+    if source is None:
+        return [Bounds(None, None, opened.part.groups[group][1]) for group in asked]
+    times = _units(source.type, field.type)
+    known = _statistics(opened, source, asked)
+    return [None if times is None or each is None else _times(each, times) for each in known]
+
+
 def integer_bounds(store: ObjectStore, part: Part, field: pa.Field) -> tuple[int, int] | None:
     """The bounds of a column of ints, dates (days) or timestamps (µs); None if the part has only nulls there, or had
     the column with a narrower type. Raises Corruption if the file does not tell."""
     with OpenedPart(store, part) as opened:
-        ((_, source),) = found(opened.schema, pa.schema([field]))
-        if source is None or source.type != field.type:
+        if (source := _as_today(opened, field)) is None:
             return None
-        at, metadata = opened.schema.get_field_index(source.name), opened.metadata
-        lows, highs = [], []
-        for group in range(metadata.num_row_groups):
-            column = metadata.row_group(group).column(at)
-            told = column.statistics
-            if told is None or not (told.has_min_max or told.null_count == column.num_values):
-                raise Corruption(f"{part.file.key} has no statistics of column {source.name}")
-            if told.has_min_max:
-                lows.append(int(told.min_raw))
-                highs.append(int(told.max_raw))
-    return (min(lows), max(highs)) if lows else None
+        known = list(_statistics(opened, source))
+    if any(each is None for each in known):
+        raise Corruption(f"{part.file.key} has no statistics of column {source.name}")
+    return _closed(union(each for each in known if each is not None))
 
 
 def group_bounds(store: ObjectStore, part: Part, field: pa.Field) -> list[tuple[int, int] | None] | None:
     """The same for each row group, None for one that has only nulls; None in place of all where the part has not the
     column as it is today, or the file does not tell."""
     with OpenedPart(store, part) as opened:
-        ((_, source),) = found(opened.schema, pa.schema([field]))
-        if source is None or source.type != field.type:
+        if (source := _as_today(opened, field)) is None:
             return None
-        at, metadata = opened.schema.get_field_index(source.name), opened.metadata
-        bounds: list[tuple[int, int] | None] = []
-        for group in range(metadata.num_row_groups):
-            column = metadata.row_group(group).column(at)
-            told = column.statistics
-            if told is None or not (told.has_min_max or told.null_count == column.num_values):
-                return None
-            bounds.append((int(told.min_raw), int(told.max_raw)) if told.has_min_max else None)
-    return bounds
+        known = list(_statistics(opened, source))
+    return None if any(each is None for each in known) else [_closed(each) for each in known if each is not None]
+
+
+def _as_today(opened: OpenedPart, field: pa.Field) -> pa.Field | None:
+    """The part's field for a column, if it is of the type asked for."""
+    ((_, source),) = found(opened.schema, pa.schema([field]))
+    return source if source is not None and source.type == field.type else None
+
+
+def _statistics(opened: OpenedPart, source: pa.Field, groups: Sequence[int] | None = None) -> Iterator[Bounds | None]:
+    """The bounds of a column of the file in row groups (None: all), in the file's type; None where the file does not
+    say."""
+    at, metadata = opened.schema.get_field_index(source.name), opened.metadata
+    for group in range(metadata.num_row_groups) if groups is None else groups:
+        column = metadata.row_group(group).column(at)
+        told = column.statistics
+        if told is None or not told.has_null_count:
+            yield None
+        elif told.has_min_max:
+            yield Bounds(_plain(told.min_raw), _plain(told.max_raw), told.null_count)
+        else:
+            yield Bounds(None, None, told.null_count) if told.null_count == column.num_values else None
+
+
+def _plain(raw: bool | int | bytes) -> int:
+    """A value of Parquet's statistics; that of a decimal is a big-endian number."""
+    return int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
+
+
+def _units(held: pa.DataType, asked: pa.DataType) -> int | None:
+    """How many units of the type asked for are one of the type held; None where plain values are no whole numbers."""
+    whole = (pa.types.is_boolean, pa.types.is_int64)
+    if pa.types.is_decimal128(asked):
+        scale = held.scale if pa.types.is_decimal128(held) else 0 if any(of(held) for of in whole) else None
+        return None if scale is None else int(10 ** (asked.scale - scale))
+    if pa.types.is_timestamp(asked):
+        return DAY if pa.types.is_date32(held) else 1
+    return 1 if pa.types.is_date32(asked) or any(of(asked) for of in whole) else None
+
+
+def _times(bounds: Bounds, many: int) -> Bounds:
+    first, last = (None if each is None else each * many for each in (bounds.first, bounds.last))
+    return Bounds(first, last, bounds.nulls)
+
+
+def _closed(bounds: Bounds) -> tuple[int, int] | None:
+    return None if bounds.first is None or bounds.last is None else (bounds.first, bounds.last)
 
 
 def bounds_by_group(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidemark.arrow.parts import footer
+from tidemark.arrow.parts.timelines import bounds_among, plain_ints
 from tidemark.arrow.rows.columns import one_batch
-from tidemark.arrow.rows.fields import FieldPairs, as_wanted, found
+from tidemark.arrow.rows.fields import FieldPairs, as_wanted, field_id, found
 from tidemark.errors import Corruption, out_of_memory
 from tidemark.model.batch import Part
+from tidemark.model.chunk.bounds import Bounds
+from tidemark.model.chunk.footer import TimelineChunks
 from tidemark.storage.stores.store import Missing, ObjectStore, Unavailable
 from tidemark.storage.stores.watched_input import WatchedInput
 
@@ -85,6 +90,12 @@ class OpenedPart:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @cached_property
+    def timelines(self) -> Mapping[int, TimelineChunks]:
+        """What the footer says of the row groups beyond statistics, by the id of each timeline; of a part that was
+        written before format 3, or had no timelines, nothing."""
+        return footer.decoded(self.metadata.metadata, len(self.part.groups), self.part.file.key)
+
     def close(self) -> None:
         """Close the file; it may not be read any more."""
         self._stack.close()
@@ -97,6 +108,7 @@ class OpenedPart:
             pairs = self._pairs(schema)
             names = [source.name for _, source in pairs if source is not None]
             rows = self._whole(groups, names)
+            self._check_bounds(rows, f"row groups {groups[0]} to {groups[-1]}")
             return as_wanted(rows, pairs, sum(self.part.groups[group][1] for group in groups))
 
     def encoded(self, groups: Sequence[int], schema: pa.Schema) -> pa.Table:
@@ -109,6 +121,7 @@ class OpenedPart:
     def decoded(self, rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         """Rows that `encoded` gave for `schema`, in its columns."""
         with readable(self.part):
+            self._check_bounds(rows, "some rows")
             return as_wanted(rows, self._pairs(schema), rows.num_rows)
 
     def _pairs(self, schema: pa.Schema) -> FieldPairs:
@@ -131,6 +144,23 @@ class OpenedPart:
         if names != [] and rows.num_rows != recorded:
             raise Corruption(f"{self.part.file.key} gives {rows.num_rows} rows, recorded were {recorded}")
         return rows
+
+    def _check_bounds(self, rows: pa.RecordBatch, where: str) -> None:
+        """Bounds that a row is outside of would have hidden it from a read that trusts them."""
+        for column, recorded in self._bounded:
+            if column in rows.schema.names:
+                found = bounds_among(plain_ints(rows.column(column)))
+                if not recorded.encloses(found):
+                    raise Corruption(
+                        f"{self.part.file.key} holds timeline {column} at {found} in {where}, recorded were {recorded}"
+                    )
+
+    @cached_property
+    def _bounded(self) -> Sequence[tuple[str, Bounds]]:
+        """The columns of the file that the record has bounds of."""
+        known = {each.id: each.bounds for each in self.part.timelines}
+        numbered = [(field.name, field_id(field)) for field in self.schema] if known else []
+        return [(name, known[number]) for name, number in numbered if number is not None and number in known]
 
     def _check_footer(self) -> None:
         held = [self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups)]

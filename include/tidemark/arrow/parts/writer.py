@@ -1,7 +1,7 @@
 """Writing a batch's parts: its Parquet files, each with its record.
 
-The record (`Part`) is made while the file is written, from the same rows and bytes: counts, digest, time bounds, the
-first key of every row group, size and SHA-256. Readers check against it (reader.py).
+The record (`Part`) is made while the file is written, from the same rows and bytes: counts, digest, bounds of the times
+and timelines, the first key of every row group, size and SHA-256. Readers check against it (reader.py).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidemark.arrow.parts import footer
+from tidemark.arrow.parts.timelines import TimelinesSeen
 from tidemark.arrow.rows.columns import integers, one_batch, rows_within
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.order import starts, unsorted
@@ -184,6 +186,7 @@ class _OpenPart:
         self._digest = self._retractions = 0
         self._times: list[int] = []
         self._event_times: list[int] = []
+        self._timelines = TimelinesSeen(schema, key_width)
         self.rows = self.held = 0
         self._stack = ExitStack()
         self._sink = HashingSink(self._stack.enter_context(store.open_output(key)))
@@ -206,12 +209,15 @@ class _OpenPart:
             self._retractions += batch.num_rows
         for name, bounds in ((TIME, self._times), (EVENT_TIME, self._event_times)):
             bounds += pc.min_max(batch.column(name)).as_py().values()
+        self._timelines.add(batch)
         self.rows += batch.num_rows
         self.held += batch.nbytes
 
     def finish(self) -> Part:
         """The part, once its file is whole and durable."""
         try:
+            if entry := footer.encoded(self._timelines.chunks()):
+                self._writer.add_key_value_metadata(entry)
             self._writer.close()
         except BaseException as error:
             self.abandon(error)
@@ -231,6 +237,7 @@ class _OpenPart:
             schema=self._schema_number,
             consolidated=self._consolidated,
             cancels=self._cancels,
+            timelines=self._timelines.bounds(),
         )
 
     def abandon(self, error: BaseException | None) -> None:

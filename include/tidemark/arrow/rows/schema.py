@@ -32,7 +32,9 @@ ROW = "_row"
 SOURCE = "_source"
 FIELD_ID = b"PARQUET:field_id"
 SCHEMA = b"tidemark.schema"
-"""The field's metadata that becomes the field id in Parquet; the schema's that says which `Collection.schema` it is."""
+TIMELINES = b"tidemark.timelines"
+"""Of a field: what becomes the field id in Parquet. Of a schema: which `Collection.schema` it is, and which columns are
+timelines, by their ids."""
 
 ARROW_TYPES: dict[ColumnType, pa.DataType] = {
     ColumnType.BOOL: pa.bool_(),
@@ -212,7 +214,26 @@ def _name_at_rest(collection: Collection, column: Column) -> str:
 
 
 def _numbered(collection: Collection) -> dict[bytes, str]:
-    return {SCHEMA: str(collection.schema)}
+    """A schema's metadata: it travels with the schema to whatever writes parts, and is in no file."""
+    ids = [column.id for column in collection.value if column.name in collection.timelines]
+    return {SCHEMA: str(collection.schema)} | (_named(ids) if ids else {})
+
+
+def _named(ids: Iterable[int]) -> dict[bytes, str]:
+    return {TIMELINES: ",".join(map(str, ids))}
+
+
+def with_timelines(schema: pa.Schema, ids: Iterable[int]) -> pa.Schema:
+    """A schema by which the columns of these ids are timelines, and no others."""
+    return schema.with_metadata(_named(ids))
+
+
+def timelines_of(schema: pa.Schema) -> list[tuple[int, int]]:
+    """Where the timelines are among the columns of a schema: the id and the position of each."""
+    named = (schema.metadata or {}).get(TIMELINES, b"").decode()
+    ids = {int(each) for each in named.split(",") if each}
+    numbers = ((int((field.metadata or {}).get(FIELD_ID, 0)), at) for at, field in enumerate(schema))
+    return [(number, at) for number, at in numbers if number in ids]
 
 
 def _required(name: str, type_: pa.DataType) -> pa.Field:

@@ -181,6 +181,7 @@ def findings_of(
             yield finding(rule, f"{count} of {answer.rows} rows break it")
     if answer.misplaced:
         yield finding("row groups", f"{answer.misplaced} of {len(part.groups)} begin at another key than recorded")
+    yield from (finding("bounds", detail) for detail in answer.misbounded)
     yield from (finding(rule, detail) for rule, detail in _bounds(batch, answer))
 
 

@@ -1,21 +1,72 @@
-"""What is known of one column in a chunk: between which values all of its rows are."""
+"""The bounds of a column among some rows: of a part, of a row group, of a block of a parts table.
+
+Values are plain, as keys are in metadata: ints, microseconds, days. Bounds may be too wide and never too narrow. Where
+nothing is known there is None in place of bounds: the rows may have any value there, and nulls.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-from tidemark.model.update import Scalar
+from functools import reduce
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The least and the greatest value of a column in a chunk, both included (None: it has none), and how many of its
-    rows are null there. Bounds may be too wide, never too narrow."""
+    """The least and the greatest value, and how many rows have a null. Both are None where every row has."""
 
-    first: Scalar
-    last: Scalar
+    first: int | None
+    last: int | None
     nulls: int = 0
 
+    def encloses(self, other: Bounds) -> bool:
+        """Whether rows with the bounds `other` may be among those with these."""
+        if other.nulls > self.nulls:
+            return False
+        return other.first is None or other.last is None or self._encloses(other.first, other.last)
 
-ALL_NULL = Bounds(None, None)
-"""Of a chunk that has no value in the column."""
+    def _encloses(self, first: int, last: int) -> bool:
+        return self.first is not None and self.last is not None and self.first <= first and last <= self.last
+
+    def __or__(self, other: Bounds) -> Bounds:
+        """The bounds of both, taken together."""
+        firsts = [each for each in (self.first, other.first) if each is not None]
+        lasts = [each for each in (self.last, other.last) if each is not None]
+        return Bounds(min(firsts, default=None), max(lasts, default=None), self.nulls + other.nulls)
+
+    def __str__(self) -> str:
+        values = "only nulls" if self.first is None else f"{self.first} to {self.last}"
+        return f"{values}, {self.nulls} null" if self.nulls and self.first is not None else values
+
+
+NO_VALUE = Bounds(None, None)
+"""Of rows of which none has a value, or of no rows."""
+
+
+def union(some: Iterable[Bounds]) -> Bounds:
+    """The bounds of all of some, taken together."""
+    return reduce(Bounds.__or__, some, NO_VALUE)
+
+
+@dataclass(frozen=True)
+class TimelineBounds:
+    """The bounds of a timeline, the value column of that `id`, in the type that it had when the rows were written."""
+
+    id: int
+    first: int | None
+    last: int | None
+    nulls: int
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.first, self.last, self.nulls)
+
+    @classmethod
+    def of(cls, id: int, bounds: Bounds) -> TimelineBounds:
+        """The bounds with the column they are of."""
+        return cls(id, bounds.first, bounds.last, bounds.nulls)
+
+
+def timeline_bounds(kept: Sequence[TimelineBounds], id: int) -> Bounds | None:
+    """The bounds of a column among those that are kept; None if there are none of it."""
+    return next((each.bounds for each in kept if each.id == id), None)

@@ -13,14 +13,14 @@ bounds and one of these do not meet, and the answer stays exact:
 4. Changes that tell of one value for another, and whatever else looks at all rows of a key, have spans of key columns
    only: the other half of the pair may be outside.
 5. Bounds may be too wide, never too narrow. Nothing is known of a column that a chunk does not tell about (None), and a
-   chunk that has no value in a column (ALL_NULL) meets no span of it: a null is in no span.
+   chunk that has no value in a column (NO_VALUE) meets no span of it: a null is in no span.
 
 An example. Chunk A has the keys (1) to (9), the times 10 to 20, and of column 3 the values 100 to 200; chunk B the keys
 (5) to (7), the times 30 to 40, and only nulls in column 3.
 
-    >>> from tidemark.model.chunk.bounds import ALL_NULL, Bounds
+    >>> from tidemark.model.chunk.bounds import NO_VALUE, Bounds
     >>> a = Hull((1,), (9,), (10, 20), (10, 20), {3: Bounds(100, 200)})
-    >>> b = Hull((5,), (7,), (30, 40), (30, 40), {3: ALL_NULL})
+    >>> b = Hull((5,), (7,), (30, 40), (30, 40), {3: NO_VALUE})
     >>> [can_matter(chunk, Wanted(upto=25)) for chunk in (a, b)]
     [True, False]
     >>> [can_matter(chunk, Wanted(spans=(Span(3, ((150, 160),)),))) for chunk in (a, b)]
@@ -122,11 +122,12 @@ class Span:
         if bounds.first is None or bounds.last is None:
             return False
         # The first interval that does not end before the bounds is the only one to look at.
-        at = bisect_left(self.intervals, bounds.first, key=_end_of)
+        first: float = bounds.first
+        at = bisect_left(self.intervals, first, key=_end_of)
         if at == len(self.intervals):
             return False
         lower = self.intervals[at][0]
-        return lower is None or lower <= bounds.last  # type: ignore[operator]
+        return lower is None or lower <= bounds.last
 
 
 def _end_of(interval: Interval) -> float:

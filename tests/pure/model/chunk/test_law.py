@@ -8,7 +8,7 @@ import pytest
 
 from tests.pure.model.chunk.pruning import Case, answer, case
 from tidemark.model.chunk import law
-from tidemark.model.chunk.bounds import ALL_NULL, Bounds
+from tidemark.model.chunk.bounds import NO_VALUE, Bounds
 from tidemark.model.chunk.law import Span
 
 pytestmark = pytest.mark.pure
@@ -60,7 +60,7 @@ def test_a_law_that_leaves_out_too_much_is_found(monkeypatch: pytest.MonkeyPatch
         (((None, 5),), Bounds(-9, -8), True),
         (((3, None),), Bounds(99, 99), True),
         (((3, None),), Bounds(1, 2), False),
-        (((None, None),), ALL_NULL, False),
+        (((None, None),), NO_VALUE, False),
         (((3, 5),), None, True),
         ((), Bounds(1, 2), False),
         (((5, 3),), Bounds(6, 9), False),
