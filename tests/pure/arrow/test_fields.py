@@ -16,7 +16,7 @@ from support.relanded import relanded
 from tests.pure.arrow.samples import KEYED, SMALL, batch, collection, of_facts, of_updates, rows, write
 from tidemark.arrow.kernels.inspect import inspect_part
 from tidemark.arrow.kernels.merge import merge_range
-from tidemark.arrow.parts.bounds import bounds_by_group, group_bounds, has_no_null, integer_bounds, none_has_null
+from tidemark.arrow.parts.bounds import bounds_by_part, has_no_null, integer_bounds, none_has_null
 from tidemark.arrow.parts.reader import read_groups
 from tidemark.arrow.rows.fields import field_id, found, is_earlier, todays_names
 from tidemark.arrow.rows.schema import (
@@ -29,6 +29,7 @@ from tidemark.arrow.rows.schema import (
     value_columns,
 )
 from tidemark.errors import Corruption
+from tidemark.model.chunk.bounds import Bounds
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope
 from tidemark.model.evolution import evolved
 from tidemark.model.fact import Fact
@@ -164,8 +165,10 @@ def test_bounds_are_those_of_all_row_groups() -> None:
     schema = updates_schema(WIDE)
     assert integer_bounds(store, part, schema.field("size")) == (-(2**63), 9)
     assert integer_bounds(store, part, schema.field("day")) is None
-    assert group_bounds(store, part, schema.field("size")) == [(-(2**63), 4), None, (9, 9)]
-    assert group_bounds(store, part, updates_schema(TODAY).field("more")) is None
+    (known,) = bounds_by_part(store, [part], schema.field("size"))
+    assert known == [Bounds(-(2**63), 4, 1), Bounds(None, None, 3), Bounds(9, 9)]
+    (known,) = bounds_by_part(store, [part], updates_schema(TODAY).field("more"))
+    assert known == [Bounds(None, None, rows) for rows in (3, 3, 1)], "nulls, as it is not in the file"
     assert integer_bounds(store, part, updates_schema(TODAY).field("more")) is None, "not in the file"
 
 
@@ -186,14 +189,13 @@ def test_footers_of_many_parts_are_read_at_once_and_are_told_in_order() -> None:
     field = updates_schema(WIDE).field("size")
     rows = [of_updates(WIDE, [Update((n,), (n, "w", None), 0, 0, 1)]) for n in range(3 * READERS)]
     parts = [write(store, WIDE, row)[0] for row in rows]
-    assert bounds_by_group(store, parts, field) == [[(n, n)] for n in range(len(parts))]
+    assert list(bounds_by_part(store, parts, field)) == [[Bounds(n, n)] for n in range(len(parts))]
     store.gather()
     assert none_has_null(store, parts, pa.schema([field]))
     (holed,) = write(store, WIDE, of_updates(WIDE, [Update((99,), (None, "w", None), 0, 0, 1)]))
     store.gather()
     assert not none_has_null(store, [*parts, holed], pa.schema([field]))
     assert not none_has_null(store, [holed], pa.schema([field]))
-    assert bounds_by_group(store, [holed, *parts], updates_schema(TODAY).field("more")) is None
 
 
 class Gathering(WrappedStore):

@@ -44,16 +44,6 @@ def integer_bounds(store: ObjectStore, part: Part, field: pa.Field) -> tuple[int
     return _closed(union(each for each in known if each is not None))
 
 
-def group_bounds(store: ObjectStore, part: Part, field: pa.Field) -> list[tuple[int, int] | None] | None:
-    """The same for each row group, None for one that has only nulls; None in place of all where the part has not the
-    column as it is today, or the file does not tell."""
-    with OpenedPart(store, part) as opened:
-        if (source := _as_today(opened, field)) is None:
-            return None
-        known = list(_statistics(opened, source))
-    return None if any(each is None for each in known) else [_closed(each) for each in known if each is not None]
-
-
 def _as_today(opened: OpenedPart, field: pa.Field) -> pa.Field | None:
     """The part's field for a column, if it is of the type asked for."""
     ((_, source),) = found(opened.schema, pa.schema([field]))
@@ -100,16 +90,14 @@ def _closed(bounds: Bounds) -> tuple[int, int] | None:
     return None if bounds.first is None or bounds.last is None else (bounds.first, bounds.last)
 
 
-def bounds_by_group(
-    store: ObjectStore, parts: Sequence[Part], field: pa.Field
-) -> list[list[tuple[int, int] | None]] | None:
-    """`group_bounds` of each of some parts, read at once; None where one of them has none."""
-    found = []
-    for bounds in read_many(lambda part: group_bounds(store, part, field), parts, few=FEW):
-        if bounds is None:
-            return None
-        found.append(bounds)
-    return found
+def bounds_by_part(store: ObjectStore, parts: Sequence[Part], field: pa.Field) -> Iterator[list[Bounds | None]]:
+    """`chunk_bounds` of all row groups of each of some parts, in order; the parts are opened several at a time."""
+
+    def of(part: Part) -> list[Bounds | None]:
+        with OpenedPart(store, part) as opened:
+            return chunk_bounds(opened, field)
+
+    return read_many(of, parts, few=FEW)
 
 
 def none_has_null(store: ObjectStore, parts: Sequence[Part], fields: pa.Schema) -> bool:

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.parts.bounds import bounds_by_group, none_has_null
+from tidemark.arrow.parts.bounds import bounds_by_part, none_has_null
 from tidemark.arrow.rows.columns import Ints
+from tidemark.arrow.rows.fields import field_id
 from tidemark.arrow.rows.schema import updates_schema
 from tidemark.definition.computation import DAY, Computation, Input
 from tidemark.model.batch import Part
+from tidemark.model.chunk.law import Span
 from tidemark.plan.ranges import ranges_of_groups
 from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, plan_updates
 from tidemark.plan.tasks import KeyRange
@@ -53,14 +54,10 @@ def ranges_when(given: Input, on: str, first: Ints, last: Ints, *, gone: bool = 
     parts = _parts(store, request)
     if parts is None or len(parts) > MOST_FOOTERS:
         return ()
-    known = bounds_by_group(store, parts, field)
-    if known is None:
-        return ()
     unit = DAY if pa.types.is_date(field.type) else 1
-    met = [
-        [at for at, told in enumerate(bounds) if told and _meets(told[0] * unit, told[1] * unit, first, last)]
-        for bounds in known
-    ]
+    span = Span(field_id(field) or 0, tuple(zip((-(-first // unit)).tolist(), (last // unit).tolist(), strict=True)))
+    known = bounds_by_part(store, parts, field)
+    met = [[at for at, bounds in enumerate(chunks) if span.meets(bounds)] for chunks in known]
     ranges = ranges_of_groups(list(zip(parts, met, strict=True)))
     return (ranges or (NOTHING,)) if len(ranges) <= MOST_RANGES else ()
 
@@ -71,9 +68,3 @@ def _parts(store: ObjectStore, request: ReadRequest) -> list[Part] | None:
     if not request.unsealed.is_empty:
         return None
     return [part for some in at_rest(request, parts) for part in some.parts]
-
-
-def _meets(low: int, high: int, first: Ints, last: Ints) -> bool:
-    """Whether there is an instant of some spans in [low, high]."""
-    at = int(np.searchsorted(last, low, "left"))
-    return at < len(first) and int(first[at]) <= high
