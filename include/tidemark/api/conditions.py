@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidemark.api.values import value_of
-from tidemark.arrow.rows.predicate import holds
-from tidemark.arrow.rows.schema import EVENT_TIME, arrow_type
+from tidemark.arrow.rows.condition import holds
+from tidemark.arrow.rows.schema import EVENT_TIME, arrow_type, plain_scalars
 from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage, listed, plain_line
-from tidemark.model.collection import Collection, ColumnType, ValueType
-from tidemark.model.predicate import Predicate, bound, check_types, columns, parse
+from tidemark.model.collection import Collection, Column, ColumnType, ValueType
+from tidemark.model.condition.bounds import Span, bounds
+from tidemark.model.condition.text import parse
+from tidemark.model.condition.tree import And, Condition, In, IsNull, Literal, Or, bound, check_types, columns
 
 Where = str | Mapping[str, Any]
 """A condition in the language of `delete_when`, or what each of some columns is equal to: a value, None for null, or a
@@ -33,51 +34,29 @@ LEARNED: Mapping[str, ValueType] = {
 answer has `_event_time` in microseconds; a condition compares it with a time."""
 
 
+ALL = And(())
+"""The condition that every row fits."""
 NOTHING: Mapping[str, ValueType] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Equal:
-    """That a column holds one of some values, which may be null."""
-
-    column: str
-    values: pa.Array
-
-    def holds(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        """Where it is so. As everywhere in Tidemark an undefined float equals another."""
-        column = batch.column(self.column)
-        none = pa.array([False] * batch.num_rows, pa.bool_())
-        return reduce(pc.or_, (_equal(column, value).fill_null(False) for value in self.values), none)
-
-
-def _equal(column: pa.Array, value: pa.Scalar) -> pa.BooleanArray:
-    if not value.is_valid:
-        return pc.is_null(column)
-    if pa.types.is_floating(column.type) and value.as_py() != value.as_py():
-        return pc.is_nan(column)
-    return pc.equal(column, value)
-
-
-@dataclass(frozen=True)
 class Conditions:
-    """Rows are asked for that fit all of these."""
+    """What is asked of rows: that `condition` is true, whose literals are as the columns hold them."""
 
-    equal: tuple[Equal, ...] = ()
-    predicates: tuple[Predicate, ...] = ()
+    condition: Condition = ALL
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns they look at."""
-        named = (name for predicate in self.predicates for name in columns(predicate))
-        return tuple(dict.fromkeys([*(one.column for one in self.equal), *named]))
+        """The columns it looks at."""
+        return columns(self.condition)
 
     def fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch for which all of them hold."""
-        for one in self.equal:
-            batch = batch.filter(one.holds(_with_instants(batch)))
-        for predicate in self.predicates:
-            batch = batch.filter(holds(predicate, _with_instants(batch)))
-        return batch
+        """The rows of a batch that fit."""
+        return batch.filter(holds(self.condition, _with_instants(batch)))
+
+    def bounds(self, column: Column) -> Span:
+        """Which values of a column a row that fits may have."""
+        return bounds(self.condition, column.name, column.type)
 
 
 def _with_instants(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -95,19 +74,18 @@ def conditions_of(
     Raises InvalidUsage for a column the collection does not have, with the nearest it has, for a value that is none of
     its column's type, and for text that is no condition.
     """
-    equal: list[Equal] = []
-    predicates: list[Predicate] = []
+    found: list[Condition] = []
     several = [] if where is None else where if isinstance(where, list | tuple) else [where]
     for one in several:
         if isinstance(one, Mapping):
-            equal += (_equality(collection, column, value, beside) for column, value in one.items())
+            found += (_equality(collection, column, value, beside) for column, value in one.items())
         elif isinstance(one, str):
-            predicates.append(_predicate(collection, one, beside))
+            found.append(_condition(collection, one, beside))
         else:
             raise InvalidUsage(
                 f"where is {one!r} ({type(one).__name__}); write a condition as text, or a dict of values by column"
             )
-    return Conditions(tuple(equal), tuple(predicates))
+    return Conditions(And(tuple(found)))
 
 
 def check_columns(collection: Collection, named: Sequence[str], argument: str, beside: Iterable[str] = ()) -> None:
@@ -121,13 +99,13 @@ def check_columns(collection: Collection, named: Sequence[str], argument: str, b
             raise InvalidUsage(f"{argument}: collection {collection.name} has no column {name!r}{near}")
 
 
-def _predicate(collection: Collection, text: str, beside: Mapping[str, ValueType]) -> Predicate:
-    predicate = parse(text, "where")
-    check_columns(collection, columns(predicate), "where", beside)
+def _condition(collection: Collection, text: str, beside: Mapping[str, ValueType]) -> Condition:
+    condition = parse(text, "where")
+    check_columns(collection, columns(condition), "where", beside)
     types = _types(collection, beside)
     type_of = types.__getitem__
-    check_types(predicate, type_of, "where")
-    held = bound(predicate, type_of)
+    check_types(condition, type_of, "where")
+    held = bound(condition, type_of)
     try:  # what no value can be compared with is refused now, not when the first row is read
         holds(held, pa.RecordBatch.from_pylist([], pa.schema([(name, arrow_type(of)) for name, of in types.items()])))
     except (ValueError, ArithmeticError, pa.ArrowInvalid) as error:
@@ -139,9 +117,24 @@ def _types(collection: Collection, beside: Mapping[str, ValueType]) -> dict[str,
     return {column.name: column.type for column in collection.columns} | dict(beside)
 
 
-def _equality(collection: Collection, name: str, value: Any, beside: Mapping[str, ValueType]) -> Equal:
+def _equality(collection: Collection, name: str, value: Any, beside: Mapping[str, ValueType]) -> Condition:
     check_columns(collection, [name], "where", beside)
     of = _types(collection, beside)[name]
     several = list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
-    values = [value_of(name, one, arrow_type(of), of is ColumnType.JSON) for one in several]
-    return Equal(name, pa.array(values, arrow_type(of)))
+    return is_any(name, [value_of(name, one, arrow_type(of), of is ColumnType.JSON) for one in several])
+
+
+def is_any(column: str, values: Sequence[pa.Scalar]) -> Condition:
+    """That a column holds one of some values, which may be null."""
+    known = In(column, tuple(_literal(one) for one in values if one.is_valid))
+    return known if all(one.is_valid for one in values) else Or((known, IsNull(column)))
+
+
+def _literal(value: pa.Scalar) -> Literal:
+    """A value as conditions have it: exactly."""
+    if pa.types.is_temporal(value.type):
+        (plain,) = plain_scalars(pa.array([value]))
+        assert isinstance(plain, int)
+        return plain
+    held: Literal | float = value.as_py()
+    return Decimal(held) if isinstance(held, float) else held

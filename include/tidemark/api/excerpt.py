@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.api.conditions import Conditions, Equal
+from tidemark.api.conditions import Conditions, is_any
 from tidemark.api.opened import OpenCollection
 from tidemark.api.windowed import windows_of
 from tidemark.arrow.rows.columns import Ints, contiguous, values
@@ -21,6 +21,7 @@ from tidemark.arrow.windows import CLOSED, FINAL, FIRST_TOLD, LAST_TOLD, REVISIO
 from tidemark.errors import InvalidUsage, shortened
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection, Column
+from tidemark.model.condition.tree import And
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.key import Key, KeyScalar
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
@@ -133,7 +134,7 @@ def _of_key(of: Collection, windows: Windows, key: Key | None) -> Conditions:
     columns = of.key[: len(windows.by)]
     if len(key) != len(columns):
         raise InvalidUsage(f"a key of {of.name} has {counted(len(columns), 'value')}, not {len(key)}")
-    return Conditions(tuple(Equal(one.name, _value(one, at)) for one, at in zip(columns, key, strict=True)))
+    return Conditions(And(tuple(is_any(one.name, list(_value(one, at))) for one, at in zip(columns, key, strict=True))))
 
 
 def _value(column: Column, scalar: KeyScalar) -> pa.Array:

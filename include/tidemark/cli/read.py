@@ -16,8 +16,8 @@ from tidemark.cli.command import Call, CollectionArgument, UsageError, register
 from tidemark.cli.options import instant
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import COLUMN_NAME, ColumnType, ValueType
+from tidemark.model.condition.text import parse
 from tidemark.model.instant import format_instant
-from tidemark.model.predicate import parse
 
 if TYPE_CHECKING:
     from tidemark.api.answer import Answer

@@ -15,9 +15,10 @@ from tidemark.config.declaration import Common, Declaration
 from tidemark.config.document import Loc
 from tidemark.config.schedule import Schedule, check_bounds
 from tidemark.errors import InvalidUsage
-from tidemark.model import predicate
 from tidemark.model.batching.cutting import check_parts
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Landed, Late, Source, ValueType
+from tidemark.model.condition.text import parse
+from tidemark.model.condition.tree import check_types
 from tidemark.quality.constants import number
 from tidemark.quality.expectations import WrongExpectation, check_owner_expectations
 from tidemark.quality.refusal import shown
@@ -60,7 +61,7 @@ class Builder:
             debezium.check_decimals(collection)
         with self._at("source", "delete_when"):
             if source.delete_when:
-                predicate.check_types(predicate.parse(source.delete_when), collection.type_of)
+                check_types(parse(source.delete_when), collection.type_of)
         with self._at("late"):
             late = Late(*declared.late_policy)
             _check_late_facts(collection, late)

@@ -27,8 +27,8 @@ from tidemark.config.document import Document
 from tidemark.config.origin import is_derived, misplaced
 from tidemark.config.refusal import refused
 from tidemark.errors import InvalidUsage, shortened
-from tidemark.model import predicate
 from tidemark.model.collection import Collection, ValueType
+from tidemark.model.condition import text, tree
 
 NOT_YET = {
     "chunks": "chunks are",
@@ -67,8 +67,8 @@ class CollectionFile(DeclaredFile[Declaration]):
 
     @property
     def _condition_columns(self) -> tuple[str, ...]:
-        text = self.declaration.source.delete_when
-        return predicate.columns(predicate.parse(text)) if text else ()
+        written = self.declaration.source.delete_when
+        return tree.columns(text.parse(written)) if written else ()
 
     def collection(self, types: Mapping[str, ValueType] | None = None) -> Collection:
         """The collection declared, with `types` for columns the file leaves open. InvalidUsage if any stays open."""

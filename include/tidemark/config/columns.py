@@ -9,7 +9,8 @@ from tidemark.config.declaration import Declaration
 from tidemark.config.document import Loc
 from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage
-from tidemark.model import column_names, predicate
+from tidemark.model import column_names
+from tidemark.model.condition.text import parse
 
 UPDATES = "updates"
 
@@ -18,7 +19,7 @@ def condition_problem(declared: Declaration) -> tuple[Loc, str] | None:
     """What is wrong about `delete_when` by itself; None if nothing is."""
     if declared.source.delete_when:
         try:
-            predicate.parse(declared.source.delete_when)
+            parse(declared.source.delete_when)
         except InvalidUsage as error:
             return ("source", "delete_when"), str(error)
     return None

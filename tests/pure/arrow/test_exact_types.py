@@ -16,15 +16,16 @@ from tests.pure.arrow.samples import EXACT, KEYED_BY_ALL, MONEY, laws
 from tidemark.api.conditions import conditions_of
 from tidemark.api.keys import keys_within
 from tidemark.api.values import value_of
+from tidemark.arrow.rows.condition import holds
 from tidemark.arrow.rows.fields import as_wanted, found
 from tidemark.arrow.rows.order import ranks, sort, sort_key_at
 from tidemark.arrow.rows.plain import plain_rows
-from tidemark.arrow.rows.predicate import holds
 from tidemark.arrow.rows.schema import arrow_type, keys_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
+from tidemark.model.condition.text import parse
+from tidemark.model.condition.tree import bound, check_types
 from tidemark.model.decimals import from_units, units
-from tidemark.model.predicate import bound, check_types, parse
 from tidemark.plan.tasks import KeyRange
 
 pytestmark = pytest.mark.pure

@@ -21,8 +21,8 @@ from tidemark.arrow.decode.parquetfile import opened
 from tidemark.arrow.decode.typed import check_values, typed
 from tidemark.arrow.rows.schema import DELETED, ROW, source_schema
 from tidemark.errors import listed
-from tidemark.model import predicate
 from tidemark.model.collection import Collection, Column, Envelope, Format
+from tidemark.model.condition import text, tree
 
 __all__ = ["BadFile", "Content", "decode", "fetch", "source_columns"]
 
@@ -34,7 +34,7 @@ def source_columns(collection: Collection) -> tuple[Column, ...]:
     if source.envelope is Envelope.UPDATES:
         names.append(source.diff)
     if source.delete_when:
-        names += predicate.columns(predicate.parse(source.delete_when))
+        names += tree.columns(text.parse(source.delete_when))
     wanted = [*(column.name for column in collection.columns), *(name for name in names if name)]
     ids = {column.name: column.id for column in collection.columns}
     return tuple(Column(name, collection.type_of(name), ids.get(name, 0)) for name in dict.fromkeys(wanted))

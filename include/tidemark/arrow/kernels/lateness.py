@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.rows import predicate
 from tidemark.arrow.rows.columns import Bools, Ints, values
+from tidemark.arrow.rows.condition import holds
 from tidemark.arrow.rows.schema import DELETED, DIFF, EVENT_TIME, FILE, ORDER, ROW, SOURCE, TIME, unsealed_schema
 from tidemark.model.collection import Collection, Envelope, Late
-from tidemark.model.predicate import bound, parse
+from tidemark.model.condition.text import parse
+from tidemark.model.condition.tree import bound
 
 APPLIED = "_applied"
 ORIGINAL = "_original_event_time"
@@ -184,7 +185,7 @@ def _fact_columns(rows: pa.RecordBatch, collection: Collection, path: str) -> di
         deleted = rows.column(DELETED)
     elif source.delete_when:
         condition = bound(parse(source.delete_when), collection.type_of)
-        deleted = predicate.holds(condition, rows)
+        deleted = holds(condition, rows)
         if pc.any(deleted).as_py():
             for column in collection.value:
                 array = rows.column(column.name)

@@ -1,1 +1,1 @@
-"""Batches of rows in memory: their schemas, order, digests, consolidation, cuts, predicates. No file is opened here."""
+"""Batches of rows in memory: their schemas, order, digests, consolidation, cuts, conditions. No file is opened here."""

@@ -1,4 +1,4 @@
-"""The grammar of delete_when, and its evaluation against SQLite's."""
+"""The grammar of conditions, and their evaluation against SQLite's."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.arrow.rows.predicate import holds
+from tidemark.arrow.rows.condition import holds
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
-from tidemark.model.predicate import And, Compare, In, IsNull, Not, Or, check_types, columns, parse
+from tidemark.model.condition.text import parse
+from tidemark.model.condition.tree import And, Compare, In, IsNull, Not, Or, bound, check_types, columns
 
 pytestmark = pytest.mark.pure
 
@@ -31,9 +32,17 @@ pytestmark = pytest.mark.pure
         ("a IS NOT NULL", Not(IsNull("a"))),
         ("a IN (1, 2)", In("a", (1, 2))),
         ("a not in ('x')", Not(In("a", ("x",)))),
-        ("a=1 OR b=2 AND c=3", Or(Compare("a", "=", 1), And(Compare("b", "=", 2), Compare("c", "=", 3)))),
-        ("(a=1 OR b=2) AND c=3", And(Or(Compare("a", "=", 1), Compare("b", "=", 2)), Compare("c", "=", 3))),
-        ("NOT a=1 AND b=2", And(Not(Compare("a", "=", 1)), Compare("b", "=", 2))),
+        ("a=1 OR b=2 AND c=3", Or((Compare("a", "=", 1), And((Compare("b", "=", 2), Compare("c", "=", 3)))))),
+        ("(a=1 OR b=2) AND c=3", And((Or((Compare("a", "=", 1), Compare("b", "=", 2))), Compare("c", "=", 3)))),
+        ("NOT a=1 AND b=2", And((Not(Compare("a", "=", 1)), Compare("b", "=", 2)))),
+        ("a BETWEEN 1 AND 2", And((Compare("a", ">=", 1), Compare("a", "<=", 2)))),
+        ("a not between 1 and 2", Not(And((Compare("a", ">=", 1), Compare("a", "<=", 2))))),
+        (
+            "between BETWEEN 1 AND 2 AND b=3",
+            And((And((Compare("between", ">=", 1), Compare("between", "<=", 2))), Compare("b", "=", 3))),
+        ),
+        ("like = 1", Compare("like", "=", 1)),
+        ("order = 1 OR case IS NULL", Or((Compare("order", "=", 1), IsNull("case")))),
         ("NOT NOT a=1", Not(Not(Compare("a", "=", 1)))),
     ],
 )
@@ -45,7 +54,7 @@ def test_what_a_text_means(text: str, tree: object) -> None:
     ("text", "says"),
     [
         ("", "expected a column name, found the end at position 1"),
-        ("a", "expected a comparison, IS or IN, found the end at position 2"),
+        ("a", "expected a comparison, IS, IN or BETWEEN, found the end at position 2"),
         ("a =", "found the end at position 4"),
         ("a = b", "expected a text in single quotes, a number, TRUE or FALSE, found 'b' at position 5"),
         ("a = NULL", "a column is compared with null by IS NULL"),
@@ -54,7 +63,14 @@ def test_what_a_text_means(text: str, tree: object) -> None:
         ("(a = 1", "expected ), found the end"),
         ("a IN ()", "found ')' at position 7"),
         ("a IN (1", "expected ), found the end"),
-        ("a NOT = 1", "expected IN, found '=' at position 7"),
+        ("a NOT = 1", "expected IN or BETWEEN, found '=' at position 7"),
+        ("a BETWEEN 1", "expected AND, found the end at position 12"),
+        ("a BETWEEN 1 OR 2", "expected AND, found 'OR' at position 13"),
+        (
+            "a LIKE 'x%'",
+            "expected a comparison, IS, IN or BETWEEN (conditions have no LIKE), found 'LIKE' at position 3",
+        ),
+        ("a NOT LIKE 'x%'", "expected IN or BETWEEN (conditions have no LIKE), found 'LIKE' at position 7"),
         ("a IS 1", "expected NULL, found '1' at position 6"),
         ("1 = a", "expected a column name, found '1' at position 1"),
         ("a ; drop", "';' is not understood at position 3"),
@@ -102,6 +118,7 @@ def test_literals_must_fit_their_column(text: str, column_type: ColumnType, fits
 LEAVES = st.sampled_from(
     [
         *("i = 1", "i < 2", "i >= 1", "i <> 0", "i > 0.5", "i IS NULL", "i IN (0, 2)", "i NOT IN (1)"),
+        *("i BETWEEN 1 AND 2", "i NOT BETWEEN 0.5 AND 1", "s BETWEEN 'x' AND 'x'"),
         *("s = 'x'", "s <> 'y'", "s <= 'x'", "s IS NOT NULL", "s IN ('x', 'it''s')", "s NOT IN ('y', 'x')"),
         *("f > 0.5", "f = 1"),
     ]
@@ -138,12 +155,18 @@ def test_dates_times_and_bools_are_compared() -> None:
             "n": pa.array([2**63 - 1, 0, None]),
         }
     )
-    assert holds(parse("t < '1970-01-02'"), batch).to_pylist() == [True, False, False]
-    assert holds(parse("t = '1970-01-02T01:00:00+01:00'"), batch).to_pylist() == [False, True, False]
-    assert holds(parse("d >= '1970-01-02'"), batch).to_pylist() == [False, True, False]
-    assert holds(parse("b = FALSE OR NOT b <> TRUE"), batch).to_pylist() == [True, True, False]
-    assert holds(parse("n = 9223372036854775807"), batch).to_pylist() == [True, False, False]
-    assert holds(parse("n < 99999999999999999999"), batch).to_pylist() == [True, True, False]
+    types = {"t": ColumnType.TIMESTAMP, "d": ColumnType.DATE, "b": ColumnType.BOOL, "n": ColumnType.INT}
+
+    def held(text: str) -> list[bool]:
+        found: list[bool] = holds(bound(parse(text), types.__getitem__), batch).to_pylist()
+        return found
+
+    assert held("t < '1970-01-02'") == [True, False, False]
+    assert held("t = '1970-01-02T01:00:00+01:00'") == [False, True, False]
+    assert held("d >= '1970-01-02'") == [False, True, False]
+    assert held("b = FALSE OR NOT b <> TRUE") == [True, True, False]
+    assert held("n = 9223372036854775807") == [True, False, False]
+    assert held("n < 99999999999999999999") == [True, True, False]
 
 
 @pytest.mark.parametrize("word", ["AND", "OR"])

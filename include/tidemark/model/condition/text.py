@@ -1,0 +1,219 @@
+"""The text of a condition, as `delete_when` and `where` have it: the little of SQL that needs no explaining.
+
+    condition  := term (OR term)*            term  := factor (AND factor)*
+    factor     := NOT factor | ( condition ) | column test
+    test       := op literal | IS [NOT] NULL | [NOT] IN ( literal, … ) | [NOT] BETWEEN literal AND literal
+    op         := =  ==  !=  <>  <  <=  >  >=
+    literal    := 'text' ('' is a quote) | 12 | -1.5 | 2e3 | TRUE | FALSE
+
+Column names are written plainly or in double quotes; keywords in any case. Dates and timestamps are compared with texts
+in ISO 8601, bytes with texts in base64, json with texts that are JSON (`doc = '{"a": 1}'`): equal or not. What it means
+is said by the tree (tree.py). Why it is read by hand, and not by sqlglot: docs/decisions/0051.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import lru_cache
+from typing import NamedTuple, NoReturn
+
+from tidemark.errors import InvalidUsage
+from tidemark.model import decimals
+from tidemark.model.condition.tree import And, Compare, Condition, In, IsNull, Literal, Not, Or
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<text>'(?:[^']|'')*')
+      | (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+      | (?P<op>==|!=|<>|<=|>=|=|<|>)
+      | (?P<mark>[(),])
+      | (?P<name>[A-Za-z_][A-Za-z0-9_]*|"[^"]+")
+      | (?P<end>\Z)
+    )""",
+    re.VERBOSE,
+)
+_KEYWORDS = frozenset({"AND", "OR", "NOT", "IS", "IN", "NULL", "TRUE", "FALSE"})
+_NOT_HERE = frozenset({"ILIKE", "LIKE", "REGEXP", "RLIKE"})
+_CANONICAL = {"==": "=", "<>": "!="}
+MAX_DEPTH = 100
+"""Conditions nested deeper than this are refused: nobody wrote them by hand."""
+MAX_CHARACTERS = 2**16
+"""Of a condition: a list of some ten thousand codes."""
+_MAX_DIGITS = 400
+"""No double has more before its point."""
+_SHOWN = 100
+"""Characters of a long condition that an error shows around the position it is about."""
+
+
+@lru_cache(maxsize=16)
+def parse(text: str, of: str = "delete_when") -> Condition:
+    """The condition written in `text`, called `of`. Raises InvalidUsage with the position of the first thing that does
+    not fit."""
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidUsage(f"{of} has {len(text)} characters; it may have {MAX_CHARACTERS}")
+    return _Parser(text, of).whole()
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    at: int
+
+
+class _Parser:
+    """Recursive descent over the tokens; `peek` is the one not yet used."""
+
+    def __init__(self, text: str, of: str) -> None:
+        self._text, self._of = text, of
+        self._tokens = self._tokenised()
+        self._peek = next(self._tokens)
+        self._depth = 0
+
+    def whole(self) -> Condition:
+        condition = self._condition()
+        if self._peek.kind != "end":
+            self._fail("AND, OR or the end")
+        return condition
+
+    def _condition(self) -> Condition:
+        terms = [self._term()]
+        while self._take("OR"):
+            terms.append(self._term())
+        return terms[0] if len(terms) == 1 else Or(tuple(terms))
+
+    def _term(self) -> Condition:
+        factors = [self._factor()]
+        while self._take("AND"):
+            factors.append(self._factor())
+        return factors[0] if len(factors) == 1 else And(tuple(factors))
+
+    def _factor(self) -> Condition:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise InvalidUsage(f"{self._of} is nested deeper than {MAX_DEPTH}")
+        condition: Condition
+        if self._take("NOT"):
+            condition = Not(self._factor())
+        elif self._take("("):
+            condition = self._condition()
+            self._demand(")")
+        else:
+            condition = self._test(self._column())
+        self._depth -= 1
+        return condition
+
+    def _test(self, column: str) -> Condition:
+        if self._take("IS"):
+            negated = self._take("NOT")
+            self._demand("NULL")
+            return Not(IsNull(column)) if negated else IsNull(column)
+        if self._take("NOT"):
+            if self._take_word("BETWEEN"):
+                return Not(self._between(column))
+            if not self._take("IN"):
+                self._fail(f"IN or BETWEEN{self._without()}")
+            return Not(In(column, self._literals()))
+        if self._take("IN"):
+            return In(column, self._literals())
+        if self._take_word("BETWEEN"):
+            return self._between(column)
+        if self._peek.kind != "op":
+            self._fail(f"a comparison, IS, IN or BETWEEN{self._without()}")
+        op = self._next().text
+        return Compare(column, _CANONICAL.get(op, op), self._literal())
+
+    def _without(self) -> str:
+        """What is said where a word of SQL stands that conditions do not have."""
+        word = self._peek.text.upper()
+        return f" (conditions have no {word})" if word in _NOT_HERE else ""
+
+    def _between(self, column: str) -> Condition:
+        lower = self._literal()
+        self._demand("AND")
+        return And((Compare(column, ">=", lower), Compare(column, "<=", self._literal())))
+
+    def _literals(self) -> tuple[Literal, ...]:
+        self._demand("(")
+        literals = [self._literal()]
+        while self._take(","):
+            literals.append(self._literal())
+        self._demand(")")
+        return tuple(literals)
+
+    def _literal(self) -> Literal:
+        kind, text, _ = self._peek
+        if kind == "text":
+            self._next()
+            return text[1:-1].replace("''", "'")
+        if kind == "number":
+            if len(text) > _MAX_DIGITS or not decimals.NUMBER.fullmatch(text) or abs(float(text)) == float("inf"):
+                self._fail("a number that fits a double")
+            self._next()
+            return int(text) if re.fullmatch(r"-?\d+", text) else Decimal(text)
+        if self._take("TRUE"):
+            return True
+        if self._take("FALSE"):
+            return False
+        if kind == "keyword" and text == "NULL":
+            self._fail("a value; a column is compared with null by IS NULL")
+        return self._fail("a text in single quotes, a number, TRUE or FALSE")
+
+    def _column(self) -> str:
+        if self._peek.kind != "name":
+            self._fail("a column name")
+        return self._next().text.strip('"')
+
+    def _take(self, word: str) -> bool:
+        if self._peek.kind in ("keyword", "mark") and self._peek.text == word:
+            self._next()
+            return True
+        return False
+
+    def _take_word(self, word: str) -> bool:
+        """The same of a word that may name a column elsewhere."""
+        if self._peek.kind == "name" and self._peek.text.upper() == word:
+            self._next()
+            return True
+        return False
+
+    def _demand(self, word: str) -> None:
+        if not self._take(word):
+            self._fail(word)
+
+    def _next(self) -> _Token:
+        token = self._peek
+        if token.kind != "end":
+            self._peek = next(self._tokens)
+        return token
+
+    def _tokenised(self) -> Iterator[_Token]:
+        at = 0
+        while True:
+            match = _TOKEN.match(self._text, at)
+            if match is None or match.lastgroup is None:
+                start = at + len(self._text[at:]) - len(self._text[at:].lstrip())
+                what = (
+                    "a text that is never closed"
+                    if self._text[start] == "'"
+                    else f"{self._text[start]!r} is not understood"
+                )
+                raise InvalidUsage(f"{self._of}: {what} {self._place(start)}")
+            kind, text = match.lastgroup, match.group(match.lastgroup)
+            if kind == "name" and text.upper() in _KEYWORDS:
+                kind, text = "keyword", text.upper()
+            yield _Token(kind, text, match.start(match.lastgroup))
+            at = match.end()
+
+    def _fail(self, expected: str) -> NoReturn:
+        found = repr(self._peek.text[:_SHOWN]) if self._peek.kind != "end" else "the end"
+        raise InvalidUsage(f"{self._of}: expected {expected}, found {found} {self._place(self._peek.at)}")
+
+    def _place(self, at: int) -> str:
+        text = self._text
+        if len(text) > 2 * _SHOWN:
+            start = max(0, at - _SHOWN // 2)
+            cut = text[start : start + _SHOWN]
+            return f"at position {at + 1}, in {('…' if start else '') + cut + '…'!r}"
+        return f"at position {at + 1} of {text!r}"
