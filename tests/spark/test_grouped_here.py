@@ -432,7 +432,7 @@ LEFT = {
     "floats": Definition("SELECT CAST(ratio AS string) AS r, max(whole) AS m FROM sales GROUP BY ALL"),
     "calendar": Definition(windows=Windows((), "sold", Calendar(Unit.DAY, "UTC"), COUNTS, early=True)),
     "late": Definition(windows=Windows((), "sold", Tumbling(DAY), COUNTS, max_lateness=5)),
-    "filtered": Definition(windows=Windows((), "sold", Tumbling(DAY), COUNTS, where="whole > 1", early=True)),
+    "filtered": Definition(windows=Windows((), "sold", Tumbling(DAY), COUNTS, where="whole + 1 > 2", early=True)),
 }
 
 

@@ -8,6 +8,7 @@ from tidemark.definition.analysed import analysed
 from tidemark.definition.recipe import InputShape, Placed, Recipe
 from tidemark.definition.windows.aggregates import aggregate_sql
 from tidemark.definition.windows.assigned import AT, END, START, Source, assigned, happening
+from tidemark.definition.windows.at_hand import at_hand
 from tidemark.definition.windows.checked import Checked, checked
 from tidemark.definition.windows.in_time import in_time
 from tidemark.model.collection import Column, ColumnType
@@ -40,16 +41,17 @@ def analysed_windows(windows: Windows, shape: InputShape, refresh: Refresh = Ref
 def _without_queries(told: Checked, recipe: Recipe) -> Recipe:
     """The recipe, which also says what it comes to for rows that have their windows already: a select over a table of
     such rows is as plain as one of any other."""
-    kind, rule = told.windows.kind, recipe.by_key
-    if isinstance(kind, Calendar | Sliding | Session) or rule is None or told.where is not None or told.happened:
+    kind, rule, hand = told.windows.kind, recipe.by_key, at_hand(told)
+    if isinstance(kind, Calendar | Sliding | Session) or rule is None or hand is None or told.happened:
         return recipe
+    plain, sifted = hand
     bound = ColumnType.INT if told.on is ColumnType.INT else ColumnType.TIMESTAMP
-    shape = told.shape.with_columns(Column(AT, ColumnType.INT), Column(START, bound), Column(END, bound))
-    same = analysed(select_of(told, f"`{shape.name}`"), [shape]).by_key
+    shape = plain.shape.with_columns(Column(AT, ColumnType.INT), Column(START, bound), Column(END, bound))
+    same = analysed(select_of(plain, f"`{shape.name}`"), [shape]).by_key
     if same is None or (same.held, same.sums) != (rule.held, rule.sums):
         return recipe
     rule = replace(rule, plain=same.plain, grouped=same.grouped, columns=same.columns)
-    return replace(recipe, by_key=rule, placed=Placed(kind, told.windows.on, told.windows.by, bound))
+    return replace(recipe, by_key=rule, placed=Placed(kind, told.windows.on, told.windows.by, bound), sifted=sifted)
 
 
 def _happened(told: Checked) -> Source:

@@ -8,6 +8,7 @@ from tidemark.definition.analysed import analysed
 from tidemark.definition.recipe import InputShape, Recipe
 from tidemark.definition.windows.aggregates import aggregate_sql
 from tidemark.definition.windows.assigned import AT, END, START, happening, typed
+from tidemark.definition.windows.at_hand import at_hand
 from tidemark.definition.windows.checked import Checked, checked
 from tidemark.definition.windows.sessions import in_sessions
 from tidemark.definition.windows.sliding import slid
@@ -28,9 +29,11 @@ def analysed_lying(windows: Windows, shape: InputShape, refresh: Refresh = Refre
     query = f"SELECT {own} FROM ({instants.whole})" if instants.hidden else instants.whole
     whole = replace(instants, mode=Mode.BY_KEY, whole=query, by_key=None, hidden=(), used=None)
     rule = slid(told) if isinstance(windows.kind, Sliding) else in_sessions(told)
+    hand = at_hand(told)
     found = replace(
         whole,
         windowed=rule,
+        sifted=hand[1] if hand is not None and rule.plain is not None else None,
         why=(f"not by row: {_WHY.format('sliding windows' if isinstance(rule.kind, Sliding) else 'sessions')}",),
         key=(*windows.by, WINDOW_START, WINDOW_END),
         happened=told.happened,

@@ -26,9 +26,7 @@ _EXTREMES = {Op.MIN: "min", Op.MAX: "max", Op.FIRST: "min", Op.LAST: "max"}
 
 def plain_cells(told: Checked, states: Sequence[State], cells: str, finals: Sequence[str]) -> PlainCells | None:
     """What the query of `cells` gives for the states, and what is told of a window's (`finals`), where both are plain
-    and the rows are those of the input; None else."""
-    if told.where is not None:
-        return None
+    and the rows are those of the input, which were sifted; None else."""
     query = parsed(cells)
     assert isinstance(query, exp.Select)
     nodes = {one.alias_or_name: one.unalias() for one in query.selects}

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlglot import exp
-
 from tidemark.definition.grouped import GROUPED_BY, told_type
-from tidemark.definition.parse import parsed
 from tidemark.definition.recipe import Aggregated
+from tidemark.definition.windows.at_hand import column_of
 from tidemark.definition.windows.checked import Checked
 from tidemark.definition.windows.expressions import RowExpression
 from tidemark.model.collection import ColumnType, ValueType
@@ -23,13 +21,14 @@ _IN_ORDER = (Function.FIRST, Function.LAST)
 
 
 def plain_sessions(told: Checked) -> tuple[Aggregated, ...] | None:
-    """What aggregates tell of sessions, where all are plain and rows count for ever, whatever they hold; None else."""
+    """What aggregates tell of sessions of rows that are sifted, where all are plain and rows count for ever; None
+    else."""
     types: dict[str, ValueType] = {column.name: column.type for column in told.shape.columns}
-    if told.happened or told.where is not None or told.windows.counts_late_for is not None:
+    if told.happened or told.windows.counts_late_for is not None:
         return None
     if any(types[name] not in GROUPED_BY for name in told.windows.by):
         return None
-    found = [_aggregated(one, of, types) for one, of, where in told.aggregates if where is None]
+    found = [_aggregated(one, of, types) for one, of, _ in told.aggregates]
     plain = tuple(one for one in found if one is not None)
     return plain if len(plain) == len(told.aggregates) else None
 
@@ -37,17 +36,9 @@ def plain_sessions(told: Checked) -> tuple[Aggregated, ...] | None:
 def _aggregated(one: Aggregate, of: RowExpression | None, types: Mapping[str, ValueType]) -> Aggregated | None:
     if of is None:
         return Aggregated(one.name, one.function, None, ColumnType.INT)
-    column = _column(of)
+    column = column_of(of)
     if column not in types:
         return None
     # The first of a window is the least of an instant, the last the greatest: so their types need an order, too.
     of_values = told_type(Function.MIN if one.function in _IN_ORDER else one.function, types[column])
     return None if of_values is None else Aggregated(one.name, one.function, column, of_values)
-
-
-def _column(of: RowExpression) -> str:
-    """The column that an expression is; none has the name "" where it is another one."""
-    query = parsed(f"SELECT {of.sql} FROM w")
-    assert isinstance(query, exp.Select)
-    node = query.selects[0].unalias().unnest()
-    return node.name if isinstance(node, exp.Column) else ""

@@ -16,7 +16,7 @@ from tidemark.definition.delta import quotient
 from tidemark.definition.dialect import text_of
 from tidemark.definition.functions import name_of, own_aggregates, with_filter
 from tidemark.definition.parse import parsed
-from tidemark.definition.recipe import BAND, CELLED, ForAWhile, InputShape, Slid
+from tidemark.definition.recipe import BAND, CELLED, ForAWhile, InputShape, PlainCells, Slid
 from tidemark.definition.relations import types_of
 from tidemark.definition.resolve import resolved, spelled_alike
 from tidemark.definition.state import Op, State
@@ -24,6 +24,7 @@ from tidemark.definition.sums import distinct_of, exact
 from tidemark.definition.types import FLOATS, decimal_digits, type_of
 from tidemark.definition.windows.aggregates import aggregate_sql, on_a_grid
 from tidemark.definition.windows.assigned import AT, END, START, happening, typed
+from tidemark.definition.windows.at_hand import at_hand
 from tidemark.definition.windows.checked import Checked
 from tidemark.definition.windows.expressions import RowExpression
 from tidemark.definition.windows.plain_cells import plain_cells
@@ -57,7 +58,15 @@ def slid(told: Checked) -> Slid:
     found = Slid(name, windows.by, windows.on, windows.kind, rows, cells, apart, windows_sql(told, finals))
     if bounded:
         return replace(found, for_a_while=_for_a_while(told, cells))
-    return replace(found, plain=plain_cells(told, apart, cells, finals))
+    return replace(found, plain=_plain(told))
+
+
+def _plain(told: Checked) -> PlainCells | None:
+    hand = at_hand(told)
+    if hand is None:
+        return None
+    apart, finals, cells = stated(hand[0], (AT,), {})
+    return plain_cells(hand[0], apart, cells, finals)
 
 
 def _for_a_while(told: Checked, cells: str) -> ForAWhile:

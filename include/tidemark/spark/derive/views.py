@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemark.arrow.kernels.windows.placed import placed
+from tidemark.arrow.kernels.windows.sifted import sifted
 from tidemark.arrow.read import MULTIPLICITY, held_by, updates_in, updates_of
-from tidemark.definition.recipe import EVENT_TIME, HAPPENED, TIME
+from tidemark.definition.recipe import EVENT_TIME, HAPPENED, TIME, Sifted
 from tidemark.definition.windows.assigned import END, START
-from tidemark.model.collection import Collection, ValueType
+from tidemark.model.collection import Collection, ColumnType, ValueType
 from tidemark.plan.ranges import most_alike
 from tidemark.plan.read import at_rest, plan_as_of, plan_updates, read_tasks, read_tasks_within
 from tidemark.plan.tasks import ALL_KEYS, KeyRange, ReadTask
@@ -95,7 +96,8 @@ class Views(Reading):
     def rows_here(
         self, name: str, ranges: Sequence[KeyRange] = (), *, most_rows: int, most_bytes: int
     ) -> Iterator[pa.RecordBatch] | None:
-        """The same without windows: each row is there once, or as often as its multiplicity says."""
+        """The same without windows: each row that counts for them is there once, or as often as its multiplicity
+        says."""
         asked = self.computation.input(name)
         collection = asked.state.collection
         request, parts = parts_table.opened_read(open_store(asked.url), plan_as_of(asked.state, asked.upper - 1))
@@ -105,7 +107,7 @@ class Views(Reading):
         store = self._opened(asked.url, request, ranges)
         columns = _in_order(collection, self._used(name)) if collection.kind.one_value else None
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
-        return (rows for task in tasks for rows in held_by(store, task, columns))
+        return (sifted(rows, self._sifting) for task in tasks for rows in held_by(store, task, columns))
 
     def held_apart(self, name: str, leading: int, ranges: Sequence[KeyRange] = ()) -> HeldApart | None:
         """What an input holds of keys in `ranges` (none: all), as tasks that read it without Spark: rows whose keys are
@@ -120,7 +122,7 @@ class Views(Reading):
         self._opened(asked.url, request, ranges)
         tasks = read.tasks_of(self.spark, request, parts, ranges, leading=leading)
         columns = _in_order(collection, self._used(name)) if collection.kind.one_value else None
-        return HeldApart(asked.url, tuple(tasks), None if columns is None else tuple(columns))
+        return HeldApart(asked.url, tuple(tasks), None if columns is None else tuple(columns), self._sifting)
 
     def changes(self, name: str, *, all_columns: bool = False) -> DataFrame:
         """The updates of an input since it was consumed before; all of them, where it was not. Times as its history
@@ -166,13 +168,21 @@ class Views(Reading):
             return None
         store = self._opened(asked.url, request, ())
         columns = self._used(name)
-        return (rows for task in read_tasks(request, parts) for rows in updates_of(store, task, columns))
+        tasks = read_tasks(request, parts)
+        return (sifted(rows, self._sifting) for task in tasks for rows in updates_of(store, task, columns))
 
     def types_here(self, name: str) -> dict[str, ValueType]:
         """The columns of an input in `changes_here` and `held_here`, and their types."""
         types = {column.name: column.type for column in self.computation.input(name).state.collection.columns}
+        if self._sifting is not None:
+            types |= {one.name: types[one.of] if one.of else ColumnType.BOOL for one in self._sifting.columns}
         rule = self.computation.recipe and self.computation.recipe.placed
         return types | ({START: rule.bound, END: rule.bound} if rule else {})
+
+    @property
+    def _sifting(self) -> Sifted | None:
+        recipe = self.computation.recipe
+        return None if recipe is None else recipe.sifted
 
     def placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rows as a definition sees them: where it is of windows that are told by arithmetic, once for each."""
@@ -220,11 +230,12 @@ class Views(Reading):
 @dataclass(frozen=True)
 class HeldApart:
     """Tasks that read what a collection at `url` holds, in `columns` (None: all) and MULTIPLICITY: by no two of them
-    rows of one group."""
+    rows of one group. Rows are `sifted` then."""
 
     url: str
     tasks: tuple[ReadTask, ...]
     columns: tuple[str, ...] | None
+    sifted: Sifted | None = None
 
 
 def _happening(frame: DataFrame) -> DataFrame:

@@ -22,6 +22,7 @@ from tidemark.arrow.kernels.told_sessions import can_be_merged, merged_sessions,
 from tidemark.arrow.kernels.windows.cells import GROUP
 from tidemark.arrow.kernels.windows.instants import micros_of
 from tidemark.arrow.kernels.windows.regions import Regions, in_regions
+from tidemark.arrow.kernels.windows.sifted import sifted
 from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.arrow.read import MULTIPLICITY, held_by
 from tidemark.arrow.rows.columns import Ints, integers, one_batch
@@ -156,10 +157,11 @@ def _reading(
 ) -> Callable[[ObjectStore, ReadTask], Batches]:
     """What reads the rows of a task that lie where changes reach, each as often as it is there. It takes to executors
     what that needs, and nothing of what is held."""
-    columns, keys, reached = there.columns, one_batch(near.keys), near.regions
+    columns, sift, keys, reached = there.columns, there.sifted, one_batch(near.keys), near.regions
 
     def reading(store: ObjectStore, task: ReadTask) -> Batches:
-        return _each_as_often(_near(held_by(store, task, columns), rule, keys, reached), schema)
+        rows = (sifted(some, sift) for some in held_by(store, task, columns))
+        return _each_as_often(_near(rows, rule, keys, reached), schema)
 
     return reading
 

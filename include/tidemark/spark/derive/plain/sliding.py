@@ -17,9 +17,10 @@ from pyspark.sql import functions as F
 
 from tidemark.arrow.kernels.windows.cells import GROUP, cells_in_order, keys_in, types_of, windows_in_order
 from tidemark.arrow.kernels.windows.instants import micros_of
+from tidemark.arrow.kernels.windows.sifted import sifted
 from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding_in_order
 from tidemark.arrow.rows.columns import integers
-from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type, updates_schema
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import PlainCells, Slid
 from tidemark.errors import InvalidUsage
@@ -108,17 +109,21 @@ def _through_a_shuffle(views: Views, made: _Made) -> list[Written] | None:
     rule, taken = made.rule, made.plain.taken
     states = tuple(one.state for one in taken)
     slide = Slide(rule.by, rule.kind.size, states, rule.kind.clamp_start_at_zero, whole_width(rule))
-    columns = dict.fromkeys([*rule.by, *(one.of for one in taken if one.of is not None)])
+    columns = tuple(dict.fromkeys([*rule.by, *(one.of for one in taken if one.of is not None)]))
+    recipe = views.computation.recipe
+    sift = None if recipe is None else recipe.sifted
+    columns = columns if sift is None else sift.sources(columns)
 
     def kernel(batches: Batches) -> Batches:
+        counting = (sifted(rows, sift) for rows in batches)
         try:
-            for windows in sliding_in_order(cells_in_order(batches, slide.together, taken), slide):
+            for windows in sliding_in_order(cells_in_order(counting, slide.together, taken), slide):
                 yield made.updates([windows.column(name) for name in rule.by], windows)
         except ArithmeticError as error:
             raise InvalidUsage(str(error)) from None
 
     try:
-        return written_in_order(_rows_in_order(views, rule, list(columns)), views.computation, kernel)
+        return written_in_order(_rows_in_order(views, rule, columns), views.computation, kernel)
     except InvalidUsage:
         return None
 
@@ -139,7 +144,8 @@ def fits(views: Views, rule: Slid, plain: PlainCells) -> bool:
     if views.sees_event_times:
         return False
     computation = views.computation
-    collection, rows = computation.collection, updates_schema(computation.input(rule.input).state.collection)
+    collection = computation.collection
+    rows = pa.schema([(name, arrow_type(of)) for name, of in views.types_here(rule.input).items()])
     bound = pa.int64() if pa.types.is_int64(rows.field(rule.on).type) else pa.timestamp("us", "UTC")
     given = {name: rows.field(name).type for name in rule.by} | {WINDOW_START: bound, WINDOW_END: bound}
     types = types_of(rows, plain.taken)
