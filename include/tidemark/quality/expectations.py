@@ -13,8 +13,8 @@ from typing import Any
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection
+from tidemark.model.condition.tree import Condition
 from tidemark.quality.arguments import SEVERITIES, About, check_columns, checked
-from tidemark.quality.conditions import Condition
 from tidemark.quality.refusal import nearest, shown
 
 _COLUMN = ("column",)

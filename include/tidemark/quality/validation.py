@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from tidemark.quality.conditions import Condition, pandas_mask, spark_column
+from tidemark.model.condition.tree import Condition
+from tidemark.quality.conditions import pandas_mask, spark_column
 from tidemark.quality.evidence import Evidence, Row
 from tidemark.quality.expectations import CATALOGUE, OwnerExpectation
 from tidemark.quality.gates import GATES

@@ -12,7 +12,7 @@ import pytest
 
 from tidemark.config.collection_file import load
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
+from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, Format, Landed, Source
 from tidemark.quality.conditions import pandas_mask, parse_condition
 from tidemark.quality.expectations import CATALOGUE, COMMON, check_owner_expectations, owner_expectations
 from tidemark.quality.regexes import pandas_matches
@@ -185,6 +185,25 @@ def test_conditions_combine() -> None:
     either = parse_condition(orders(), {"type": "or", "conditions": [{"type": "and", "conditions": [some]}, no_id]})
     assert pandas_mask(both, frame).tolist() == [False, False, True, False]
     assert pandas_mask(either, frame).tolist() == [True, False, True, True]
+
+
+def test_decimals_are_whole_numbers_of_more_than_64_bits_and_may_all_be_null() -> None:
+    price = Column("price", DecimalType(38, 2))
+    source = Source("*.parquet", Format.PARQUET, Envelope.APPEND)
+    priced = Collection("orders", (Column("id", ColumnType.INT),), (price,), Landed(source))
+    written = {"type": "comparison", "column": "price", "operator": ">", "parameter": "0.30"}
+    condition = parse_condition(priced, written)
+    frame = pd.DataFrame({"price": pd.Series([10**37, 30, 31, None], dtype="object")})
+    assert pandas_mask(condition, frame).tolist() == [True, False, True, False]
+    assert pandas_mask(condition, frame.iloc[3:]).tolist() == [False]
+    no_price = parse_condition(priced, {"type": "nullity", "column": "price", "is_null": True})
+    assert pandas_mask(no_price, frame).tolist() == [False, False, False, True]
+
+
+def test_whole_numbers_beside_a_fraction_are_compared_exactly() -> None:
+    written = {"type": "comparison", "column": "id", "operator": ">", "parameter": 9007199254740992.0}
+    frame = pd.DataFrame({"id": pd.Series([2**53, 2**53 + 1, None], dtype="Int64")})
+    assert pandas_mask(parse_condition(orders(), written), frame).tolist() == [False, True, False]
 
 
 def test_a_time_in_a_condition_is_in_microseconds() -> None:

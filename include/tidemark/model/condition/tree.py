@@ -68,16 +68,39 @@ Condition = Compare | IsNull | In | Not | And | Or
 
 def columns(condition: Condition) -> tuple[str, ...]:
     """The columns a condition looks at, each once, in order of appearance."""
-    return tuple(dict.fromkeys(leaf.column for leaf in _leaves(condition)))
+    return tuple(dict.fromkeys(leaf.column for leaf in leaves(condition)))
+
+
+def leaves(condition: Condition) -> Iterator[Compare | IsNull | In]:
+    """What a condition says of single columns, in order of appearance."""
+    match condition:
+        case Not(inner):
+            yield from leaves(inner)
+        case And(conditions) | Or(conditions):
+            for one in conditions:
+                yield from leaves(one)
+        case _:
+            yield condition
+
+
+def literals_of(leaf: Compare | IsNull | In) -> tuple[Literal, ...]:
+    """What a column is compared with."""
+    match leaf:
+        case Compare(_, _, literal):
+            return (literal,)
+        case In(_, literals):
+            return literals
+        case IsNull():
+            return ()
 
 
 def check_types(condition: Condition, type_of: Callable[[str], ValueType], of: str = "delete_when") -> None:
     """Raise InvalidUsage if a column is compared with a literal its type does not know."""
-    for leaf in _leaves(condition):
+    for leaf in leaves(condition):
         if isinstance(leaf, IsNull):
             continue
         column_type = type_of(leaf.column)
-        for literal in _literals(leaf):
+        for literal in literals_of(leaf):
             if not _fits(literal, column_type):
                 hint = "a number" if isinstance(column_type, DecimalType) else _HINTS[column_type]
                 shown = str(literal) if isinstance(literal, Decimal) else repr(literal)
@@ -114,10 +137,6 @@ def held(literal: Literal, of: ValueType) -> Literal:
     return _READ[of](literal)
 
 
-def _literals(leaf: Compare | In) -> tuple[Literal, ...]:
-    return (leaf.literal,) if isinstance(leaf, Compare) else leaf.literals
-
-
 _HINTS = {
     ColumnType.BOOL: "TRUE or FALSE",
     ColumnType.INT: "a number",
@@ -147,14 +166,3 @@ def _fits(literal: Literal, column_type: ValueType) -> bool:
     except ValueError:
         return False
     return isinstance(literal, str)
-
-
-def _leaves(condition: Condition) -> Iterator[Compare | IsNull | In]:
-    match condition:
-        case Not(inner):
-            yield from _leaves(inner)
-        case And(conditions) | Or(conditions):
-            for one in conditions:
-                yield from _leaves(one)
-        case _:
-            yield condition
