@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from tests.spark.support import APPEND, Made
+import tidemark
+from tests.spark.support import APPEND, DAY, START, Made
 from tests.spark.test_derived import Deriving, next_day, rows_of, select
 from tests.spark.ways import by_queries
+from tidemark.cli import app
 from tidemark.jobs.questions.definition import verify_definition
 from tidemark.jobs.questions.verify import verify
 
@@ -74,3 +79,94 @@ def test_null_is_a_group(spark: Any, events: Made, monkeypatch: pytest.MonkeyPat
             assert any(row[0] is None for row in one.held()), name
             assert verify_definition(one.job(), every=True).sound, name
             assert verify(one.job(), data=True).sound, name
+
+
+def test_null_keys_are_found_through_every_door(spark: Any, events: Made) -> None:
+    """And each read opens nothing else: the range of keys that fits is that of the nulls."""
+    one = Deriving(events, spark, "kinds", select(BY_KIND), ("kind",))
+    one.declared()
+    one.corrected()
+    next_day(events)
+    one.corrected()
+    found = by_kind(rows_of(events))
+    opened = tidemark.open(str(events.root), "kinds")
+    asked: dict[Any, Callable[[Any], bool]] = {
+        "kind IS NULL": lambda kind: kind is None,
+        "NOT (kind IS NULL)": lambda kind: kind is not None,
+        "kind IS NULL OR kind = 'a'": lambda kind: kind in (None, "a"),
+        "kind = 'a'": lambda kind: kind == "a",
+        "kind < 'b'": lambda kind: kind is not None and kind < "b",
+        "kind = ''": lambda kind: kind == "",
+        ("kind", None): lambda kind: kind is None,
+        ("kind", (None, "a")): lambda kind: kind in (None, "a"),
+    }
+    for where, fits in asked.items():
+        answer = opened.as_of(where=where if isinstance(where, str) else {where[0]: where[1]})
+        expected = Counter({row: count for row, count in found.items() if fits(row[0])})
+        assert Counter(tuple(row.values())[:-1] for row in answer.to_arrow().to_pylist()) == expected, where
+        assert Counter(tuple(row)[:-1] for row in answer.to_spark(spark).collect()) == expected, where
+    rows = opened.as_of().to_arrow().column("kind").to_pylist()
+    assert rows[0] is None, "null sorts first"
+    assert rows[1:] == sorted(rows[1:])
+    for net in (False, True):
+        told = opened.changes(START + DAY - 1, net=net, where="kind IS NULL")
+        rows = told.to_arrow().select(["kind", "_change_type"]).to_pylist()
+        assert sorted(map(tuple, map(dict.values, rows))) == [(None, "delete"), (None, "insert")], "the second day's"
+        assert told.to_spark(spark).count() == 2
+    words = ["as-of", "kinds", "--where", "kind IS NULL", "--json"]
+    (shown,) = json.loads(CliRunner().invoke(app, words, env={"TIDEMARK_ROOT": str(events.root)}).stdout)["rows"]
+    assert (shown["kind"], shown["n"]) == next((row[0], row[1]) for row in found if row[0] is None)
+
+
+CHAINED = {
+    "again": "SELECT kind, max(n) AS n FROM kinds GROUP BY kind",
+    "rows": "SELECT kind, n + 1 AS n FROM kinds",
+    "distinct": "SELECT DISTINCT kind FROM kinds",
+    "met": "SELECT events.kind, kinds.n AS n FROM events JOIN kinds ON events.kind <=> kinds.kind",
+    "equal": "SELECT events.kind, kinds.n AS n FROM events JOIN kinds ON events.kind = kinds.kind",
+    "outer_join": "SELECT events.kind, events.id, kinds.n AS n FROM events LEFT JOIN kinds ON events.kind = kinds.kind",
+    "ranked": "SELECT kind, rank() OVER (ORDER BY n, kind) AS place FROM kinds",
+}
+
+
+def chained(name: str, rows: list[Row]) -> Counter[Any]:
+    """By hand: null is a group, and no value that `=` finds a partner for."""
+    kinds = {kind: len(some) for (kind,), some in groups(rows, "kind").items()}
+    kind_of = [row["kind"] for row in rows]
+    match name:
+        case "again":
+            return Counter(kinds.items())
+        case "rows":
+            return Counter((kind, n + 1) for kind, n in kinds.items())
+        case "distinct":
+            return Counter((kind,) for kind in kinds)
+        case "met":
+            return Counter((kind, kinds[kind]) for kind in kind_of)
+        case "equal":
+            return Counter((kind, kinds[kind]) for kind in kind_of if kind is not None)
+        case "outer_join":
+            partner = kinds | {None: None}
+            return Counter((row["kind"], row["id"], partner[row["kind"]]) for row in rows)
+    places = sorted(kinds, key=lambda kind: (kinds[kind], kind is not None, kind))
+    return Counter((kind, 1 + place) for place, kind in enumerate(places))
+
+
+def test_collections_of_collections_with_null_keys(spark: Any, events: Made) -> None:
+    kinds = Deriving(events, spark, "kinds", select(BY_KIND), ("kind",))
+    kinds.declared()
+    kinds.corrected()
+    made = {}
+    for name, text in CHAINED.items():
+        inputs = ("events", "kinds") if "events" in text else ("kinds",)
+        made[name] = Deriving(events, spark, name, select(text, *inputs), ("kind",))
+        made[name].declared()
+    for day in (1, 2, 3):
+        if day > 1:
+            next_day(events, day)
+            kinds.corrected()
+        for name, one in made.items():
+            one.corrected()
+            assert one.held() == chained(name, rows_of(events)), (name, day)
+    for one in made.values():
+        assert verify_definition(one.job(), every=True).sound
+        assert verify(one.job(), data=True).sound

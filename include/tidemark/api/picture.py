@@ -165,7 +165,7 @@ def _strips(drawn: Drawn, column: str) -> list[Strip]:
 
 
 def _label(key: tuple[Any, ...]) -> str:
-    text = plain_line(", ".join(map(str, key)))
+    text = plain_line(", ".join("null" if cell is None else str(cell) for cell in key))
     return text if len(text) <= LABEL else f"{text[: LABEL - 1]}…"
 
 

@@ -27,6 +27,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, TraceBatch
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, ValueType
 from tidemark.model.derived import Definition, Derived
+from tidemark.model.key import Key, key_scalar
 from tidemark.model.update import Row, Update
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Sliding, Tumbling
@@ -119,13 +120,14 @@ EXACT: list[tuple[ValueType, list[Any]]] = [
 @pytest.mark.parametrize("bound", [ALL, Weight(3, 10**9)], ids=["all", "little"])
 def test_windows_of_any_key_are_found_by_it(of: ValueType, values: list[Any], bound: Weight) -> None:
     declared = windows_by([of, ColumnType.STRING])
-    keys = [(value, name) for value in values for name in ("", "z")]
-    held = opened(*holding(declared, keys, range(0, 12, SIZE)))
-    for key in keys:
+    rows = [(value, name) for value in (*values, None) for name in ("", "z", None)]
+    held = opened(*holding(declared, rows, range(0, 12, SIZE)))
+    keys = [tuple(map(key_scalar, row)) for row in rows]
+    for key, row in zip(keys, rows, strict=True):
         found = excerpt(held, Wanted(2, key), "n", bound)
-        typed = array([key[0]], arrow_type(of)).to_pylist()[0]
-        assert shown(found)[-1] == (typed, key[1], 8)
-        assert {row[:2] for row in shown(found)} == {(typed, key[1])}
+        typed = array([row[0]], arrow_type(of)).to_pylist()[0]
+        assert shown(found)[-1] == (typed, row[1], 8)
+        assert {one[:2] for one in shown(found)} == {(typed, row[1])}
     told = keys_between(held, Gap(), 100, ALL)
     assert told == sorted(keys)
     for above, below in zip(told, told[2:], strict=False):
@@ -138,7 +140,7 @@ def test_all_keys_are_reached_through_the_gaps_also_where_row_groups_tell_of_the
     keys = [(f"{at:03}",) for at in range(200)]
     held = opened(*holding(windows_by([ColumnType.STRING]), keys))
     for bound in (ALL, Weight(12, 10**9)):
-        reached: list[Row] = []
+        reached: list[Key] = []
         gaps, looks = [Gap()], 0
         while gaps:
             looks += 1

@@ -26,7 +26,7 @@ class Told:
 
     collection = "delays"
 
-    def __init__(self, *rows: tuple[str, int, float, bool, int], of: pa.DataType) -> None:
+    def __init__(self, *rows: tuple[str | None, int, float, bool, int], of: pa.DataType) -> None:
         names = ("origin", "window_start", "window_end", "n", "_closed", "_revision")
         columns = zip(*((o, start, start + HOUR, n, closed, rev) for o, start, n, closed, rev in rows), strict=True)
         table = pa.table(dict(zip(names, map(list, columns), strict=True))) if rows else pa.table({"n": [1]})
@@ -39,12 +39,19 @@ class Told:
         return iter(self.batches)
 
 
-def drawn(*rows: tuple[str, int, float, bool, int], kind: WindowKind | None = None, of: Any = INT) -> Drawn:
+def drawn(*rows: tuple[str | None, int, float, bool, int], kind: WindowKind | None = None, of: Any = INT) -> Drawn:
     windows = Windows(("origin",), "at", kind or Tumbling(HOUR), (Aggregate("n", Function.COUNT),))
     return Drawn(Told(*rows, of=of), windows, "as known at noon")  # type: ignore[arg-type]
 
 
 ROWS = (("EWR", 0, 3, True, 0), ("EWR", HOUR, 4, True, 2), ("JFK", HOUR, 5, False, 0))
+
+
+def test_a_key_that_is_null_is_called_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.svg"
+    assert draw(drawn(*ROWS, (None, 0, 1, True, 0)), str(path)) == 4
+    assert ">null<" in path.read_text()
+    assert "None" not in path.read_text()
 
 
 @pytest.mark.parametrize("kind", [Tumbling(HOUR), Sliding(HOUR)])

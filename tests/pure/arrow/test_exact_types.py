@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import EXACT, KEYED_BY_ALL, MONEY, laws
-from tidemark.api.conditions import conditions_of
+from tests.pure.arrow.samples import EXACT, KEYED_BY_ALL, MONEY, NULLABLE, laws
+from tidemark.api.conditions import Where, conditions_of
 from tidemark.api.keys import keys_within
 from tidemark.api.values import value_of
 from tidemark.arrow.rows.condition import holds
@@ -26,6 +26,7 @@ from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.condition.text import parse
 from tidemark.model.condition.tree import bound, check_types
 from tidemark.model.decimals import from_units, units
+from tidemark.model.key import BEHIND_NULL, NULL
 from tidemark.plan.tasks import KeyRange
 
 pytestmark = pytest.mark.pure
@@ -152,6 +153,23 @@ def test_keys_of_exact_types_are_found(conditions: dict[str, str], keys: KeyRang
     asked = conditions_of(KEYED_BY_ALL, conditions)
     assert keys_within(KEYED_BY_ALL, asked) == keys
     assert asked.fitting(keyed(ROWS)).num_rows == count
+
+
+@pytest.mark.parametrize(
+    ("where", "keys"),
+    [
+        ({"name": None}, KeyRange((NULL,), (BEHIND_NULL,))),
+        ("name IS NULL", KeyRange((NULL,), (BEHIND_NULL,))),
+        ("name IS NULL AND number = 3", KeyRange((NULL, 3), (NULL, 4))),
+        ("name = 'k' AND number IS NULL AND day IS NULL", KeyRange(("k", NULL, NULL), ("k", NULL, BEHIND_NULL))),
+        ({"name": [None, "k"]}, KeyRange((NULL,), ("k\0",))),
+        ("name IS NULL AND name = 'k'", KeyRange(("k",), (BEHIND_NULL,))),
+        ("name IS NOT NULL", KeyRange()),
+        ("name IS NULL OR name = 'k'", KeyRange()),
+    ],
+)
+def test_null_keys_are_found(where: Where, keys: KeyRange) -> None:
+    assert keys_within(NULLABLE, conditions_of(NULLABLE, where)) == keys
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,8 @@ def _chosen_by(choice: Choice, text: str, **tokens: str) -> Markup:
 def _called(columns: Sequence[Column], key: Key) -> str:
     """A key as people have it."""
     typed = (key_column_of([scalar], arrow_type(one.type)) for one, scalar in zip(columns, key, strict=True))
-    text = plain_line(", ".join(str(plain_values(value)[0]) for value in typed)) or "(empty)"
+    cells = (plain_values(value)[0] for value in typed)
+    text = plain_line(", ".join("null" if cell is None else str(cell) for cell in cells)) or "(empty)"
     return text if len(text) <= KEY_LENGTH else f"{text[: KEY_LENGTH - 1]}…"
 
 
