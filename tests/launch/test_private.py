@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -160,6 +161,37 @@ class TestSubmit:
         assert modes == {0o600, 0o700}
         assert not place.submits.exists()
         assert {path for path in temporary() - before if belongs(path, {p.pid for p in tree})} == set()
+
+
+SHUFFLES = """
+import json, os
+from tidemark.spark.session import session
+spark = session("private")
+assert spark.range(1000, numPartitions=2).repartition(3).distinct().count() == 1000
+system = spark.sparkContext._jvm.System
+folder = system.getProperty("java.io.tmpdir")
+made = [os.path.join(at, name) for at, folders, files in os.walk(folder) for name in folders + files]
+print(json.dumps([folder, os.stat(folder).st_mode & 0o7777, [name for name in made if "shuffle_" in name]]))
+"""
+
+
+@pytest.mark.spark
+class TestInProcess:
+    """As the command line and notebooks start one."""
+
+    def test_what_it_shuffles_is_in_a_folder_of_its_own_that_goes_with_it(self, tmp_path: Path) -> None:
+        chosen = ("SPARK_LOCAL_DIRS", "SPARK_SUBMIT_OPTS", "PYSPARK_GATEWAY_PORT", "SPARK_HOME")
+        env = {name: value for name, value in os.environ.items() if name not in chosen}
+        env |= {"TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+        env |= {"PYSPARK_SUBMIT_ARGS": "--master local[2] pyspark-shell"}
+        done = subprocess.run(
+            [sys.executable, "-c", SHUFFLES], env=env, umask=0, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        folder, mode, shuffled = json.loads(done.stdout.splitlines()[-1])
+        assert (Path(folder).parent, mode) == (tmp_path, 0o700)
+        assert shuffled, "what it shuffles is not where this test looks"
+        assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.pure

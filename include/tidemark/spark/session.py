@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from tidemark.resident.confined import private_conf
 from tidemark.spark.package import ship
+from tidemark.spark.private_folder import private_folder
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -27,8 +28,8 @@ SETTINGS = {
 def session(name: str) -> SparkSession:
     """The running session, or a new one on the master spark-submit chose (local[*] without one).
 
-    A new one of a local master listens on the loopback interface only, and is authenticated. Executors on other
-    machines get this process's package.
+    A new one of a local master listens on the loopback interface only, and is authenticated; its temporary files are
+    in a private folder. Executors on other machines get this process's package.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
@@ -46,6 +47,7 @@ def _confined() -> dict[str, str]:
     """What keeps a Spark that starts here to itself, if nobody has chosen otherwise."""
     if SparkContext._active_spark_context is not None or "SPARK_REMOTE" in os.environ:
         return {}
-    SparkContext._ensure_initialized()  # the JVM, if there is none yet: it knows what was chosen
+    with private_folder():
+        SparkContext._ensure_initialized()  # the JVM, if there is none yet: it knows what was chosen
     chosen = dict(SparkConf(_jvm=SparkContext._jvm).getAll())
     return {k: v for k, v in private_conf(chosen.get("spark.master", "local")).items() if k not in chosen}
