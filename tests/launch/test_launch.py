@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -92,6 +93,22 @@ class TestPlace:
         (tmp_path / "link").symlink_to(tmp_path / "mine")
         with pytest.raises(InvalidUsage, match="must be a folder"):
             ServerFolder(tmp_path / "link" / "r.sock").prepare()
+
+    @pytest.mark.parametrize("squat", [Path.touch, lambda path: path.symlink_to("nowhere")], ids=["file", "link"])
+    def test_what_is_no_folder_in_its_place_is_refused(self, tmp_path: Path, squat: Callable[[Path], None]) -> None:
+        """As anybody can put it there, below /tmp."""
+        squat(tmp_path / "d")
+        with pytest.raises(InvalidUsage, match=r"must be a folder of user .*: remove it or set TIDEMARK_RESIDENT_DIR"):
+            ServerFolder(tmp_path / "d" / "r.sock").prepare()
+
+    def test_nobody_else_may_enter_the_folders_above_it_that_it_makes(self, tmp_path: Path) -> None:
+        """Or they could put another in its place."""
+        before = os.umask(0)
+        try:
+            ServerFolder(tmp_path / "a" / "b" / "r.sock").prepare()
+        finally:
+            os.umask(before)
+        assert [folder.stat().st_mode & 0o777 for folder in (tmp_path / "a", tmp_path / "a" / "b")] == [0o700] * 2
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
     def test_a_folder_of_another_user_is_refused(self, tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ class ServerFolder:
     def prepare(self) -> None:
         """Make the folder, or refuse one that others could enter or have put there."""
         folder = self.socket.parent
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(folder)
         seen = folder.lstat()
         if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid() or stat.S_IMODE(seen.st_mode) & 0o077:
             raise InvalidUsage(
@@ -242,3 +242,11 @@ class ServerFolder:
     def _unlock(self, suffix: str, fd: int) -> None:
         self.socket.with_suffix(suffix).unlink(missing_ok=True)
         os.close(fd)
+
+
+def _make(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, with mode 700 whatever the umask; leave what is there."""
+    if not folder.parent.exists():
+        _make(folder.parent)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
