@@ -14,6 +14,10 @@ from tidemark.plan.ranges import behind, successor
 from tidemark.plan.tasks import KeyRange
 
 
+NO_KEYS = KeyRange((), ())
+"""Every key comes after the empty one."""
+
+
 def keys_within(collection: Collection, conditions: Conditions) -> KeyRange:
     """A range of keys that holds all rows which fit the conditions.
 
@@ -23,6 +27,8 @@ def keys_within(collection: Collection, conditions: Conditions) -> KeyRange:
     prefix: Key = ()
     for column in collection.key:
         span = conditions.bounds(column)
+        if span.is_empty:
+            return NO_KEYS
         if span.nulls and not span.values:
             prefix = (*prefix, NULL)
             continue

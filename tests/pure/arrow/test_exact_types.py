@@ -162,10 +162,10 @@ def test_keys_of_exact_types_are_found(conditions: dict[str, str], keys: KeyRang
         ("name IS NULL", KeyRange((NULL,), (BEHIND_NULL,))),
         ("name IS NULL AND number = 3", KeyRange((NULL, 3), (NULL, 4))),
         ("name = 'k' AND number IS NULL AND day IS NULL", KeyRange(("k", NULL, NULL), ("k", NULL, BEHIND_NULL))),
-        ({"name": [None, "k"]}, KeyRange((NULL,), ("k\0",))),
-        ("name IS NULL AND name = 'k'", KeyRange(("k",), (BEHIND_NULL,))),
+        ({"name": [None, "k"]}, KeyRange(None, ("k\0",))),
+        ("name IS NULL AND name = 'k'", KeyRange((), ())),
         ("name IS NOT NULL", KeyRange()),
-        ("name IS NULL OR name = 'k'", KeyRange()),
+        ("name IS NULL OR name = 'k'", KeyRange(None, ("k\0",))),
     ],
 )
 def test_null_keys_are_found(where: Where, keys: KeyRange) -> None:
