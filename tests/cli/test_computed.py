@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tidemark.api.conditions import Conditions, Equal, conditions_of
+from tidemark.api.conditions import Conditions, Where, conditions_of, is_any
 from tidemark.api.keys import keys_within
 from tidemark.arrow.rows.plain import plain_rows
 from tidemark.cli import output
@@ -28,6 +28,7 @@ from tidemark.jobs.questions.verify import findings_of
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, ObjectRef, Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
+from tidemark.model.condition.tree import And
 from tidemark.model.interval import Interval
 from tidemark.plan.tasks import InspectAnswer, KeyRange
 from tidemark.storage import ObjectStore
@@ -192,7 +193,7 @@ def test_all_rows_are_counted_and_some_handed_on(limit: int, rows: list[tuple[An
 def test_rows_equal_to_values_fit(values: dict[str, Any], rows: list[tuple[Any, ...]]) -> None:
     types = {"name": pa.string(), "price": pa.float64()}
     several = {name: one if isinstance(one, list) else [one] for name, one in values.items()}
-    fit = Conditions(tuple(Equal(name, pa.array(some, types[name])) for name, some in several.items()))
+    fit = Conditions(And(tuple(is_any(name, list(pa.array(some, types[name]))) for name, some in several.items())))
     assert [row for batch in batches() for row in plain_rows(fit.fitting(batch))] == rows
 
 
@@ -205,9 +206,17 @@ def test_rows_equal_to_values_fit(values: dict[str, Any], rows: list[tuple[Any, 
         ({"name": "a", "number": "-1"}, KeyRange(("a", -1), ("a", 0))),
         ({"name": "a", "day": "1970-01-03"}, KeyRange(("a",), ("a\0",))),
         ({"name": "a", "number": "5", "day": "1970-01-03"}, KeyRange(("a", 5, 2), ("a", 5, 3))),
+        ({"name": ["a", None]}, KeyRange()),
+        ({"name": ["a", "c"]}, KeyRange(("a",), ("c\0",))),
+        ("name = 'a' OR name = 'c'", KeyRange(("a",), ("c\0",))),
+        ("name = 'a' OR number = 1", KeyRange()),
+        ("name = 'a' AND number BETWEEN 1 AND 4", KeyRange(("a", 1), ("a", 5))),
+        ("name = 'a' AND NOT number < 1.5", KeyRange(("a", 2), ("a\0",))),
+        ("name = 'a' AND (number IS NULL OR number > 3)", KeyRange(("a",), ("a\0",))),
+        ("name = 'a' AND NOT (number > 3 OR number IS NULL)", KeyRange(("a",), ("a", 4))),
     ],
 )
-def test_the_range_of_keys_that_fit(conditions: dict[str, str], keys: KeyRange) -> None:
+def test_the_range_of_keys_that_fit(conditions: Where, keys: KeyRange) -> None:
     assert keys_within(COLLECTION, conditions_of(COLLECTION, conditions)) == keys
 
 

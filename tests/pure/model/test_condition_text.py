@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -84,6 +86,17 @@ def test_what_does_not_parse_is_refused_with_its_position(text: str, says: str) 
     with pytest.raises(InvalidUsage) as caught:
         parse(text)
     assert says in str(caught.value)
+
+
+def test_the_page_about_conditions_shows_what_can_be_read_and_what_is_said_of_others() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "conditions.md").read_text()
+    [some] = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    for line in some.splitlines():
+        assert columns(parse(line)) != ()
+    [said] = re.findall(r"```text\n(.*?)\n```", page, re.DOTALL)
+    with pytest.raises(InvalidUsage) as caught:
+        parse("a = b")
+    assert str(caught.value) == said
 
 
 def test_the_columns_of_a_condition() -> None:
