@@ -43,7 +43,7 @@ class Build:
 
 
 def builds(full: bool) -> list[Build]:
-    """Windows that lie apart, sessions, and sliding ones that hold ever more."""
+    """Windows that lie apart, with a condition too, sessions, and sliding ones that hold ever more."""
     many = Readings(1_000, 2_000 if full else 200)
     times = 5 if full else 1
     sliding = [
@@ -54,7 +54,9 @@ def builds(full: bool) -> list[Build]:
     ]
     if full:
         sliding.append((100_000, Readings(1, 120_000)))  # the time of frames grows with the square of a key's rows
-    apart = [Build(kind, many) for kind in (kinds.tumbling(), kinds.tumbling(kinds.ALL), kinds.sessions())]
+    tumbling = kinds.tumbling()
+    told = (tumbling, kinds.conditioned(tumbling), kinds.tumbling(kinds.ALL), kinds.sessions())
+    apart = [Build(kind, many) for kind in told]
     return [*apart, *(Build(kinds.sliding(records), readings, records) for records, readings in sliding)]
 
 

@@ -8,7 +8,7 @@ across columns, which a value in a wrong row would change.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -107,6 +107,14 @@ def tumbling(aggregates: tuple[Aggregate, ...] = SUMS) -> Kind:
         f"select sensor, window.start as start, {shown} from readings group by {group}",
         f"select sensor, time_bucket(interval 1 hour, taken_at) as start, {shown} from readings group by all",
     )
+
+
+def conditioned(kind: Kind) -> Kind:
+    """The same of the readings that a condition holds of, which are all."""
+    name = f"{kind.name}, with a where"
+    where = "where sensor >= 0 or sensor is null"
+    spark, duckdb = (sql.replace("from readings", f"from readings {where}") for sql in (kind.spark, kind.duckdb))
+    return Kind(name, replace(kind.windows, where=where.removeprefix("where ")), spark, duckdb)
 
 
 def sessions() -> Kind:
