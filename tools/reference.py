@@ -248,7 +248,7 @@ Tidemark's own and may change with any release; so is what says so here. Errors 
 - A *Time* is ISO 8601 text, a date (its first instant), a datetime (UTC if it names no zone) or whole microseconds
   since 1970.
 - A *Duration* is text like `30m` or `7d`, a timedelta or whole microseconds.
-- A *Where* is a condition as text, in the language of `delete_when`, or a dict of values by column, in which None is
+- A *Where* is a [condition](../how-to/conditions.md) as text, or a dict of values by column, in which None is
   null and a list is any of them.
 """
 _OFFERED = (opened.OpenCollection, answer.Answer, asked.AsOf, asked.Changes, windowed.WindowRows, hold.Hold)

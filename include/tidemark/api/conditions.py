@@ -21,7 +21,7 @@ from tidemark.model.condition.text import parse
 from tidemark.model.condition.tree import And, Condition, In, IsNull, Literal, Or, bound, check_types, columns
 
 Where = str | Mapping[str, Any]
-"""A condition in the language of `delete_when`, or what each of some columns is equal to: a value, None for null, or a
+"""A condition as text, or what each of some columns is equal to: a value, None for null, or a
 list of these for any of them. So an array of JSON is written as text, or as a list within the list."""
 
 
