@@ -10,11 +10,12 @@ import sqlglot
 
 from tests.pure.definition.inputs import FLIGHTS
 from tidemark.definition.explained import explained
-from tidemark.definition.recipe import ForAWhile, InSessions, PlainCells, Recipe, Slid
+from tidemark.definition.recipe import ForAWhile, InSessions, OnlyWhere, PlainCells, Recipe, Sifted, Slid
 from tidemark.definition.state import Op, State
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType, DecimalType
+from tidemark.model.condition.tree import Compare
 from tidemark.model.derived import Mode, Refresh
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Session, Sliding
@@ -98,8 +99,9 @@ def test_what_columns_tell_needs_no_query() -> None:
 
 NEVER_PLAIN = (
     Aggregate("a", Function.COUNT, "Delay + 1"),
-    Aggregate("a", Function.COUNT, "Delay", "id > 1"),
-    Aggregate("a", Function.FIRST, "id", "id > 2"),
+    Aggregate("a", Function.COUNT, "Delay", "id + 1 > 1"),
+    Aggregate("a", Function.COUNT, "Delay + 1", "id > 1"),
+    Aggregate("a", Function.FIRST, "id", "id > Delay"),
     Aggregate("a", Function.COLLECT, "id"),
     Aggregate("a", Function.APPROX_QUANTILE, "Delay", at=0.9),
 )
@@ -126,7 +128,7 @@ def test_what_columns_alone_do_not_tell_is_not_plain(aggregate: Aggregate) -> No
 
 def test_rows_that_are_not_those_of_the_input_are_not_plain() -> None:
     count = Aggregate("n", Function.COUNT)
-    assert plain(count, where="id > 1") is None
+    assert plain(count, where="id > Delay") is None
     bounded = Windows(("carrier",), "at", SLID, (count,), max_lateness=9)
     rule = analysed_windows(bounded, FLIGHTS).windowed
     assert isinstance(rule, Slid)
@@ -176,11 +178,35 @@ def test_sessions_that_columns_alone_do_not_tell_are_not_plain(aggregate: Aggreg
     assert in_sessions(count, aggregate).plain is None
 
 
+@pytest.mark.parametrize("kind", [SLID, Session(5, max_length=9)])
+def test_rows_are_sifted_by_conditions_that_need_no_query(kind: Sliding | Session) -> None:
+    """So that what is left has none; of rows that are as they are nothing is said."""
+    aggregates = (
+        Aggregate("n", Function.COUNT),
+        Aggregate("some", Function.COUNT, where="Delay > 0"),
+        Aggregate("last", Function.LAST, "id", "carrier = 'UA'"),
+    )
+    recipe = analysed_windows(Windows(("carrier",), "at", kind, aggregates, where="id > 1"), FLIGHTS)
+    only = (
+        OnlyWhere("_only0", None, Compare("Delay", ">", 0)),
+        OnlyWhere("_only1", "id", Compare("carrier", "=", "UA")),
+    )
+    assert recipe.sifted == Sifted(Compare("id", ">", 1), only)
+    assert recipe.sifted.sources(["carrier", "_only1"]) == ("id", "carrier")
+    assert isinstance(recipe.windowed, Slid | InSessions)
+    assert recipe.windowed.plain is not None
+    of = recipe.windowed.plain.taken if isinstance(recipe.windowed, Slid) else recipe.windowed.plain
+    assert [one.of for one in of] == [None, "_only0", "_only1"]
+    assert analysed_windows(Windows(("carrier",), "at", kind, aggregates[:1]), FLIGHTS).sifted is None
+    left = Windows(("carrier",), "at", kind, aggregates, where="id > Delay")
+    assert analysed_windows(left, FLIGHTS).sifted is None
+
+
 def test_sessions_of_other_rows_than_those_of_the_input_are_not_plain() -> None:
     count = Aggregate("n", Function.COUNT)
     assert in_sessions(count, by=()).plain is not None
     assert in_sessions(count, by=("fare",)).plain is None, "what is equal to a decimal may be another one"
-    assert in_sessions(count, where="id > 1").plain is None
+    assert in_sessions(count, where="id > Delay").plain is None
     assert in_sessions(count, max_lateness=9).plain is None
 
 

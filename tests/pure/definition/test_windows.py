@@ -9,12 +9,23 @@ from typing import Any
 import pytest
 
 from tests.pure.definition.inputs import CARRIERS, FLIGHTS, columns
-from tidemark.definition.recipe import Added, Aggregated, Grouped, InputShape, InSessions, Placed, Plain
+from tidemark.definition.recipe import (
+    Added,
+    Aggregated,
+    Grouped,
+    InputShape,
+    InSessions,
+    OnlyWhere,
+    Placed,
+    Plain,
+    Sifted,
+)
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.definition.windows.assigned import END, START
 from tidemark.definition.windows.explained import explained_windows
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
+from tidemark.model.condition.tree import And, Compare
 from tidemark.model.derived import Mode, Refresh
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
@@ -191,8 +202,22 @@ def test_windows_told_by_arithmetic_are_as_plain_as_groups_of_a_table(kind: Wind
     assert most.placed == Placed(kind, "id", ("carrier",), ColumnType.INT)
 
 
-@pytest.mark.parametrize("windows", [replace(HOURLY, where="id > 2"), replace(HOURLY, kind=Calendar(Unit.DAY))])
+def test_rows_that_count_by_a_condition_without_functions_are_as_plain() -> None:
+    recipe = analysed_windows(replace(HOURLY, where="id > 2"), FLIGHTS)
+    assert recipe.by_key is not None
+    assert recipe.by_key.plain == Plain(("carrier", START, END), (Added("n"),), "n")
+    assert recipe.placed == Placed(Tumbling(3_600_000_000), "at", ("carrier",), ColumnType.TIMESTAMP)
+    assert recipe.sifted == Sifted(Compare("id", ">", 2), ())
+    some = (*HOURLY.aggregates, Aggregate("some", Function.COUNT, "Delay", "id > 2"))
+    told = analysed_windows(replace(HOURLY, aggregates=some), FLIGHTS)
+    assert told.by_key is not None
+    assert told.by_key.plain == Plain(("carrier", START, END), (Added("n"), Added("some", "_only0", count=True)), "n")
+    assert told.sifted == Sifted(And(()), (OnlyWhere("_only0", "Delay", Compare("id", ">", 2)),))
+
+
+@pytest.mark.parametrize("windows", [replace(HOURLY, where="id + 1 > 2"), replace(HOURLY, kind=Calendar(Unit.DAY))])
 def test_rows_that_count_by_a_condition_and_windows_of_a_calendar_are_told_by_queries(windows: Windows) -> None:
     recipe = analysed_windows(windows, FLIGHTS)
     assert recipe.by_key is not None
     assert (recipe.placed, recipe.by_key.plain, recipe.by_key.columns) == (None, None, {})
+    assert recipe.sifted is None
