@@ -41,7 +41,7 @@ from tidemark.definition.windows.expressions import row_expression
 from tidemark.model.collection import Column, ColumnType, DecimalType, ValueType
 from tidemark.model.derived import Definition
 from tidemark.model.window.aggregate import Aggregate
-from tidemark.model.window.kind import Cumulate, Hopping, Session, Sliding, Tumbling
+from tidemark.model.window.kind import Hopping, Session, Sliding, Tumbling
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 from tidemark.spark.derive.plain import sessions as plain_sessions
 from tidemark.spark.derive.plain import sliding as plain_sliding
@@ -157,7 +157,6 @@ BUILT = {
     "counted": (UPDATES, Windows(("shop",), "sold", Tumbling(DAY // 4, 7), COUNTS, ROWS, grace=5)),
     "counted_only": (UPDATES, Windows(("shop",), "sold", Tumbling(DAY // 4, 7), only(COUNTS), grace=5)),
     "hopping": (UPDATES, Windows((), "sold", Hopping(DAY, DAY // 2), only(EXTREMES), FEW, early=True)),
-    "cumulate": (UPSERT, Windows(("kind",), "id", Cumulate(40, 10), EXTREMES, ROWS)),
 }
 LYING = {
     "sessions": (UPSERT, Windows(("shop",), "sold", Session(3 * HOUR), only(OF_SESSIONS), ROWS, grace=5)),

@@ -37,9 +37,9 @@ def at_hand(told: Checked) -> tuple[Checked, Sifted | None] | None:
             aggregates.append((one, of, None))
             continue
         condition, column = _condition(told, only), None if of is None else column_of(of)
-        if condition is None or (column is not None and column not in types):
-            return None
         name = _ONLY.format(len(more))
+        if condition is None or (column is not None and column not in types) or name in types:
+            return None
         more.append(OnlyWhere(name, column, condition))
         shown = RowExpression(f"`{told.input}`.`{name}`", "boolean" if of is None else of.type)
         aggregates.append((replace(one, of=name, where=""), shown, None))
