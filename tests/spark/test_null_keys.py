@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from typer.testing import CliRunner
 
 import tidemark
@@ -16,8 +17,12 @@ from tests.spark.support import APPEND, DAY, START, Made
 from tests.spark.test_derived import Deriving, next_day, rows_of, select
 from tests.spark.ways import by_queries
 from tidemark.cli import app
+from tidemark.definition.analysed import analysed
+from tidemark.definition.recipe import DELTA, HELD, InputShape
 from tidemark.jobs.questions.definition import verify_definition
 from tidemark.jobs.questions.verify import verify
+from tidemark.model.collection import Column, ColumnType
+from tidemark.spark.derive.under_names import called
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 Row = dict[str, Any]
@@ -170,3 +175,17 @@ def test_collections_of_collections_with_null_keys(spark: Any, events: Made) -> 
     for one in made.values():
         assert verify_definition(one.job(), every=True).sound
         assert verify(one.job(), data=True).sound
+
+
+def test_a_null_group_of_fewer_rows_than_none_is_named(spark: Any) -> None:
+    columns = (Column("id", ColumnType.INT), Column("kind", ColumnType.STRING))
+    rule = analysed(BY_KIND, [InputShape("events", columns, ("id",))]).by_key
+    assert rule is not None
+    assert rule.sums == ("n", "total", "_part0")
+    grew = spark.createDataFrame([(None, -1, 0, 0)], "k0 string, n long, total long, _part0 long")
+    stood = spark.createDataFrame([], "kind string, n long, total long, _part0 long")
+    with (
+        called({DELTA: grew, HELD: stood}),
+        pytest.raises(PySparkException, match="fewer rows than none in the group null"),
+    ):
+        spark.sql(rule.grown).collect()

@@ -290,7 +290,10 @@ class _Growth:
         told = _call(
             "CONCAT_WS",
             exp.Literal.string(", "),
-            *(exp.cast(exp.column(key, _GROWN), "string") for key in self.held.values()),
+            *(
+                _call("COALESCE", exp.cast(exp.column(key, _GROWN), "string"), exp.Literal.string("null"))
+                for key in self.held.values()
+            ),
         )
         wrong = _call("RAISE_ERROR", _call("CONCAT", exp.Literal.string("fewer rows than none in the group "), told))
         rows = exp.case().when(exp.LT(this=self.rows.copy(), expression=_zero()), exp.cast(wrong, "boolean"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby, pairwise
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from tidemark.arrow.kernels.merge import Run, Tally, chained, merge_range, merge
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.order import sort
-from tidemark.arrow.rows.schema import sort_columns
+from tidemark.arrow.rows.schema import sort_columns, updates_schema
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
@@ -202,6 +203,22 @@ def test_ranges_of_keys_with_nulls_merge_apart(inputs: list[list[Update]], cuts:
 @given(dense, st.lists(keys(SMALL), max_size=3, unique=True), st.integers(0, 6))
 def test_key_ranges_merge_apart(inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
     merged_apart(SMALL, inputs, cuts, since)
+
+
+@laws
+@given(st.lists(updates(NULLABLE), max_size=3), st.lists(updates(NULLABLE), max_size=3), st.integers(0, 6))
+def test_parts_of_before_keys_could_be_null_merge_with_those_of_now(
+    before: list[list[Update]], now: list[list[Update]], since: int
+) -> None:
+    """Their fields are `required` in Parquet."""
+    store = MemoryStore()
+    before = [[u for u in some if None not in u.key] for some in before]
+    strict = updates_schema(replace(NULLABLE, origin=SMALL.origin))
+    assert not any(strict.field(at).nullable for at in range(len(NULLABLE.key)))
+    old = [write(store, NULLABLE, of_updates(NULLABLE, some).cast(strict)) for some in before]
+    parts = (*(part for some in old for part in some), *written(NULLABLE, store, now))
+    found, _ = streamed(store, task_of(NULLABLE, parts, since=since), 8)
+    assert found == consolidate(advance([u for some in (*before, *now) for u in some], CompactionFunction(since)))
 
 
 def merged_apart(of: Collection, inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
