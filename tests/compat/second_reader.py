@@ -311,10 +311,16 @@ class SecondReader:
         return tuple((column["name"], row[column["id"]]) for column in columns)
 
     def _table(self, parts: Any) -> list[dict[str, Any]]:
-        """The parts of a batch: listed there, or in an object that is named there."""
-        if isinstance(parts, dict):
-            parts = document(self.folder / parts["key"])["parts"]
-        return parts or []
+        """The parts of a batch: listed there, or in an object that is named there, or in the leaves below it."""
+        if not isinstance(parts, dict):
+            return parts or []
+        block = document(self.folder / parts["key"])
+        if block.get("kind") != "node":
+            return list(block["parts"])
+        below = [(child["hull"], self._table(child["object"])) for child in block["blocks"]]
+        for hull, some in below:
+            check_hull(hull, some)
+        return [part for _, some in below for part in some]
 
     def _rows(self, batches: Iterable[State]) -> Iterator[Row]:
         """The rows of batches: a user's column by its id, Tidemark's by name."""
@@ -445,6 +451,22 @@ def check_bounds(path: Path, part: dict[str, Any]) -> None:
                 given = [time for time, cell in zip(times, cells, strict=True) if cell is not None]
                 first, last, _ = spanned(given)
                 assert present[group] == (None if len(given) == len(cells) else [first, last, len(given)])
+
+
+def check_hull(hull: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+    """What a node says of a child is what the parts below that have."""
+    assert (hull["parts"], hull["rows"]) == (len(parts), sum(part["rows"] for part in parts))
+    assert hull["bytes"] == sum(part["file"]["bytes"] for part in parts)
+    assert hull["first_key"] == min(part["groups"][0][0] for part in parts)
+    assert hull["last_key"] == max(part["last_key"] for part in parts)
+    for name in ("time", "event_time"):
+        assert hull[f"first_{name}"] == min(part[f"first_{name}"] for part in parts)
+        assert hull[f"last_{name}"] == max(part[f"last_{name}"] for part in parts)
+    for timeline in hull["timelines"]:
+        some = [each for part in parts for each in part["timelines"] if each["id"] == timeline["id"]]
+        assert len(some) == len(parts)
+        first, last = spanned([each["first"] for each in some])[0], spanned([each["last"] for each in some])[1]
+        assert [first, last, sum(each["nulls"] for each in some)] == [timeline[at] for at in ("first", "last", "nulls")]
 
 
 def spanned(values: list[int | None]) -> list[int | None]:

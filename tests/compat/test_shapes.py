@@ -29,15 +29,14 @@ from tidemark.plan.collect import GarbagePlan
 from tidemark.plan.retain import ReadAsked
 from tidemark.storage.documents.codec import VersionRecord
 from tidemark.storage.documents.upgrade import FORMAT, Kind, upgraded
-from tidemark.storage.sidecars.ledger import SHAPE
-from tidemark.storage.sidecars.parts_table import PartsTable
+from tidemark.storage.sidecars import ledger, parts_table
 
 SHAPES = Path(__file__).parent / "shapes"
 STORED: dict[Kind, Any] = {
     Kind.VERSION: VersionRecord,
     Kind.PLAN: GarbagePlan,
-    Kind.PARTS: PartsTable,
-    Kind.LEDGER: SHAPE,
+    Kind.PARTS: parts_table.SHAPE,
+    Kind.LEDGER: ledger.SHAPE,
     Kind.READ: ReadAsked,
 }
 FORBIDS = ConfigDict(extra="forbid")

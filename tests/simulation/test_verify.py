@@ -15,6 +15,7 @@ from support.faulty import Fault, FaultyStore
 from support.world import World, collection, interval
 from tidemark.jobs.questions.verify import Report, verify
 from tidemark.jobs.steps.ingest import ingest
+from tidemark.model.batch import ObjectRef
 from tidemark.model.collection import Envelope
 from tidemark.storage.documents.codec import with_checksum
 from tidemark.storage.sidecars import ledger, parts_table
@@ -29,15 +30,18 @@ KINDS = {
     "late rows": r"data/[^/]+/late-",
     "ledger run": r"ledger/",
 }
+TREES = ("parts table", "ledger run")
 METADATA = ("version", "parts table", "ledger run")
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A few days with late rows, a quarantine, and an unsealed day behind; the ledger's runs are small trees."""
+    """A few days with late rows, a quarantine, and an unsealed day behind; the ledger's runs and the tables of parts
+    are small trees."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "LEAF", 1)
-        patch.setattr(parts_table, "SMALL", 0)
+        for name, value in (("SMALL", 0), ("WHOLE", 0), ("LEAF", 1), ("FAN_OUT", 2)):
+            patch.setattr(parts_table, name, value)
         folder = tmp_path_factory.mktemp("verified")
         made = world(folder, Envelope.UPSERT, MemoryStore())
         for step in steps(folder):
@@ -68,7 +72,8 @@ def of_kind(made: World, kind: str) -> list[str]:
     if kind == "version":
         return sorted(keys)
     state = made.state
-    named = {batch.parts.key for batch in state.batches if batch.parts}
+    tables = [batch.parts for batch in state.batches if isinstance(batch.parts, ObjectRef)]
+    named = {ref.key for table in tables for ref in parts_table.objects(made.truth, table)}
     named |= {part.file.key for part in parts_table.parts_of(made.truth, state.batches)}
     for run in state.ledger:
         named |= {reference.key for reference in ledger.named_objects(made.truth, run)}
@@ -160,8 +165,8 @@ def test_two_objects_exchanged_are_found_and_both_named(made: World, kind: str) 
         held[one], held[other] = held[other], held[one]
         found = report(made, data=True)
         named = {finding.object for finding in found.findings}
-        # A block of the ledger below one that is not what it should be is nobody's any more.
-        both = {one, other} <= named if kind != "ledger run" else {one, other} & named
+        # A block of a tree below one that is not what it should be is nobody's any more.
+        both = {one, other} <= named if kind not in TREES else {one, other} & named
         assert both, (one, other, found.findings)
         held[one], held[other] = held[other], held[one]
 

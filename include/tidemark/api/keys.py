@@ -13,7 +13,6 @@ from tidemark.model.key import NULL, Bound, Key, key_scalar
 from tidemark.plan.ranges import behind, successor
 from tidemark.plan.tasks import KeyRange
 
-
 NO_KEYS = KeyRange((), ())
 """Every key comes after the empty one."""
 

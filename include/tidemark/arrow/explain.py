@@ -13,7 +13,7 @@ from tidemark.arrow.kernels.merge import chained
 from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.rows.fields import found
 from tidemark.arrow.runs import Asked
-from tidemark.model.batch import Part
+from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.chunk.law import Miss
 from tidemark.plan.kinds import plan_of
 from tidemark.plan.ranges import groups_among, within
@@ -29,11 +29,12 @@ from tidemark.storage.stores.store import ObjectStore
 class Explanation:
     """What a read opens. A chunk is a row group of a part.
 
-    Of the `parts` in the batches that a read is about, `parts_opened` were not left out by what their records say; of
-    all their `chunks`, `chunks_read` were not left out by that, nor by what the parts' footers say. `bytes` is what the
-    parts have, `bytes_read` what the columns read take in the chunks read, compressed. `missed` and `chunks_missed` say
-    how many parts, and how many chunks of those opened, were left out by what. `runs` are the sorted runs that are
-    merged. Rows of `resolved` parts are facts or full snapshots, and become updates first.
+    Of the `parts` in the batches that a read is about, `parts_opened` were not left out by what is recorded of them; of
+    the `chunks` of those whose records were read, `chunks_read` were not left out by that, nor by what the parts'
+    footers say. `bytes` is what all parts have, `bytes_read` what the columns read take in the chunks read, compressed.
+    `missed` and `chunks_missed` say how many parts, and how many chunks of those opened, were left out by what: `hulls`
+    are those of blocks of large tables of parts. `runs` are the sorted runs that are merged. Rows of `resolved` parts
+    are facts or full snapshots, and become updates first.
     """
 
     question: str
@@ -67,14 +68,16 @@ class Explanation:
 
 
 def _by(missed: Mapping[str, int]) -> str:
-    return "".join(f"; {count:,} left out by {_WORDS[Miss(why)]}" for why, count in missed.items() if count)
+    return "".join(f"; {count:,} left out by {_WORDS[why]}" for why, count in missed.items() if count)
 
 
+_HULLS = "hulls"
 _WORDS = {
-    Miss.KEYS: "keys",
-    Miss.TIMES: "times",
-    Miss.VALUES: "values of columns",
-    Miss.SUMS: "adding up to nothing",
+    Miss.KEYS.value: "keys",
+    Miss.TIMES.value: "times",
+    Miss.VALUES.value: "values of columns",
+    Miss.SUMS.value: "adding up to nothing",
+    _HULLS: "hulls of blocks",
 }
 
 
@@ -87,28 +90,38 @@ def explained(store: ObjectStore, request: ReadRequest, names: Sequence[str], qu
     request, parts = parts_table.opened_read(store, request)
     all_parts = [part for some in considered(request, parts) for part in some]
     missed = Counter(miss.value for part in all_parts if (miss := request.miss_of(part)) is not None)
+    batches = _batches(request)
+    recorded = sum(len(parts[batch.id]) for batch in batches)
+    missed[Miss.TIMES.value] += recorded - len(all_parts)
+    missed[_HULLS] = sum(batch.part_count for batch in batches) - recorded
     (task,) = read_tasks(request, parts)
     chunks = list(_chunks(store, task, names))
     resolved = _resolved(request, parts)
     return Explanation(
         question,
-        batches=len({*(batch.id for batch in request.trace), *(batch.id for batch in request.unsealed.batches)}),
-        parts=len(all_parts),
-        parts_opened=len(all_parts) - sum(missed.values()),
+        batches=len(batches),
+        parts=sum(batch.part_count for batch in batches),
+        parts_opened=sum(len(some.parts) for some in task.at_rest),
         chunks=sum(len(part.groups) for part in all_parts),
         chunks_read=sum(some.read for some in chunks),
-        bytes=sum(part.file.bytes for part in all_parts),
+        bytes=sum(batch.bytes for batch in batches),
         bytes_read=sum(some.bytes for some in chunks),
         runs=sum(len(chained(some.parts)) for some in task.at_rest) + (task.unsealed is not None),
         resolved=len(resolved),
         resolved_rows=sum(part.rows for part in resolved),
-        missed=dict(missed),
+        missed={why: count for why, count in missed.items() if count},
         chunks_missed={
             Miss.KEYS.value: sum(some.by_keys for some in chunks),
             Miss.VALUES.value: sum(some.by_values for some in chunks),
         },
         columns=tuple(names),
     )
+
+
+def _batches(request: ReadRequest) -> list[TraceBatch | UnsealedBatch]:
+    """The batches whose rows are updates as they are."""
+    resolves = plan_of(request.collection.kind).resolves
+    return [*request.trace, *(() if resolves else request.unsealed.batches)]
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from functools import cached_property
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch
-from tidemark.model.chunk.law import Miss, Span, Wanted, miss_of
+from tidemark.model.chunk.law import Chunk, Miss, Span, Wanted, can_matter, miss_of
 from tidemark.model.collection import Collection
 from tidemark.model.frontier import EMPTY, CompactionFunction
 from tidemark.model.instant import MAX_TIME, format_instant
@@ -67,6 +67,10 @@ class ReadRequest:
     def wanted(self) -> Wanted:
         """What its chunks are asked for."""
         return Wanted(self.after, self.upto, self.event_upto, self.event_from, self.function, self.spans)
+
+    def reaches(self, chunk: Chunk) -> bool:
+        """Whether a part, or a part below a hull, can hold an update of the read."""
+        return can_matter(chunk, self.wanted, (self.keys,))
 
     def miss_of(self, part: Part) -> Miss | None:
         """Why a part holds no update of the read that counts; None: it may hold one."""

@@ -240,11 +240,11 @@ def test_tables_and_ledgers_of_format_1_had_no_number():
     node = {"height": 1, "blocks": [{"object": {"key": "ledger/1.json", "bytes": 1, "sha256": "0"}, "entries": 1}]}
     node["blocks"][0] |= {"first_path": "a", "last_path": "a"}
     table, leaf, inner = (json.dumps(each).encode() for each in (parts, entries, node))
-    assert document.read(table, Kind.PARTS, parts_table.PartsTable, name="p").parts == (PART,)
+    assert document.read(table, Kind.PARTS, parts_table.SHAPE, name="p").parts == (PART,)
     assert document.read(leaf, Kind.LEDGER, ledger.SHAPE, name="l") == ledger.LedgerLeaf((ENTRY,))
     found = document.read(inner, Kind.LEDGER, ledger.SHAPE, name="n")
     assert (found.height, found.blocks[0].object.key) == (1, "ledger/1.json")
-    for kind, shape in ((Kind.PARTS, parts_table.PartsTable), (Kind.LEDGER, ledger.SHAPE)):
+    for kind, shape in ((Kind.PARTS, parts_table.SHAPE), (Kind.LEDGER, ledger.SHAPE)):
         for wrong in (b"null", b"3", b'"x"', b"{}", b"[[]]", b"[", b""):
             with pytest.raises(Corruption):
                 document.read(wrong, kind, shape, name="w")

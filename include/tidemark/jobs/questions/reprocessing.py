@@ -61,10 +61,9 @@ def _sizes_in(store: ObjectStore, table: PartsTable) -> Sizes:
     found = _TABLES.get(name)
     if found is None:
         try:
-            parts = parts_table.load(store, table)
+            found = {ref.key: ref.bytes for ref in parts_table.objects(store, table)}
         except Corruption:
             return {}
-        found = {table.key: table.bytes} | {part.file.key: part.file.bytes for part in parts}
         with _LOCK:
             while len(_TABLES) >= _MOST_TABLES:
                 del _TABLES[next(iter(_TABLES))]

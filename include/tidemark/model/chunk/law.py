@@ -18,9 +18,10 @@ bounds and one of these do not meet, and the answer stays exact:
 An example. Chunk A has the keys (1) to (9), the times 10 to 20, and of column 3 the values 100 to 200; chunk B the keys
 (5) to (7), the times 30 to 40, and only nulls in column 3.
 
-    >>> from tidemark.model.chunk.bounds import NO_VALUE, Bounds
-    >>> a = Hull((1,), (9,), (10, 20), (10, 20), {3: Bounds(100, 200)})
-    >>> b = Hull((5,), (7,), (30, 40), (30, 40), {3: NO_VALUE})
+    >>> from tidemark.model.chunk.bounds import TimelineBounds
+    >>> from tidemark.model.chunk.hull import Hull
+    >>> a = Hull(1, 9, 99, (1,), (9,), 10, 20, 10, 20, (TimelineBounds(3, 100, 200, 0),))
+    >>> b = Hull(1, 3, 99, (5,), (7,), 30, 40, 30, 40, (TimelineBounds(3, None, None, 3),))
     >>> [can_matter(chunk, Wanted(upto=25)) for chunk in (a, b)]
     [True, False]
     >>> [can_matter(chunk, Wanted(spans=(Span(3, ((150, 160),)),))) for chunk in (a, b)]
@@ -34,7 +35,7 @@ What it costs: a few comparisons a chunk, and one bisection for each span of man
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -69,38 +70,8 @@ class Chunk(Protocol):
     def first_event_time(self) -> int: ...
     @property
     def last_event_time(self) -> int: ...
-    def bounds_of(self, column: int) -> Bounds | None:
+    def bounds_of(self, column_id: int) -> Bounds | None:
         """Of the column of an id; None: nothing is known."""
-
-
-@dataclass(frozen=True)
-class Hull:
-    """A chunk as plain values."""
-
-    first_key: Key
-    last_key: Key
-    times: tuple[int, int]
-    event_times: tuple[int, int]
-    columns: Mapping[int, Bounds] = field(default_factory=dict)
-
-    @property
-    def first_time(self) -> int:
-        return self.times[0]
-
-    @property
-    def last_time(self) -> int:
-        return self.times[1]
-
-    @property
-    def first_event_time(self) -> int:
-        return self.event_times[0]
-
-    @property
-    def last_event_time(self) -> int:
-        return self.event_times[1]
-
-    def bounds_of(self, column: int) -> Bounds | None:
-        return self.columns.get(column)
 
 
 Interval = tuple[int | None, int | None]

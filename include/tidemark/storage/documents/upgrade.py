@@ -102,8 +102,13 @@ def _collection_1_to_2(collection: dict[str, Any]) -> dict[str, Any]:
     return others | {"origin": {"kind": "landed", **landed}}
 
 
+def _parts_2_to_3(table: dict[str, Any]) -> dict[str, Any]:
+    """A table was one object, whatever its size."""
+    return {"kind": "leaf", **table}
+
+
 STEPS: tuple[Mapping[Kind, Step], ...] = (
     {Kind.VERSION: _version_1_to_2, Kind.PARTS: _parts_1_to_2, Kind.LEDGER: _ledger_1_to_2},
-    {},
+    {Kind.PARTS: _parts_2_to_3},
 )
 """What becomes of documents of format 1, then of format 2, and so on. A kind that is not named stays as it is."""

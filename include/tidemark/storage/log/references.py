@@ -55,8 +55,8 @@ class References:
             named = list(ledger.named_objects(self.store, root, corrected_from=self.corrected_from))
             tables = {ref.key: ref for ref in named if parts_table.is_one(ref)}.values()
             return frozenset(ref.key for ref in named).union(*(self._read(table) for table in tables))
-        parts = parts_table.load(self.store, root) if parts_table.is_one(root) else ()
-        return frozenset({root.key, *(part.file.key for part in parts)})
+        objects = parts_table.objects(self.store, root) if parts_table.is_one(root) else (root,)
+        return frozenset(ref.key for ref in objects)
 
 
 def key_of(root: Root) -> str:

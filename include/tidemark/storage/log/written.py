@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from tidemark.errors import Corruption
@@ -81,8 +82,17 @@ class Written:
             return
         yield root.key
         if parts_table.is_one(root):
-            table = self._opened(root.key, lambda: parts_table.load(self.store, root))
-            yield from (part.file.key for part in table)
+            yield from self._of_parts(root.key, lambda: parts_table.open_block(self.store, root))
+
+    def _of_parts(self, key: str, read: Callable[[], parts_table.Block]) -> Iterator[str]:
+        """The objects that an object of a table of parts names."""
+        block = self._opened(key, read)
+        if isinstance(block, parts_table.PartsTable):
+            yield from (part.file.key for part in block.parts)
+            return
+        for child in block.blocks:
+            yield child.object.key
+            yield from self._of_parts(child.object.key, partial(parts_table.open_child, self.store, child))
 
     def _of_ledger(self, span: ledger.Span, *, late: bool) -> Iterator[str]:
         if isinstance(span.object, ObjectRef):

@@ -10,7 +10,8 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice, pairwise
 from typing import Annotated, Literal
 
@@ -23,6 +24,7 @@ from tidemark.model.ledger import LedgerEntry, Status, late_identity
 from tidemark.storage.documents.codec import encode
 from tidemark.storage.documents.upgrade import Kind
 from tidemark.storage.sidecars import parts_table, sidecar
+from tidemark.storage.sidecars.tree import Tree
 from tidemark.storage.stores.store import ObjectStore
 
 FAN_IN = 8
@@ -93,7 +95,7 @@ def write_run(store: ObjectStore, key: str, ordered: Iterator[LedgerEntry], *, l
     if not following:
         root = _leaf(store, key, leaf)
     else:
-        tree = _Tree(store, key.removesuffix(".json"))
+        tree: Tree[LedgerBlock] = Tree(key.removesuffix(".json"), FAN_OUT, partial(_node, store))
         while leaf:
             tree.add(_leaf(store, tree.fresh_key(), leaf))
             leaf, following = following, tuple(islice(ordered, LEAF))
@@ -191,40 +193,6 @@ def due_for_merge(runs: Sequence[LedgerRun]) -> tuple[LedgerRun, ...]:
         if len({run.level for run in window}) == 1:
             return window
     return ()
-
-
-@dataclass
-class _Tree:
-    """A run of many leaves being written. `spine` holds, for each height, the blocks that have no parent yet."""
-
-    store: ObjectStore
-    stem: str
-    spine: list[list[LedgerBlock]] = field(default_factory=lambda: [[]])
-    written: int = 0
-
-    def fresh_key(self) -> str:
-        self.written += 1
-        return f"{self.stem}-{self.written:05d}.json"
-
-    def add(self, block: LedgerBlock, height: int = 0) -> None:
-        """Take a block; a full node is written only when one more comes, so that a root never has one child."""
-        if height == len(self.spine):
-            self.spine.append([])
-        if len(self.spine[height]) == FAN_OUT:
-            self._close(height)
-        self.spine[height].append(block)
-
-    def finish(self, key: str) -> LedgerBlock:
-        """Write what has no parent yet; the root under `key`."""
-        height = 0
-        while height < len(self.spine) - 1:
-            self._close(height)
-            height += 1
-        return _node(self.store, key, height + 1, self.spine[height])
-
-    def _close(self, height: int) -> None:
-        self.add(_node(self.store, self.fresh_key(), height + 1, self.spine[height]), height + 1)
-        self.spine[height] = []
 
 
 def _leaf(store: ObjectStore, key: str, held: tuple[LedgerEntry, ...]) -> LedgerBlock:

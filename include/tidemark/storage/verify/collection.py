@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, TraceBatch, UnsealedBatch
+from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, PartsTable, TraceBatch, UnsealedBatch
 from tidemark.model.invariants import Invariant
 from tidemark.model.ledger import LedgerEntry
 from tidemark.storage.log.versions import retried
@@ -90,20 +90,47 @@ def _tried(read: Callable[[T], U]) -> Callable[[T], U | Corruption]:
 Each = Callable[..., Iterator[tuple[T, U | Corruption]]]
 
 
-def _read_tables(store: ObjectStore, state: Arrangement, found: Contents, each: Each[Batch, tuple[Part, ...]]) -> None:
-    def load(batch: Batch) -> tuple[Part, ...]:
-        assert batch.parts is not None
-        return parts_table.load(store, batch.parts)
+@dataclass
+class Table:
+    """A table of parts as far as it can be read: its parts, of how many objects it consists beside the one that names
+    it, and what is wrong with an object, by its key."""
 
+    parts: list[Part] = field(default_factory=list)
+    more: int = 0
+    wrong: dict[str, str] = field(default_factory=dict)
+
+    def add(self, store: ObjectStore, key: str, read: Callable[[], parts_table.Block]) -> None:
+        """Take an object, and those below it."""
+        try:
+            block = read()
+        except Corruption as error:
+            self.wrong[key] = str(error)
+            return
+        if isinstance(block, parts_table.PartsTable):
+            self.parts += block.parts
+            return
+        self.more += len(block.blocks)
+        for child in block.blocks:
+            self.add(store, child.object.key, partial(parts_table.open_child, store, child))
+
+
+def _table(store: ObjectStore, held: PartsTable | None) -> Table:
+    if not isinstance(held, ObjectRef):
+        return Table(list(held or ()))
+    table = Table()
+    table.add(store, held.key, partial(parts_table.open_block, store, held))
+    return table
+
+
+def _read_tables(store: ObjectStore, state: Arrangement, found: Contents, each: Each[Batch, Table]) -> None:
     batches = [batch for batch in state.batches if batch.parts]
     found.objects += sum(isinstance(batch.parts, ObjectRef) for batch in batches)
-    for batch, parts in each("reading parts tables", load, batches):
-        if isinstance(parts, Corruption):
-            key = batch.parts.key if isinstance(batch.parts, ObjectRef) else ""
-            found.findings.append(Finding("parts table", str(parts), batch.id, key))
-            continue
-        found.parts += [(batch, part) for part in parts]
-        found.findings += _of_batch(batch, parts)
+    for batch, table in each("reading parts tables", lambda batch: _table(store, batch.parts), batches):
+        assert isinstance(table, Table), "it says itself what is wrong with it"
+        found.objects += table.more
+        found.parts += [(batch, part) for part in table.parts]
+        found.findings += [Finding("parts table", detail, batch.id, key) for key, detail in table.wrong.items()]
+        found.findings += () if table.wrong else _of_batch(batch, table.parts)
     # A drain may have taken over a part from an unsealed batch that has other parts still to come.
     times = Counter((type(batch), part.file.key) for batch, part in found.parts)
     found.findings += [
@@ -144,20 +171,19 @@ def _standing(entries: Iterable[LedgerEntry]) -> Iterator[LedgerEntry]:
             standing = standing.replaced
 
 
-def _read_kept(
-    store: ObjectStore, state: Arrangement, found: Contents, each: Each[ObjectRef, tuple[Part, ...]]
-) -> None:
+def _read_kept(store: ObjectStore, state: Arrangement, found: Contents, each: Each[ObjectRef, Table]) -> None:
     """The tables of what files contributed; their parts are then kept, too. Those of batches were read with these."""
     told = {batch.parts.key for batch in state.batches if isinstance(batch.parts, ObjectRef)}
     files = {part.file.key for _, part in found.parts}
     tables = {key: found.kept.pop(key) for key in list(found.kept)}
     entries = {ref: entry for entry, ref in tables.values()}
     found.objects += len(tables.keys() - told)
-    for ref, parts in each("reading what files contributed", lambda ref: parts_table.load(store, ref), list(entries)):
-        if isinstance(parts, Corruption):
-            found.findings.append(Finding("parts table", str(parts), entries[ref].batch or "", ref.key))
-            continue
-        found.kept |= {p.file.key: (entries[ref], p.file) for p in parts if p.file.key not in files}
+    for ref, table in each("reading what files contributed", lambda ref: _table(store, ref), list(entries)):
+        assert isinstance(table, Table), "it says itself what is wrong with it"
+        found.objects += 0 if ref.key in told else table.more
+        batch = entries[ref].batch or ""
+        found.findings += [Finding("parts table", detail, batch, key) for key, detail in table.wrong.items()]
+        found.kept |= {p.file.key: (entries[ref], p.file) for p in table.parts if p.file.key not in files}
 
 
 def _compare_with_listing(store: ObjectStore, found: Contents) -> None:

@@ -6,8 +6,9 @@ import random
 from collections import Counter
 from dataclasses import dataclass
 
-from tidemark.model.chunk.bounds import Bounds
-from tidemark.model.chunk.law import Hull, Interval, Span, Wanted, can_matter
+from tidemark.model.chunk.bounds import Bounds, TimelineBounds
+from tidemark.model.chunk.hull import Hull
+from tidemark.model.chunk.law import Interval, Span, Wanted, can_matter
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.update import Update
 from tidemark.plan.tasks import ALL_KEYS, KeyRange
@@ -75,11 +76,14 @@ def _hull(dice: random.Random, rows: tuple[Update, ...]) -> Hull:
     if dice.random() < 0.3:
         first = (first[0] - 1, 0)  # type: ignore[operator]
     return Hull(
+        1,
+        len(rows),
+        0,
         first,
         last,
-        loose(min(row.time for row in rows), max(row.time for row in rows)),
-        loose(min(row.event_time for row in rows), max(row.event_time for row in rows)),
-        columns,
+        *loose(min(row.time for row in rows), max(row.time for row in rows)),
+        *loose(min(row.event_time for row in rows), max(row.event_time for row in rows)),
+        tuple(TimelineBounds.of(column, bounds) for column, bounds in columns.items()),
     )
 
 
