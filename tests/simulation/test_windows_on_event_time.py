@@ -239,7 +239,7 @@ class EventMachine(WindowMachine):
     def days_by_hand(self, close: int) -> Counter[tuple[Any, ...]]:
         """Of what landed last in each file."""
         landed = [one for (name, *_), rows in self.files.items() if name == "tides" for one in rows]
-        found = Counter((one["v"], one["e"] // DAY) for one in landed if one["v"] is not None)
+        found = Counter((one["v"], one["e"] // DAY) for one in landed)
         return Counter({(v, d * DAY, (d + 1) * DAY, n): 1 for (v, d), n in found.items() if (d + 1) * DAY <= close})
 
 

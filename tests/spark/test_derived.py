@@ -427,10 +427,6 @@ def test_what_a_definition_raises_names_the_row(spark: Any, events: Made, caplog
     with pytest.raises(InvalidUsage, match=r"the definition of d raises DIVIDE_BY_ZERO: .* for the row id 7, "):
         made.corrected()
     assert "Exception in task" in caplog.text, "what Spark logs of it was not held back"
-    made = Deriving(events, spark, "n", select("SELECT kind, id FROM events WHERE id < 9"), ("kind",))
-    made.declared()
-    with pytest.raises(InvalidUsage, match="gives a row without kind, which is of the key: kind None, id "):
-        made.corrected()
 
 
 def test_what_spark_logs_of_a_row_that_raises_is_not_shown_and_of_all_else_is(

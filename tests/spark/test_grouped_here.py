@@ -457,16 +457,14 @@ def test_what_a_first_build_cannot_add_up_is_for_spark_to_tell(spark: Any, tmp_p
             refreshed(one, here=False)
 
 
-def test_a_group_without_a_key_is_refused_in_the_same_words(spark: Any, tmp_path: Path) -> None:
+def test_a_null_group_is_built_by_whoever_builds(spark: Any, tmp_path: Path) -> None:
     made = Made(tmp_path, UPSERT)
     land(made, 1, [row(1, whole=3)])
-    one = unbuilt(made, spark, Definition("SELECT note, max(whole) AS m FROM sales GROUP BY note"), "one")
-    says = []
-    for build in (lambda: refreshed(one, here=True), lambda: built_by_spark(one)):
-        with pytest.raises(InvalidUsage, match="gives a row without note") as raised:
-            build()
-        says.append(str(raised.value))
-    assert says[0] == says[1]
+    grouped = Definition("SELECT note, max(whole) AS m FROM sales GROUP BY note")
+    here, other = (unbuilt(made, spark, grouped, name) for name in ("here", "other"))
+    refreshed(here, here=True)
+    built_by_spark(other)
+    assert here.held() == other.held() == {(None, 3): 1}
 
 
 def next_rows(made: Made, *rows: Row) -> None:
