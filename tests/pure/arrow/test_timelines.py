@@ -185,6 +185,7 @@ def test_bounds_that_are_too_narrow_are_found_by_a_read_that_meets_the_row(recor
             opened.decoded(rows, updates_schema(AT))
         others = opened.read([0, 1, 2], updates_schema(AT).remove(1))
         assert others.num_rows == 8, "a read of other columns does not look"
+        assert opened.read([], updates_schema(AT)).num_rows == 0
 
 
 def inspected(store: MemoryStore, part: Part) -> tuple[str, ...]:

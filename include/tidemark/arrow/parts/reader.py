@@ -108,7 +108,7 @@ class OpenedPart:
             pairs = self._pairs(schema)
             names = [source.name for _, source in pairs if source is not None]
             rows = self._whole(groups, names)
-            self._check_bounds(rows, f"row groups {groups[0]} to {groups[-1]}")
+            self._check_bounds(rows, groups)
             return as_wanted(rows, pairs, sum(self.part.groups[group][1] for group in groups))
 
     def encoded(self, groups: Sequence[int], schema: pa.Schema) -> pa.Table:
@@ -121,7 +121,7 @@ class OpenedPart:
     def decoded(self, rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         """Rows that `encoded` gave for `schema`, in its columns."""
         with readable(self.part):
-            self._check_bounds(rows, "some rows")
+            self._check_bounds(rows)
             return as_wanted(rows, self._pairs(schema), rows.num_rows)
 
     def _pairs(self, schema: pa.Schema) -> FieldPairs:
@@ -145,12 +145,14 @@ class OpenedPart:
             raise Corruption(f"{self.part.file.key} gives {rows.num_rows} rows, recorded were {recorded}")
         return rows
 
-    def _check_bounds(self, rows: pa.RecordBatch, where: str) -> None:
-        """Bounds that a row is outside of would have hidden it from a read that trusts them."""
+    def _check_bounds(self, rows: pa.RecordBatch, groups: Sequence[int] = ()) -> None:
+        """Bounds that a row is outside of would have hidden it from a read that trusts them. `groups` are the row
+        groups that the rows are, where that is known."""
         for column, recorded in self._bounded:
             if column in rows.schema.names:
                 found = bounds_among(plain_ints(rows.column(column)))
                 if not recorded.encloses(found):
+                    where = f"row groups {groups[0]} to {groups[-1]}" if groups else "some rows"
                     raise Corruption(
                         f"{self.part.file.key} holds timeline {column} at {found} in {where}, recorded were {recorded}"
                     )
