@@ -132,7 +132,7 @@ def test_who_may_not_read_an_input_sees_its_name_and_what_was_consumed_of_it_alo
     assert (hidden["stands"], hidden["readable"], hidden["complete_below"]) == ("hidden", 0, 0)
     assert delays["follows"]["why"] == ""
     (picture,) = drawing(entries)
-    assert "not there, or not yours to see" in picture
+    assert "not on this page" in picture
     assert "collections/carriers" not in picture
     page = overview_page("/root", entries).html
     assert "2024-01-03T00:00:00Z" in page  # of flights, which may be read

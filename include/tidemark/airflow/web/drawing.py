@@ -114,7 +114,7 @@ def _port(entry: Entry, at: int) -> float:
 def _box(name: str, entry: Entry | None, at: tuple[float, float], height: float) -> Markup:
     heading = tag("text", _cut(name, _LONGEST), class_="name", x=_PAD, y=_TOP)
     if entry is None:
-        rows = [_row(1, "not there, or not yours to see", "", "quiet")]
+        rows = [_row(1, "not on this page", "", "quiet")]
         kind = "box unknown"
     else:
         heading = tag("a", heading, href=f"collections/{name}")
