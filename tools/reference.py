@@ -24,7 +24,7 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from tidemark import errors
-from tidemark.api import answer, asked, hold, opened, opening, windowed
+from tidemark.api import answer, appender, appending, asked, hold, opened, opening, windowed
 from tidemark.cli import app
 from tidemark.config import batches, declaration, windows
 from tidemark.config.values import duration as parse_length
@@ -251,13 +251,16 @@ Tidemark's own and may change with any release; so is what says so here. Errors 
 - A *Where* is a [condition](../how-to/conditions.md) as text, or a dict of values by column, in which None is
   null and a list is any of them.
 """
-_OFFERED = (opened.OpenCollection, answer.Answer, asked.AsOf, asked.Changes, windowed.WindowRows, hold.Hold)
+_OFFERED = (
+    *(opened.OpenCollection, answer.Answer, asked.AsOf, asked.Changes, windowed.WindowRows, hold.Hold),
+    *(appender.Appender, appender.LandedChunk),
+)
 """The classes, in the order of the page."""
 
 
 def python() -> str:
     lines = ["# Python\n", WRITTEN, _PYTHON]
-    for function in (opening.open, opening.collections):
+    for function in (opening.open, opening.collections, appending.appender):
         lines.append(f"## `tidemark.{function.__name__}{_signature(function)}`\n\n{_docstring(function)}\n")
     for offered in _OFFERED:
         lines.append(f"## {offered.__name__}\n\n{_docstring(offered)}\n")

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidemark.api.answer import Answer
+    from tidemark.api.appender import Appender, LandedChunk
+    from tidemark.api.appending import appender
     from tidemark.api.hold import Hold
     from tidemark.api.opened import OpenCollection
     from tidemark.api.opening import collections, open
@@ -36,12 +38,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Answer",
+    "Appender",
     "CommitUnknown",
     "Contention",
     "Corruption",
     "GateFailed",
     "Hold",
     "InvalidUsage",
+    "LandedChunk",
     "MissingExtra",
     "NotReady",
     "OpenCollection",
@@ -49,12 +53,16 @@ __all__ = [
     "Unavailable",
     "UpgradeRequired",
     "__version__",
+    "appender",
     "collections",
     "open",
 ]
 
 _ELSEWHERE = {
     "open": "tidemark.api.opening",
+    "appender": "tidemark.api.appending",
+    "Appender": "tidemark.api.appender",
+    "LandedChunk": "tidemark.api.appender",
     "collections": "tidemark.api.opening",
     "OpenCollection": "tidemark.api.opened",
     "Answer": "tidemark.api.answer",

@@ -1,4 +1,4 @@
-"""docs/how-to/read-from-python.md does what it says, all of it as it is printed, from the empty folder on."""
+"""How-tos for Python do what they say, all of it as it is printed, from the empty folder on."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from tidemark.cli import app
 from tidemark.cli.command import Settings
 
 pytestmark = pytest.mark.pure
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "read-from-python.md"
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
+BLOCK = re.compile(r"```(sh|python)\n(.*?)```", re.DOTALL)
 
 
 def in_a_shell(block: str) -> None:
     """What the page has for a shell: all but its commands of Tidemark by one, those here, without Spark."""
     first = re.search(r"^tidemark ", block, re.MULTILINE)
     assert first is not None
-    subprocess.run(["sh", "-eu", "-c", block[: first.start()]], check=True)
+    if block[: first.start()]:
+        subprocess.run(["sh", "-eu", "-c", block[: first.start()]], check=True)
     for line in block[first.start() :].splitlines():
         program, *words = shlex.split(line)
         assert program == "tidemark"
@@ -31,11 +33,18 @@ def in_a_shell(block: str) -> None:
         assert done.exit_code == 0, done.output
 
 
-def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("page", "examples"), [("read-from-python.md", 20), ("append-rows.md", 15)])
+def test_the_page_shows_what_happens(page: str, examples: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TIDEMARK_DOCS", str(tmp_path / "docs"))
-    [block] = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    in_a_shell(block)
-    failed, tried = doctest.testfile(str(PAGE), module_relative=False)
-    assert tried >= 20
-    assert failed == 0
+    names: dict[str, object] = {}
+    runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()
+    for language, block in BLOCK.findall((HOW_TO / page).read_text()):
+        if language == "sh":
+            in_a_shell(block)
+        else:
+            test = parser.get_doctest(block, names, page, page, 0)
+            runner.run(test, clear_globs=False)
+            names = test.globs
+    assert runner.failures == 0
+    assert runner.tries >= examples

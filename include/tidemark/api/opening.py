@@ -20,7 +20,7 @@ def open(root: str | os.PathLike[str], name: str | None = None, version: int | N
     Raises InvalidUsage if there is no such collection, with those there are, or no such version any more; MissingExtra
     for `s3://` without `tidemark[s3]`.
     """
-    address = _address(root)
+    address = address_of(root)
     if name is None:
         address, _, name = address.rstrip("/").rpartition("/")
     if not isinstance(name, str):
@@ -34,7 +34,7 @@ def open(root: str | os.PathLike[str], name: str | None = None, version: int | N
 
 def collections(root: str | os.PathLike[str]) -> list[str]:
     """The names of the collections below a root, ascending. InvalidUsage for a folder that is not there."""
-    address = _address(root)
+    address = address_of(root)
     locate.check_root(address)
     found = locate.collections(address)
     if not found and locate.is_absent(address):
@@ -42,7 +42,8 @@ def collections(root: str | os.PathLike[str]) -> list[str]:
     return found
 
 
-def _address(root: str | os.PathLike[str]) -> str:
+def address_of(root: str | os.PathLike[str]) -> str:
+    """A root as an address that is the same in every process. InvalidUsage for what is none."""
     address = os.fspath(root) if isinstance(root, str | os.PathLike) else None
     if not isinstance(address, str) or not address or "\0" in address:
         raise InvalidUsage(f"root is {root!r} ({type(root).__name__}); write a folder or s3://bucket/prefix")

@@ -1,4 +1,4 @@
-"""The landing: where delta files arrive, on a file system or on S3. Only read here, never written.
+"""The landing: where delta files arrive, on a file system or on S3. Read here; `land` alone writes, for appenders.
 
 A *pattern* is a path template rendered for an interval: a path with wildcards (`*`, `?`, `[…]`, and `**` for any number
 of folders). Its *folder* is what stands before the first component with a wildcard, or before the file name. Names that
@@ -20,9 +20,10 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from tidemark.errors import InvalidUsage, NotReady, Unavailable
+from tidemark.errors import CommitUnknown, InvalidUsage, NotReady, Unavailable
 from tidemark.model.ledger import SourceFile
-from tidemark.storage.stores.store import Missing
+from tidemark.storage.stores.local import LocalStore
+from tidemark.storage.stores.store import AlreadyExists, Indeterminate, Missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +50,7 @@ def list_sources(pattern: str, *, within: str | None = None) -> list[SourceFile]
     if _is_s3(pattern):
         found = list(_list_s3(folder, components))
     else:
-        _check_root(within)
+        check_root(within)
         found = [_described(path) for path in _walk(folder, components, os.path.realpath(within or folder))]
     return sorted({file.path: file for file in found}.values(), key=lambda file: file.path)
 
@@ -75,7 +76,7 @@ def is_ready(pattern: str, ready: str, *, within: str | None = None) -> bool:
         if ready == "exists":
             return next(iter(_s3(bucket).list(f"{key}/" if key else "")), None) is not None
         return _s3(bucket).stat(f"{key}/{ready}".lstrip("/")) is not None
-    _check_root(within)
+    check_root(within)
     if ready == "always":
         return True
     if ready == "exists":
@@ -185,6 +186,53 @@ def token_of(path: str) -> str | None:
     return None if status is None else _token(status)
 
 
+def place_for(pattern: str, stem: str) -> tuple[str, str]:
+    """The folder and the name of a new file that the pattern matches, `stem` standing for the `*` of its name.
+
+    Raises InvalidUsage for a pattern that leaves more open than that.
+    """
+    folder, components = _split(pattern)
+    plain = [component for component in components[:-1] if component != "**"]
+    last = components[-1]
+    name = _ESCAPED.sub(r"\1", last.replace("*", stem, 1).replace("*", ""))
+    others = _WILD.search(_ESCAPED.sub("", last).replace("*", ""))
+    if plain or others or "*" not in last or not _fits(name, last) or name[0] in "._":
+        raise InvalidUsage(
+            f"path {pattern} does not say where a new file goes: it must name its folders, and its last part must hold "
+            "a * that any text may stand for, as in {{ landing }}/flights/{{ ds }}/*.parquet"
+        )
+    return folder, name
+
+
+def names_below(pattern: str) -> list[str]:
+    """The paths of all files below the pattern's folder, match or not, without looking at any."""
+    folder, _ = _split(pattern)
+    if not _is_s3(pattern):
+        return LocalStore(folder).keys("")
+    bucket, key = _bucket_and_key(folder)
+    return _s3(bucket).keys(f"{key}/" if key else "")
+
+
+def land(folder: str, name: str, data: bytes) -> None:
+    """Put a whole file into a folder, durably, under a name that is not taken; a listing sees all of it or nothing.
+
+    On a file system it is written aside as `.tmp-…`, which no pattern matches, and linked to its name; on S3 it is one
+    conditional put. Returns also where it is there already with these bytes: an earlier try had succeeded. Raises
+    InvalidUsage for a name that is taken by other bytes, Unavailable where it cannot be had now, CommitUnknown where it
+    may be there: try again under the same name.
+    """
+    path = f"{folder}/{name}"
+    bucket, key = _bucket_and_key(path) if _is_s3(path) else ("", name)
+    store = _s3(bucket) if bucket else LocalStore(folder)
+    try:
+        store.create(key, data)
+    except AlreadyExists:
+        if store.read(key) != data:
+            raise InvalidUsage(f"{path} is there already, with other bytes; is its producer running twice?") from None
+    except Indeterminate as error:
+        raise CommitUnknown(f"{path} may have landed, or not: {error}; try again") from error
+
+
 def _split(pattern: str) -> tuple[str, list[str]]:
     """The pattern's folder and the components below it."""
     scheme, separator, rest = pattern.partition("://") if _is_s3(pattern) else ("", "", os.path.expanduser(pattern))
@@ -203,7 +251,8 @@ def _fits(name: str, component: str) -> bool:
     return fnmatchcase(name, component)
 
 
-def _check_root(root: str | None) -> None:
+def check_root(root: str | None) -> None:
+    """Raise InvalidUsage for a landing on a file system that is no folder or is not there; None is not looked at."""
     if root is not None and not _is_folder(root):
         what = "is not a folder" if _status(root) else "does not exist"
         raise InvalidUsage(f"landing {root} {what}; check the landing and the collection's source.path")

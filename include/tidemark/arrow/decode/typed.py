@@ -44,26 +44,30 @@ def typed(content: Content, collection: Collection, column: Column, array: pa.Ar
 
 
 def check_values(content: Content, collection: Collection, column: Column, array: pa.Array, rows: pa.Array) -> None:
-    """Raise BadFile for a null where none may be, a key that is too long, and a time before the epoch; `rows` are the
-    values' places."""
-    file_format = collection.landed.source.format
+    """Raise BadFile for a value that a row may not have; `rows` are the values' places."""
+    if (wrong := wrong_value(collection, column, array)) is not None:
+        problem, at = wrong
+        raise refusal(content, collection.landed.source.format, column.name, problem, rows[at].as_py())
+
+
+def wrong_value(collection: Collection, column: Column, array: pa.Array) -> tuple[str, int] | None:
+    """What is wrong with a column's values, and with which: a null where none may be, a key that is too long, or a
+    time before the epoch. None if all are right."""
     if column.type in _LONG and column.name in (key.name for key in collection.key):
         lengths = pc.binary_length(array)
         if (at := pc.index(pc.greater(lengths, MOST_KEY_BYTES), True).as_py()) >= 0:
             what = "text" if column.type is ColumnType.STRING else column.type
             most = f"a key's {what} has at most {MOST_KEY_BYTES:,}"
-            problem = f"holds {lengths[at].as_py():,} bytes; {most}: let it be a value"
-            raise refusal(content, file_format, column.name, problem, rows[at].as_py())
+            return f"holds {lengths[at].as_py():,} bytes; {most}: let it be a value", at
     for role in _never_null(collection, column.name):
         if array.null_count:
-            at = rows[pc.index(array.is_null(), True).as_py()].as_py()
-            raise refusal(content, file_format, column.name, f"is null; {role} never is", at)
+            return f"is null; {role} never is", pc.index(array.is_null(), True).as_py()
     if column.name in (collection.landed.time, collection.landed.event_time):
         micros = array.cast(pa.int64())
         negative = pc.index(pc.less(micros, 0), True).as_py()
         if negative >= 0:
-            problem = f"holds a time before 1970: {shown(micros[negative].as_py())} µs"
-            raise refusal(content, file_format, column.name, problem, rows[negative].as_py())
+            return f"holds a time before 1970: {shown(micros[negative].as_py())} µs", negative
+    return None
 
 
 def epoch_unit(collection: Collection, column: Column) -> str | None:

@@ -99,7 +99,7 @@ class OpenChunk:
             self.bytes + row.bytes,
             {name: self.times[name] if time is None else time for name, time in row.times.items()},
             self.unsorted | unsorted if unsorted else self.unsorted,
-            self.datatypes if row.datatypes.items() <= self.datatypes.items() else {**self.datatypes, **row.datatypes},
+            self.datatypes if row.datatypes is self.datatypes else {**self.datatypes, **row.datatypes},
         )
 
     def unsorted_by(self, row: Arrival) -> frozenset[str]:
@@ -152,7 +152,8 @@ class Appender:
 def reasons_before(rules: CutRules, chunk: OpenChunk, row: Arrival) -> tuple[CutReason, ...]:
     """Why a chunk ends before a row; empty if the row belongs to it."""
     reasons = []
-    if any(chunk.datatypes.get(name, datatype) != datatype for name, datatype in row.datatypes.items()):
+    datatypes = () if row.datatypes is chunk.datatypes else row.datatypes.items()  # one object says the same
+    if any(chunk.datatypes.get(name, datatype) != datatype for name, datatype in datatypes):
         reasons.append(CutReason.DATATYPE)
     if row.times.keys() != chunk.times.keys():
         reasons.append(CutReason.TIMELINE_SET)

@@ -1,0 +1,94 @@
+"""What is encoded for a landing decodes to the same rows, in every format."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.pure.ingest.landed import ALL_TYPES, MONEY, collection, listed
+from tidemark.arrow.decode.source import decode, fetch, source_columns
+from tidemark.arrow.rows.encode import check_writable, encode
+from tidemark.arrow.rows.schema import arrow_type
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import Column, ColumnType, Format
+
+pytestmark = pytest.mark.pure
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+VALUES: dict[Any, st.SearchStrategy[Any]] = {
+    ColumnType.BOOL: st.booleans(),
+    ColumnType.INT: st.integers(-(2**63), 2**63 - 1),
+    ColumnType.FLOAT: st.floats(),
+    ColumnType.STRING: TEXTS,
+    ColumnType.DATE: st.dates(),
+    ColumnType.TIMESTAMP: st.datetimes(timezones=st.just(UTC)),
+    ColumnType.BYTES: st.binary(max_size=8),
+    ColumnType.JSON: st.sampled_from(["1", '"a,b"', "[1,2]", '{"a":null}', "true", "0.1", '"line\\nbreak"']),
+    MONEY: st.decimals(-10_000, 10_000, places=2),
+}
+
+
+@pytest.mark.parametrize("file_format", list(Format))
+@given(st.data())
+def test_encoded_rows_decode_to_the_same(tmp_path_factory: pytest.TempPathFactory, file_format: Format, data: Any):
+    declared = collection(*ALL_TYPES, file_format=file_format)
+    columns = source_columns(declared)
+    null = st.none()
+    row = st.fixed_dictionaries(
+        {
+            column.name: st.integers(0, 9) if column.name in ("k", "t") else null | VALUES[column.type]
+            for column in columns
+        }
+    )
+    rows = data.draw(st.lists(row.filter(lambda each: is_writable(each, file_format)), min_size=1, max_size=5))
+    table = pa.table(
+        [pa.array([each[column.name] for each in rows], arrow_type(column.type)) for column in columns],
+        [column.name for column in columns],
+    )
+    path: Path = tmp_path_factory.getbasetemp() / f"encoded.{file_format}"
+    path.write_bytes(encode(table, columns, file_format))
+    found = pa.Table.from_batches(decode(fetch(listed(path)), declared)).to_pylist()
+    assert [plain(each) for each in found] == [{**plain(each), "_row": at} for at, each in enumerate(rows)]
+
+
+def is_writable(row: dict[str, Any], file_format: Format) -> bool:
+    return file_format is not Format.CSV or (row["a_string"] is not None and row["a_bytes"] != b"")
+
+
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    """With one NaN that equals itself."""
+    return {**row, "a_float": "nan" if row["a_float"] != row["a_float"] else row["a_float"]}
+
+
+@pytest.mark.parametrize(
+    ("file_format", "column", "value", "said"),
+    [
+        (Format.CSV, ColumnType.STRING, None, "column c is null, and csv has no null text; let things be jsonl or"),
+        (Format.CSV, ColumnType.BYTES, b"", "column c is empty bytes, which csv has as null"),
+        (Format.JSONL, ColumnType.TIMESTAMP, 2**60, "holds 1152921504606846976, beyond the years 1 to 9999"),
+        (Format.CSV, ColumnType.DATE, -(2**30), "beyond the years 1 to 9999, and csv has times as texts"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_named(file_format: Format, column: ColumnType, value: Any, said: str):
+    numbers = {ColumnType.TIMESTAMP: pa.int64(), ColumnType.DATE: pa.int32()}
+    values = pa.array([value], numbers.get(column, arrow_type(column))).cast(arrow_type(column))
+    with pytest.raises(InvalidUsage, match=said):
+        check_writable("things", Column("c", column), values, file_format)
+    check_writable("things", Column("c", column), values, Format.PARQUET)
+
+
+def test_what_lies_at_the_ends_of_the_calendar_can_be_written():
+    for value, column in [
+        (datetime(1, 1, 1, tzinfo=UTC), ColumnType.TIMESTAMP),
+        (datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC), ColumnType.TIMESTAMP),
+        (date(1, 1, 1), ColumnType.DATE),
+        (date(9999, 12, 31), ColumnType.DATE),
+        (Decimal("1.50"), MONEY),
+    ]:
+        check_writable("things", Column("c", column), pa.array([value], arrow_type(column)), Format.JSONL)
