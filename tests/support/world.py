@@ -75,7 +75,8 @@ def as_message(row: dict[str, Any]) -> dict[str, Any]:
     if row.get("gone"):
         return {"op": "d", "before": {**key, "v": "gone"}, "after": None, **times}
     before = {**key, "v": "was"} if row["v"] == "a" else None
-    return {"op": "u" if before else "c", "before": before, "after": {**key, "v": row["v"]}, **times}
+    value = {name: row[name] for name in ("v", "at") if name in row}
+    return {"op": "u" if before else "c", "before": before, "after": {**key, **value}, **times}
 
 
 def interval(day: int) -> Interval:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tidemark.api.asked import AsOf, Changes
     from tidemark.api.conditions import Where
     from tidemark.api.hold import Hold
+    from tidemark.api.latest import LatestAt
     from tidemark.api.ranged import InRange
     from tidemark.api.windowed import WindowRows
     from tidemark.jobs.questions.history import Entry
@@ -164,6 +165,43 @@ class OpenCollection:
 
         _check_truth(net, "net")
         return Changes(self._pinned, _given(after, "after"), _given(upto, "upto"), net, columns, where)
+
+    def latest_at(
+        self,
+        timeline: str,
+        t: object = None,
+        where: Where | Sequence[Where] | None = None,
+        within: object = None,
+        columns: Sequence[str] | None = None,
+        each: bool = False,
+        ties: Sequence[str] = (),
+        *,
+        time: Time | None = None,
+        event_time: Time | None = None,
+    ) -> LatestAt:
+        """Of each key the latest row at the time `t` on a timeline: of the rows that `as_of(time, event_time, where)`
+        has, the one with the greatest time that is not above `t`, and not further below than `within`.
+
+        A timeline is a column of the value, of type timestamp, date or int; those that the collection file names under
+        `timelines` are looked up best. A row without a time is never the latest. Of rows at one time the one wins that
+        is greatest in the columns `ties`, then by all columns of the value in their order at rest, the one declared
+        first before the others; never the one that came last. `within` is a duration, of a date whole days, of an int a
+        whole number.
+
+        With `each` every column of the value has its own latest value that is not null, and behind it when that was:
+        `speed` and `speed_at`. The timeline's own column has the time of the latest row.
+
+        In order of the key, one row for each that has any. `columns`, `where`, `time` and `event_time` are as in
+        `as_of`; a row has no multiplicity here. Of a collection whose keys hold one value the usual question is
+        `as_of(event_time=…)`: this one looks at what it holds now, in the columns of its rows.
+
+        Raises InvalidUsage as `as_of`; for a timeline or a time that is none; and, when it is read, for a key of which
+        a row in that span is held fewer than zero times.
+        """
+        from tidemark.api.latest import LatestAt
+
+        known = (_given(time, "time"), _given(event_time, "event_time"))
+        return LatestAt(self._pinned, timeline, t, where, within, columns, each, ties, *known)
 
     def windows(
         self, time: Time | None = None, open: bool = False, where: Where | Sequence[Where] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,9 +20,15 @@ from tidemark.model.batch import Part
 from tidemark.plan.tasks import ALL_KEYS, ReadTask
 from tidemark.storage.stores.store import ObjectStore
 
+Keep = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""The rows of a batch that are asked for, by their columns of key and value alone."""
 
-def runs_of(store: ObjectStore, task: ReadTask, names: Sequence[str], together: Sequence[str]) -> list[Run]:
-    """The updates of a task, in the columns `names`, as runs in order of the columns `together`.
+
+def runs_of(
+    store: ObjectStore, task: ReadTask, names: Sequence[str], together: Sequence[str], keep: Keep | None = None
+) -> list[Run]:
+    """The updates of a task, in the columns `names`, as runs in order of the columns `together`; of them those that
+    `keep` leaves: it keeps all updates of a row, or none, so what they add up to is the same.
 
     Parts that follow one another by key are one run, so there are about as many as batches, and they share
     BUFFERED_ROWS in memory. How many rows the unsealed come to nobody knows before.
@@ -31,7 +37,7 @@ def runs_of(store: ObjectStore, task: ReadTask, names: Sequence[str], together: 
     weights = [weight_of(chain, task.ranges or [task.keys]) for chain, _ in chains]
     unsealed = [] if task.unsealed is None else [BUFFERED_ROWS]
     capacities = shared([*weights, *unsealed], BUFFERED_ROWS)
-    asked = Asked(store, task, names)
+    asked = Asked(store, task, names, keep)
     pieces = [asked.of_parts(*chain, capacity) for chain, capacity in zip(chains, capacities, strict=False)]
     if task.unsealed is not None:
         pieces.append(asked.of_unsealed())
@@ -45,6 +51,7 @@ class Asked:
     store: ObjectStore
     task: ReadTask
     names: Sequence[str]
+    keep: Keep | None = None
 
     @cached_property
     def spanned(self) -> Spanned:
@@ -102,5 +109,6 @@ class Asked:
             times = integers(rows, name)
             inside &= (times > after) & (times <= upto)
         rows = rows if inside.all() else rows.filter(pa.array(inside))
-        rows = self.spanned.holding(rows).select(list(self.names))
+        rows = self.spanned.holding(rows)
+        rows = (self.keep(rows) if self.keep else rows).select(list(self.names))
         return forwarded(rows, self.task.function, [name for name in (TIME, EVENT_TIME) if name in self.names])

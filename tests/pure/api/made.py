@@ -47,7 +47,7 @@ class Made:
 
     def __init__(self, folder: Path, envelope: Envelope = Envelope.APPEND, **declared: Any) -> None:
         self.root = f"memory://made{next(_roots)}"
-        self.days = ROWS[envelope]
+        self.days = ROWS.get(envelope, [])
         self.world = World(folder, collection(envelope, **declared), truth=MemoryStore.named(f"{self.root}/tides"))
 
     def ingested(self, day: int, rows: Sequence[dict[str, Any]] | None = None) -> None:

@@ -1,0 +1,129 @@
+"""The latest row of each key on a timeline."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tidemark.api.answer import Answer
+from tidemark.api.asked import Selection, selection
+from tidemark.api.keys import keys_within
+from tidemark.api.timeline import lower_bound, span_on, ties_of, time_on, timeline_of
+from tidemark.arrow.latest import Latest, latest_of, latest_schema
+from tidemark.arrow.rows.plain import plain_values
+from tidemark.arrow.rows.schema import arrow_type, column_of
+from tidemark.errors import InvalidUsage, require
+from tidemark.model.collection import Collection, Column, ColumnType
+from tidemark.model.instant import MAX_TIME, format_instant
+from tidemark.plan.read import plan_as_of, read_tasks
+from tidemark.plan.tasks import ReadTask
+from tidemark.storage.sidecars import asked_reads, parts_table
+
+if TYPE_CHECKING:
+    from tidemark.api.pinned import Pinned
+    from tidemark.storage.stores.store import ObjectStore
+
+
+class LatestAt(Answer):
+    """The latest row of each key at one time on a timeline, or the latest value of each of its columns."""
+
+    def __init__(
+        self,
+        pinned: Pinned,
+        timeline: Any,
+        at: Any,
+        where: Any = None,
+        within: Any = None,
+        columns: Any = None,
+        each: bool = False,
+        ties: Any = (),
+        time: int | None = None,
+        event_time: int | None = None,
+    ) -> None:
+        state = pinned.state
+        self._given = (timeline, at, where, within, columns, each, ties, time, event_time)
+        self._timeline = timeline_of(state.collection, timeline)
+        self._selection = selection(state.collection, columns, where)
+        self._ask = asked_of(state.collection, self._timeline, self._selection, ties, each)
+        self._upper = time_on(self._timeline, at)
+        self._lower = lower_bound(self._upper, span_on(self._timeline, within))
+        keys = keys_within(state.collection, self._selection.conditions)
+        self._request = plan_as_of(state, time, event_time, keys)
+        schema = latest_schema(state.collection, self._ask)
+        check_names(schema.names, state.collection)
+        super().__init__(pinned, schema)
+
+    @property
+    def time(self) -> int:
+        """As known then, in microseconds."""
+        return self._request.upto
+
+    @property
+    def event_time(self) -> int | None:
+        """What had happened by then, in microseconds; None: all that is known."""
+        return None if self._request.event_upto == MAX_TIME else self._request.event_upto
+
+    @property
+    def at(self) -> Any:
+        """The time on the timeline, as answers in JSON have it: a text, or a number of an int column."""
+        return time_text(self._timeline, self._upper)
+
+    @property
+    def spans(self) -> dict[str, tuple[int | None, int]]:
+        """Between which values, both included, all rows of the answer have some columns; None is unbounded."""
+        return {self._timeline.name: (self._lower, self._upper)}
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        pinned = self._pinned
+        asked_reads.note(pinned.store, self._request)
+        for task in read_tasks(*parts_table.opened_read(pinned.store, self._request)):
+            yield from latest_of(pinned.store, task, self._ask, self._lower, self._upper)
+
+    def _frame(self, spark: Any) -> Any:
+        require("pyspark", "spark")
+        from tidemark.spark.read import merged_rows
+
+        ask, lower, upper = self._ask, self._lower, self._upper
+
+        def answered(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
+            return latest_of(store, task, ask, lower, upper)
+
+        return merged_rows(spark, self._pinned.store, self._request, self._schema, answered)
+
+    def _asked(self) -> list[str]:
+        what = "latest values" if self._ask.each else "latest rows"
+        since = "" if self._lower is None else f" and {time_text(self._timeline, self._lower)} or later"
+        known = f"{what} of {self.collection} by {self._timeline.name} at {self.at}{since}"
+        happened = [] if self.event_time is None else [f"what had happened by {format_instant(self.event_time)}"]
+        return [known, f"as known at {format_instant(self.time)}", *happened, *self._selection.words()]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LatestAt, (self._pinned, *self._given)
+
+
+def asked_of(collection: Collection, timeline: Column, chosen: Selection, ties: Any, each: Any) -> Latest:
+    """What is asked of the rows of each key."""
+    if not isinstance(each, bool):
+        raise InvalidUsage(f"each is {each!r} ({type(each).__name__}); it is True or False")
+    looked_at = chosen.conditions.columns
+    keep = chosen.conditions.fitting if looked_at else None
+    return Latest(timeline.name, ties_of(collection, ties), chosen.shown, each, looked_at, keep)
+
+
+def check_names(names: list[str], collection: Collection) -> None:
+    """Raise InvalidUsage where two columns of an answer would have one name."""
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        raise InvalidUsage(
+            f"each: column {twice[0]} of collection {collection.name} has the name of the time of another column's "
+            "value; choose columns without one of the two"
+        )
+
+
+def time_text(timeline: Column, time: int) -> Any:
+    """A time on a timeline as JSON has it."""
+    if timeline.type is ColumnType.DATE and not -(2**31) <= time < 2**31:
+        return time  # the first day of a span may be before all days that a column holds
+    return plain_values(column_of([time], arrow_type(timeline.type)))[0]
