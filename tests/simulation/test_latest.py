@@ -4,12 +4,18 @@ of `as_of` finds, and to each probe what that finds of what was known then."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simulation.plain_definitions import COUNTS, OFFERED, derived, windows_of
+from simulation.script import row as landed_row
+from simulation.sea import Sea
 from support.world import DAY, World, certify, collection, interval
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import Pinned
@@ -19,8 +25,11 @@ from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.collection import Column, ColumnType, Envelope, Gate
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Gate
 from tidemark.model.retention import Retention, Step
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Tumbling
+from tidemark.model.window.windows import Windows
 
 pytestmark = pytest.mark.simulation
 VALUE = (Column("v", ColumnType.STRING), Column("at", ColumnType.INT))
@@ -67,6 +76,27 @@ def check(collection: OpenCollection, times: Sequence[int | None], event_times: 
                     {"k": k, "v": own.get(k, none)["v"], "v_at": own.get(k, none)["at"], "at": row["at"]}
                     for k, row in found.items()
                 ]
+
+
+def check_join(collection: OpenCollection, times: Sequence[int]) -> None:
+    """Each probe asks at a time, as known at one of some times; several ask the same, in no order."""
+    asked = [(k, t, known) for known in times for t in (4, 0, 9) for k in (3, 1, 2, 9, 1)]
+    keys, ts, known = zip(*asked, strict=True)
+    knew = pa.array(known, pa.int64()).cast(pa.timestamp("us", "UTC"))
+    table = pa.table({"k": keys, "t": ts, "knew": knew})
+    rows = {time: collection.as_of(time).to_arrow().to_pylist() for time in times}
+    answer = collection.latest_at("at", at=table, at_column="t", known_at="knew")
+    try:
+        found = [latest(rows[known], t).get(k) for k, t, known in asked]
+    except LookupError:
+        with pytest.raises(InvalidUsage, match=r"a row of the key k=\d is held fewer than zero times"):
+            answer.to_arrow()
+        return
+    told = [(row["v"], row["_at"]) for row in answer.to_arrow().to_pylist()]
+    assert told == [(None, None) if row is None else (row["v"], row["at"]) for row in found]
+    newest = table.filter(pc.equal(table["knew"], knew[-1]))
+    now = collection.latest_at("at", at=newest, at_column="t").to_arrow()
+    assert now.select(["v", "_at"]).to_pylist() == answer.to_arrow().select(["v", "_at"]).to_pylist()[-len(newest) :]
 
 
 def rows_of(day: int, envelope: Envelope) -> st.SearchStrategy[list[Named]]:
@@ -117,6 +147,87 @@ def test_at_every_step_of_a_random_history(tmp_path_factory: pytest.TempPathFact
         world = World(tmp_path_factory.mktemp("landing"), declared)
         for _ in history(world, some):
             times = readable(world.state)
+            check_join(opened(world), times)
             check(opened(world), times, [None] if envelope is Envelope.SNAPSHOT else [None, times[-2:][0]])
 
     walk()
+
+
+def check_any(collection: OpenCollection, timeline: str) -> int:
+    """The latest rows of a collection of whatever columns, at every time it can be asked; how many there were."""
+    names, count = collection.schema.names, 0
+    value = names[len(collection.key) :]
+    for time in readable(collection.state):
+        rows = [row for row in collection.as_of(time).to_arrow().to_pylist() if row[timeline] is not None]
+        for t in sorted({row[timeline] for row in rows}):
+            found: dict[Any, Named] = {}
+            for row in sorted(rows, key=lambda row: (row[timeline], [(row[v] is not None, row[v]) for v in value])):
+                if row[timeline] <= t:
+                    found[tuple(row[name] for name in collection.key)] = {name: row[name] for name in names}
+            assert collection.latest_at(timeline, t, time=time).to_arrow().to_pylist() == [
+                row for _, row in sorted(found.items())
+            ]
+            knew = pa.array([time], pa.int64()).cast(pa.timestamp("us", "UTC"))
+            for key, row in found.items():
+                probe = pa.table(dict(zip(collection.key, ([of] for of in key), strict=True)) | {"t": [t]})
+                asked = {"at": probe.append_column("knew", knew), "at_column": "t", "known_at": "knew"}
+                [told] = collection.latest_at(timeline, **asked).to_arrow().to_pylist()
+                assert [told[name] for name in value if name != timeline] == [
+                    row[name] for name in value if name != timeline
+                ]
+                count += 1
+    return count
+
+
+@pytest.mark.parametrize("until", ["seal", "compact"])
+@pytest.mark.parametrize(
+    ("made", "timeline"),
+    [
+        (derived("d", OFFERED), "since"),
+        (derived("d", COUNTS), "most"),
+        (windows_of("d", Windows((), "k", Tumbling(DAY), (Aggregate("n", Function.COUNT),))), "n"),
+    ],
+    ids=["by row", "groups, with hidden counts", "windows"],
+)
+def test_of_what_is_derived(tmp_path: Path, made: Collection, timeline: str, until: str) -> None:
+    """Rows that came late, or were taken back, in the inputs of what is asked."""
+    sea = Sea(tmp_path)
+    sea.landed("tides")
+    sea.add(made)
+    days = [
+        [landed_row(1, "a", 3), landed_row(2, "b", 4)],
+        [landed_row(5, "b", 12), landed_row(2, "c", 13, 4), landed_row(17, "a", 14)],
+        [landed_row(8, "c", 21)],
+    ]
+    for day, rows in enumerate(days):
+        sea.ingest("tides", day, ("a", rows))
+        sea.correct("d", until=until)
+        assert check_any(opened(sea.worlds["d"]), timeline) > day
+
+
+@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT])
+def test_corrections_change_what_is_the_latest_from_then_on(tmp_path: Path, envelope: Envelope) -> None:
+    """A day's file lands again with other rows: by what was known before, the old ones still answer."""
+    world = World(tmp_path, collection(envelope, value=VALUE, reprocess_for=1000))
+
+    def landed(day: int, rows: Sequence[tuple[int, str, int]]) -> None:
+        more = {"t": day * DAY + 1, "e": day * DAY + 1, "o": 1, "gone": False}
+        world.land(day, "a", [{"k": k, "v": v, "at": at, **more} for k, v, at in rows])
+        for of in (
+            lambda job: ingest(job, interval(day), landing_root=str(tmp_path)),
+            lambda job: seal(job, interval(day)),
+        ):
+            world.run(of)
+        certify(world.job(), Gate.FRONTIER)
+        world.run(lambda job: drain(job, interval(day)))
+
+    landed(0, [(1, "a", 3), (2, "x", 4)])
+    landed(1, [(3, "b", 5)])
+    before = world.state.seal - 1
+    landed(0, [(1, "better", 2), (2, "x", 4)])
+    tides = opened(world)
+    assert tides.state.seal - 1 > before
+    check_join(tides, [before, tides.state.seal - 1])
+    probe = pa.table({"k": [1, 1], "t": [9, 9], "knew": pa.array([before, tides.state.seal - 1]).cast("timestamp[us]")})
+    answer = tides.latest_at("at", at=probe, at_column="t", known_at="knew").to_arrow()
+    assert answer.select(["v", "_at"]).to_pylist() == [{"v": "a", "_at": 3}, {"v": "better", "_at": 2}]

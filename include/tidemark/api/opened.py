@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tidemark.api.conditions import Where
     from tidemark.api.hold import Hold
     from tidemark.api.latest import LatestAt
+    from tidemark.api.point_in_time import PointInTime
     from tidemark.api.ranged import InRange
     from tidemark.api.windowed import WindowRows
     from tidemark.jobs.questions.history import Entry
@@ -178,7 +179,10 @@ class OpenCollection:
         *,
         time: Time | None = None,
         event_time: Time | None = None,
-    ) -> LatestAt:
+        at: object = None,
+        at_column: str | None = None,
+        known_at: str | None = None,
+    ) -> LatestAt | PointInTime:
         """Of each key the latest row at the time `t` on a timeline: of the rows that `as_of(time, event_time, where)`
         has, the one with the greatest time that is not above `t`, and not further below than `within`.
 
@@ -195,13 +199,28 @@ class OpenCollection:
         `as_of`; a row has no multiplicity here. Of a collection whose keys hold one value the usual question is
         `as_of(event_time=…)`: this one looks at what it holds now, in the columns of its rows.
 
-        Raises InvalidUsage as `as_of`; for a timeline or a time that is none; and, when it is read, for a key of which
-        a row in that span is held fewer than zero times.
-        """
-        from tidemark.api.latest import LatestAt
+        With a table `at` in place of `t` (of pyarrow, pandas or polars, or a data frame of Spark) each of its rows is
+        asked for: the point-in-time join. It has the columns of the key, and the time as the column `at_column`, which
+        is called as the timeline unless told. The answer is the table, in its order, with the columns of the value (or
+        `columns` of them) behind its own: null where there is no row, or where the key or the time is null. The time of
+        the row is called `_at`. With `known_at`, a column of timestamps of the table, each row is answered by what was
+        known then: a correction that was learned later does not count. A data frame of Spark is answered by `to_spark`.
 
+        Raises InvalidUsage as `as_of`; for a timeline or a time that is none, and for a column that the table lacks, or
+        has in another type; and, when it is read, for a key of which a row in that span is held fewer than zero times.
+        """
         known = (_given(time, "time"), _given(event_time, "event_time"))
-        return LatestAt(self._pinned, timeline, t, where, within, columns, each, ties, *known)
+        if at is None:
+            from tidemark.api.latest import LatestAt
+
+            if at_column is not None or known_at is not None:
+                raise InvalidUsage("at_column and known_at are columns of a table; give it as at=")
+            return LatestAt(self._pinned, timeline, t, where, within, columns, each, ties, *known)
+        from tidemark.api.point_in_time import PointInTime
+
+        if t is not None:
+            raise InvalidUsage("t is one time, and at a table of times; give one of them")
+        return PointInTime(self._pinned, timeline, at, where, within, columns, each, ties, *known, at_column, known_at)
 
     def windows(
         self, time: Time | None = None, open: bool = False, where: Where | Sequence[Where] | None = None

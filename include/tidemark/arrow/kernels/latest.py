@@ -67,7 +67,8 @@ def whole_keys(
         last = int(np.flatnonzero(starts(rows, key))[-1])
         if last:
             yield rows.slice(0, last)
-        held = compacted(reduce(rows.slice(last)), rows)
+        left = reduce(rows.slice(last))
+        held = compacted(left, rows) if left.num_rows else None
     if held is not None:
         yield held
 

@@ -1,0 +1,238 @@
+"""The point-in-time join: to each probe of a table the latest row of its key at its time, by what was known then.
+
+Probes and rows are passed once, both in order of the key: what is in memory are the probes, the rows of a round, and
+of the rows those that answer a probe. A probe that asks as known at a time of its own is answered by the updates that
+were learned up to then: a row counts whose updates add up to more than nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.kernels.latest import Asked, Placed, has_value, held_of, plain_times, whole_keys
+from tidemark.arrow.kernels.merge import summed
+from tidemark.arrow.latest import AT, Latest, below_zero, kept_by
+from tidemark.arrow.read import ordered_by, rounds_by
+from tidemark.arrow.rows.columns import Ints, one_batch
+from tidemark.arrow.rows.cuts import gathered, joined
+from tidemark.arrow.rows.order import ranks, rows_before, rows_up_to, sort_key_at, starts
+from tidemark.arrow.rows.probes import Probes
+from tidemark.arrow.rows.schema import DIFF, TIME, keys_of, updates_schema
+from tidemark.arrow.runs import runs_of
+from tidemark.model.collection import Collection
+from tidemark.plan.latest import MOST_KEYS, narrowed_between, narrowed_to
+from tidemark.plan.tasks import ReadTask
+from tidemark.storage.stores.store import ObjectStore
+
+PIECE_ROWS = 2**15
+"""Probes of which the answers are put together at once."""
+_LEAST, _MOST = -(2**63), 2**63 - 1
+Target = str | None
+"""What is looked for: the latest row, or the latest value of a column."""
+
+
+@dataclass(frozen=True)
+class Join:
+    """The latest rows of probes, not further below their times than `within`; if `by_knowledge` each as known at its
+    own time of knowledge."""
+
+    ask: Latest
+    within: int | None = None
+    by_knowledge: bool = False
+
+    def span(self, probes: Probes) -> tuple[int | None, int]:
+        """Between which times, both included, all rows are that can answer one of some probes."""
+        lower = self.lower(probes.upto)
+        return (None if lower is None else int(lower.min())), int(probes.upto.max())
+
+    def lower(self, upto: Ints) -> Ints | None:
+        """The first time at which a row may answer, for each of some times."""
+        if self.within is None or self.within > _MOST:
+            return None
+        return np.where(upto < _LEAST + self.within, _LEAST, upto - self.within)
+
+
+def value_fields(collection: Collection, ask: Latest) -> pa.Schema:
+    """The columns that are put behind those of a probe: those shown, the timeline's as `_at`; with `each` behind each
+    when that was so."""
+    schema, own = updates_schema(collection), ask.values(collection)
+    at = schema.field(ask.timeline).type
+    fields: list[pa.Field] = []
+    for name in ask.shown:
+        if name == ask.timeline:
+            fields.append(pa.field(AT, at))
+            continue
+        fields.append(pa.field(name, schema.field(name).type))
+        fields += [pa.field(f"{name}{AT}", at)] if name in own else []
+    return pa.schema(fields)
+
+
+class Found:
+    """The rows that answer probes: which one of all that were kept, for each row of the table; -1 where none does."""
+
+    def __init__(self, probes: int, ask: Latest, collection: Collection) -> None:
+        self.ask = ask
+        self.own = ask.values(collection)
+        self.places = {target: np.full(probes, -1, np.int64) for target in (None, *self.own)}
+        self.fields = value_fields(collection, ask)
+        self._names = list(dict.fromkeys([*ask.shown, ask.timeline]))
+        self._kept: list[pa.RecordBatch] = []
+        self._count = 0
+
+    def add(self, rows: pa.RecordBatch, chosen: dict[Target, Ints], numbers: Ints) -> None:
+        """Keep of some rows those `chosen` by the probes with these `numbers`."""
+        every = _every(chosen)
+        if not len(every):
+            return
+        self._kept.append(rows.select(self._names).take(pa.array(every)))
+        for target, places in chosen.items():
+            there = places >= 0
+            self.places[target][numbers[there]] = self._count + np.searchsorted(every, places[there])
+        self._count += len(every)
+
+    def columns(self, start: int, end: int) -> list[pa.Array]:
+        """The columns of `value_fields` for some rows of the table."""
+        columns: list[pa.Array] = []
+        for name in self.ask.shown:
+            target = name if name in self.own else None
+            wanted = [name] if target is None else [name, self.ask.timeline]
+            columns += self._taken(wanted, self.places[target][start:end])
+        return columns
+
+    def _taken(self, names: list[str], places: Ints) -> list[pa.Array]:
+        there = places >= 0
+        if not there.any():
+            return [pa.nulls(len(places)) for _ in names]
+        held = gathered([rows.select(names) for rows in self._kept], places[there])
+        at = pa.array(np.cumsum(there) - 1, mask=~there)
+        return [held.column(name).take(at) for name in names]
+
+
+def joined_to(
+    store: ObjectStore, tasks: Iterable[ReadTask], table: pa.Table, probes: Probes, join: Join, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a table, in its order, with the columns of `value_fields` behind its own: those of `schema`.
+
+    Raises InvalidUsage, naming the key, where a row that could answer a probe is held fewer than zero times.
+    """
+    found: Found | None = None
+    for task in tasks:
+        found = found or Found(table.num_rows, join.ask, task.collection)
+        look_up(store, task, probes, join, found)
+    assert found is not None
+    for start in range(0, table.num_rows, PIECE_ROWS):
+        own = one_batch(table.slice(start, PIECE_ROWS))
+        columns = [*own.columns, *found.columns(start, start + own.num_rows)]
+        yield pa.RecordBatch.from_arrays(
+            [column.cast(of.type) for column, of in zip(columns, schema, strict=True)], schema=schema
+        )
+
+
+def look_up(store: ObjectStore, task: ReadTask, probes: Probes, join: Join, found: Found) -> None:
+    """Find the rows of a task that answer probes."""
+    if not len(probes):
+        return
+    collection = task.collection
+    key = [column.name for column in collection.key]
+    if (own := _narrowed(task, probes.distinct)) is None:
+        return
+    names = join.ask.read(collection)
+    asking = _Asking(join, list(found.places), names, key, probes)
+    for rows in whole_keys(_updates(store, own, join, names, probes), key, asking.reduced):
+        asking.answer(rows, found)
+
+
+def _narrowed(task: ReadTask, keys: pa.RecordBatch) -> ReadTask | None:
+    """A task of the keys that are looked for, one by one unless these are many."""
+    few = keys.num_rows <= MOST_KEYS
+    plain = keys_of(keys, range(keys.num_rows) if few else [0, keys.num_rows - 1], keys.num_columns)
+    return narrowed_to(task, plain) if few else narrowed_between(task, *plain)
+
+
+def _updates(
+    store: ObjectStore, task: ReadTask, join: Join, names: Sequence[str], probes: Probes
+) -> Iterator[pa.RecordBatch]:
+    """The rows that may answer probes, in order at rest, all updates of a row in one batch; each row once, unless it
+    matters when it came and went."""
+    together = ordered_by(task.collection, names)
+    by = [*names, *([TIME] if join.by_knowledge else [])]
+    resort = join.by_knowledge or together != names
+    runs = runs_of(store, task, [*by, DIFF], together, kept_by(join.ask, *join.span(probes)))
+    for batches in rounds_by(together, runs, lambda held: list(summed(held, by, resort=resort))):
+        yield joined(list(summed(batches, by, resort=resort)))
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """Asks rows of whole keys for those that answer probes."""
+
+    join: Join
+    targets: Sequence[Target]
+    names: Sequence[str]
+    key: Sequence[str]
+    probes: Probes
+
+    def answer(self, rows: pa.RecordBatch, found: Found) -> None:
+        """Find what rows answer."""
+        first, end, chosen = self._chosen(rows)
+        found.add(rows, chosen, self.probes.number[first:end])
+
+    def reduced(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that answer a probe, with all their updates: more rows of their key may come, and answer others."""
+        every = _every(self._chosen(rows)[2])
+        begins = np.flatnonzero(starts(rows, self.names))
+        row = np.repeat(begins, np.diff(begins, append=rows.num_rows))
+        return rows.filter(pa.array(np.isin(row, every)))
+
+    def _chosen(self, rows: pa.RecordBatch) -> tuple[int, int, dict[Target, Ints]]:
+        """From which probe to which the keys of the rows are, and the row of each of these by what is looked for."""
+        probes, distinct = self.probes, self.probes.distinct
+        low = rows_before(distinct, sort_key_at(rows, 0, self.key), self.key)
+        high = rows_up_to(distinct, sort_key_at(rows, rows.num_rows - 1, self.key), self.key)
+        first, end = int(probes.firsts[low]), int(probes.firsts[high])
+        if low == high:
+            return first, first, {target: np.empty(0, np.int64) for target in self.targets}
+        group, groups = self._groups(rows, distinct.slice(low, high - low))
+        asked = self._asked(np.repeat(groups, np.diff(probes.firsts[low : high + 1])), first, end)
+        held = held_of(rows, self.names)
+        held = held.where(np.isin(group[held.row], groups))
+        placed = Placed(held, group, plain_times(rows.column(self.join.ask.timeline)), self._ranks(rows))
+        self._refuse_below_zero(rows, placed, asked)
+        chosen = {}
+        for target in self.targets:
+            some = held.where(held.sign > 0)
+            some = some if target is None else some.where(has_value(rows, target)[some.row])
+            chosen[target] = Placed(some, placed.group, placed.time, placed.rank).latest(asked)
+        return first, end, chosen
+
+    def _groups(self, rows: pa.RecordBatch, probed: pa.RecordBatch) -> tuple[Ints, Ints]:
+        """Numbers for the keys of rows and of probes, equal for equal ones."""
+        begins = starts(rows, self.key)
+        own = rows.select(list(self.key)).take(pa.array(np.flatnonzero(begins)))
+        both = [pa.RecordBatch.from_arrays(some.columns, list(self.key)) for some in (own, probed)]
+        numbers = ranks(joined(both), self.key)
+        return numbers[: own.num_rows][np.cumsum(begins) - 1], numbers[own.num_rows :]
+
+    def _asked(self, group: Ints, first: int, end: int) -> Asked:
+        upto, known = self.probes.upto[first:end], self.probes.known
+        return Asked(group, upto, self.join.lower(upto), None if known is None else known[first:end])
+
+    def _ranks(self, rows: pa.RecordBatch) -> Ints:
+        ties = self.join.ask.ties
+        return ranks(rows, ties) if ties else np.zeros(rows.num_rows, np.int64)
+
+    def _refuse_below_zero(self, rows: pa.RecordBatch, placed: Placed, asked: Asked) -> None:
+        below = placed.held.where(placed.held.sign < 0)
+        wrong = Placed(below, placed.group, placed.time, placed.rank).latest(asked)
+        if (wrong >= 0).any():
+            raise below_zero(rows, int(wrong[wrong >= 0][0]), self.key)
+
+
+def _every(chosen: dict[Target, Ints]) -> Ints:
+    """The rows that are chosen at all, in order."""
+    places = np.unique(np.concatenate(list(chosen.values())))
+    return places[places >= 0]
