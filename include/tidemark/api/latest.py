@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidemark.api.answer import Answer
-from tidemark.api.asked import Selection, selection
-from tidemark.api.keys import keys_within
+from tidemark.api.asked import Read, Selection, selection
 from tidemark.api.timeline import lower_bound, span_on, ties_of, time_on, timeline_of
 from tidemark.arrow.latest import Latest, latest_of, latest_schema
 from tidemark.arrow.rows.plain import plain_values
-from tidemark.arrow.rows.schema import arrow_type, column_of
-from tidemark.errors import InvalidUsage, require
+from tidemark.arrow.rows.schema import DIFF, arrow_type, column_of
+from tidemark.errors import InvalidUsage
+from tidemark.model.chunk.law import Span
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.instant import MAX_TIME, format_instant
-from tidemark.plan.read import plan_as_of, read_tasks
+from tidemark.plan.read import plan_as_of
 from tidemark.plan.tasks import ReadTask
-from tidemark.storage.sidecars import asked_reads, parts_table
 
 if TYPE_CHECKING:
     from tidemark.api.pinned import Pinned
     from tidemark.storage.stores.store import ObjectStore
 
 
-class LatestAt(Answer):
+class LatestAt(Read):
     """The latest row of each key at one time on a timeline, or the latest value of each of its columns."""
 
     def __init__(
@@ -46,15 +45,15 @@ class LatestAt(Answer):
         state = pinned.state
         self._given = (timeline, at, where, within, columns, each, ties, time, event_time)
         self._timeline = timeline_of(state.collection, timeline)
-        self._selection = selection(state.collection, columns, where)
-        self._ask = asked_of(state.collection, self._timeline, self._selection, ties, each)
+        chosen = selection(state.collection, columns, where)
+        self._ask = asked_of(state.collection, self._timeline, chosen, ties, each)
         self._upper = time_on(self._timeline, at)
         self._lower = lower_bound(self._upper, span_on(self._timeline, within))
-        keys = keys_within(state.collection, self._selection.conditions)
-        self._request = plan_as_of(state, time, event_time, keys)
         schema = latest_schema(state.collection, self._ask)
         check_names(schema.names, state.collection)
-        super().__init__(pinned, schema)
+        request = plan_as_of(state, time, event_time, chosen.keys)
+        spans = (*chosen.spans, Span(self._timeline.id, ((self._lower, self._upper),)))
+        super().__init__(pinned, chosen, replace(request, spans=spans), schema)
 
     @property
     def time(self) -> int:
@@ -72,18 +71,13 @@ class LatestAt(Answer):
         return time_text(self._timeline, self._upper)
 
     @property
-    def spans(self) -> dict[str, tuple[int | None, int]]:
-        """Between which values, both included, all rows of the answer have some columns; None is unbounded."""
-        return {self._timeline.name: (self._lower, self._upper)}
+    def _columns(self) -> list[str]:
+        return [*self._ask.read(self._request.collection), DIFF]
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        pinned = self._pinned
-        asked_reads.note(pinned.store, self._request)
-        for task in read_tasks(*parts_table.opened_read(pinned.store, self._request)):
-            yield from latest_of(pinned.store, task, self._ask, self._lower, self._upper)
+    def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        return latest_of(store, task, self._ask, self._lower, self._upper)
 
-    def _frame(self, spark: Any) -> Any:
-        require("pyspark", "spark")
+    def _framed(self, spark: Any) -> Any:
         from tidemark.spark.read import merged_rows
 
         ask, lower, upper = self._ask, self._lower, self._upper

@@ -12,21 +12,23 @@ import pyarrow as pa
 
 from tidemark.api.answer import Answer
 from tidemark.api.asked import selection
-from tidemark.api.keys import keys_within
 from tidemark.api.latest import asked_of
 from tidemark.api.timeline import span_on, timeline_of
 from tidemark.arrow.point_in_time import Join, joined_to, value_fields
 from tidemark.arrow.rows.probes import Asking, Probes, Wanted, check_schema, probes_of
-from tidemark.arrow.rows.schema import arrow_type
-from tidemark.errors import InvalidUsage, require
+from tidemark.arrow.rows.schema import DIFF, TIME, arrow_type
+from tidemark.errors import InvalidUsage, TidemarkError, require
+from tidemark.model.chunk.law import Span
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.instant import format_instant
 from tidemark.plan.latest import check_known, plan_known
 from tidemark.plan.read import ReadRequest, plan_as_of, read_tasks
 from tidemark.storage.sidecars import asked_reads, parts_table
+from tidemark.storage.stores.store import Missing
 
 if TYPE_CHECKING:
     from tidemark.api.pinned import Pinned
+    from tidemark.arrow.explain import Explanation
 
 _INSTANT = pa.timestamp("us", "UTC")
 
@@ -65,17 +67,12 @@ class PointInTime(Answer):
         self._probes = probes_of(self._probed, self._asking) if isinstance(self._probed, pa.Table) else None
         self._given = (where, within, columns, each, ties, time, event_time, at_column, known_at)
         super().__init__(pinned, _joined(schema, value_fields(collection, ask)))
-        self._request = self._planned(time, event_time)
+        self._request = replace(self._planned(time, event_time), spans=self._spans())
 
     @property
     def time(self) -> int:
         """As known then, in microseconds; with `known_at` the latest time that is looked at."""
         return self._request.upto
-
-    @property
-    def spans(self) -> dict[str, tuple[int | None, int]]:
-        """Between which values, both included, all rows that answer have some columns; None is unbounded."""
-        return {self._timeline.name: self._join.span(self._probes)} if self._probes else {}
 
     def _here(self) -> Probes:
         """The probes, if they are not somewhere else."""
@@ -85,10 +82,16 @@ class PointInTime(Answer):
             "at is a data frame of Spark, so the answer is read by its executors: call to_spark(spark); or give a table"
         )
 
+    def _spans(self) -> tuple[Span, ...]:
+        """Between which values all rows that answer have some columns; of a frame of Spark that is not known here."""
+        if not self._probes:
+            return self._selection.spans
+        return (*self._selection.spans, Span(self._timeline.id, (self._join.span(self._probes),)))
+
     def _planned(self, time: int | None, event_time: int | None) -> ReadRequest:
         """What to read. The times of knowledge of a frame of Spark are looked at where they are."""
         state = self._pinned.state
-        keys = keys_within(state.collection, self._selection.conditions)
+        keys = self._selection.keys
         if not self._join.by_knowledge:
             return plan_as_of(state, time, event_time, keys)
         times = None if self._probes is None else self._probes.known
@@ -99,10 +102,21 @@ class PointInTime(Answer):
         check_known(known, state.function, state.seal)
         return plan_known(state, known[-1], event_time, keys)
 
+    def explain(self) -> Explanation:
+        from tidemark.arrow.explain import explained
+
+        columns = [*self._join.ask.read(self._request.collection), *([TIME] if self._join.by_knowledge else []), DIFF]
+        try:
+            words = f"{'; '.join(self._asked())}; version {self.version}"
+            return explained(self._pinned.store, self._request, columns, words)
+        except (Missing, TidemarkError) as error:
+            self._pinned.check_kept(error)
+            raise
+
     def _batches(self) -> Iterator[pa.RecordBatch]:
         pinned, probes = self._pinned, self._here()
         first = self._request.upto if probes.known is None or not len(probes) else int(probes.known.min())
-        asked_reads.note(pinned.store, pinned.state, replace(self._request, upto=first), newest=False)
+        asked_reads.note(pinned.store, replace(self._request, upto=first, newest=False))
         tasks = read_tasks(*parts_table.opened_read(pinned.store, self._request))
         yield from joined_to(pinned.store, tasks, self._probed, probes, self._join, self._schema)
 

@@ -11,7 +11,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.instant import format_instant
-from tidemark.model.update import Row
+from tidemark.model.key import Key
 from tidemark.plan.ranges import behind, ranges_of
 from tidemark.plan.read import ReadRequest, plan_as_of
 from tidemark.plan.tasks import ALL_KEYS, KeyRange, ReadTask
@@ -39,14 +39,14 @@ def check_known(times: Sequence[int], function: CompactionFunction, seal: int) -
             raise InvalidUsage(f"known_at {at} is outside the readable [since {since}, seal {format_instant(seal)})")
 
 
-def narrowed_to(task: ReadTask, keys: Sequence[Row]) -> ReadTask | None:
+def narrowed_to(task: ReadTask, keys: Sequence[Key]) -> ReadTask | None:
     """A task that reads some keys, which ascend, and few others; None where none of them is its own."""
     own = [key for key in keys if _inside(task.keys, key)]
     groups = sorted(first for some in task.at_rest for part in some.parts for first, _ in part.groups)
     return _of_ranges(task, ranges_of(own, groups, MOST_RANGES)) if own else None
 
 
-def narrowed_between(task: ReadTask, first: Row, last: Row) -> ReadTask | None:
+def narrowed_between(task: ReadTask, first: Key, last: Key) -> ReadTask | None:
     """A task that reads the keys from one to another one; None where none of them is its own."""
     lower, upper, end = task.keys.lower, task.keys.upper, behind(last)
     keys = KeyRange(
@@ -73,5 +73,5 @@ def _of_ranges(task: ReadTask, ranges: Sequence[KeyRange]) -> ReadTask:
     return replace(task, keys=whole, at_rest=at_rest, unsealed=unsealed, ranges=several)
 
 
-def _inside(keys: KeyRange, key: Row) -> bool:
+def _inside(keys: KeyRange, key: Key) -> bool:
     return (keys.lower is None or key >= keys.lower) and (keys.upper is None or key < keys.upper)

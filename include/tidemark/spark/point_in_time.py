@@ -21,9 +21,9 @@ from tidemark.arrow.rows.columns import Ints
 from tidemark.arrow.rows.cuts import joined
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.probes import Asking, keys_in, probes_of
-from tidemark.arrow.rows.schema import column_of
+from tidemark.arrow.rows.schema import key_column_of
 from tidemark.errors import InvalidUsage
-from tidemark.model.update import Row
+from tidemark.model.key import BehindNull, Bound, Key
 from tidemark.plan.latest import check_known
 from tidemark.plan.read import ReadRequest
 from tidemark.plan.tasks import ReadTask
@@ -58,7 +58,7 @@ def joined_frame(
     tasks = tasks_of(spark, request, parts, leading=len(request.collection.key))
     frame = _made(spark, probes) if isinstance(probes, pa.Table) else probes
     encoded, url = [encode(task) for task in tasks], store.url
-    lowers = [task.keys.lower or () for task in tasks[1:]]
+    lowers = [_key(task.keys.lower) for task in tasks[1:]]
     number = "_task"
     while number in schema.names:
         number += "_"
@@ -89,11 +89,16 @@ def _made(spark: SparkSession, table: pa.Table) -> DataFrame:
         raise InvalidUsage(f"at: Spark cannot have the table as a data frame: {said}") from None
 
 
-def _task_numbers(keys: pa.RecordBatch, lowers: Sequence[Row]) -> Ints:
+def _key(lower: Bound | None) -> Key:
+    """Where a range of keys begins that was cut at one."""
+    return tuple(scalar for scalar in lower or () if not isinstance(scalar, BehindNull))
+
+
+def _task_numbers(keys: pa.RecordBatch, lowers: Sequence[Key]) -> Ints:
     """In which of some ranges of keys each key is, by where all but the first begin. Nulls are before all keys."""
     names = keys.schema.names
     if not lowers:
         return np.zeros(keys.num_rows, np.int64)
-    bounds = [column_of(some, of) for some, of in zip(zip(*lowers, strict=True), keys.schema.types, strict=True)]
+    bounds = [key_column_of(some, of) for some, of in zip(zip(*lowers, strict=True), keys.schema.types, strict=True)]
     numbers = ranks(joined([keys, pa.RecordBatch.from_arrays(bounds, names)]), names)
     return np.searchsorted(numbers[keys.num_rows :], numbers[: keys.num_rows], "right").astype(np.int64)

@@ -116,7 +116,9 @@ def test_it_is_an_answer_as_any_other(tides: tidemark.OpenCollection) -> None:
     assert table.num_rows == answer.count() == 7
     assert table.schema == answer.schema == answer.reader().schema
     assert pickle.loads(pickle.dumps(answer)).to_arrow() == table == answer.to_arrow()
-    assert answer.spans == {"seen": (25_000_000 - 3_600_000_000, 35_000_000)}
+    (_, span) = answer._request.spans  # type: ignore[attr-defined]
+    assert span.intervals == ((25_000_000 - 3_600_000_000, 35_000_000),)
+    assert answer.explain().parts > 0
     assert repr(answer) == (
         "<latest rows of tides by seen at seen of 7 rows; as known at asked; where 'n > 5'; "
         f"version {tides.version}; columns id, k, seen, asked, v, n; not read yet>"
