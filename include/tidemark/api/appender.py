@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 from warnings import warn
 
-import numpy as np
 import pyarrow as pa
 
 from tidemark.api.row_batches import RowReader
@@ -191,8 +190,7 @@ class Appender:
                 start += length
                 self._end(cut)
         self._taken += batch.num_rows
-        # A copy: a slice would keep the whole batch in memory, and change with it.
-        self._waiting.add(batch.slice(start).take(pa.array(np.arange(batch.num_rows - start))))
+        self._waiting.add(batch.slice(start))
 
     def _cut(self, reason: CutReason) -> None:
         self._cutter, cut = self._cutter.closed(reason)

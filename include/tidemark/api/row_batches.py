@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tidemark.api.values import value_of
@@ -34,7 +35,12 @@ class RowReader:
         self._check_names([*row])
         arrays = []
         for column, field in zip(self.columns, self.schema, strict=True):
-            value = value_of(column.name, row.get(column.name), field.type, column.type is ColumnType.JSON)
+            given = row.get(column.name)
+            if column.type is ColumnType.STRING and isinstance(given, bytes | bytearray | memoryview):
+                raise InvalidUsage(
+                    f"column {column.name} is of type string; {type(given).__name__} is no text, decode it"
+                )
+            value = value_of(column.name, given, field.type, column.type is ColumnType.JSON)
             arrays.append(self._checked(column, pa.array([value], field.type), ""))
         return self._batch(arrays)
 
@@ -54,7 +60,8 @@ class RowReader:
                 where = "" if misfit.index is None else f"row {misfit.index + 1} of the batch: "
                 reason = misfit.reason.replace("the file has", "the batch has")
                 raise InvalidUsage(f"{where}column {column.name} {reason}") from None
-        return self._batch(arrays)
+        # A copy: what the caller does with its buffers afterwards changes nothing that waits.
+        return self._batch(arrays).take(pa.array(np.arange(batch.num_rows)))
 
     def _check_names(self, names: list[str]) -> None:
         if unknown := [name for name in names if name not in self._names]:

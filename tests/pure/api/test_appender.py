@@ -89,6 +89,8 @@ def test_age_is_looked_at_before_a_row_is_taken(declared: Place) -> None:
     [
         ({"valeu": 1}, "readings has no column 'valeu'; did you mean 'value'"),
         ({"sensor": None}, "column sensor is null; a key never is"),
+        ({"sensor": b"\xff"}, "column sensor is of type string; bytes is no text, decode it"),
+        ({"sensor": "\ud800"}, "is no value of it"),
         ({"seen": None}, "column seen is null; a time never is"),
         ({"seen": -1}, "column seen holds a time before 1970: -1 µs"),
         ({"value": 1.5}, "column value is of type int; 1.5 is no value of it"),
