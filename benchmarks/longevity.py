@@ -35,8 +35,9 @@ from tests.support.reading import as_of_batches, changes_batches
 from tidemark.jobs.steps.write import trace_batch
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description
+from tidemark.model.chunk.law import meets_keys
 from tidemark.model.instant import MAX_TIME
-from tidemark.plan.ranges import overlaps, split_keys
+from tidemark.plan.ranges import split_keys
 from tidemark.plan.read import plan_changes
 from tidemark.plan.tasks import MergeTask
 from tidemark.storage.sidecars import parts_table
@@ -192,7 +193,7 @@ class _Old:
         tasks = [
             MergeTask(
                 state.collection,
-                tuple(part for part in parts if overlaps(part, keys)),
+                tuple(part for part in parts if meets_keys(part, keys)),
                 keys,
                 0,
                 MAX_TIME,

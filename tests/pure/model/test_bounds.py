@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.model.chunk.bounds import NO_ROWS, Bounds, TimelineBounds, timeline_bounds, union
+from tidemark.model.chunk.bounds import NO_VALUE, Bounds, TimelineBounds, timeline_bounds, union
+from tidemark.model.chunk.law import Span
 
 pytestmark = pytest.mark.pure
 VALUES = st.lists(st.none() | st.integers(-4, 4), max_size=6)
@@ -22,10 +23,10 @@ def test_a_range_without_values_may_be_passed_over_and_one_with_values_never(
     values: list[int | None], lower: int, upper: int
 ) -> None:
     if any(value is not None and lower <= value <= upper for value in values):
-        assert of(values).may_hold(lower, upper)
-    if of(values).may_hold(lower, upper):
+        assert Span(1, ((lower, upper),)).meets(of(values))
+    if Span(1, ((lower, upper),)).meets(of(values)):
         assert of(values).first is not None
-    assert not of([None] * len(values)).may_hold(lower, upper)
+    assert not Span(1, ((lower, upper),)).meets(of([None] * len(values)))
 
 
 @given(st.lists(VALUES, max_size=4))
@@ -43,7 +44,7 @@ def test_bounds_taken_together_are_those_of_all_values_and_enclose_each(lists: l
         (Bounds(1, 6, 0), False),
         (Bounds(2, 3, 3), False),
         (Bounds(None, None, 2), True),
-        (NO_ROWS, True),
+        (NO_VALUE, True),
     ],
 )
 def test_what_is_enclosed(other: Bounds, enclosed: bool) -> None:
