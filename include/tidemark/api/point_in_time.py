@@ -7,21 +7,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from tidemark.api.answer import Answer
 from tidemark.api.asked import selection
 from tidemark.api.latest import asked_of
 from tidemark.api.timeline import span_on, timeline_of
-from tidemark.arrow.point_in_time import Join, joined_to, value_fields
+from tidemark.arrow.point_in_time import Join, check_knowledge, joined_to, value_fields
 from tidemark.arrow.rows.probes import Asking, Probes, Wanted, check_schema, probes_of
 from tidemark.arrow.rows.schema import DIFF, TIME, arrow_type
 from tidemark.errors import InvalidUsage, TidemarkError, require
 from tidemark.model.chunk.law import Span
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.instant import format_instant
-from tidemark.plan.latest import check_known, plan_known
+from tidemark.plan.latest import plan_known
 from tidemark.plan.read import ReadRequest, plan_as_of, read_tasks
 from tidemark.storage.sidecars import asked_reads, parts_table
 from tidemark.storage.stores.store import Missing
@@ -94,13 +93,12 @@ class PointInTime(Answer):
         keys = self._selection.keys
         if not self._join.by_knowledge:
             return plan_as_of(state, time, event_time, keys)
-        times = None if self._probes is None else self._probes.known
-        if times is None or not len(times):
+        known = None if self._probes is None else self._probes.known
+        if self._probes is None or known is None or not len(known):
             return plan_known(state, None, event_time, keys)
-        known: list[int] = np.unique(times).tolist()
         plan_known(state)  # something must be sealed
-        check_known(known, state.function, state.seal)
-        return plan_known(state, known[-1], event_time, keys)
+        check_knowledge(self._probes, state.function, state.seal)
+        return plan_known(state, int(known.max()), event_time, keys)
 
     def explain(self) -> Explanation:
         from tidemark.arrow.explain import explained

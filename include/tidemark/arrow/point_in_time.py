@@ -24,7 +24,8 @@ from tidemark.arrow.rows.probes import Probes
 from tidemark.arrow.rows.schema import DIFF, TIME, keys_of, updates_schema
 from tidemark.arrow.runs import runs_of
 from tidemark.model.collection import Collection
-from tidemark.plan.latest import MOST_KEYS, narrowed_between, narrowed_to
+from tidemark.model.frontier import CompactionFunction
+from tidemark.plan.latest import MOST_KEYS, check_known, narrowed_between, narrowed_to
 from tidemark.plan.tasks import ReadTask
 from tidemark.storage.stores.store import ObjectStore
 
@@ -129,6 +130,15 @@ def joined_to(
         columns = [*own.columns, *found.columns(start, start + own.num_rows)]
         yield pa.RecordBatch.from_arrays(
             [column.cast(of.type) for column, of in zip(columns, schema, strict=True)], schema=schema
+        )
+
+
+def check_knowledge(probes: Probes, function: CompactionFunction, seal: int) -> None:
+    """Raise InvalidUsage unless it can be said what was known at all times of knowledge that probes have."""
+    known = probes.known
+    if known is not None and len(known):
+        check_known(
+            np.unique(known).tolist() if function.rungs else [int(known.min()), int(known.max())], function, seal
         )
 
 

@@ -31,9 +31,9 @@ def plan_known(
 
 
 def check_known(times: Sequence[int], function: CompactionFunction, seal: int) -> None:
-    """Raise InvalidUsage unless it can be said what was known at some times, which ascend."""
-    # Below since only the times of rungs are kept; without rungs what is kept is all from since on.
-    for time in times if function.rungs else times[:: max(1, len(times) - 1)]:
+    """Raise InvalidUsage unless it can be said what was known at some times, which ascend. Where there are no rungs
+    their ends are enough: all from since on are kept."""
+    for time in times:
         if not 0 <= time < seal or not function.keeps(time):
             at, since = (format_instant(time) if time >= 0 else str(time)), format_instant(function.since)
             raise InvalidUsage(f"known_at {at} is outside the readable [since {since}, seal {format_instant(seal)})")

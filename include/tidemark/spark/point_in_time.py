@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
-from tidemark.arrow.point_in_time import Join, joined_to
+from tidemark.arrow.point_in_time import Join, check_knowledge, joined_to
 from tidemark.arrow.rows.columns import Ints
 from tidemark.arrow.rows.cuts import joined
 from tidemark.arrow.rows.order import ranks
@@ -24,7 +24,6 @@ from tidemark.arrow.rows.probes import Asking, keys_in, probes_of
 from tidemark.arrow.rows.schema import key_column_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.key import BehindNull, Bound, Key
-from tidemark.plan.latest import check_known
 from tidemark.plan.read import ReadRequest
 from tidemark.plan.tasks import ReadTask
 from tidemark.spark.read import tasks_of
@@ -71,8 +70,7 @@ def joined_frame(
         table = table.drop_columns([number])
         task = decode(encoded[key[0].as_py()], ReadTask, name="read task")
         own = probes_of(table, asking)
-        if own.known is not None:
-            check_known(np.unique(own.known).tolist(), task.function, task.upto + 1)
+        check_knowledge(own, task.function, task.upto + 1)
         answer = joined_to(open_store(url), [task], table, own, join, schema)
         return pa.Table.from_batches(answer, schema)
 

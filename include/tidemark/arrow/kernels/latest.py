@@ -157,11 +157,12 @@ class Placed:
         row, since, until = self.held.row, self.held.since, self.held.until
         if not len(row):
             return np.full(len(asked.group), -1, np.int64)
-        order = np.lexsort((row, self.rank[row], self.time[row], self.group[row]))
-        row, since, until = row[order], since[order], until[order]
         distinct, place = np.unique(self.time[row], return_inverse=True)
         width = len(distinct) + 1
-        packed = self.group[row] * width + place
+        packed, rank = self.group[row] * width + place, self.rank[row]
+        if rank.any() or (np.diff(packed) < 0).any():  # else rows lie in order of the timeline, as they often do
+            order = np.lexsort((rank, packed))  # and of equal ones as they were
+            row, since, until, packed = row[order], since[order], until[order], packed[order]
         before = np.searchsorted(distinct, asked.upto, "right")
         last = np.searchsorted(packed, asked.group * width + before, "left") - 1
         after = np.zeros(1, np.int64) if asked.lower is None else np.searchsorted(distinct, asked.lower, "left")
@@ -188,8 +189,7 @@ def last_open(since: Ints, until: Ints, first: Ints, last: Ints, at: Ints) -> In
     found = np.full(len(at), -1, np.int64)
     if not len(at):
         return found
-    times = np.unique(np.concatenate([since, until]))
-    count = len(since)
+    times, count = np.sort(np.concatenate([since, until[until < FOR_EVER], [FOR_EVER]])), len(since)
     size = 1 << (len(times) - 1).bit_length()
     low, high = np.searchsorted(times, since) + size, np.searchsorted(times, until) + size
     node = np.searchsorted(times, at, "right") - 1 + size
