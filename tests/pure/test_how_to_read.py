@@ -33,7 +33,9 @@ def in_a_shell(block: str) -> None:
         assert done.exit_code == 0, done.output
 
 
-@pytest.mark.parametrize(("page", "examples"), [("read-from-python.md", 20), ("append-rows.md", 15)])
+@pytest.mark.parametrize(
+    ("page", "examples"), [("read-from-python.md", 20), ("append-rows.md", 15), ("latest-rows.md", 12)]
+)
 def test_the_page_shows_what_happens(page: str, examples: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TIDEMARK_DOCS", str(tmp_path / "docs"))

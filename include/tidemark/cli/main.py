@@ -16,7 +16,20 @@ import typer
 from typer.core import TyperGroup
 
 from tidemark import __version__
-from tidemark.cli import advance, collect, collections, derived, doctor, holds, late, output, read, steps, windows
+from tidemark.cli import (
+    advance,
+    collect,
+    collections,
+    derived,
+    doctor,
+    holds,
+    late,
+    latest,
+    output,
+    read,
+    steps,
+    windows,
+)
 from tidemark.cli.command import USAGE, JsonOption, LandingOption, RootOption, Settings
 
 
@@ -123,6 +136,7 @@ doctor.add_to(app)
 derived.add_to(app)
 late.add_to(app)
 read.add_to(app)
+latest.add_to(app)
 windows.add_to(app)
 steps.add_to(app)
 advance.add_to(app)
