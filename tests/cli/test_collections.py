@@ -281,7 +281,7 @@ def test_a_range_of_a_timeline(two_days: Shell) -> None:
 
 
 def test_what_a_read_opens(two_days: Shell) -> None:
-    for words in (["as-of"], ["changes"], ["range", "--on", "amount"]):
+    for words in (["as-of"], ["changes"], ["range", "--on", "amount"], ["latest-at", "--on", "amount", "--at", "9"]):
         command, *rest = words
         said = two_days.json(command, "events", *rest, "--where", "amount > 7", "--explain")
         assert {"question", "parts", "parts_opened", "chunks", "chunks_read", "bytes", "bytes_read"} < set(said)

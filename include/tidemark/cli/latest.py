@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidemark.cli.command import Call, CollectionArgument, UsageError, register
-from tidemark.cli.options import instant
 from tidemark.cli.read import (
     PANEL,
+    ExplainOption,
     FormatOption,
+    HappenedOption,
     KnownOption,
     LimitOption,
     Shape,
@@ -18,6 +19,7 @@ from tidemark.cli.read import (
     check_shape,
     conditions,
     show,
+    show_explanation,
 )
 from tidemark.model.instant import format_instant
 
@@ -69,12 +71,10 @@ def latest_at(
     ] = None,
     where: WhereOption = None,
     time: KnownOption = None,
-    event_time: Annotated[
-        int | None,
-        typer.Option("--event-time", parser=instant, metavar="TIME", help="What had happened by then. Default: all."),
-    ] = None,
+    event_time: HappenedOption = None,
     limit: LimitOption = None,
     shape: FormatOption = Shape.TABLE,
+    explain: ExplainOption = False,
 ) -> None:
     """The latest row of each key at a time on a timeline, or of each row of a file.
 
@@ -100,6 +100,8 @@ def latest_at(
         at_column=at_column,
         known_at=known_at,
     )
+    if explain:
+        return show_explanation(call, answer)
     known = None if known_at else answer.time
     about = {
         "collection": collection,
