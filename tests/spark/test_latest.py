@@ -129,3 +129,21 @@ def test_a_table_that_spark_cannot_have_is_refused_in_one_line(spark: Any, opene
     with pytest.raises(tidemark.InvalidUsage, match="at: Spark cannot have the table as a data frame") as refused:
         collection.latest_at(timeline, at=table).to_spark(spark)
     assert "\n" not in str(refused.value)
+
+
+def test_a_range_of_a_timeline_is_the_same_through_executors(spark: Any, opened: Pair) -> None:
+    """Of few row groups, by the name of it and as a condition; some columns, and in order."""
+    collection, timeline = opened
+    times = sorted(collection.as_of().to_arrow()[timeline].drop_null().to_pylist())
+    lower, upper = times[len(times) // 3], times[len(times) // 2]
+    answer = collection.range(timeline, lower, upper)
+    assert 0 < answer.count() < collection.as_of().count()
+    assert rows_of_frame(answer.to_spark(spark), answer.schema.names) == rows_of_table(answer.to_arrow())
+    text = f"{timeline} BETWEEN '{lower.isoformat()}' AND '{upper.isoformat()}'"
+    assert rows_of_frame(collection.as_of(where=text).to_spark(spark), answer.schema.names) == rows_of_table(
+        answer.to_arrow()
+    )
+    few = collection.range(timeline, lower, upper, columns=[timeline])
+    assert rows_of_frame(few.to_spark(spark), few.schema.names) == rows_of_table(few.to_arrow())
+    ordered = collection.range(timeline, lower, upper, in_order=True)
+    assert ordered.to_spark(spark).toArrow()[timeline].to_pylist() == ordered.to_arrow()[timeline].to_pylist()
