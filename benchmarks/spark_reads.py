@@ -25,6 +25,7 @@ from benchmarks.measure import apart, measured
 from benchmarks.steps import Bench
 from benchmarks.throughput import DAYS, KEYS_SHARE, fingerprint_of_frame, same, warm_spark
 from tests.support import reading
+from tests.support.reading_frames import as_of_frame, changes_frame
 from tidemark.model.collection import Envelope
 from tidemark.plan.tasks import KeyRange
 
@@ -65,12 +66,12 @@ def _spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
         sums = fingerprint_of_frame
 
         def changed() -> DataFrame:
-            told = reading.changes_frame(spark, store, state, after=last, net=True)
+            told = changes_frame(spark, store, state, after=last, net=True)
             return told.withColumnRenamed("diff", "_multiplicity")
 
         held = f"id = {key[0]} and code = '{key[1]}'"
         reads: dict[str, tuple[Callable[[], Fingerprint], Fingerprint]] = {
-            "as-of, Spark": (lambda: sums(reading.as_of_frame(spark, store, state)), expected),
+            "as-of, Spark": (lambda: sums(as_of_frame(spark, store, state)), expected),
             "as-of, Arrow": (lambda: fingerprint_of(reading.as_of(store, state)), expected),
             "as-of, plain Parquet on Spark": (lambda: sums(spark.read.parquet(f"file://{table}")), expected),
             "net changes of the last day, Spark": (lambda: sums(changed()), learned),
@@ -78,9 +79,12 @@ def _spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
                 lambda: fingerprint_of(reading.changes(store, state, after=last, net=True), "diff"),
                 learned,
             ),
-            "one key, Spark": (lambda: sums(reading.as_of_frame(spark, store, state, keys=keys)), one),
+            "one key, Spark": (lambda: sums(as_of_frame(spark, store, state, keys=keys)), one),
             "one key, plain Parquet on Spark": (lambda: sums(spark.read.parquet(f"file://{table}").where(held)), one),
-            "a tenth, Spark": (lambda: sums(reading.as_of_frame(spark, store, state, keep=_of_small_amounts)), tenth),
+            "a tenth, Spark": (
+                lambda: sums(as_of_frame(spark, store, state, keep=_of_small_amounts)),
+                tenth,
+            ),
         }
         costs = {what: _least(what, call, right) for what, (call, right) in reads.items()}
         spark.stop()

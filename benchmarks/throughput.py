@@ -118,7 +118,7 @@ def settings() -> dict[str, str]:
 def _reads(spark: SparkSession, bench: Bench, feed: Feed, expected: dict[int, Fingerprint]) -> dict[str, Cost]:
     """As-of the end by both readers; half way before that, unmeasured: it is checked too, and warms Spark's SQL."""
     from tests.support.reading import as_of as arrow_as_of
-    from tests.support.reading import as_of_frame as spark_as_of
+    from tests.support.reading_frames import as_of_frame as spark_as_of
 
     store, state = bench.job.store, bench.job.log.load().state
     half = feed.interval(DAYS // 2).lower - 1

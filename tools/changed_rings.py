@@ -19,7 +19,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "include/tidemark/airflow/": AIRFLOW,
     "include/tidemark/airflow/web/": (*AIRFLOW, "simulation", "quality"),
     "include/tidemark/api/": ("pure", "simulation", "cli", "spark", "s3", "dags", "e2e", "deep"),
-    "include/tidemark/cli/": ("cli", "pure", "simulation", "e2e", "deep"),
+    "include/tidemark/cli/": ("cli", "pure", "simulation", "spark", "e2e", "deep"),
     "include/tidemark/quality/": (
         *("quality", "pure", "simulation", "spark", "cli", "compat", "conformance"),
         *AIRFLOW,
@@ -33,6 +33,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "demo/": ("demo", "e2e", "deep"),
     "benchmarks/": ("pure", "simulation", "quality", "s3"),
     "docs/": PAGES,
+    "docs/notebooks/": (*PAGES, "demo"),
     "README.md": PAGES,
     "CONTRIBUTING.md": PAGES,
     "CHANGELOG.md": PAGES,
@@ -59,7 +60,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "tests/pure/storage/test_low_water.py": ("pure", "simulation"),
     "tests/quality/": ("quality",),
     "tests/s3/": ("s3",),
-    "tests/simulation/": ("simulation", "s3", "quality"),
+    "tests/simulation/": ("simulation", "s3", "quality", "compat"),
     "tests/spark/": ("spark", "e2e"),
 }
 

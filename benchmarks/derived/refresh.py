@@ -18,7 +18,7 @@ from benchmarks.derived.sales import CASES, CHANGES, FOUND, NAME, Case, Rows, Sa
 from benchmarks.measure import Cost, apart, measured
 from benchmarks.steps import Bench, stored
 from benchmarks.throughput import same, wake_workers, warm_spark
-from tests.support.reading import as_of_frame as as_of
+from tests.support.reading_frames import as_of_frame as as_of
 from tidemark.jobs.app import open_job
 from tidemark.jobs.derived import shaped
 from tidemark.jobs.steps.correct import correct

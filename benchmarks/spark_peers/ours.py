@@ -96,18 +96,18 @@ class OnSpark(InOneProcess):
         self._bench.compact(self._feed.interval(day))
 
     def as_of(self, day: int) -> Fingerprint:
-        from tests.support.reading import as_of_frame as as_of
+        from tests.support.reading_frames import as_of_frame as as_of
 
         return self._sums(as_of(self._spark, self._store, self._state, time=self._end(day)), "_multiplicity")
 
     def changes(self, after: int, upto: int) -> Fingerprint:
-        from tests.support.reading import changes_frame as changes
+        from tests.support.reading_frames import changes_frame as changes
 
         found = changes(self._spark, self._store, self._state, after=self._end(after), upto=self._end(upto), net=True)
         return self._sums(found, found.columns[-1])
 
     def point(self, id: int, code: str) -> Fingerprint:
-        from tests.support.reading import as_of_frame as as_of
+        from tests.support.reading_frames import as_of_frame as as_of
 
         keys = KeyRange((id, code), (id, code + "\0"))
         found = as_of(self._spark, self._store, self._state, keys=keys)

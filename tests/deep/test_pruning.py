@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pure.model.chunk.pruning import case
-from tests.pure.model.chunk.test_law import exact
+from tests.pure.model.chunk.pruning import case, exact
 
 pytestmark = pytest.mark.deep
 

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.spark.support import ALL, DAY, HOUR, INSTANT, START, Made, day_of, rows_of
-from tests.support import reading
+from tests.support import reading, reading_frames
 from tidemark.arrow import read as arrow_read
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.ingest import ingest
@@ -67,18 +67,18 @@ def same_answers(spark: Any, made: Made) -> int:
     compared = 0
     for time, event_time in [(None, None), (last, last - DAY // 2), (START + DAY // 3, None)]:
         table = reading.as_of(store, state, time=time, event_time=event_time)
-        frame = reading.as_of_frame(spark, store, state, time=time, event_time=event_time)
+        frame = reading_frames.as_of_frame(spark, store, state, time=time, event_time=event_time)
         assert rows_of_frame(frame, table.column_names) == rows_of_table(table), (time, event_time)
         compared += table.num_rows
     for after, upto, net in [(-1, None, False), (START + 5 * HOUR, last - HOUR, True)]:
         table = reading.changes(store, state, after=after, upto=upto, net=net)
-        frame = reading.changes_frame(spark, store, state, after=after, upto=upto, net=net)
+        frame = reading_frames.changes_frame(spark, store, state, after=after, upto=upto, net=net)
         assert rows_of_frame(frame, table.column_names) == rows_of_table(table), (after, upto, net)
         compared += table.num_rows
     # Of some keys and columns, in another order.
     keys, some = KeyRange((10,), (31,)), [state.collection.value[0].name, "id"]
     table = reading.as_of(store, state, keys=keys).select([*some, "_multiplicity"])
-    frame = reading.as_of_frame(spark, store, state, keys=keys, columns=some)
+    frame = reading_frames.as_of_frame(spark, store, state, keys=keys, columns=some)
     assert frame.columns == table.column_names
     assert added_up(rows_of_frame(frame, table.column_names)) == added_up(rows_of_table(table))
     return compared
@@ -110,9 +110,9 @@ def test_a_read_outside_what_is_complete_is_refused(spark: Any, made: Made) -> N
 
     state = made.log.load().state
     with pytest.raises(InvalidUsage, match="outside the readable"):
-        reading.as_of_frame(spark, made.store, state, time=state.seal)
+        reading_frames.as_of_frame(spark, made.store, state, time=state.seal)
     with pytest.raises(InvalidUsage, match="outside the readable"):
-        reading.changes_frame(spark, made.store, state, after=0, upto=state.seal)
+        reading_frames.changes_frame(spark, made.store, state, after=0, upto=state.seal)
 
 
 @pytest.mark.parametrize("name", ["append", "upsert"])
@@ -158,7 +158,7 @@ def test_a_read_is_stable_while_a_writer_goes_on(spark: Any, tmp_path: Path) -> 
     made.land(2, 50, keys=5)
     made.moved(1)
     state = made.log.load().state
-    frame = reading.as_of_frame(spark, made.store, state)  # lazy: read only when asked
+    frame = reading_frames.as_of_frame(spark, made.store, state)  # lazy: read only when asked
     table = reading.as_of(made.store, state)
     made.moved(2)
     assert rows_of_frame(frame, table.column_names) == rows_of_table(table)
@@ -191,7 +191,7 @@ def test_what_need_not_be_merged_comes_through_sparks_own_reader(spark: Any, tmp
     assert len(parts) == 3
     some = ["doc", "id", "price"]
     whole = reading.as_of(store, state)
-    frame = reading.as_of_frame(spark, store, state, columns=some).where("doc is not null and id < 200")
+    frame = reading_frames.as_of_frame(spark, store, state, columns=some).where("doc is not null and id < 200")
     held = whole.filter(pc.field("doc").is_valid() & (pc.field("id") < 200)).select([*some, "_multiplicity"])
     assert added_up(rows_of_frame(frame, held.column_names)) == added_up(rows_of_table(held))
     assert held.num_rows > 20
@@ -211,7 +211,7 @@ def test_what_need_not_be_merged_comes_through_sparks_own_reader(spark: Any, tmp
         assert table.num_rows > 20
     spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
     try:
-        frame = reading.as_of_frame(spark, store, state)
+        frame = reading_frames.as_of_frame(spark, store, state)
         Path(store.url, alone.file.key).unlink()
         with pytest.raises(Exception, match=r"FILE_NOT_EXIST|does not exist"):
             frame.collect()
@@ -250,11 +250,11 @@ def test_full_snapshots_beyond_the_trace_answer_alike_drained_or_not(spark: Any,
     def answers() -> list[Any]:
         state, store = made.log.load().state, made.store
         pairs = [
-            (reading.as_of(store, state, time=at), reading.as_of_frame(spark, store, state, time=at))
+            (reading.as_of(store, state, time=at), reading_frames.as_of_frame(spark, store, state, time=at))
             for at in (None, day_of(2).upper - 1, day_of(3).upper)
         ]
         told = reading.changes(store, state, after=-1)
-        pairs.append((told, reading.changes_frame(spark, store, state, after=-1)))
+        pairs.append((told, reading_frames.changes_frame(spark, store, state, after=-1)))
         found = [rows_of_table(table) for table, _ in pairs]
         assert found == [rows_of_frame(frame, table.column_names) for table, frame in pairs]
         return found

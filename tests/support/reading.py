@@ -1,10 +1,9 @@
-"""As-of and changes of a state, as tables and as frames: the requests that readers make, answered in all columns."""
+"""As-of and changes of a state as tables: the requests that readers make, answered in all columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 
@@ -65,36 +64,3 @@ def changes_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The same, batch by batch."""
     return answer(store, plan_changes(state, after, upto, keys), partial(told_of, net=net))
-
-
-def as_of_frame(
-    spark: Any,
-    store: ObjectStore,
-    state: Arrangement,
-    *,
-    time: int | None = None,
-    event_time: int | None = None,
-    keys: KeyRange = ALL_KEYS,
-    columns: Any = None,
-    keep: Any = None,
-) -> Any:
-    """`as_of` as a data frame of a session; with `columns` in these alone, of the rows that `keep` leaves."""
-    from tidemark.spark.read import held_rows
-
-    return held_rows(spark, store, plan_as_of(state, time, event_time, keys), columns=columns, keep=keep)
-
-
-def changes_frame(
-    spark: Any,
-    store: ObjectStore,
-    state: Arrangement,
-    *,
-    after: int,
-    upto: int | None = None,
-    net: bool = False,
-    keys: KeyRange = ALL_KEYS,
-) -> Any:
-    """`changes` as a data frame of a session."""
-    from tidemark.spark.read import told_rows
-
-    return told_rows(spark, store, plan_changes(state, after, upto, keys), net=net)

@@ -3,7 +3,7 @@
 import json
 import sys
 
-from tests.support.reading import as_of_frame as as_of
+from tests.support.reading_frames import as_of_frame as as_of
 from tidemark.jobs.job import collection_store, fresh_id
 from tidemark.spark.session import session
 from tidemark.storage.log.log import StateLog

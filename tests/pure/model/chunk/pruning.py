@@ -143,3 +143,8 @@ def _within(value: object, intervals: tuple[Interval, ...]) -> bool:
     if not isinstance(value, int):
         return False
     return any((low is None or low <= value) and (high is None or value <= high) for low, high in intervals)
+
+
+def exact(one: Case) -> bool:
+    """Whether the answer without the chunks that the law leaves out is that of all."""
+    return answer(one.taken, one) == answer([rows for _, rows in one.chunks], one)

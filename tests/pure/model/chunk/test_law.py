@@ -6,17 +6,13 @@ from collections import Counter
 
 import pytest
 
-from tests.pure.model.chunk.pruning import Case, answer, case
+from tests.pure.model.chunk.pruning import answer, case, exact
 from tidemark.model.chunk import law
 from tidemark.model.chunk.bounds import NO_VALUE, Bounds
 from tidemark.model.chunk.law import Span
 
 pytestmark = pytest.mark.pure
 CASES = 2_000
-
-
-def exact(one: Case) -> bool:
-    return answer(one.taken, one) == answer([rows for _, rows in one.chunks], one)
 
 
 def test_answers_are_exact_without_the_chunks_left_out() -> None:
