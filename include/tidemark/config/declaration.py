@@ -144,8 +144,8 @@ class Common(_Section):
     """The type of each column, by its name. One that is not declared is inferred once, at `init`: from the first file
     that has landed, or from the definition."""
     timelines: list[ColumnName] = []
-    """Columns of the value, times or whole numbers, by which rows are asked for: `range`, `latest_at`, and conditions on
-    them. The record of every part has their bounds, so parts outside are not opened; of other columns of these types
+    """Columns of the value, times or whole numbers, by which rows are asked for: `range`, `latest_at`, and conditions
+    on them. The record of every part has their bounds, so parts outside are not opened; of other columns of these types
     the part's own footer tells. What was written before a column was named here has no record of it."""
     dag: Literal["factory", "own"] = "factory"
     """`own` if a DAG file of yours makes the collection's DAG; the factory makes none then."""
