@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 NAMES = (
     *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
     *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections", "derived", "undue", "windows"),
-    "chunk_index",
+    *("chunk_index", "timelines"),
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -42,7 +42,7 @@ def main(
     full: Annotated[
         bool,
         typer.Option(
-            help="commits, longevity, peers, contention, corrections, derived, undue and windows at full size: hours"
+            help="commits, longevity, peers, contention, corrections, derived, undue, windows, timelines at full size"
         ),
     ] = False,
     beside: Annotated[str, typer.Option(help="what else the machine is doing, for the record")] = "",
@@ -105,6 +105,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "undue": lambda: _undue(full),
         "windows": lambda: _windows(full),
         "chunk_index": lambda: _chunk_index(full),
+        "timelines": lambda: _timelines(full),
     }
     for name in chosen:
         report["results"][name] = work[name]()
@@ -112,6 +113,12 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
     if report["sources_changed"]:
         say("[red]the sources changed meanwhile: these figures are of no one commit[/]")
     return report
+
+
+def _timelines(full: bool) -> dict[str, Any]:
+    from benchmarks.timelines import timelines
+
+    return timelines(full, say)
 
 
 def _fixed_cost(launchers: list[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from benchmarks import (
     report_derived,
     report_spark,
     report_windows,
+    timelines,
     undue,
 )
 from benchmarks.figures import MIB, Figures, as_markdown, spread
@@ -102,6 +103,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield contention.figures(found)
     elif name == "chunk_index":
         yield chunk_index.figures(found)
+    elif name == "timelines":
+        yield timelines.figures(found)
     else:
         table: dict[str, Callable[[Any], Figures]] = {
             "selectivity": _selectivity,

@@ -23,6 +23,7 @@ NEEDS = {
     "duckdb": ("duckdb",),
     "ducklake": ("duckdb", "duckdb_ext"),
     "delta": ("deltalake",),
+    "polars": ("polars",),
     "superintervals": ("superintervals",),
 }
 KEY = ("id", "code")

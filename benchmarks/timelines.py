@@ -1,0 +1,280 @@
+"""Questions about time beside DuckDB and polars: a stretch, the latest row, and the point-in-time join.
+
+The same rows are kept in two orders: by the time itself (key `id`, which follows it) and by what was measured (key
+`sensor, id`). Ours is a collection of one batch, drained; a peer has the same rows in one Parquet file, in the same
+order, with row groups of the same size. Answers are compared before anything is counted. CPU seconds are those of this
+process, the least of several times with footers and files warm; bytes and row groups are what `explain()` says, beside
+those that hold a row of the answer (*own*).
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import tidemark
+from benchmarks.engines import missing
+from benchmarks.figures import MIB, Figures
+from benchmarks.measure import apart
+from benchmarks.steps import Bench
+from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
+from tidemark.model.interval import Interval
+
+SENSORS = 500
+HOUR = 3_600_000_000
+STEP = 20_000
+"""Microseconds from one row to the next."""
+START = 1_704_067_200_000_000
+DAY = Interval(START, START + 86_400_000_000 * 4)
+PROBES = 100_000
+TRIES = 5
+ORDERS = {"time": ("id",), "sensor": ("sensor", "id")}
+PEERS = ("duckdb", "polars")
+
+
+def timelines(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    """Both orders of a million rows, or of ten million if `full`."""
+    if _without_peers():
+        say("timelines: without DuckDB and polars, which are not installed (make bench PEERS=1)")
+    rows = 10_000_000 if full else 1_000_000
+    say(f"timelines: {rows:,} rows in {len(ORDERS)} orders")
+    return {"rows": rows, "runs": [apart(run, order, rows) for order in ORDERS]}
+
+
+def _without_peers() -> bool:
+    return any(missing(peer) for peer in PEERS)
+
+
+def measurements(count: int) -> pa.Table:
+    """Rows that come about in order of time: a few seconds out of it."""
+    draw = np.random.default_rng(1)
+    at = START + np.arange(count) * STEP + draw.integers(0, 5_000_000, count)
+    return pa.table(
+        {
+            "sensor": draw.integers(0, SENSORS, count),
+            "id": np.arange(count),
+            "at": pa.array(at).cast(pa.timestamp("us", "UTC")),
+            "value": draw.random(count),
+        }
+    )
+
+
+def run(order: str, count: int) -> dict[str, Any]:
+    """One order. AssertionError if an answer is wrong."""
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder, ExitStack() as stack:
+        rows, key = measurements(count), ORDERS[order]
+        ours = _collected(Path(folder), rows, key)
+        peers = _peers(Path(folder), rows.sort_by([(name, "ascending") for name in key]), stack)
+        middle = START + count * STEP // 2
+        questions = {
+            "one hour": _Hour(middle, min(HOUR, count * STEP // 10)),
+            "latest of one sensor": _Latest(middle, 7),
+            "latest of each sensor": _Latest(middle, None),
+            f"{PROBES:,} points in time": _Joined(middle, count),
+        }
+        asked = {name: one for name, one in questions.items() if order == "sensor" or name == "one hour"}
+        return {"order": order, "questions": [_compared(name, one, ours, peers) for name, one in asked.items()]}
+
+
+def _collected(folder: Path, rows: pa.Table, key: tuple[str, ...]) -> tidemark.OpenCollection:
+    landing = folder / "landing" / "ticks" / "first"
+    landing.mkdir(parents=True)
+    pq.write_table(rows, landing / "a.parquet")
+    types = {"sensor": ColumnType.INT, "id": ColumnType.INT, "at": ColumnType.TIMESTAMP, "value": ColumnType.FLOAT}
+    # What is asked for is the latest row of a key: of a sensor, whose rows a number tells apart.
+    named = ("sensor",) if key[0] == "sensor" else key
+    source = Source("{{ landing }}/ticks/first/*.parquet", Format.PARQUET, Envelope.APPEND, ready="always")
+    collection = Collection(
+        "ticks",
+        tuple(Column(name, types[name]) for name in named),
+        tuple(Column(name, of) for name, of in types.items() if name not in named),
+        Landed(source, time=None, event_time=None, start=DAY.lower),
+        timelines=("at",),
+    )
+    bench = Bench(collection, folder / "root", folder / "landing", note=lambda _: None)
+    bench.certified_drain(DAY)
+    return tidemark.open(str(folder / "root"), "ticks")
+
+
+class _Peers:
+    """One file that both peers read."""
+
+    def __init__(self, path: Path, connection: Any) -> None:
+        self.path, self.duckdb = path, connection
+
+    def sql(self, query: str, **tables: pa.Table) -> pa.Table:
+        for name, table in tables.items():
+            self.duckdb.register("given", table)
+            self.duckdb.sql(f"CREATE TABLE IF NOT EXISTS {name} AS SELECT * FROM given")
+        return self.duckdb.sql(query.format(rows=f"read_parquet('{self.path}')")).to_arrow_table()
+
+
+def _peers(folder: Path, rows: pa.Table, stack: ExitStack) -> _Peers | None:
+    path = folder / "sorted.parquet"
+    pq.write_table(rows, path, row_group_size=ROW_GROUP_ROWS, compression="zstd")
+    if _without_peers():
+        return None
+    import duckdb
+
+    connection = stack.enter_context(duckdb.connect())
+    connection.sql("SET threads = 1; SET TimeZone = 'UTC'")
+    return _Peers(path, connection)
+
+
+class _Hour:
+    """All rows of a stretch of time."""
+
+    def __init__(self, start: int, length: int) -> None:
+        self.ends = start, start + length
+
+    def ours(self, ticks: tidemark.OpenCollection) -> Any:
+        return ticks.range("at", *self.ends)
+
+    def of(self, table: pa.Table) -> tuple[Any, ...]:
+        return table.num_rows, pc.sum(table["id"]).as_py()
+
+    def duckdb(self, peers: _Peers) -> pa.Table:
+        first, last = self.ends
+        return peers.sql(
+            f'SELECT * FROM {{rows}} WHERE "at" BETWEEN make_timestamptz({first}) AND make_timestamptz({last})'
+        )
+
+    def polars(self, peers: _Peers) -> pa.Table:
+        import polars
+
+        first, last = (polars.lit(end).cast(polars.Datetime("us", "UTC")) for end in self.ends)
+        return polars.scan_parquet(peers.path).filter(polars.col("at").is_between(first, last)).collect().to_arrow()
+
+
+class _Latest:
+    """The newest row up to a time, of one sensor or of each."""
+
+    def __init__(self, at: int, sensor: int | None) -> None:
+        self.at, self.sensor = at, sensor
+
+    def ours(self, ticks: tidemark.OpenCollection) -> Any:
+        where = None if self.sensor is None else {"sensor": self.sensor}
+        return ticks.latest_at("at", self.at, where, columns=["sensor", "id", "at"])
+
+    def of(self, table: pa.Table) -> tuple[Any, ...]:
+        times = table["at"].cast(pa.int64())
+        return table.num_rows, pc.sum(table["sensor"]).as_py(), pc.sum(pc.subtract(times, START)).as_py()
+
+    def duckdb(self, peers: _Peers) -> pa.Table:
+        one = "" if self.sensor is None else f"AND sensor = {self.sensor}"
+        return peers.sql(
+            'SELECT sensor, arg_max(id, "at") AS id, max("at") AS "at" FROM {rows} '
+            f'WHERE "at" <= make_timestamptz({self.at}) {one} GROUP BY sensor'
+        )
+
+    def polars(self, peers: _Peers) -> pa.Table:
+        import polars
+
+        rows = polars.scan_parquet(peers.path).filter(
+            polars.col("at") <= polars.lit(self.at).cast(polars.Datetime("us", "UTC"))
+        )
+        rows = rows if self.sensor is None else rows.filter(polars.col("sensor") == self.sensor)
+        latest = [polars.col("id").sort_by("at").last(), polars.col("at").max()]
+        return rows.group_by("sensor").agg(latest).collect().to_arrow()
+
+
+class _Joined:
+    """The newest row of a sensor up to a time, for each of many sensors and times."""
+
+    def __init__(self, middle: int, count: int) -> None:
+        draw = np.random.default_rng(2)
+        at = START + draw.integers(0, count * STEP, PROBES)
+        self.probes = pa.table(
+            {"sensor": draw.integers(0, SENSORS, PROBES), "at": pa.array(at).cast(pa.timestamp("us", "UTC"))}
+        )
+
+    def ours(self, ticks: tidemark.OpenCollection) -> Any:
+        return ticks.latest_at(
+            "at", at=self.probes.rename_columns(["sensor", "asked"]), at_column="asked", columns=["at"]
+        )
+
+    def of(self, table: pa.Table) -> tuple[Any, ...]:
+        found = table["_at"].cast(pa.int64())
+        return table.num_rows, found.null_count, pc.sum(pc.subtract(found, START)).as_py()
+
+    def duckdb(self, peers: _Peers) -> pa.Table:
+        return peers.sql(
+            'SELECT p.sensor, p."at", r."at" AS _at FROM probes p ASOF LEFT JOIN {rows} r '
+            'ON p.sensor = r.sensor AND r."at" <= p."at"',
+            probes=self.probes,
+        )
+
+    def polars(self, peers: _Peers) -> pa.Table:
+        import polars
+
+        probes = polars.from_arrow(self.probes).lazy().sort("at")
+        rows = polars.scan_parquet(peers.path).select("sensor", polars.col("at"), polars.col("at").alias("_at"))
+        return probes.join_asof(rows.sort("at"), on="at", by="sensor", check_sortedness=False).collect().to_arrow()
+
+
+Question = _Hour | _Latest | _Joined
+
+
+def _compared(name: str, question: Question, ticks: tidemark.OpenCollection, peers: _Peers | None) -> dict[str, Any]:
+    answer = question.ours(ticks)
+    explained = answer.explain()
+    expected = question.of(answer.to_arrow())
+    found: dict[str, Any] = {
+        "question": name,
+        "rows": expected[0],
+        "chunks": explained.chunks,
+        "chunks_read": explained.chunks_read,
+        "bytes": explained.bytes,
+        "bytes_read": explained.bytes_read,
+        "cpu": {"tidemark": _least(lambda: question.ours(ticks).to_arrow())},
+    }
+    for peer in PEERS if peers else ():
+        ask: Callable[[_Peers | None], pa.Table] = getattr(question, peer)
+        assert question.of(ask(peers)) == expected, f"{peer} finds another answer to {name}"
+        found["cpu"][peer] = _least(partial(ask, peers))
+    return found
+
+
+def _least(work: Callable[[], Any]) -> float:
+    """CPU seconds of this process, the least of some times."""
+    spent = []
+    for _ in range(TRIES):
+        before = time.process_time()
+        work()
+        spent.append(time.process_time() - before)
+    return min(spent)
+
+
+def figures(found: dict[str, Any]) -> Figures:
+    """The table."""
+    return Figures(
+        "Questions about time",
+        f"{found['rows']:,} rows, {SENSORS} sensors, in order of the time or of the sensor; CPU ms, the least of "
+        f"{TRIES}, warm. Peers read one Parquet file in the same order, DuckDB with one thread. Chunks and MiB are "
+        "what ours reads of what there is.",
+        ("in order of", "question", "rows", "chunks", "MiB", "CPU ms", *(f"{peer} ms" for peer in PEERS)),
+        tuple(
+            (
+                run["order"],
+                one["question"],
+                f"{one['rows']:,}",
+                f"{one['chunks_read']:,} of {one['chunks']:,}",
+                f"{one['bytes_read'] / MIB:.1f} of {one['bytes'] / MIB:.1f}",
+                f"{one['cpu']['tidemark'] * 1e3:,.1f}",
+                *(f"{one['cpu'][peer] * 1e3:,.1f}" if peer in one["cpu"] else "-" for peer in PEERS),
+            )
+            for run in found["runs"]
+            for one in run["questions"]
+        ),
+    )

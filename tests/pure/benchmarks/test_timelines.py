@@ -1,0 +1,24 @@
+"""The benchmark of questions about time answers them, and tells what was read."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import timelines
+
+pytestmark = pytest.mark.pure
+
+
+@pytest.mark.parametrize("order", timelines.ORDERS)
+def test_each_question_is_asked_and_shown(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timelines, "_without_peers", lambda: True)
+    monkeypatch.setattr(timelines, "PROBES", 100)
+    found = timelines.run(order, 40_000)
+    asked = {one["question"]: one for one in found["questions"]}
+    assert len(asked) == (1 if order == "time" else 4)
+    assert 0 < asked["one hour"]["chunks_read"] <= asked["one hour"]["chunks"]
+    if order == "sensor":
+        assert asked["latest of each sensor"]["rows"] == timelines.SENSORS
+        assert asked["latest of one sensor"]["chunks_read"] < asked["latest of one sensor"]["chunks"]
+    shown = timelines.figures({"rows": 40_000, "runs": [found]})
+    assert [row[1] for row in shown.rows] == list(asked)
