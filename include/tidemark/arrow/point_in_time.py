@@ -31,7 +31,7 @@ from tidemark.storage.stores.store import ObjectStore
 
 PIECE_ROWS = 2**15
 """Probes of which the answers are put together at once."""
-_LEAST, _MOST = -(2**63), 2**63 - 1
+_SIGN = np.uint64(2**63)
 Target = str | None
 """What is looked for: the latest row, or the latest value of a column."""
 
@@ -52,9 +52,11 @@ class Join:
 
     def lower(self, upto: Ints) -> Ints | None:
         """The first time at which a row may answer, for each of some times."""
-        if self.within is None or self.within > _MOST:
+        if self.within is None or self.within >= 2**64:
             return None
-        return np.where(upto < _LEAST + self.within, _LEAST, upto - self.within)
+        # Counted from the least time on, so that no difference is beyond what a number holds.
+        counted, within = upto.view(np.uint64) ^ _SIGN, np.uint64(self.within)
+        return np.asarray(((counted - np.minimum(counted, within)) ^ _SIGN).view(np.int64), np.int64)
 
 
 def value_fields(collection: Collection, ask: Latest) -> pa.Schema:

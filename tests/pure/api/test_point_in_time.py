@@ -254,3 +254,21 @@ def test_few_probes_open_few_parts(tmp_path: Path) -> None:
     answer = opened.latest_at("n", at=pa.table({"k": [203, 1], "n": [9, 9]}))
     assert told(answer, "_at") == [3, 1]
     assert len([key for key in read if key.endswith(".parquet")]) == 2
+
+
+def test_the_last_key_there_is_and_the_ends_of_all_times(tmp_path: Path) -> None:
+    """Behind the greatest integer there is no key, and around the ends of a timeline no time."""
+    ends = -(2**63), 2**63 - 1
+    made = Made(tmp_path, value=VALUE[2:])
+    made.drained(0, [{"k": k, "n": n, "t": 1, "e": 1} for k in ends for n in ends])
+    opened = tidemark.open(made.root, "tides")
+    table = pa.table({"k": [*ends, *ends], "n": [ends[0], ends[0], ends[1], ends[1]]})
+    for within in (None, 0, 1, 2**63 - 1, 2**64):
+        answer = opened.latest_at("n", at=table, within=within)
+        assert told(answer, "_at") == table["n"].to_pylist(), within
+        for time in ends:
+            assert told(opened.latest_at("n", time, within=within), "k", "n") == [(k, time) for k in ends]
+    near = pa.table({"k": [*ends], "n": [ends[0] + 1, ends[1] - 1]})
+    assert told(opened.latest_at("n", at=near, within=0), "_at") == [None, None]
+    assert told(opened.latest_at("n", at=near, within=2**63), "_at") == [ends[0], None]
+    assert told(opened.latest_at("n", at=near, within=2**64), "_at") == [ends[0], ends[0]]

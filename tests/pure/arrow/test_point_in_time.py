@@ -77,8 +77,9 @@ def probes(known: st.SearchStrategy[int]) -> st.SearchStrategy[list[Probe]]:
 @pytest.mark.parametrize("each", [False, True])
 @pytest.mark.parametrize("least_diff", [0, -1])
 def test_it_is_what_a_search_for_each_probe_finds(
-    timeline: ColumnType, by_knowledge: bool, each: bool, least_diff: int
+    timeline: ColumnType, by_knowledge: bool, each: bool, least_diff: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(point_in_time, "MOST_KEYS", 1 if each else 100)  # keys one by one, or all between
     of = readings(timeline)
     names = st.lists(st.sampled_from([column.name for column in of.value]), max_size=2, unique=True)
 
