@@ -185,7 +185,7 @@ def test_what_is_read_is_what_is_explained(tmp_path: Path) -> None:
         (("v", "a", "b"), "of type string; a timeline is of type int, date or timestamp"),
         (("n", 1.5, 2), "1.5 is no value of it"),
         (("s", "noon", None), "'noon' is no value of it"),
-        (("s", 2**62, None), "is no time of it"),
+        (("s", 2**63, None), "is no value of it"),
         (("d", True, None), "True is no value of it"),
     ],
 )

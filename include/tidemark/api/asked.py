@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidemark.api.answer import Answer
-from tidemark.api.conditions import LEARNED, NOTHING, Conditions, Where, check_columns, conditions_of
+from tidemark.api.conditions import ALL, LEARNED, NOTHING, Conditions, Where, check_columns, conditions_of
 from tidemark.api.keys import keys_within, spans_within
 from tidemark.arrow.read import answer, as_of_schema, changes_schema
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
@@ -19,6 +19,7 @@ from tidemark.arrow.view import View, held_in, told_in
 from tidemark.errors import InvalidUsage, TidemarkError, require
 from tidemark.model.chunk.law import Span
 from tidemark.model.collection import Collection, ValueType
+from tidemark.model.condition.tree import Condition
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes
 from tidemark.plan.tasks import KeyRange, ReadTask
@@ -40,10 +41,12 @@ class Selection:
     where: Where | Sequence[Where] | None
     beside: Mapping[str, ValueType]
     """What conditions may look at beside the columns."""
+    also: Condition = ALL
+    """What else is asked of the rows, whose literals are as the columns hold them."""
 
     @cached_property
     def conditions(self) -> Conditions:
-        return conditions_of(self.collection, self.where, self.beside)
+        return conditions_of(self.collection, self.where, self.beside).and_also(self.also)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -76,9 +79,14 @@ class Selection:
 
 
 def selection(
-    collection: Collection, columns: Sequence[str] | None, where: Any, beside: Mapping[str, ValueType] = NOTHING
+    collection: Collection,
+    columns: Sequence[str] | None,
+    where: Any,
+    beside: Mapping[str, ValueType] = NOTHING,
+    also: Condition = ALL,
 ) -> Selection:
-    """What a caller asks for; conditions may look at what the answer has `beside` the columns.
+    """What a caller asks for, and what is asked for besides; conditions may look at what the answer has `beside` the
+    columns.
 
     Raises InvalidUsage for columns that are none, with the nearest, or named twice."""
     if not (columns is None or isinstance(columns, str | list | tuple)):
@@ -90,7 +98,7 @@ def selection(
         check_columns(collection, chosen, "columns")
         if len(set(chosen)) < len(chosen):
             raise InvalidUsage(f"columns names some twice: {', '.join(chosen)}")
-    found = Selection(collection, chosen, where, beside)
+    found = Selection(collection, chosen, where, beside, also)
     assert found.conditions is not None  # refused now, not when it is read
     return found
 
@@ -146,10 +154,16 @@ class AsOf(Read):
     """The rows of key and value that a collection held, each with its `_multiplicity`."""
 
     def __init__(
-        self, pinned: Pinned, time: int | None, event_time: int | None, columns: Any = None, where: Any = None
+        self,
+        pinned: Pinned,
+        time: int | None,
+        event_time: int | None,
+        columns: Any = None,
+        where: Any = None,
+        also: Condition = ALL,
     ) -> None:
         state = pinned.state
-        chosen = selection(state.collection, columns, where)
+        chosen = selection(state.collection, columns, where, also=also)
         self._given = (time, event_time, columns, where)
         request = plan_as_of(state, time, event_time, chosen.keys)
         schema = as_of_schema(state.collection, chosen.shown)

@@ -50,6 +50,10 @@ class Conditions:
         """The columns it looks at."""
         return columns(self.condition)
 
+    def and_also(self, other: Condition) -> Conditions:
+        """That both hold."""
+        return self if other is ALL else Conditions(And((self.condition, other)))
+
     def fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch that fit."""
         return batch.filter(holds(self.condition, _with_instants(batch)))

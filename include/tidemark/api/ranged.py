@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tidemark.api.asked import AsOf
-from tidemark.api.conditions import Where, check_columns
-from tidemark.api.values import value_of
-from tidemark.arrow.parts.chunks import spannable
+from tidemark.api.conditions import Where
+from tidemark.api.timeline import ordered_column, time_on
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
-from tidemark.arrow.rows.schema import arrow_type
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection, Column, ColumnType
-from tidemark.model.instant import EPOCH, MICROSECOND
+from tidemark.model.condition.tree import And, Compare, IsNull, Not
 
 if TYPE_CHECKING:
     from tidemark.api.pinned import Pinned
@@ -38,12 +33,11 @@ class InRange(AsOf):
         time: int | None = None,
         event_time: int | None = None,
     ) -> None:
-        column = timeline_of(pinned.state.collection, timeline)
+        column = ordered_column(pinned.state.collection, timeline)
         ends = [(op, at) for op, at in ((">=", lower), ("<=", upper)) if at is not None]
-        within = [f'"{timeline}" {op} {literal_of(column, at)}' for op, at in ends]
-        several = [] if where is None else list(where) if isinstance(where, list | tuple) else [where]
+        within = (Compare(timeline, op, time_on(column, at)) for op, at in ends)
         self._range = (timeline, lower, upper, where, columns, in_order, time, event_time)
-        super().__init__(pinned, time, event_time, columns, [*several, *(within or [f'"{timeline}" IS NOT NULL'])])
+        super().__init__(pinned, time, event_time, columns, where, And((Not(IsNull(timeline)), *within)))
         if in_order and timeline not in self._selection.shown:
             raise InvalidUsage(f"in_order needs timeline {timeline} among the columns; add it to them")
         self.timeline, self._in_order = timeline, in_order
@@ -71,38 +65,3 @@ class InRange(AsOf):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return InRange, (self._pinned, *self._range)
-
-
-def timeline_of(collection: Collection, name: str) -> Column:
-    """The column of a collection by whose values rows are in time. Raises InvalidUsage, with the nearest name, for one
-    that there is not, and for one whose type has no order in whole steps."""
-    check_columns(collection, [name], "timeline")
-    column = next(column for column in collection.columns if column.name == name)
-    if not spannable(arrow_type(column.type)):
-        raise InvalidUsage(
-            f"column {name} of {collection.name} is of type {column.type}; a timeline is of type int, date or timestamp"
-        )
-    return column
-
-
-def literal_of(column: Column, value: Any) -> str:
-    """A time on a timeline as conditions write it: of a timestamp, text, a date, a datetime or whole microseconds.
-    Raises InvalidUsage for what is none."""
-    if column.type is ColumnType.TIMESTAMP and not isinstance(value, str | datetime):
-        value = _moment(column, value)
-    held = value_of(column.name, value, arrow_type(column.type)).as_py()
-    return str(held) if column.type is ColumnType.INT else f"'{held.isoformat()}'"
-
-
-def _moment(column: Column, value: Any) -> datetime:
-    if isinstance(value, date):
-        return datetime(value.year, value.month, value.day, tzinfo=UTC)
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        return EPOCH + operator.index(value) * MICROSECOND
-    except (TypeError, OverflowError):
-        raise InvalidUsage(
-            f"column {column.name} is of type timestamp; {value!r} is no time of it: write text like "
-            "'2013-01-02T03:04:05Z', a datetime, or whole microseconds since 1970"
-        ) from None

@@ -40,6 +40,18 @@ def timeline_of(collection: Collection, name: Any) -> Column:
     )
 
 
+def ordered_column(collection: Collection, name: str) -> Column:
+    """The column of a key or value by whose values a stretch is asked for. Raises InvalidUsage, with the nearest name,
+    for one that there is not, and for one whose type has no order in whole steps."""
+    check_columns(collection, [name], "timeline")
+    column = next(column for column in collection.columns if column.name == name)
+    if column.type not in TIMELINE_TYPES:
+        raise InvalidUsage(
+            f"column {name} of {collection.name} is of type {column.type}; a timeline is of type int, date or timestamp"
+        )
+    return column
+
+
 def time_on(timeline: Column, time: Any) -> int:
     """A time on a timeline as a whole number: microseconds, days, or what an int column counts. InvalidUsage for what
     is none."""
