@@ -125,7 +125,7 @@ def described(case: Case) -> None:
         _same(name, _without_nulls(expected), facts[name])
 
 
-def _pair(bounds: metadata.Bounds | None) -> list[int] | None:
+def _pair(bounds: metadata.Ends | None) -> list[int] | None:
     return None if bounds is None else list(bounds)
 
 

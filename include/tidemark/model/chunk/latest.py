@@ -5,7 +5,7 @@ are compared with it.
 
 A row and its retraction have the same values, so the same time, and every chunk that holds either reaches up to that
 time. Chunks are opened by falling bound; what is above the bound of the next one is therefore settled: no chunk that
-is still shut can add to it or take it away. Bounds that are too wide open a chunk in vain and change no answer.
+is still shut can add to it or take it away. Ends that are too wide open a chunk in vain and change no answer.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Generic, NamedTuple, TypeVar
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.chunk.chunk import Chunk, Row
-from tidemark.model.chunk.metadata import Bounds, describe
+from tidemark.model.chunk.metadata import Ends, describe
 from tidemark.model.update import Row as Cells
 from tidemark.model.update import ordered
 
 T = TypeVar("T")
 
 
-def opening_order(chunks: Sequence[Bounds | None], at: int, within: int | None = None) -> list[tuple[int, int]]:
+def opening_order(chunks: Sequence[Ends | None], at: int, within: int | None = None) -> list[tuple[int, int]]:
     """The chunks that can hold the latest row in [at - within, at]: (bound, position) by falling min(last, at).
 
     A chunk without bounds has no row on the timeline and is left out. Chunks of equal bounds keep their order. An index
@@ -79,7 +79,7 @@ class Question:
 class BoundedChunk(NamedTuple):
     """Rows of one key, and bounds that are not narrower than their times."""
 
-    bounds: Bounds | None
+    bounds: Ends | None
     rows: Sequence[Row]
 
 

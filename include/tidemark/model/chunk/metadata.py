@@ -15,14 +15,14 @@ from typing import NamedTuple
 from tidemark.model.chunk.chunk import Chunk
 
 
-class Bounds(NamedTuple):
+class Ends(NamedTuple):
     """The first and last time of some rows, both included."""
 
     first: int
     last: int
 
 
-UNKNOWN = Bounds(-(2**63), 2**63 - 1)
+UNKNOWN = Ends(-(2**63), 2**63 - 1)
 """The bounds of a chunk of which nothing is known: it may hold any time."""
 
 
@@ -30,7 +30,7 @@ UNKNOWN = Bounds(-(2**63), 2**63 - 1)
 class TimelineMetadata:
     """A chunk on one timeline. `bounds` is None if no row is on it; `is_sorted` skips nulls, equal times are sorted."""
 
-    bounds: Bounds | None
+    bounds: Ends | None
     nulls: int
     is_sorted: bool
 
@@ -39,7 +39,7 @@ class TimelineMetadata:
 class ColumnMetadata:
     """A chunk's rows on one timeline that have a value in one column: their bounds and number."""
 
-    bounds: Bounds
+    bounds: Ends
     rows: int
 
 
@@ -52,7 +52,7 @@ class ChunkMetadata:
     timelines: Mapping[str, TimelineMetadata]
     columns: Mapping[tuple[str, str], ColumnMetadata]
 
-    def bounds(self, timeline: str, column: str | None = None) -> Bounds | None:
+    def bounds(self, timeline: str, column: str | None = None) -> Ends | None:
         """Of the rows on a timeline, or of those with a value in a column; None if there are none."""
         if column is None:
             found = self.timelines.get(timeline)
@@ -87,6 +87,6 @@ def _timeline(times: list[int | None]) -> TimelineMetadata:
     return TimelineMetadata(_bounds(known) if known else None, len(times) - len(known), in_order)
 
 
-def _bounds(times: Iterable[int]) -> Bounds:
+def _bounds(times: Iterable[int]) -> Ends:
     times = list(times)
-    return Bounds(min(times), max(times))
+    return Ends(min(times), max(times))

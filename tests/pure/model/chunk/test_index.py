@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tidemark.model.chunk.forest import Forest
 from tidemark.model.chunk.index import FAN, IntervalIndex
 from tidemark.model.chunk.latest import opening_order
-from tidemark.model.chunk.metadata import Bounds
+from tidemark.model.chunk.metadata import Ends
 
 pytestmark = pytest.mark.pure
 N = 100_000
@@ -26,8 +26,8 @@ def overlapping(some: list[Interval], low: int, high: int) -> list[int]:
     return sorted(item for first, last, item in some if low <= high and first <= high and last >= low)
 
 
-def bounds(some: list[Interval]) -> list[Bounds]:
-    return [Bounds(first, last) for first, last, _ in some]
+def bounds(some: list[Interval]) -> list[Ends]:
+    return [Ends(first, last) for first, last, _ in some]
 
 
 @given(intervals, st.integers(-22, 22), st.integers(-22, 22), st.booleans())

@@ -22,7 +22,7 @@ from tidemark.model.chunk.latest import (
     may_stop,
     opening_order,
 )
-from tidemark.model.chunk.metadata import UNKNOWN, Bounds
+from tidemark.model.chunk.metadata import UNKNOWN, Ends
 
 pytestmark = pytest.mark.pure
 COLUMNS = ("t", "x", "y")
@@ -49,7 +49,7 @@ def chunk(*members: Row) -> Chunk:
 
 def loosened(members: list[Row], by: tuple[int, int], unknown: bool) -> BoundedChunk:
     exact = bounded(chunk(*members), "t")
-    bounds = exact.bounds and Bounds(exact.bounds.first - by[0], exact.bounds.last + by[1])
+    bounds = exact.bounds and Ends(exact.bounds.first - by[0], exact.bounds.last + by[1])
     return BoundedChunk(UNKNOWN if unknown else bounds, members)
 
 
@@ -171,6 +171,6 @@ def test_when_reading_may_stop(found: int | None, next_bound: int | None, stops:
 
 
 def test_the_order_of_opening():
-    some = [Bounds(0, 9), None, Bounds(5, 7), UNKNOWN, Bounds(8, 9), Bounds(0, 1)]
+    some = [Ends(0, 9), None, Ends(5, 7), UNKNOWN, Ends(8, 9), Ends(0, 1)]
     assert opening_order(some, 7) == [(7, 0), (7, 2), (7, 3), (1, 5)]
     assert opening_order(some, 7, within=5) == [(7, 0), (7, 2), (7, 3)]

@@ -6,7 +6,7 @@ import pytest
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.chunk.chunk import Chunk, Row, joined
-from tidemark.model.chunk.metadata import Bounds, TimelineMetadata, describe
+from tidemark.model.chunk.metadata import Ends, TimelineMetadata, describe
 
 pytestmark = pytest.mark.pure
 
@@ -17,8 +17,8 @@ def chunk(*rows: dict[str, int | None], key: str = "k", timelines: str = "t", **
 
 def test_bounds_are_tight_and_nulls_are_counted():
     found = describe(chunk({"t": 3, "x": 1}, {"t": None, "x": 2}, {"t": 1}, y="int"))
-    assert found.timelines["t"] == TimelineMetadata(Bounds(1, 3), nulls=1, is_sorted=False)
-    assert (found.bounds("t", "x"), found.columns["t", "x"].rows) == (Bounds(3, 3), 1)
+    assert found.timelines["t"] == TimelineMetadata(Ends(1, 3), nulls=1, is_sorted=False)
+    assert (found.bounds("t", "x"), found.columns["t", "x"].rows) == (Ends(3, 3), 1)
     assert found.bounds("t", "y") is found.bounds("u") is None
     assert (found.rows, found.values) == (3, 2)
 
