@@ -1,16 +1,19 @@
 """Chunks: cuts, metadata, latest-at, range, the interval index, joining, and questions between inserts.
 
 What the vectors name otherwise: a component is a column `c:…`, a timeline a column `t:…`, the row id a column of its
-own, by which ties are broken. Static rows, which only the chunk store of the vectors has, are passed by the option of
-the law that no read passes (`static`).
+own, by which ties are broken. Questions of latest-at and range are asked of a collection that holds the chunks
+(chunk_store.py), as a reader asks them, and of the law. Static rows, which only the chunk store of the vectors has,
+are passed by the option of the law that no read passes (`static`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from tests.conformance.chunk_store import ChunkStore, holding
 from tests.conformance.fields import check_known
 from tidemark.errors import InvalidUsage
 from tidemark.model.chunk import chunk as chunks
@@ -149,21 +152,46 @@ def in_range(case: Case) -> None:
 
 def _ask_all(case: Case, kind: str) -> None:
     check_known(case, {"chunks", "queries"})
-    for query in case["queries"]:
-        expected = query["expect"]
-        _ask(case["chunks"], {"kind": kind, **query}, expected)
+    queries = [{"kind": kind, **query} for query in case["queries"]]
+    with _held(case["chunks"], queries) as held:
+        for query in queries:
+            _ask(case["chunks"], query, query["expect"], held)
 
 
-def _ask(stored: list[Case], query: Case, expected: Any) -> None:
-    """Ask one question of one component, of several, or of whole rows."""
-    check_known(query, {"kind", "key", "timeline", "at", "within", "min", "max", "component", "components", "expect"})
-    ask = {"latest_at": _latest, "range": _range}[query["kind"]]
+@contextmanager
+def _held(stored: list[Case], queries: list[Case]) -> Iterator[ChunkStore]:
+    """The chunks in a collection that these questions can be asked of."""
+    for chunk in stored:
+        _chunk(chunk)  # a field that is not known fails
+    for query in queries:
+        check_known(query, _OF_QUERY)
+    components = [name for query in queries for name in (*query.get("components", ()), query.get("component")) if name]
+    with holding(stored, [query["timeline"] for query in queries], components) as held:
+        yield held
+
+
+_OF_QUERY = {"kind", "key", "timeline", "at", "within", "min", "max", "component", "components", "expect"}
+
+
+def _ask(stored: list[Case], query: Case, expected: Any, held: ChunkStore) -> None:
+    """Ask one question of one component, of several, or of whole rows: of the law, and of the collection."""
     if "components" in query:
-        found = {name: ask(stored, query, name) for name in query["components"]}
+        found = {name: _answered(stored, query, name, held) for name in query["components"]}
         expected = {name: expected.get(name) for name in found} | expected
     else:
-        found = ask(stored, query, query.get("component"))
+        found = _answered(stored, query, query.get("component"), held)
     _same(f"{ {name: query[name] for name in query if name != 'expect'} }", expected, found)
+
+
+def _answered(stored: list[Case], query: Case, component: str | None, held: ChunkStore) -> Any:
+    """What a reader is answered. Static rows, which no collection has, are asked of the law alone."""
+    law = {"latest_at": _latest, "range": _range}[query["kind"]](stored, query, component)
+    _, static = _question(stored, query, component)
+    if static:
+        return law
+    answer = held.latest(query, component) if query["kind"] == "latest_at" else held.range(query, component)
+    _same(f"the answer to {query}, by the law", law, answer)
+    return answer
 
 
 def _latest(stored: list[Case], query: Case, component: str | None) -> Case | None:
@@ -324,14 +352,15 @@ def sequence(case: Case) -> None:
             continue
         for _ in range(step.get("repeat", 1)):
             try:
-                _ask_index(stored, step["query"], step["expect"])
+                with _held(stored, [step["query"]]) as held:
+                    _ask_index(stored, step["query"], step["expect"], held)
             except AssertionError as error:
                 raise AssertionError(f"step {number}: {error}") from error
 
 
-def _ask_index(stored: list[Case], query: Case, expected: Any) -> None:
-    """Ask of the law, and of the index that the inserts make: both must say the same."""
-    _ask(stored, query, expected)
+def _ask_index(stored: list[Case], query: Case, expected: Any, held: ChunkStore) -> None:
+    """Ask of the collection, of the law, and of the index that the inserts make: all must say the same."""
+    _ask(stored, query, expected, held)
     if query["kind"] != "latest_at":
         return
     rows = {each["id"]: _chunk(each).rows for each in stored}

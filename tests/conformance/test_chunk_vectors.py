@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.conformance.chunks import KINDS
-from tidemark.model.chunk import chunk, cuts, forest, latest, metadata
+from tidemark.arrow import latest as kernel
+from tidemark.model.chunk import chunk, cuts, forest, latest, law, metadata
 
 pytestmark = pytest.mark.pure
 FILES = [
@@ -23,11 +24,11 @@ each_case = pytest.mark.parametrize(
 DRIVEN = {
     "batcher_cases": [(cuts.Appender, "appended"), (cuts, "reasons_before"), (cuts, "reasons_after")],
     "metadata_cases": [(metadata, "describe")],
-    "latest_at_cases": [(latest, "latest_at"), (latest, "opening_order"), (latest, "may_stop")],
-    "range_cases": [(latest, "in_range")],
+    "latest_at_cases": [(latest, "latest_at"), (latest, "opening_order"), (latest, "may_stop"), (kernel, "newest")],
+    "range_cases": [(latest, "in_range"), (law, "meets_spans")],
     "index_cases": [(forest.Forest, "inserted"), (metadata, "describe")],
     "concat_cases": [(chunk, "joined")],
-    "cache_sequences": [(latest, "latest_at"), (latest, "latest_of"), (forest.Forest, "inserted")],
+    "cache_sequences": [(latest, "latest_at"), (latest, "latest_of"), (forest.Forest, "inserted"), (kernel, "newest")],
 }
 """Per kind what its cases must run through."""
 

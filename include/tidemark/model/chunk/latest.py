@@ -5,7 +5,7 @@ are compared with it.
 
 A row and its retraction have the same values, so the same time, and every chunk that holds either reaches up to that
 time. Chunks are opened by falling bound; what is above the bound of the next one is therefore settled: no chunk that
-is still shut can add to it or take it away. Ends that are too wide open a chunk in vain and change no answer.
+is still shut can add to it or take it away. Bounds that are too wide open a chunk in vain and change no answer.
 """
 
 from __future__ import annotations
