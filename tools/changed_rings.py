@@ -18,7 +18,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     # is new. The longest prefix counts.
     "include/tidemark/airflow/": AIRFLOW,
     "include/tidemark/airflow/web/": (*AIRFLOW, "simulation", "quality"),
-    "include/tidemark/api/": ("pure", "simulation", "cli", "spark", "s3", "dags", "e2e", "deep"),
+    "include/tidemark/api/": ("pure", "simulation", "conformance", "cli", "spark", "s3", "dags", "e2e", "deep"),
     "include/tidemark/cli/": ("cli", "pure", "simulation", "spark", "e2e", "deep"),
     "include/tidemark/quality/": (
         *("quality", "pure", "simulation", "spark", "cli", "compat", "conformance"),

@@ -1,26 +1,33 @@
 """The chunks of the vectors in a collection, and their questions as readers ask them.
 
 A component is a column of the value, so is a timeline, and the row id, by which ties are broken; the key is the
-entity. Every chunk is a file of an interval of its own, which is sealed and drained before the next one comes.
+entity. Every chunk is a file of an interval of its own, which is sealed before the next one comes; every other one is
+drained, so that answers are made of both the trace and unsealed rows.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import tidemark
-from support.world import World, interval
+from tests.support.inprocess import InProcessRunner
 from tidemark.api.opened import OpenCollection
+from tidemark.jobs.job import Job
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
+from tidemark.model.change import Certified, Created
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Landed, Source
+from tidemark.model.interval import Interval
+from tidemark.plan.gate import plan_gate
+from tidemark.storage.log.log import StateLog
 from tidemark.storage.stores.memory import MemoryStore
 
 Case = dict[str, Any]
@@ -80,13 +87,39 @@ def holding(chunks: list[Case], timelines: Iterable[str], components: Iterable[s
     )
     root = f"memory://chunks{next(_roots)}"
     with tempfile.TemporaryDirectory() as folder:
-        world = World(Path(folder), declared, truth=MemoryStore.named(f"{root}/chunks"))
-        for day, chunk in enumerate(chunks):
-            world.land(day, "chunk", [_row(chunk["key"], row, on, of) for row in chunk["rows"]])
-            world.run(lambda job, day=day: ingest(job, interval(day), landing_root=folder))  # type: ignore[misc]
-            for step in (seal, drain):
-                world.run(lambda job, step=step, day=day: step(job, interval(day)))  # type: ignore[misc]
+        _made(MemoryStore.named(f"{root}/chunks"), declared, chunks, Path(folder), on, of)
         yield ChunkStore(tidemark.open(root, "chunks"), on, of)
+
+
+def _made(
+    store: MemoryStore, declared: Collection, chunks: list[Case], landing: Path, on: dict[str, str], of: dict[str, str]
+) -> None:
+    """Make the collection by its jobs."""
+    ids = count(1)
+
+    def new_id() -> str:
+        return f"id{next(ids):04}"
+
+    log = StateLog(store, new_id)
+    log.commit(log.load(), Created(declared))
+
+    def run(step: Callable[[Job], Any], gate: Gate) -> None:
+        step(Job(store, log, lambda: InProcessRunner(store), new_id(), new_id))
+        head = log.load()
+        if request := plan_gate(head.state, gate):
+            batches = tuple(batch.id for batch in (*request.unsealed, *request.trace))
+            log.commit(head, Certified(gate, request.suite, batches, request.upper))
+
+    for day, chunk in enumerate(chunks):
+        interval = Interval(10 * day, 10 * day + 10)
+        folder = landing / str(interval.lower)
+        folder.mkdir()
+        rows = (_row(chunk["key"], row, on, of) for row in chunk["rows"])
+        (folder / "chunk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        run(partial(ingest, interval=interval, landing_root=str(landing)), Gate.UNSEALED)
+        run(partial(seal, interval=interval), Gate.FRONTIER)
+        if day % 2 == 0:
+            run(partial(drain, interval=interval), Gate.TRACE)
 
 
 def _named(letter: str, *some: Iterable[str]) -> dict[str, str]:
