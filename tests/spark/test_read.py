@@ -16,7 +16,6 @@ import pytest
 
 from tests.spark.support import ALL, DAY, HOUR, INSTANT, START, Made, day_of, rows_of
 from tests.support import reading, reading_frames
-from tidemark.arrow import read as arrow_read
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.init import declare_collection
@@ -179,8 +178,6 @@ def land_apart(made: Made, day: int, first_id: int) -> None:
 def test_what_need_not_be_merged_comes_through_sparks_own_reader(spark: Any, tmp_path: Path) -> None:
     """Three batches of all types; the last two share keys, the first none. Files that vanish are missed, whatever the
     session says."""
-    from tidemark.spark import read as spark_read
-
     made = Made(tmp_path, ALL["updates"].replace("live_batches: 2", "live_batches: 8"))
     for day, first_id in enumerate([0, 1000, 1100], start=1):
         land_apart(made, day, first_id)
@@ -203,8 +200,8 @@ def test_what_need_not_be_merged_comes_through_sparks_own_reader(spark: Any, tmp
         (2, {"after": START, "upto": day_of(2).upper, "net": True}),
     ]:
         call = "changes" if "after" in asked else "as_of"
-        frame = getattr(spark_read, call)(spark, store, state, **asked)
-        table = getattr(arrow_read, call)(store, state, **asked)
+        frame = getattr(reading_frames, f"{call}_frame")(spark, store, state, **asked)
+        table = getattr(reading, call)(store, state, **asked)
         assert len(frame.inputFiles()) == plain, asked
         assert frame.columns == table.column_names
         assert rows_of_frame(frame, table.column_names) == rows_of_table(table), asked

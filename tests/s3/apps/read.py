@@ -3,13 +3,9 @@
 import json
 import sys
 
-from tests.support.reading_frames import as_of_frame as as_of
-from tidemark.jobs.job import collection_store, fresh_id
+import tidemark
 from tidemark.spark.session import session
-from tidemark.storage.log.log import StateLog
 
 if __name__ == "__main__":
-    store = collection_store(sys.argv[1], sys.argv[2])
-    state = StateLog(store, fresh_id).load().state
-    rows = as_of(session("read"), store, state).collect()
+    rows = tidemark.open(sys.argv[1], sys.argv[2]).as_of().to_spark(session("read")).collect()
     print(json.dumps(sorted([row["id"], row["status"], row["_multiplicity"]] for row in rows)), flush=True)
