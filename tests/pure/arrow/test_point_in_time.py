@@ -97,7 +97,16 @@ def test_it_is_what_a_search_for_each_probe_finds(
         store = MemoryStore()
         state = arranged(store, of, some, at)
         join = Join(Latest("at", tuple(ties), ("x", "at", "word"), each), within, by_knowledge)
-        told = [u._replace(time=max(u.time, since)) for u in some]
+        # Rows are judged by the columns that are read, which end with the last one that the answer needs (0053).
+        read = set(join.ask.read(of))
+        seen = [column.name in read for column in of.value]
+        told = [
+            u._replace(
+                time=max(u.time, since),
+                value=tuple(cell if is_read else None for cell, is_read in zip(u.value, seen, strict=True)),
+            )
+            for u in some
+        ]
 
         def expected(probe: Probe, value_of: str | None = None) -> dict[str, Any] | None:
             key, time, known = probe
