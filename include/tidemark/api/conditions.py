@@ -18,7 +18,7 @@ from tidemark.errors import InvalidUsage, listed, plain_line
 from tidemark.model.collection import Collection, Column, ColumnType, ValueType
 from tidemark.model.condition.bounds import Span, bounds
 from tidemark.model.condition.text import parse
-from tidemark.model.condition.tree import And, Condition, In, IsNull, Literal, Or, bound, check_types, columns
+from tidemark.model.condition.tree import And, Compare, Condition, In, IsNull, Literal, Or, bound, check_types, columns
 
 Where = str | Mapping[str, Any]
 """A condition as text, or what each of some columns is equal to: a value, None for null, or a
@@ -89,7 +89,7 @@ def conditions_of(
             raise InvalidUsage(
                 f"where is {one!r} ({type(one).__name__}); write a condition as text, or a dict of values by column"
             )
-    return Conditions(And(tuple(found)))
+    return Conditions(found[0] if len(found) == 1 else And(tuple(found)))
 
 
 def check_columns(collection: Collection, named: Sequence[str], argument: str, beside: Iterable[str] = ()) -> None:
@@ -130,7 +130,8 @@ def _equality(collection: Collection, name: str, value: Any, beside: Mapping[str
 
 def is_any(column: str, values: Sequence[pa.Scalar]) -> Condition:
     """That a column holds one of some values, which may be null."""
-    known = In(column, tuple(_literal(one) for one in values if one.is_valid))
+    literals = tuple(_literal(one) for one in values if one.is_valid)
+    known = Compare(column, "=", literals[0]) if len(literals) == 1 else In(column, literals)
     return known if all(one.is_valid for one in values) else Or((known, IsNull(column)))
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, among, chained, pieces_of, shared, weight_of
 from tidemark.arrow.kernels.updates import updates_of
-from tidemark.arrow.parts.chunks import Spanned
+from tidemark.arrow.parts.chunks import NO_SPANS, Spanned
 from tidemark.arrow.rows.columns import Bools, integers
 from tidemark.arrow.rows.consolidate import forwarded
 from tidemark.arrow.rows.fields import field_id
@@ -56,7 +56,9 @@ class Asked:
     @cached_property
     def spanned(self) -> Spanned:
         """The rows to which the columns of the task's spans confine it."""
-        fields = {field_id(field): field for field in updates_schema(self.task.collection)}
+        if not self.task.spans:
+            return NO_SPANS
+        fields = {field_id(field): field for field in self._schema}
         return Spanned(self.task.spans, tuple(fields[span.column] for span in self.task.spans))
 
     def of_parts(self, parts: Sequence[Part], after: int, capacity: int) -> Iterator[Piece]:
@@ -79,8 +81,11 @@ class Asked:
         it can matter, and the key where not all keys are asked for."""
         everything = self.task.keys == ALL_KEYS and not self.task.ranges
         key_columns = [] if everything else [column.name for column in self.task.collection.key]
-        schema = updates_schema(self.task.collection)
-        return some_of(schema, [*self.names, *key_columns, *self._tested(part, after)])
+        return some_of(self._schema, [*self.names, *key_columns, *self._tested(part, after)])
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        return updates_schema(self.task.collection)
 
     def _bounds(self, after: int) -> dict[str, tuple[int, int]]:
         return {TIME: (after, self.task.upto), EVENT_TIME: (-1, self.task.event_upto)}
