@@ -36,12 +36,6 @@ class Span:
         """Whether no row fits."""
         return not self.values and not self.nulls
 
-    def meets(self, lower: Scalar, upper: Scalar) -> bool:
-        """Whether a value from `lower` to `upper` (None: unbounded) may be in it."""
-        below = upper is not None and self.lower is not None and upper < self.lower  # type: ignore[operator]
-        above = lower is not None and self.upper is not None and lower > self.upper  # type: ignore[operator]
-        return self.values and not below and not above
-
     def and_(self, other: Span) -> Span:
         """What is in both."""
         lower = _both(max, self.lower, other.lower)
