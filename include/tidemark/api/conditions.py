@@ -16,7 +16,7 @@ from tidemark.arrow.rows.schema import EVENT_TIME, arrow_type, plain_scalars
 from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage, listed, plain_line
 from tidemark.model.collection import Collection, Column, ColumnType, ValueType
-from tidemark.model.condition.bounds import Span, bounds
+from tidemark.model.condition.bounds import ValueRange, bounds
 from tidemark.model.condition.text import parse
 from tidemark.model.condition.tree import And, Compare, Condition, In, IsNull, Literal, Or, bound, check_types, columns
 
@@ -58,7 +58,7 @@ class Conditions:
         """The rows of a batch that fit."""
         return batch.filter(holds(self.condition, _with_instants(batch)))
 
-    def bounds(self, column: Column) -> Span:
+    def bounds(self, column: Column) -> ValueRange:
         """Which values of a column a row that fits may have."""
         return bounds(self.condition, column.name, column.type)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tidemark.arrow.rows.condition import holds
 from tidemark.arrow.rows.schema import arrow_type, plain_scalars
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
-from tidemark.model.condition.bounds import Span, bounds
+from tidemark.model.condition.bounds import ValueRange, bounds
 from tidemark.model.condition.text import parse
 from tidemark.model.condition.tree import And, Compare, Condition, In, IsNull, Not, Or, bound, check_types
 
@@ -33,24 +33,24 @@ DAY = 86_400_000_000
 NAN = Decimal("NaN")
 
 
-def meets(span: Span, lower: Any, upper: Any) -> bool:
+def meets(span: ValueRange, lower: Any, upper: Any) -> bool:
     """Whether a value from `lower` to `upper` (None: unbounded) may be in a span."""
     below = upper is not None and span.lower is not None and upper < span.lower
     above = lower is not None and span.upper is not None and lower > span.upper
     return span.values and not below and not above
 
 
-def span(text: str, column: str) -> Span:
+def span(text: str, column: str) -> ValueRange:
     condition = parse(text)
     check_types(condition, TYPES.__getitem__)
     return bounds(bound(condition, TYPES.__getitem__), column, TYPES[column])
 
 
-def known(lower: object, upper: object) -> Span:
-    return Span(lower, upper, nulls=False)  # type: ignore[arg-type]
+def known(lower: object, upper: object) -> ValueRange:
+    return ValueRange(lower, upper, nulls=False)  # type: ignore[arg-type]
 
 
-NOTHING = Span(nulls=False, values=False)
+NOTHING = ValueRange(nulls=False, values=False)
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ NOTHING = Span(nulls=False, values=False)
         ("i > 5 AND i <= 9", "i", known(6, 9)),
         ("i > 5 AND i <= 9 OR i IN (12, 20)", "i", known(6, 20)),
         ("i > 5 OR i < 3", "i", known(None, None)),
-        ("i > 5 OR s = 'x'", "i", Span()),
-        ("i > 5 OR i IS NULL", "i", Span(6, None)),
-        ("i IS NULL", "i", Span(values=False)),
+        ("i > 5 OR s = 'x'", "i", ValueRange()),
+        ("i > 5 OR i IS NULL", "i", ValueRange(6, None)),
+        ("i IS NULL", "i", ValueRange(values=False)),
         ("i IS NULL AND i = 1", "i", NOTHING),
         ("i IS NOT NULL", "i", known(None, None)),
         ("i = 1 AND i = 2", "i", NOTHING),
@@ -70,7 +70,7 @@ NOTHING = Span(nulls=False, values=False)
         ("i BETWEEN 1 AND 4", "i", known(1, 4)),
         ("NOT i < 1", "i", known(1, None)),
         ("NOT (i < 1 OR i > 4)", "i", known(1, 4)),
-        ("NOT (i < 1 AND s = 'x')", "i", Span()),
+        ("NOT (i < 1 AND s = 'x')", "i", ValueRange()),
         ("NOT i NOT IN (3, 5)", "i", known(3, 5)),
         ("NOT i <> 3", "i", known(3, 3)),
         ("i < 99999999999999999999", "i", known(None, None)),
@@ -87,12 +87,12 @@ NOTHING = Span(nulls=False, values=False)
         ("NOT f < 1", "f", known(None, None)),  # NaN is not below 1 either
     ],
 )
-def test_what_a_condition_says_of_a_column(text: str, column: str, expected: Span) -> None:
+def test_what_a_condition_says_of_a_column(text: str, column: str, expected: ValueRange) -> None:
     assert span(text, column) == expected
 
 
 def test_of_no_conditions_all_hold_and_none_of_any() -> None:
-    assert bounds(And(()), "i", ColumnType.INT) == Span()
+    assert bounds(And(()), "i", ColumnType.INT) == ValueRange()
     assert bounds(Or(()), "i", ColumnType.INT).is_empty
     assert bounds(In("i", ()), "i", ColumnType.INT).is_empty
 

@@ -1,6 +1,6 @@
 """Which values of a column a row can have for which a condition is true: what need not be opened to find such rows.
 
-An example: `a > 5 AND a <= 9 OR a IN (12, 20)` is true only where a lies in [6, 20] and is not null. A span holds all
+An example: `a > 5 AND a <= 9 OR a IN (12, 20)` is true only where a lies in [6, 20] and is not null. A range holds all
 values that fit, and may hold others: rows are compared all the same.
 """
 
@@ -21,10 +21,10 @@ _LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Span:
+class ValueRange:
     """Values from `lower` to `upper`, each included (None: unbounded), as keys hold them: microseconds of times, days
     of dates, units of decimals, bytes in hexadecimal digits. None at all without `values`; `nulls` says whether null is
-    one of the span, too."""
+    one of them, too."""
 
     lower: Scalar = None
     upper: Scalar = None
@@ -36,43 +36,43 @@ class Span:
         """Whether no row fits."""
         return not self.values and not self.nulls
 
-    def and_(self, other: Span) -> Span:
+    def and_(self, other: ValueRange) -> ValueRange:
         """What is in both."""
         lower = _both(max, self.lower, other.lower)
         upper = _both(min, self.upper, other.upper)
-        return _span(lower, upper, self.nulls and other.nulls, self.values and other.values)
+        return _range(lower, upper, self.nulls and other.nulls, self.values and other.values)
 
-    def or_(self, other: Span) -> Span:
+    def or_(self, other: ValueRange) -> ValueRange:
         """What is in either, and what lies between."""
         nulls = self.nulls or other.nulls
         if not (self.values and other.values):
             some = self if self.values else other
-            return Span(some.lower, some.upper, nulls, some.values)
+            return ValueRange(some.lower, some.upper, nulls, some.values)
         lower = None if self.lower is None or other.lower is None else min(self.lower, other.lower)
         upper = None if self.upper is None or other.upper is None else max(self.upper, other.upper)
-        return Span(lower, upper, nulls)
+        return ValueRange(lower, upper, nulls)
 
 
 _OPPOSITE = {"!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _WHOLE = (ColumnType.INT, ColumnType.DATE, ColumnType.TIMESTAMP)
-ANYTHING = Span()
-_KNOWN = Span(nulls=False)
-_NULL = Span(values=False)
-_NOTHING = Span(nulls=False, values=False)
+ANYTHING = ValueRange()
+_KNOWN = ValueRange(nulls=False)
+_NULL = ValueRange(values=False)
+_NOTHING = ValueRange(nulls=False, values=False)
 
 
-def bounds(condition: Condition, column: str, of: ValueType) -> Span:
+def bounds(condition: Condition, column: str, of: ValueType) -> ValueRange:
     """Where a row lies in a column, which is `of` that type, for which a condition is true. The condition's literals
     are `bound` to the columns' types."""
     return _true(condition, column, of)
 
 
-def _true(condition: Condition, column: str, of: ValueType) -> Span:
+def _true(condition: Condition, column: str, of: ValueType) -> ValueRange:
     match condition:
         case And(conditions):
-            return reduce(Span.and_, (_true(one, column, of) for one in conditions), ANYTHING)
+            return reduce(ValueRange.and_, (_true(one, column, of) for one in conditions), ANYTHING)
         case Or(conditions):
-            return reduce(Span.or_, (_true(one, column, of) for one in conditions), _NOTHING)
+            return reduce(ValueRange.or_, (_true(one, column, of) for one in conditions), _NOTHING)
         case Not(inner):
             return _false(inner, column, of)
         case _ if condition.column != column:
@@ -80,18 +80,18 @@ def _true(condition: Condition, column: str, of: ValueType) -> Span:
         case IsNull():
             return _NULL
         case In(_, literals):
-            return reduce(Span.or_, (_compared("=", one, of) for one in literals), _NOTHING)
+            return reduce(ValueRange.or_, (_compared("=", one, of) for one in literals), _NOTHING)
         case Compare(_, op, literal):
             return _compared(op, literal, of)
 
 
-def _false(condition: Condition, column: str, of: ValueType) -> Span:
+def _false(condition: Condition, column: str, of: ValueType) -> ValueRange:
     """Where a condition is false, which is not where it is unknown."""
     match condition:
         case And(conditions):
-            return reduce(Span.or_, (_false(one, column, of) for one in conditions), _NOTHING)
+            return reduce(ValueRange.or_, (_false(one, column, of) for one in conditions), _NOTHING)
         case Or(conditions):
-            return reduce(Span.and_, (_false(one, column, of) for one in conditions), ANYTHING)
+            return reduce(ValueRange.and_, (_false(one, column, of) for one in conditions), ANYTHING)
         case Not(inner):
             return _true(inner, column, of)
         case _ if condition.column != column:
@@ -102,13 +102,13 @@ def _false(condition: Condition, column: str, of: ValueType) -> Span:
             return _KNOWN
 
 
-def _compared(op: str, literal: Literal, of: ValueType) -> Span:
+def _compared(op: str, literal: Literal, of: ValueType) -> ValueRange:
     if op == "!=" or (isinstance(literal, Decimal) and literal.is_nan()):
         return _KNOWN
     if isinstance(of, DecimalType) or of in _WHOLE:
         return _among_whole(op, literal, of)
     value = _plain(literal)
-    return Span(value if op in ("=", ">", ">=") else None, value if op in ("=", "<", "<=") else None, nulls=False)
+    return ValueRange(value if op in ("=", ">", ">=") else None, value if op in ("=", "<", "<=") else None, nulls=False)
 
 
 def _plain(literal: Literal) -> Scalar:
@@ -117,7 +117,7 @@ def _plain(literal: Literal) -> Scalar:
     return literal if isinstance(literal, str | bool) else float(literal)
 
 
-def _among_whole(op: str, literal: Literal, of: ValueType) -> Span:
+def _among_whole(op: str, literal: Literal, of: ValueType) -> ValueRange:
     """Of a type whose values are whole numbers: the next one that fits, where the literal is none or does not."""
     scale, most = (of.scale, 10**MAX_PRECISION - 1) if isinstance(of, DecimalType) else (0, _LARGEST)
     least = -most if isinstance(of, DecimalType) else -most - 1
@@ -126,7 +126,7 @@ def _among_whole(op: str, literal: Literal, of: ValueType) -> Span:
     upper = {"=": below, "<": above - 1, "<=": below}.get(op, most)
     if lower > most or upper < least:
         return _NOTHING
-    return _span(None if lower <= least else lower, None if upper >= most else upper, nulls=False)
+    return _range(None if lower <= least else lower, None if upper >= most else upper, nulls=False)
 
 
 def whole_beside(literal: Literal, scale: int) -> tuple[int, int]:
@@ -144,6 +144,6 @@ def _both(choose: Callable[..., Scalar], one: Scalar, other: Scalar) -> Scalar:
     return choose(one, other)
 
 
-def _span(lower: Scalar, upper: Scalar, nulls: bool, values: bool = True) -> Span:
+def _range(lower: Scalar, upper: Scalar, nulls: bool, values: bool = True) -> ValueRange:
     crossed = lower is not None and upper is not None and lower > upper  # type: ignore[operator]
-    return Span(lower, upper, nulls) if values and not crossed else Span(nulls=nulls, values=False)
+    return ValueRange(lower, upper, nulls) if values and not crossed else ValueRange(nulls=nulls, values=False)
