@@ -10,7 +10,8 @@ import pytest
 
 from tests.conformance.chunks import KINDS
 from tidemark.arrow import latest as kernel
-from tidemark.model.chunk import chunk, cuts, forest, latest, law, metadata
+from tidemark.arrow import winners
+from tidemark.model.chunk import chunk, cuts, forest, index, latest, law, metadata
 
 pytestmark = pytest.mark.pure
 FILES = [
@@ -24,11 +25,19 @@ each_case = pytest.mark.parametrize(
 DRIVEN = {
     "batcher_cases": [(cuts.Appender, "appended"), (cuts, "reasons_before"), (cuts, "reasons_after")],
     "metadata_cases": [(metadata, "describe")],
-    "latest_at_cases": [(latest, "latest_at"), (latest, "opening_order"), (latest, "may_stop"), (kernel, "newest")],
+    "latest_at_cases": [
+        *[(latest, "latest_at"), (latest, "opening_order"), (latest, "may_stop"), (winners, "newest")],
+        *[
+            (kernel, "search"),
+            (index.IntervalIndex, "falling"),
+            (forest.Forest, "falling"),
+            (forest.Descent, "sharpen"),
+        ],
+    ],
     "range_cases": [(latest, "in_range"), (law, "meets_spans")],
     "index_cases": [(forest.Forest, "inserted"), (metadata, "describe")],
     "concat_cases": [(chunk, "joined")],
-    "cache_sequences": [(latest, "latest_at"), (latest, "latest_of"), (forest.Forest, "inserted"), (kernel, "newest")],
+    "cache_sequences": [(latest, "latest_at"), (latest, "latest_of"), (forest.Forest, "inserted"), (winners, "newest")],
 }
 """Per kind what its cases must run through."""
 

@@ -17,8 +17,11 @@ from simulation.plain_definitions import COUNTS, OFFERED, derived, windows_of
 from simulation.script import row as landed_row
 from simulation.sea import Sea
 from support.world import DAY, World, certify, collection, interval
+from tidemark.api.answer import Answer
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import Pinned
+from tidemark.arrow.kernels import merge
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
@@ -37,22 +40,36 @@ STEPS = ("ingest", "seal", "drain", "compact")
 Named = dict[str, Any]
 
 
+@pytest.fixture(autouse=True)
+def row_groups_of_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 2)
+    monkeypatch.setattr(merge, "ROW_GROUP_ROWS", 2)
+
+
 def opened(world: World) -> OpenCollection:
     return OpenCollection(Pinned("memory://none", world.truth, world.log(), world.head))
 
 
 def latest(rows: Iterable[Named], t: int, within: int | None = None, value: str | None = None) -> dict[int, Named]:
-    """By key the latest of some rows of an as-of; of those that have a `value`, if told."""
+    """By key the latest of some rows of an as-of; of those that have a `value`, if told. LookupError, with the key,
+    where a row that is not before it is held fewer than zero times."""
     best: dict[int, tuple[Any, Named]] = {}
+    below: list[Named] = []
     for row in rows:
         at = row["at"]
         if at is None or at > t or (within is not None and at < t - within):
             continue
+        if value is not None and row[value] is None:
+            continue
         if row["_multiplicity"] < 0:
-            raise LookupError(row["k"])
+            below.append(row)
+            continue
         order = (at, row["v"] is not None, row["v"] or "")
-        if (value is None or row[value] is not None) and (row["k"] not in best or best[row["k"]][0] < order):
+        if row["k"] not in best or best[row["k"]][0] < order:
             best[row["k"]] = order, row
+    for row in below:
+        if row["k"] not in best or row["at"] >= best[row["k"]][0][0]:
+            raise LookupError(row["k"])
     return {key: row for key, (_, row) in sorted(best.items())}
 
 
@@ -62,20 +79,29 @@ def check(collection: OpenCollection, times: Sequence[int | None], event_times: 
             rows = collection.as_of(time, event_time).to_arrow().to_pylist()
             for t, within in ((2, None), (5, 2), (9, None)):
                 asked = {"within": within, "time": time, "event_time": event_time}
-                try:
-                    found = latest(rows, t, within)
-                except LookupError:
-                    with pytest.raises(InvalidUsage, match=r"a row of the key k=\d is held fewer than zero times"):
-                        collection.latest_at("at", t, **asked).to_arrow()
-                    continue
-                answer = collection.latest_at("at", t, **asked).to_arrow().to_pylist()
-                assert answer == [{name: row[name] for name in ("k", "v", "at")} for row in found.values()]
-                own = latest(rows, t, within, "v")
-                none = {"v": None, "at": None}
-                assert collection.latest_at("at", t, each=True, **asked).to_arrow().to_pylist() == [
-                    {"k": k, "v": own.get(k, none)["v"], "v_at": own.get(k, none)["at"], "at": row["at"]}
-                    for k, row in found.items()
-                ]
+                for key in (None, 1, 2, 3):
+                    of_key = rows if key is None else [row for row in rows if row["k"] == key]
+                    where = None if key is None else {"k": key}
+                    for each in (False, True):
+                        answer = collection.latest_at("at", t, where, each=each, **asked)
+                        check_one(of_key, t, within, each, answer)
+
+
+def check_one(rows: Sequence[Named], t: int, within: int | None, each: bool, answer: Answer) -> None:
+    """Whether an answer is what a search through the rows of `as_of` finds, or refuses as it does."""
+    try:
+        found, own = latest(rows, t, within), latest(rows, t, within, "v") if each else {}
+    except LookupError:
+        with pytest.raises(InvalidUsage, match=r"a row of the key k=\d is held fewer than zero times"):
+            answer.to_arrow()
+        return
+    none = {"v": None, "at": None}
+    assert answer.to_arrow().to_pylist() == [
+        {"k": k, "v": own.get(k, none)["v"], "v_at": own.get(k, none)["at"], "at": row["at"]}
+        if each
+        else {name: row[name] for name in ("k", "v", "at")}
+        for k, row in found.items()
+    ]
 
 
 def check_join(collection: OpenCollection, times: Sequence[int]) -> None:
@@ -141,9 +167,9 @@ def test_at_every_step_of_a_random_history(tmp_path_factory: pytest.TempPathFact
     days = st.tuples(*(st.tuples(rows_of(day, envelope), st.sampled_from(STEPS)) for day in range(4)))
 
     @settings(deadline=None, max_examples=12)
-    @given(days, st.sampled_from(KEPT))
-    def walk(some: Sequence[tuple[list[Named], str]], kept: Retention) -> None:
-        declared = collection(envelope, value=VALUE, live_batches=2, retention=kept)
+    @given(days, st.sampled_from(KEPT), st.sampled_from([(), ("at",)]))
+    def walk(some: Sequence[tuple[list[Named], str]], kept: Retention, timelines: tuple[str, ...]) -> None:
+        declared = collection(envelope, value=VALUE, live_batches=2, retention=kept, timelines=timelines)
         world = World(tmp_path_factory.mktemp("landing"), declared)
         for _ in history(world, some):
             times = readable(world.state)

@@ -29,6 +29,7 @@ from tidemark.storage.stores.store import Missing
 if TYPE_CHECKING:
     from tidemark.api.pinned import Pinned
     from tidemark.arrow.explain import Explanation
+    from tidemark.arrow.one_key import ChunkName
     from tidemark.storage.stores.store import ObjectStore
 
 
@@ -126,10 +127,14 @@ class Read(Answer):
 
         try:
             words = f"{'; '.join(self._asked())}; version {self.version}"
-            return explained(self._pinned.store, self._request, self._columns, words)
+            return explained(self._pinned.store, self._request, self._columns, words, self._opened)
         except (Missing, TidemarkError) as error:
             self._pinned.check_kept(error)
             raise
+
+    def _opened(self, store: ObjectStore, task: ReadTask) -> frozenset[ChunkName] | None:
+        """The chunks that are opened for a task; None: all that can matter."""
+        return None
 
     @property
     def _columns(self) -> list[str]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tidemark.api.asked import Read, Selection, selection
 from tidemark.api.timeline import lower_bound, span_on, ties_of, time_on, timeline_of
-from tidemark.arrow.latest import Latest, latest_of, latest_schema
+from tidemark.arrow.latest import latest_of, opened_by
 from tidemark.arrow.rows.plain import plain_values
 from tidemark.arrow.rows.schema import DIFF, arrow_type, column_of
+from tidemark.arrow.winners import Latest, latest_schema
 from tidemark.errors import InvalidUsage
 from tidemark.model.chunk.law import Span
 from tidemark.model.collection import Collection, Column, ColumnType
@@ -23,6 +25,7 @@ from tidemark.plan.tasks import ReadTask
 
 if TYPE_CHECKING:
     from tidemark.api.pinned import Pinned
+    from tidemark.arrow.one_key import ChunkName
     from tidemark.storage.stores.store import ObjectStore
 
 
@@ -74,18 +77,16 @@ class LatestAt(Read):
     def _columns(self) -> list[str]:
         return [*self._ask.read(self._request.collection), DIFF]
 
+    def _opened(self, store: ObjectStore, task: ReadTask) -> frozenset[ChunkName] | None:
+        return opened_by(store, task, self._ask)
+
     def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        return latest_of(store, task, self._ask, self._lower, self._upper)
+        return latest_of(store, task, self._ask)
 
     def _framed(self, spark: Any) -> Any:
         from tidemark.spark.read import merged_rows
 
-        ask, lower, upper = self._ask, self._lower, self._upper
-
-        def answered(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
-            return latest_of(store, task, ask, lower, upper)
-
-        return merged_rows(spark, self._pinned.store, self._request, self._schema, answered)
+        return merged_rows(spark, self._pinned.store, self._request, self._schema, partial(latest_of, ask=self._ask))
 
     def _asked(self) -> list[str]:
         what = "latest values" if self._ask.each else "latest rows"

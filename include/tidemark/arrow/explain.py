@@ -1,15 +1,17 @@
 """What a read opens and why no more: by the records of parts and their footers, without a row being read.
 
-It asks what the read itself asks (plan/read.py, arrow/runs.py, parts/chunks.py), in the same order.
+It asks what the read itself asks (plan/read.py, arrow/runs.py, parts/chunks.py), in the same order. Only of a read that
+stops once its answer is settled rows are read, as that is what decides (arrow/one_key.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidemark.arrow.kernels.merge import chained
+from tidemark.arrow.one_key import ChunkName
 from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.rows.fields import found
 from tidemark.arrow.runs import Asked
@@ -31,10 +33,10 @@ class Explanation:
 
     Of the `parts` in the batches that a read is about, `parts_opened` were not left out by what is recorded of them; of
     the `chunks` of those whose records were read, `chunks_read` were not left out by that, nor by what the parts'
-    footers say. `bytes` is what all parts have, `bytes_read` what the columns read take in the chunks read, compressed.
-    `missed` and `chunks_missed` say how many parts, and how many chunks of those opened, were left out by what: `hulls`
-    are those of blocks of large tables of parts. `runs` are the sorted runs that are merged. Rows of `resolved` parts
-    are facts or full snapshots, and become updates first.
+    footers say, nor because the answer was settled before. `bytes` is what all parts have, `bytes_read` what the
+    columns read take in the chunks read, compressed. `missed` and `chunks_missed` say how many parts, and how many
+    chunks of those opened, were left out by what: `hulls` are those of blocks of large tables of parts. `runs` are the
+    sorted runs that are merged. Rows of `resolved` parts are facts or full snapshots, and become updates first.
     """
 
     question: str
@@ -71,13 +73,14 @@ def _by(missed: Mapping[str, int]) -> str:
     return "".join(f"; {count:,} left out by {_WORDS[why]}" for why, count in missed.items() if count)
 
 
-_HULLS = "hulls"
+_HULLS, _SETTLED = "hulls", "settled"
 _WORDS = {
     Miss.KEYS.value: "keys",
     Miss.TIMES.value: "times",
     Miss.VALUES.value: "values of columns",
     Miss.SUMS.value: "adding up to nothing",
     _HULLS: "hulls of blocks",
+    _SETTLED: "an answer that was settled before",
 }
 
 
@@ -85,7 +88,17 @@ def _count(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
 
 
-def explained(store: ObjectStore, request: ReadRequest, names: Sequence[str], question: str) -> Explanation:
+Opened = Callable[[ObjectStore, ReadTask], frozenset[ChunkName] | None]
+"""The chunks that the read of a task opens of those that can matter; None: all."""
+
+
+def all_opened(store: ObjectStore, task: ReadTask) -> None:
+    """What most reads open."""
+
+
+def explained(
+    store: ObjectStore, request: ReadRequest, names: Sequence[str], question: str, opened: Opened = all_opened
+) -> Explanation:
     """What the read of a request opens, in the columns `names`; `question` says in words what is asked."""
     request, parts = parts_table.opened_read(store, request)
     all_parts = [part for some in considered(request, parts) for part in some]
@@ -95,7 +108,7 @@ def explained(store: ObjectStore, request: ReadRequest, names: Sequence[str], qu
     missed[Miss.TIMES.value] += recorded - len(all_parts)
     missed[_HULLS] = sum(batch.part_count for batch in batches) - recorded
     (task,) = read_tasks(request, parts)
-    chunks = list(_chunks(store, task, names))
+    chunks = list(_chunks(store, task, names, opened(store, task)))
     resolved = _resolved(request, parts)
     return Explanation(
         question,
@@ -113,6 +126,7 @@ def explained(store: ObjectStore, request: ReadRequest, names: Sequence[str], qu
         chunks_missed={
             Miss.KEYS.value: sum(some.by_keys for some in chunks),
             Miss.VALUES.value: sum(some.by_values for some in chunks),
+            _SETTLED: sum(some.settled for some in chunks),
         },
         columns=tuple(names),
     )
@@ -132,26 +146,31 @@ class _Chunks:
     bytes: int
     by_keys: int
     by_values: int
+    settled: int
 
 
-def _chunks(store: ObjectStore, task: ReadTask, names: Sequence[str]) -> Iterator[_Chunks]:
+def _chunks(
+    store: ObjectStore, task: ReadTask, names: Sequence[str], opened: frozenset[ChunkName] | None
+) -> Iterator[_Chunks]:
     asked = Asked(store, task, names)
     several = [(part, some.after) for some in task.at_rest for part in some.parts]
-    return read_many(lambda one: _of_part(asked, *one), several)
+    return read_many(lambda one: _of_part(asked, *one, opened), several)
 
 
-def _of_part(asked: Asked, part: Part, after: int) -> _Chunks:
+def _of_part(asked: Asked, part: Part, after: int, opened: frozenset[ChunkName] | None) -> _Chunks:
     groups = groups_among(part, [asked.task.keys])
     if not groups:
-        return _Chunks(0, 0, len(part.groups), 0)
+        return _Chunks(0, 0, len(part.groups), 0, 0)
     with OpenedPart(asked.store, part) as file:
-        needed = asked.spanned.among(file, groups)
+        able = asked.spanned.among(file, groups)
+        needed = [group for group in able if opened is None or (part.file.key, group) in opened]
         sources = [source.name for _, source in found(file.schema, asked.columns_of(part, after)) if source is not None]
         columns = [file.schema.get_field_index(name) for name in sources]
         size = sum(
             file.metadata.row_group(group).column(at).total_compressed_size for group in needed for at in columns
         )
-    return _Chunks(len(needed), size, len(part.groups) - len(groups), len(groups) - len(needed))
+    by_values, settled = len(groups) - len(able), len(able) - len(needed)
+    return _Chunks(len(needed), size, len(part.groups) - len(groups), by_values, settled)
 
 
 def _resolved(request: ReadRequest, parts: PartsOf) -> tuple[Part, ...]:

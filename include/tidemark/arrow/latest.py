@@ -1,142 +1,68 @@
-"""The latest row of each key on a timeline, of those that a read holds: read in one pass, in bounded memory.
+"""The latest row of each key on a timeline, of those that a read holds.
 
-Rows outside the span that is asked for, and those that do not fit a condition, are left out before anything is added
-up: an update and what takes it back have the same values, so both are kept or neither is.
+Of all keys it is found in one pass over the rows, in bounded memory. Of one key the chunks that can hold it are opened,
+latest first, until the answer is settled (arrow/one_key.py). Rows outside the span that is asked for, and those that do
+not fit a condition, are left out before anything is added up: an update and what takes it back have the same values,
+so both are kept or neither is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.kernels.latest import has_value, newest, whole_keys, within_span
+from tidemark.arrow.kernels.latest import whole_keys
 from tidemark.arrow.kernels.merge import summed
+from tidemark.arrow.one_key import ChunkName, Found, search
 from tidemark.arrow.read import ordered_by, rounds_by
-from tidemark.arrow.rows.columns import Bools, Ints, integers
-from tidemark.arrow.rows.plain import plain_values
-from tidemark.arrow.rows.schema import DIFF, updates_schema
-from tidemark.arrow.runs import Keep, runs_of
-from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection
+from tidemark.arrow.rows.schema import DIFF
+from tidemark.arrow.runs import runs_of
+from tidemark.arrow.winners import Latest, winners_of
+from tidemark.plan.latest import is_of_one_key
 from tidemark.plan.tasks import ReadTask
 from tidemark.storage.stores.store import ObjectStore
 
-AT = "_at"
-"""What is behind the name of a column for the time of its value, and what the time of a whole row is called beside a
-probe."""
 
+def latest_of(store: ObjectStore, task: ReadTask, ask: Latest) -> Iterator[pa.RecordBatch]:
+    """The latest row of each key of a task, in order of the key: of the rows within its spans, one of which is of the
+    timeline.
 
-@dataclass(frozen=True)
-class Latest:
-    """The latest row of each key by `timeline`, in the columns `shown`; with `each` the latest value of each of them.
-
-    Between rows of one time those decide that are greater in the columns `ties`. Of rows that `keep` (None: all) leaves
-    once it has looked at the columns `looked_at`.
+    Raises InvalidUsage, naming the key, where a row that is not before the latest one is held fewer than zero times.
     """
-
-    timeline: str
-    ties: tuple[str, ...]
-    shown: tuple[str, ...]
-    each: bool
-    looked_at: tuple[str, ...] = ()
-    keep: Keep | None = None
-
-    def read(self, collection: Collection) -> list[str]:
-        """The columns that are read, in their order at rest: the key, and of the value all up to the last one that is
-        looked at. What is behind it tells no rows apart whose answers differ."""
-        needed = {self.timeline, *self.ties, *self.shown, *self.looked_at}
-        value = [column.name for column in collection.stored_value if column not in collection.unseen]
-        last = max(at for at, name in enumerate(value) if name in needed)
-        return [*(column.name for column in collection.key), *value[: last + 1]]
-
-    def values(self, collection: Collection) -> list[str]:
-        """The columns shown that have a time of their own: with `each` all of the value but the timeline."""
-        key = {column.name for column in collection.key}
-        return [name for name in self.shown if self.each and name not in key and name != self.timeline]
+    found = _of_one_key(store, task, ask)
+    if found is None:
+        yield from _in_one_pass(store, task, ask)
+    elif found.answer is not None:
+        yield found.answer
 
 
-def latest_schema(collection: Collection, ask: Latest) -> pa.Schema:
-    """The columns shown; with `each` behind each of the value when that was so."""
-    schema, own = updates_schema(collection), ask.values(collection)
-    at = schema.field(ask.timeline).type
-    fields: list[pa.Field] = []
-    for name in ask.shown:
-        fields += [schema.field(name), pa.field(f"{name}{AT}", at)] if name in own else [schema.field(name)]
-    return pa.schema([field.remove_metadata() for field in fields])
+def opened_by(store: ObjectStore, task: ReadTask, ask: Latest) -> frozenset[ChunkName] | None:
+    """The chunks that `latest_of` opens; None: all that can matter. It is asked by doing it. Raises as that does."""
+    found = _of_one_key(store, task, ask)
+    return None if found is None else found.opened
 
 
-def latest_of(
-    store: ObjectStore, task: ReadTask, ask: Latest, lower: int | None, upper: int
-) -> Iterator[pa.RecordBatch]:
-    """The latest row of each key of a task between two times, both included, in order of the key.
+def _of_one_key(store: ObjectStore, task: ReadTask, ask: Latest) -> Found | None:
+    return search(store, task, ask) if is_of_one_key(task) else None
 
-    Raises InvalidUsage, naming the key, for a row between them that is held fewer than zero times.
-    """
+
+def _in_one_pass(store: ObjectStore, task: ReadTask, ask: Latest) -> Iterator[pa.RecordBatch]:
     collection = task.collection
-    key = [column.name for column in collection.key]
-    schema = latest_schema(collection, ask)
-    targets = [None, *ask.values(collection)]
-
-    def chosen(rows: pa.RecordBatch) -> list[Ints]:
-        return [newest(rows, key, ask.timeline, ask.ties, _among(rows, target)) for target in targets]
+    key, targets = [column.name for column in collection.key], ask.targets(collection)
 
     def reduce(rows: pa.RecordBatch) -> pa.RecordBatch:
-        places = np.unique(np.concatenate(chosen(rows)))
-        return rows.take(pa.array(places[places >= 0]))
+        return rows.take(pa.array(winners_of(rows, collection, ask, targets).places))
 
-    for rows in whole_keys(held_rows(store, task, ask, lower, upper), key, reduce):
-        found = dict(zip(targets, chosen(rows), strict=True))
-        yield pa.RecordBatch.from_arrays(
-            [of for name in ask.shown for of in _shown(rows, name, found, ask.timeline)], schema=schema
-        )
+    for rows in whole_keys(_summed_rows(store, task, ask), key, reduce):
+        yield winners_of(rows, collection, ask, targets).answer(collection, ask)
 
 
-def held_rows(
-    store: ObjectStore, task: ReadTask, ask: Latest, lower: int | None, upper: int
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a task between two times of the timeline, each once, in order at rest."""
+def _summed_rows(store: ObjectStore, task: ReadTask, ask: Latest) -> Iterator[pa.RecordBatch]:
+    """The rows of a task, each once, in order at rest."""
     names = ask.read(task.collection)
-    key = [column.name for column in task.collection.key]
     together = ordered_by(task.collection, names)
     resort = together != names
-    runs = runs_of(store, task, [*names, DIFF], together, kept_by(ask, lower, upper))
+    runs = runs_of(store, task, [*names, DIFF], together, ask.keep)
     for batches in rounds_by(together, runs, lambda held: list(summed(held, names, resort=resort))):
-        for rows in summed(batches, names, resort=resort):
-            negative = np.flatnonzero(integers(rows, DIFF) < 0)
-            if len(negative):
-                raise below_zero(rows, int(negative[0]), key)
-            yield rows
-
-
-def kept_by(ask: Latest, lower: int | None, upper: int) -> Keep:
-    """What leaves the rows that fit, between two times."""
-
-    def keep(rows: pa.RecordBatch) -> pa.RecordBatch:
-        inside = within_span(rows, ask.timeline, lower, upper)
-        return ask.keep(inside) if ask.keep and inside.num_rows else inside
-
-    return keep
-
-
-def below_zero(rows: pa.RecordBatch, row: int, key: Sequence[str]) -> InvalidUsage:
-    """The refusal of a read that met a row which is held fewer than zero times."""
-    named = ", ".join(f"{name}={plain_values(rows.column(name).slice(row, 1))[0]!r}" for name in key)
-    return InvalidUsage(
-        f"a row of the key {named} is held fewer than zero times, so no row of it can be said to be the latest; "
-        "correct the source, or leave the key out by a condition"
-    )
-
-
-def _among(rows: pa.RecordBatch, target: str | None) -> Bools:
-    return np.ones(rows.num_rows, bool) if target is None else has_value(rows, target)
-
-
-def _shown(rows: pa.RecordBatch, name: str, found: dict[str | None, Ints], timeline: str) -> list[pa.Array]:
-    """A column of the answer, with its times behind it where it has any."""
-    own = name in found
-    places = found[name if own else None]
-    at = pa.array(places, mask=places < 0)
-    return [rows.column(column).take(at) for column in ((name, timeline) if own else (name,))]
+        yield from summed(batches, names, resort=resort)

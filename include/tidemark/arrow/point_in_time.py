@@ -8,21 +8,23 @@ were learned up to then: a row counts whose updates add up to more than nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels.latest import Asked, Placed, has_value, held_of, plain_times, whole_keys
 from tidemark.arrow.kernels.merge import summed
-from tidemark.arrow.latest import AT, Latest, below_zero, kept_by
 from tidemark.arrow.read import ordered_by, rounds_by
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.arrow.rows.cuts import gathered, joined
+from tidemark.arrow.rows.fields import field_id
 from tidemark.arrow.rows.order import ranks, rows_before, rows_up_to, sort_key_at, starts
 from tidemark.arrow.rows.probes import Probes
 from tidemark.arrow.rows.schema import DIFF, TIME, keys_of, updates_schema
 from tidemark.arrow.runs import runs_of
+from tidemark.arrow.winners import AT, Latest, Target, check_below_zero
+from tidemark.model.chunk.law import Interval, Span
 from tidemark.model.collection import Collection
 from tidemark.model.frontier import CompactionFunction
 from tidemark.plan.latest import MOST_KEYS, check_known, narrowed_between, narrowed_to
@@ -32,8 +34,6 @@ from tidemark.storage.stores.store import ObjectStore
 PIECE_ROWS = 2**15
 """Probes of which the answers are put together at once."""
 _SIGN = np.uint64(2**63)
-Target = str | None
-"""What is looked for: the latest row, or the latest value of a column."""
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,10 @@ def look_up(store: ObjectStore, task: ReadTask, probes: Probes, join: Join, foun
     key = [column.name for column in collection.key]
     if (own := _narrowed(task, probes.distinct)) is None:
         return
+    own = _within(own, join.ask.timeline, join.span(probes))
     names = join.ask.read(collection)
     asking = _Asking(join, list(found.places), names, key, probes)
-    for rows in whole_keys(_updates(store, own, join, names, probes), key, asking.reduced):
+    for rows in whole_keys(_updates(store, own, join, names), key, asking.reduced):
         asking.answer(rows, found)
 
 
@@ -165,15 +166,21 @@ def _narrowed(task: ReadTask, keys: pa.RecordBatch) -> ReadTask | None:
     return narrowed_to(task, plain) if few else narrowed_between(task, *plain)
 
 
-def _updates(
-    store: ObjectStore, task: ReadTask, join: Join, names: Sequence[str], probes: Probes
-) -> Iterator[pa.RecordBatch]:
+def _within(task: ReadTask, timeline: str, interval: Interval) -> ReadTask:
+    """A task of the rows that have their time in an interval."""
+    column = field_id(updates_schema(task.collection).field(timeline))
+    assert column is not None
+    span = Span(column, (interval,))
+    return task if span in task.spans else replace(task, spans=(*task.spans, span))
+
+
+def _updates(store: ObjectStore, task: ReadTask, join: Join, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The rows that may answer probes, in order at rest, all updates of a row in one batch; each row once, unless it
     matters when it came and went."""
     together = ordered_by(task.collection, names)
     by = [*names, *([TIME] if join.by_knowledge else [])]
     resort = join.by_knowledge or together != names
-    runs = runs_of(store, task, [*by, DIFF], together, kept_by(join.ask, *join.span(probes)))
+    runs = runs_of(store, task, [*by, DIFF], together, join.ask.keep)
     for batches in rounds_by(together, runs, lambda held: list(summed(held, by, resort=resort))):
         yield joined(list(summed(batches, by, resort=resort)))
 
@@ -189,37 +196,41 @@ class _Asking:
     probes: Probes
 
     def answer(self, rows: pa.RecordBatch, found: Found) -> None:
-        """Find what rows answer."""
-        first, end, chosen = self._chosen(rows)
-        found.add(rows, chosen, self.probes.number[first:end])
+        """Find what rows answer. Raises InvalidUsage where the answer to a probe cannot be said."""
+        first, end, held, below = self._chosen(rows)
+        check_below_zero(rows, self.join.ask.timeline, self.key, held, below)
+        found.add(rows, held, self.probes.number[first:end])
 
     def reduced(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that answer a probe, with all their updates: more rows of their key may come, and answer others."""
-        every = _every(self._chosen(rows)[2])
+        """The rows that answer a probe, or refuse to, with all their updates: more rows of their key may come, and
+        answer others."""
+        _, _, held, below = self._chosen(rows)
+        every = np.union1d(_every(held), _every(below))
         begins = np.flatnonzero(starts(rows, self.names))
         row = np.repeat(begins, np.diff(begins, append=rows.num_rows))
         return rows.filter(pa.array(np.isin(row, every)))
 
-    def _chosen(self, rows: pa.RecordBatch) -> tuple[int, int, dict[Target, Ints]]:
-        """From which probe to which the keys of the rows are, and the row of each of these by what is looked for."""
+    def _chosen(self, rows: pa.RecordBatch) -> tuple[int, int, dict[Target, Ints], dict[Target, Ints]]:
+        """From which probe to which the keys of the rows are; by what is looked for the row of each of these, and the
+        latest row that is held fewer than zero times."""
         probes, distinct = self.probes, self.probes.distinct
         low = rows_before(distinct, sort_key_at(rows, 0, self.key), self.key)
         high = rows_up_to(distinct, sort_key_at(rows, rows.num_rows - 1, self.key), self.key)
         first, end = int(probes.firsts[low]), int(probes.firsts[high])
         if low == high:
-            return first, first, {target: np.empty(0, np.int64) for target in self.targets}
+            none = {target: np.empty(0, np.int64) for target in self.targets}
+            return first, first, none, none
         group, groups = self._groups(rows, distinct.slice(low, high - low))
         asked = self._asked(np.repeat(groups, np.diff(probes.firsts[low : high + 1])), first, end)
         held = held_of(rows, self.names)
-        held = held.where(np.isin(group[held.row], groups))
         placed = Placed(held, group, plain_times(rows.column(self.join.ask.timeline)), self._ranks(rows))
-        self._refuse_below_zero(rows, placed, asked)
-        chosen = {}
+        held = held.where(np.isin(group[held.row], groups))
+        chosen, below = dict[Target, Ints](), dict[Target, Ints]()
         for target in self.targets:
-            some = held.where(held.sign > 0)
-            some = some if target is None else some.where(has_value(rows, target)[some.row])
-            chosen[target] = Placed(some, placed.group, placed.time, placed.rank).latest(asked)
-        return first, end, chosen
+            some = held if target is None else held.where(has_value(rows, target)[held.row])
+            chosen[target] = replace(placed, held=some.where(some.sign > 0)).latest(asked)
+            below[target] = replace(placed, held=some.where(some.sign < 0)).latest(asked)
+        return first, end, chosen, below
 
     def _groups(self, rows: pa.RecordBatch, probed: pa.RecordBatch) -> tuple[Ints, Ints]:
         """Numbers for the keys of rows and of probes, equal for equal ones."""
@@ -236,12 +247,6 @@ class _Asking:
     def _ranks(self, rows: pa.RecordBatch) -> Ints:
         ties = self.join.ask.ties
         return ranks(rows, ties) if ties else np.zeros(rows.num_rows, np.int64)
-
-    def _refuse_below_zero(self, rows: pa.RecordBatch, placed: Placed, asked: Asked) -> None:
-        below = placed.held.where(placed.held.sign < 0)
-        wrong = Placed(below, placed.group, placed.time, placed.rank).latest(asked)
-        if (wrong >= 0).any():
-            raise below_zero(rows, int(wrong[wrong >= 0][0]), self.key)
 
 
 def _every(chosen: dict[Target, Ints]) -> Ints:

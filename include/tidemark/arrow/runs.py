@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, among, chained, pieces_of, shared, weight_of
 from tidemark.arrow.kernels.updates import updates_of
 from tidemark.arrow.parts.chunks import NO_SPANS, Spanned
+from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.rows.columns import Bools, integers
 from tidemark.arrow.rows.consolidate import forwarded
 from tidemark.arrow.rows.fields import field_id
@@ -60,6 +61,13 @@ class Asked:
             return NO_SPANS
         fields = {field_id(field): field for field in self._schema}
         return Spanned(self.task.spans, tuple(fields[span.column] for span in self.task.spans))
+
+    def of_chunk(self, file: OpenedPart, after: int, group: int) -> pa.RecordBatch:
+        """The updates of one row group of an opened part learned after `after`."""
+        part, bounds = file.part, self._bounds(after)
+        rows = file.read([group], self.columns_of(part, after))
+        inside = among(rows, self.task.ranges or [self.task.keys], [column.name for column in self.task.collection.key])
+        return self._answered(inside, {name: bounds[name] for name in self._tested(part, after)})
 
     def of_parts(self, parts: Sequence[Part], after: int, capacity: int) -> Iterator[Piece]:
         """The updates of a chain of parts learned after `after`."""

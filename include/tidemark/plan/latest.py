@@ -11,7 +11,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.instant import format_instant
-from tidemark.model.key import Key
+from tidemark.model.key import BehindNull, Key
 from tidemark.plan.ranges import behind, ranges_of
 from tidemark.plan.read import ReadRequest, plan_as_of
 from tidemark.plan.tasks import ALL_KEYS, KeyRange, ReadTask
@@ -37,6 +37,14 @@ def check_known(times: Sequence[int], function: CompactionFunction, seal: int) -
         if not 0 <= time < seal or not function.keeps(time):
             at, since = (format_instant(time) if time >= 0 else str(time)), format_instant(function.since)
             raise InvalidUsage(f"known_at {at} is outside the readable [since {since}, seal {format_instant(seal)})")
+
+
+def is_of_one_key(task: ReadTask) -> bool:
+    """Whether a task asks for one key and no other."""
+    keys, lower = task.keys, task.keys.lower
+    if task.ranges or keys.upper is None or lower is None or len(lower) != len(task.collection.key):
+        return False
+    return not any(isinstance(scalar, BehindNull) for scalar in lower) and keys.upper == behind(lower)  # type: ignore[arg-type]
 
 
 def narrowed_to(task: ReadTask, keys: Sequence[Key]) -> ReadTask | None:

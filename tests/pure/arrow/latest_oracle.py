@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,9 +18,11 @@ Named = dict[str, Any]
 
 
 def readings(timeline: ColumnType, envelope: Envelope = Envelope.UPDATES) -> Collection:
-    """Rows that are in order of a word before they are in order of the timeline `at`."""
+    """Rows that are in order of a word before they are in order of the timeline `at`; but for a date it is declared, so
+    footers have more about it."""
     value = (Column("word", ColumnType.STRING), Column("at", timeline), Column("x", ColumnType.FLOAT))
-    return collection(envelope, key=(Column("number", ColumnType.INT),), value=(*value, Column("n", ColumnType.INT)))
+    of = collection(envelope, key=(Column("number", ColumnType.INT),), value=(*value, Column("n", ColumnType.INT)))
+    return of if timeline is ColumnType.DATE else replace(of, timelines=("at",))
 
 
 def some_updates(most: int = 30, *, least_diff: int = -2, keys: int = 3) -> st.SearchStrategy[list[Update]]:
@@ -57,23 +60,30 @@ def latest(
     value_of: str | None = None,
     fits: Any = None,
 ) -> Named | None:
-    """The latest row of a key, by name, None if there is none; of those that have a `value_of` a column, if told."""
+    """The latest row of a key, by name, None if there is none; of those that have a `value_of` a column, if told.
+
+    A row held fewer than zero times is Below, unless the latest row is later.
+    """
     held: Counter[Row] = Counter()
     for one in some:
         if one.key == key and one.time <= known and one.event_time <= happened:
             held[one.value] += one.diff
     names = [column.name for column in of.value]
     best: tuple[Any, Named] | None = None
+    below: list[int] = []
     for value, count in held.items():
         row = dict(zip(names, value, strict=True))
         at = row["at"]
         if at is None or at > upto or (within is not None and at < upto - within) or not (fits is None or fits(row)):
             continue
-        if count < 0:
-            raise Below(key)
         if count == 0 or (value_of is not None and row[value_of] is None):
+            continue
+        if count < 0:
+            below.append(at)
             continue
         order = (at, place(row[name] for name in ties), place(value))
         if best is None or order > best[0]:
             best = order, row
+    if below and (best is None or max(below) >= best[0][0]):
+        raise Below(key)
     return None if best is None else best[1]

@@ -16,10 +16,10 @@ from tests.pure.arrow.samples import array, laws, rows
 from tests.pure.arrow.test_read import arranged, frontiers
 from tidemark.arrow import point_in_time, runs
 from tidemark.arrow.kernels import merge
-from tidemark.arrow.latest import Latest
 from tidemark.arrow.point_in_time import Join, joined_to, value_fields
 from tidemark.arrow.rows.probes import Asking, Wanted, probes_of
 from tidemark.arrow.rows.schema import arrow_type
+from tidemark.arrow.winners import Latest
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import ColumnType

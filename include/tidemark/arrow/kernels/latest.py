@@ -41,16 +41,6 @@ def plain_times(column: pa.Array | pa.ChunkedArray) -> Ints:
     return values(contiguous(column)).astype(np.int64)
 
 
-def within_span(rows: pa.RecordBatch, timeline: str, lower: int | None, upper: int) -> pa.RecordBatch:
-    """The rows between two times of a timeline, both included. A row without a time is in no span."""
-    column = rows.column(timeline)
-    times = plain_times(column)
-    inside = times <= upper if lower is None else (times <= upper) & (times >= lower)
-    if column.null_count:
-        inside &= column.is_valid().to_numpy(zero_copy_only=False)
-    return rows if inside.all() else rows.filter(pa.array(inside))
-
-
 def whole_keys(
     batches: Iterable[pa.RecordBatch], key: Sequence[str], reduce: Callable[[pa.RecordBatch], pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:

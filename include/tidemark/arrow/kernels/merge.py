@@ -129,7 +129,7 @@ def _whole_values(updates: Iterable[pa.RecordBatch], columns: Sequence[str]) -> 
         rows = joined([*held, batch])
         last = int(np.flatnonzero(starts(rows, columns))[-1]) if rows.num_rows else 0
         rest = rows.slice(last)
-        waits = _weight(rest) <= VALUE_ROWS
+        waits = weight_of_rows(rest) <= VALUE_ROWS
         yield rows.slice(0, last) if waits else rows
         held = [compacted(rest, rows)] if waits else []
     yield from held
@@ -259,13 +259,13 @@ class Run:
     def fill(self) -> bool:
         """Read on if few rows are left in memory; False if none are left at all."""
         batches = [self._rows] if self._rows else []
-        held = sum(map(_weight, batches))
+        held = sum(map(weight_of_rows, batches))
         if held == 0 or held < self.capacity // 2:
             while self.more and held < max(1, self.capacity):
                 rows, self.more = next(self._pieces, (None, False))
                 if rows:
                     batches.append(rows)
-                    held += _weight(rows)
+                    held += weight_of_rows(rows)
             self._rows = joined(batches) if batches else None
         return bool(held)
 
@@ -287,7 +287,7 @@ class Run:
         return taken
 
 
-def _weight(rows: pa.RecordBatch) -> int:
+def weight_of_rows(rows: pa.RecordBatch) -> int:
     """The rows, or how many rows of ROW_BYTES their bytes would be, if that is more."""
     return max(int(rows.num_rows), int(rows.nbytes) // ROW_BYTES)
 

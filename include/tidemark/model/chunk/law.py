@@ -105,6 +105,14 @@ def _end_of(interval: Interval) -> float:
     return float("inf") if interval[1] is None else interval[1]
 
 
+def interval_of(spans: Iterable[Span], column: int) -> Interval:
+    """From where to where the values of a column may be that are in all of some spans, as far as these are of it."""
+    own = [span.intervals for span in spans if span.column == column and span.intervals]
+    lowers = [intervals[0][0] for intervals in own if intervals[0][0] is not None]
+    uppers = [intervals[-1][1] for intervals in own if intervals[-1][1] is not None]
+    return max(lowers, default=None), min(uppers, default=None)
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What a read wants: `after < time <= upto`, `event_from <= event_time <= event_upto` once forwarded by `function`,

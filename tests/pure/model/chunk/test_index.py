@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.model.chunk.forest import Forest
+from tidemark.model.chunk.forest import Descent, Forest
 from tidemark.model.chunk.index import FAN, IntervalIndex
 from tidemark.model.chunk.latest import opening_order
 from tidemark.model.chunk.metadata import Ends
@@ -52,6 +52,31 @@ def test_falling_is_the_order_of_opening(some: list[Interval], at: int, within: 
         found = list(index.falling(at, lowest))
         assert [bound for bound, _ in found] == [bound for bound, _ in expected]
         assert sorted(found) == sorted(expected)
+
+
+@given(st.lists(intervals.filter(bool), max_size=6), st.integers(-22, 22), st.none() | st.integers(0, 9))
+def test_a_descent_is_the_order_of_all_that_is_below(parts: list[list[Interval]], at: int, within: int | None):
+    """Whole parts by bounds that are too wide at their end, each looked into when its turn comes and no sooner."""
+    some = [(first, last, (number, item)) for number, part in enumerate(parts) for first, last, item in part]
+    lowest = None if within is None else at - within
+    hulls = [(min(f for f, _, _ in part), max(e for _, e, _ in part) + 1, n) for n, part in enumerate(parts)]
+    looked_into: list[int] = []
+
+    def below(number: int):
+        looked_into.append(number)
+        return IntervalIndex([(f, e, (number, item)) for f, e, item in parts[number]]).falling(at, lowest)
+
+    descent, found = Descent(IntervalIndex(hulls).falling(at, lowest), below), []
+    while (bound := descent.bound) is not None:
+        if descent.sharpen():
+            assert all(min(e, at) >= bound for _, e, n in hulls if n in looked_into)
+            assert descent.bound is None or descent.bound <= bound
+            continue
+        found.append(next(descent))
+        assert found[-1][0] == bound
+    assert list(descent) == []
+    assert [bound for bound, _ in found] == [bound for bound, _ in opening_order(bounds(some), at, within)]
+    assert {item for _, item in found} == {item for _, item in IntervalIndex(some).falling(at, lowest)}
 
 
 @given(intervals)

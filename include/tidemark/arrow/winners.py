@@ -1,0 +1,133 @@
+"""What is asked of the latest rows of keys, and which of some rows they are.
+
+A row that is held fewer than zero times refuses the read unless the latest row is later: then whatever is missing of it
+cannot be the latest. So the refusal depends on the rows at the answer's time and after it alone, and a read that does
+not open what is before them refuses the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.kernels.latest import has_value, newest, plain_times
+from tidemark.arrow.rows.columns import Ints, integers
+from tidemark.arrow.rows.plain import plain_values
+from tidemark.arrow.rows.schema import DIFF, updates_schema
+from tidemark.arrow.runs import Keep
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import Collection
+
+AT = "_at"
+"""What is behind the name of a column for the time of its value, and what the time of a whole row is called beside a
+probe."""
+Target = str | None
+"""What is looked for: the latest row, or the latest value of a column."""
+
+
+@dataclass(frozen=True)
+class Latest:
+    """The latest row of each key by `timeline`, in the columns `shown`; with `each` the latest value of each of them.
+
+    Between rows of one time those decide that are greater in the columns `ties`. Of rows that `keep` (None: all) leaves
+    once it has looked at the columns `looked_at`.
+    """
+
+    timeline: str
+    ties: tuple[str, ...]
+    shown: tuple[str, ...]
+    each: bool
+    looked_at: tuple[str, ...] = ()
+    keep: Keep | None = None
+
+    def read(self, collection: Collection) -> list[str]:
+        """The columns that are read, in their order at rest: the key, and of the value all up to the last one that is
+        looked at. What is behind it tells no rows apart whose answers differ."""
+        needed = {self.timeline, *self.ties, *self.shown, *self.looked_at}
+        value = [column.name for column in collection.stored_value if column not in collection.unseen]
+        last = max(at for at, name in enumerate(value) if name in needed)
+        return [*(column.name for column in collection.key), *value[: last + 1]]
+
+    def values(self, collection: Collection) -> list[str]:
+        """The columns shown that have a time of their own: with `each` all of the value but the timeline."""
+        key = {column.name for column in collection.key}
+        return [name for name in self.shown if self.each and name not in key and name != self.timeline]
+
+    def targets(self, collection: Collection) -> list[Target]:
+        """What is looked for in the rows of each key."""
+        return [None, *self.values(collection)]
+
+
+def latest_schema(collection: Collection, ask: Latest) -> pa.Schema:
+    """The columns shown; with `each` behind each of the value when that was so."""
+    schema, own = updates_schema(collection), ask.values(collection)
+    at = schema.field(ask.timeline).type
+    fields: list[pa.Field] = []
+    for name in ask.shown:
+        fields += [schema.field(name), pa.field(f"{name}{AT}", at)] if name in own else [schema.field(name)]
+    return pa.schema([field.remove_metadata() for field in fields])
+
+
+@dataclass(frozen=True)
+class Winners:
+    """Of some rows of whole keys, by what is looked for: the place of the latest row of each key that is held, and of
+    the latest one that is held fewer than zero times; -1 where there is none."""
+
+    rows: pa.RecordBatch
+    held: dict[Target, Ints]
+    below: dict[Target, Ints]
+
+    @property
+    def places(self) -> Ints:
+        """The rows that win, and those that refuse unless a later row comes, in order."""
+        places = np.unique(np.concatenate([*self.held.values(), *self.below.values()]))
+        return places[places >= 0]
+
+    def check(self, collection: Collection, ask: Latest) -> None:
+        """Raise InvalidUsage for a key whose latest row cannot be said."""
+        check_below_zero(self.rows, ask.timeline, [column.name for column in collection.key], self.held, self.below)
+
+    def answer(self, collection: Collection, ask: Latest) -> pa.RecordBatch:
+        """In the columns of `latest_schema`, a row for each key. Raises InvalidUsage as `check`."""
+        self.check(collection, ask)
+        columns = [of for name in ask.shown for of in self._shown(name, ask.timeline)]
+        return pa.RecordBatch.from_arrays(columns, schema=latest_schema(collection, ask))
+
+    def _shown(self, name: str, timeline: str) -> list[pa.Array]:
+        """A column of the answer, with its times behind it where it has any."""
+        own = name in self.held
+        places = self.held[name if own else None]
+        at = pa.array(places, mask=places < 0)
+        return [self.rows.column(column).take(at) for column in ((name, timeline) if own else (name,))]
+
+
+def winners_of(rows: pa.RecordBatch, collection: Collection, ask: Latest, targets: Sequence[Target]) -> Winners:
+    """The winners of some rows of whole keys, all of which have a time, with how often each is held as `_diff`."""
+    key = [column.name for column in collection.key]
+    diffs = integers(rows, DIFF)
+    held, below = dict[Target, Ints](), dict[Target, Ints]()
+    for target in targets:
+        among = np.ones(rows.num_rows, bool) if target is None else has_value(rows, target)
+        held[target] = newest(rows, key, ask.timeline, ask.ties, among & (diffs > 0))
+        below[target] = newest(rows, key, ask.timeline, ask.ties, among & (diffs < 0))
+    return Winners(rows, held, below)
+
+
+def check_below_zero(
+    rows: pa.RecordBatch, timeline: str, key: Sequence[str], held: Mapping[Target, Ints], below: Mapping[Target, Ints]
+) -> None:
+    """Raise InvalidUsage, naming the key, where a row that is `held` is not later than the one beside it that is held
+    fewer than zero times: by what is looked for, places of rows, -1 where there is none."""
+    times = plain_times(rows.column(timeline))
+    for target, places in below.items():
+        wrong = places[(places >= 0) & ((held[target] < 0) | (times[places] >= times[held[target]]))]
+        if len(wrong):
+            row = int(wrong[0])
+            named = ", ".join(f"{name}={plain_values(rows.column(name).slice(row, 1))[0]!r}" for name in key)
+            raise InvalidUsage(
+                f"a row of the key {named} is held fewer than zero times, so no row of it can be said to be the "
+                "latest; correct the source, or leave the key out by a condition"
+            )
