@@ -224,7 +224,9 @@ class _Asking:
         asked = self._asked(np.repeat(groups, np.diff(probes.firsts[low : high + 1])), first, end)
         held = held_of(rows, self.names)
         placed = Placed(held, group, plain_times(rows.column(self.join.ask.timeline)), self._ranks(rows))
-        held = held.where(np.isin(group[held.row], groups))
+        are_asked = np.zeros(1 + max(int(group.max()), int(groups.max())), bool)
+        are_asked[groups] = True
+        held = held if are_asked.all() else held.where(are_asked[group[held.row]])
         chosen, below = dict[Target, Ints](), dict[Target, Ints]()
         for target in self.targets:
             some = held if target is None else held.where(has_value(rows, target)[held.row])
@@ -238,15 +240,16 @@ class _Asking:
         own = rows.select(list(self.key)).take(pa.array(np.flatnonzero(begins)))
         both = [pa.RecordBatch.from_arrays(some.columns, list(self.key)) for some in (own, probed)]
         numbers = ranks(joined(both), self.key)
-        return numbers[: own.num_rows][np.cumsum(begins) - 1], numbers[own.num_rows :]
+        lengths = np.diff(np.flatnonzero(begins), append=rows.num_rows)
+        return np.repeat(numbers[: own.num_rows], lengths), numbers[own.num_rows :]
 
     def _asked(self, group: Ints, first: int, end: int) -> Asked:
         upto, known = self.probes.upto[first:end], self.probes.known
         return Asked(group, upto, self.join.lower(upto), None if known is None else known[first:end])
 
-    def _ranks(self, rows: pa.RecordBatch) -> Ints:
+    def _ranks(self, rows: pa.RecordBatch) -> Ints | None:
         ties = self.join.ask.ties
-        return ranks(rows, ties) if ties else np.zeros(rows.num_rows, np.int64)
+        return ranks(rows, ties) if ties else None
 
 
 def _every(chosen: dict[Target, Ints]) -> Ints:

@@ -74,7 +74,7 @@ def latest_schema(collection: Collection, ask: Latest) -> pa.Schema:
 @dataclass(frozen=True)
 class Winners:
     """Of some rows of whole keys, by what is looked for: the place of the latest row of each key that is held, and of
-    the latest one that is held fewer than zero times; -1 where there is none."""
+    the latest one that is held fewer than zero times, if any row is; -1 where there is none."""
 
     rows: pa.RecordBatch
     held: dict[Target, Ints]
@@ -105,14 +105,17 @@ class Winners:
 
 
 def winners_of(rows: pa.RecordBatch, collection: Collection, ask: Latest, targets: Sequence[Target]) -> Winners:
-    """The winners of some rows of whole keys, all of which have a time, with how often each is held as `_diff`."""
+    """The winners of some rows of whole keys, all of which have a time, with how often each is held as `_diff`: never
+    0 times."""
     key = [column.name for column in collection.key]
     diffs = integers(rows, DIFF)
     held, below = dict[Target, Ints](), dict[Target, Ints]()
+    is_below = diffs < 0
     for target in targets:
         among = np.ones(rows.num_rows, bool) if target is None else has_value(rows, target)
-        held[target] = newest(rows, key, ask.timeline, ask.ties, among & (diffs > 0))
-        below[target] = newest(rows, key, ask.timeline, ask.ties, among & (diffs < 0))
+        held[target] = newest(rows, key, ask.timeline, ask.ties, among & ~is_below)
+        if is_below.any():
+            below[target] = newest(rows, key, ask.timeline, ask.ties, among & is_below)
     return Winners(rows, held, below)
 
 

@@ -116,25 +116,26 @@ def test_it_is_what_a_search_for_each_probe_finds(
             assert upto is not None
             return latest(told, of, (key,), time, within=within, known=upto, ties=ties, value_of=value_of)
 
-        table = table_of(asked, timeline)
-        try:
-            found = [expected(probe) for probe in asked]
-        except Below:
-            event("below zero")
-            with pytest.raises(InvalidUsage, match=r"a row of the key number=\d is held fewer than zero times"):
-                answer(store, state, table, asking(timeline, by_knowledge), join)
-            return
-        event("some" if any(found) else "none")
-        wanted = []
-        for place, (probe, row) in enumerate(zip(asked, found, strict=True)):
+        def wanted(place: int, probe: Probe) -> tuple[Any, ...]:
+            row = expected(probe)
             cells: list[Any] = [*probe, place]
             for name in join.ask.shown:
                 own = expected(probe, name) if each and name != "at" else row
                 cells.append(None if own is None else own[name])
                 cells += [None if own is None else own["at"]] if each and name != "at" else []
-            wanted.append(tuple(cells))
+            return tuple(cells)
+
+        table = table_of(asked, timeline)
+        try:
+            found = [wanted(place, probe) for place, probe in enumerate(asked)]
+        except Below:
+            event("below zero")
+            with pytest.raises(InvalidUsage, match=r"a row of the key number=\d is held fewer than zero times"):
+                answer(store, state, table, asking(timeline, by_knowledge), join)
+            return
+        event("some" if any(row[4] is not None for row in found) else "none")
         joined = answer(store, state, table, asking(timeline, by_knowledge), join)
-        assert rows(joined) == wanted
+        assert rows(joined) == found
         assert joined.schema.names[4:] == (["x", "x_at", "_at", "word", "word_at"] if each else ["x", "_at", "word"])
 
     check()

@@ -50,17 +50,28 @@ def whole_keys(
     for batch in batches:
         if not batch.num_rows:
             continue
-        if held is not None and sort_key_at(held, 0, key) != sort_key_at(batch, 0, key):
+        begins = np.flatnonzero(starts(batch, key)).tolist()
+        if held is not None and sort_key_at(held, 0, key) == sort_key_at(batch, 0, key):
+            # Only the rows of that key are copied.
+            first, *begins = begins
+            end = begins[0] if begins else batch.num_rows
+            held = joined([held, batch.slice(first, end)])
+        if not begins:
+            held = _reduced(held, reduce)
+            continue
+        if held is not None:
             yield held
-            held = None
-        rows = batch if held is None else joined([held, batch])
-        last = int(np.flatnonzero(starts(rows, key))[-1])
-        if last:
-            yield rows.slice(0, last)
-        left = reduce(rows.slice(last))
-        held = compacted(left, rows) if left.num_rows else None
+        if begins[0] < begins[-1]:
+            yield batch.slice(begins[0], begins[-1] - begins[0])
+        held = _reduced(batch.slice(begins[-1]), reduce)
     if held is not None:
         yield held
+
+
+def _reduced(rows: pa.RecordBatch | None, reduce: Callable[[pa.RecordBatch], pa.RecordBatch]) -> pa.RecordBatch | None:
+    """What is left of some rows, in memory of its own; None where nothing is."""
+    left = None if rows is None else reduce(rows)
+    return compacted(left, rows) if left is not None and left.num_rows else None
 
 
 def newest(rows: pa.RecordBatch, key: Sequence[str], timeline: str, ties: Sequence[str], among: Bools) -> Ints:
@@ -98,6 +109,8 @@ class Held:
 
     def where(self, chosen: Bools) -> Held:
         """Some of it."""
+        if chosen.all():
+            return self
         return Held(self.row[chosen], self.sign[chosen], self.since[chosen], self.until[chosen])
 
 
@@ -107,7 +120,9 @@ def held_of(rows: pa.RecordBatch, names: Sequence[str]) -> Held:
     diffs = integers(rows, DIFF)
     if TIME not in rows.schema.names:
         at = np.arange(rows.num_rows)
-        return Held(at, np.sign(diffs), np.full(len(at), -1), np.full(len(at), FOR_EVER)).where(diffs != 0)
+        # All of them at all times of knowledge: one number each, seen as many.
+        since, until = np.broadcast_to(-1, len(at)), np.broadcast_to(FOR_EVER, len(at))
+        return Held(at, np.sign(diffs), since, until).where(diffs != 0)
     times, begins = integers(rows, TIME), starts(rows, names)
     firsts = np.flatnonzero(begins)
     first = np.repeat(firsts, np.diff(firsts, append=rows.num_rows))
@@ -138,30 +153,83 @@ class Placed:
     group: Ints
     """Of each row, not of each entry of `held`."""
     time: Ints
-    rank: Ints
+    rank: Ints | None = None
+    """What decides between rows of one time before their order at rest does (None: nothing)."""
 
     def latest(self, asked: Asked) -> Ints:
         """For each probe its row, -1 where there is none. One sort of the rows and a search for each probe; by
         knowledge, one search for each level of a tree over the times at which rows come and go, for those probes whose
         last row was not held just then."""
         row, since, until = self.held.row, self.held.since, self.held.until
-        if not len(row):
+        if not len(row) or not len(asked.group):
             return np.full(len(asked.group), -1, np.int64)
-        distinct, place = np.unique(self.time[row], return_inverse=True)
-        width = len(distinct) + 1
-        packed, rank = self.group[row] * width + place, self.rank[row]
-        if rank.any() or (np.diff(packed) < 0).any():  # else rows lie in order of the timeline, as they often do
-            order = np.lexsort((rank, packed))  # and of equal ones as they were
-            row, since, until, packed = row[order], since[order], until[order], packed[order]
-        before = np.searchsorted(distinct, asked.upto, "right")
-        last = np.searchsorted(packed, asked.group * width + before, "left") - 1
-        after = np.zeros(1, np.int64) if asked.lower is None else np.searchsorted(distinct, asked.lower, "left")
-        first = np.searchsorted(packed, asked.group * width + after, "left")
+        groups = 1 + max(int(self.group.max()), int(asked.group.max()))
+        scale = _Scale.of(self.time[row], groups)
+        packed, order = _sorted(self.group[row] * scale.width + scale.place, self._rank_of(row))
+        last = np.searchsorted(packed, asked.group * scale.width + scale.up_to(asked.upto), "left") - 1
+        after = np.zeros(1, np.int64) if asked.lower is None else scale.before(asked.lower)
+        first = np.searchsorted(packed, asked.group * scale.width + after, "left")
         found = np.where(last >= first, last, -1)
         if asked.known is not None:
+            since, until = since[order], until[order]
             wrong = (found >= 0) & ((since[found] > asked.known) | (until[found] <= asked.known))
             found[wrong] = last_open(since, until, first[wrong], last[wrong], asked.known[wrong])
-        return np.where(found >= 0, row[found], -1)
+        return np.where(found >= 0, row[order[found]], -1)
+
+    def _rank_of(self, row: Ints) -> Ints | None:
+        return None if self.rank is None else self.rank[row]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Times as whole numbers from 0 to below `width` - 1: `place` those of rows."""
+
+    place: Ints
+    width: int
+    distinct: Ints | None
+    """The times of the rows, where a place is the number of those before; None: a place is counted from `least` on."""
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, times: Ints, groups: int) -> _Scale:
+        """That of the times of rows, for so many groups of them."""
+        least, most = int(times.min()), int(times.max())
+        width = most - least + 2
+        # A unit more on both sides is a number, too.
+        if least > -(2**63) and most < 2**63 - 1 and groups * width < 2**63:
+            return cls(times - least, width, None, least, most)
+        distinct, place = np.unique(times, return_inverse=True)
+        return cls(place, len(distinct) + 1, distinct, least, most)
+
+    def up_to(self, times: Ints) -> Ints:
+        """The first place behind all times that are not above some."""
+        if self.distinct is not None:
+            return np.searchsorted(self.distinct, times, "right")
+        return np.clip(times, self.least - 1, self.most) - (self.least - 1)
+
+    def before(self, times: Ints) -> Ints:
+        """The first place of a time that is not below some."""
+        if self.distinct is not None:
+            return np.searchsorted(self.distinct, times, "left")
+        return np.clip(times, self.least, self.most + 1) - self.least
+
+
+def _sorted(packed: Ints, rank: Ints | None) -> tuple[Ints, Ints]:
+    """Numbers in order, and which one each was; those that are equal by `rank`, then as they were."""
+    count = len(packed)
+    if rank is not None:
+        order = np.lexsort((rank, packed))
+        return packed[order], order
+    if (packed[1:] >= packed[:-1]).all():  # as where rows lie in order of the timeline
+        return packed, np.arange(count)
+    bits = count.bit_length()
+    if int(packed.max()) < 2 ** (62 - bits):  # then number and place are one number, which sorts by far the fastest
+        both = (packed << bits) | np.arange(count)
+        both.sort()
+        return both >> bits, both & ((1 << bits) - 1)
+    order = np.argsort(packed, kind="stable")
+    return packed[order], order
 
 
 def last_open(since: Ints, until: Ints, first: Ints, last: Ints, at: Ints) -> Ints:
