@@ -6,35 +6,17 @@ from typing import Any
 
 from tidemark.model.arrangement import Arrangement
 from tidemark.plan.read import plan_as_of, plan_changes
-from tidemark.plan.tasks import ALL_KEYS, KeyRange
 from tidemark.spark.read import held_rows, told_rows
 from tidemark.storage.stores.store import ObjectStore
 
 
 def as_of_frame(
-    spark: Any,
-    store: ObjectStore,
-    state: Arrangement,
-    *,
-    time: int | None = None,
-    event_time: int | None = None,
-    keys: KeyRange = ALL_KEYS,
-    columns: Any = None,
-    keep: Any = None,
+    spark: Any, store: ObjectStore, state: Arrangement, *, columns: Any = None, keep: Any = None, **asked: Any
 ) -> Any:
     """`as_of` as a data frame of a session; with `columns` in these alone, of the rows that `keep` leaves."""
-    return held_rows(spark, store, plan_as_of(state, time, event_time, keys), columns=columns, keep=keep)
+    return held_rows(spark, store, plan_as_of(state, **asked), columns=columns, keep=keep)
 
 
-def changes_frame(
-    spark: Any,
-    store: ObjectStore,
-    state: Arrangement,
-    *,
-    after: int,
-    upto: int | None = None,
-    net: bool = False,
-    keys: KeyRange = ALL_KEYS,
-) -> Any:
+def changes_frame(spark: Any, store: ObjectStore, state: Arrangement, *, net: bool = False, **asked: Any) -> Any:
     """`changes` as a data frame of a session."""
-    return told_rows(spark, store, plan_changes(state, after, upto, keys), net=net)
+    return told_rows(spark, store, plan_changes(state, **asked), net=net)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,32 +29,44 @@ if TYPE_CHECKING:
     from tidemark.storage.stores.store import ObjectStore
 
 
+@dataclass(frozen=True)
+class Question:
+    """What a caller asks of latest rows, as it was said: the arguments that `latest_at` has for one time and for a
+    table of times."""
+
+    timeline: Any
+    where: Any = None
+    within: Any = None
+    columns: Any = None
+    each: Any = False
+    ties: Any = ()
+    time: int | None = None
+    event_time: int | None = None
+
+    def ask(self, chosen: Selection) -> Latest:
+        """What is asked of the rows of each key. Raises InvalidUsage for what cannot be."""
+        if not isinstance(self.each, bool):
+            raise InvalidUsage(f"each is {self.each!r} ({type(self.each).__name__}); it is True or False")
+        timeline, looked_at = timeline_of(chosen.collection, self.timeline), chosen.conditions.columns
+        keep = chosen.conditions.fitting if looked_at else None
+        ties = ties_of(chosen.collection, self.ties)
+        return Latest(timeline.name, ties, chosen.shown, self.each, looked_at, keep)
+
+
 class LatestAt(Read):
     """The latest row of each key at one time on a timeline, or the latest value of each of its columns."""
 
-    def __init__(
-        self,
-        pinned: Pinned,
-        timeline: Any,
-        at: Any,
-        where: Any = None,
-        within: Any = None,
-        columns: Any = None,
-        each: bool = False,
-        ties: Any = (),
-        time: int | None = None,
-        event_time: int | None = None,
-    ) -> None:
+    def __init__(self, pinned: Pinned, question: Question, at: Any) -> None:
         state = pinned.state
-        self._given = (timeline, at, where, within, columns, each, ties, time, event_time)
-        self._timeline = timeline_of(state.collection, timeline)
-        chosen = selection(state.collection, columns, where)
-        self._ask = asked_of(state.collection, self._timeline, chosen, ties, each)
+        self._given = (question, at)
+        self._timeline = timeline_of(state.collection, question.timeline)
+        chosen = selection(state.collection, question.columns, question.where)
+        self._ask = question.ask(chosen)
         self._upper = time_on(self._timeline, at)
-        self._lower = lower_bound(self._upper, span_on(self._timeline, within))
+        self._lower = lower_bound(self._upper, span_on(self._timeline, question.within))
         schema = latest_schema(state.collection, self._ask)
         check_names(schema.names, state.collection)
-        request = plan_as_of(state, time, event_time, chosen.keys)
+        request = plan_as_of(state, question.time, question.event_time, chosen.keys)
         spans = (*chosen.spans, Span(self._timeline.id, ((self._lower, self._upper),)))
         super().__init__(pinned, chosen, replace(request, spans=spans), schema)
 
@@ -97,15 +109,6 @@ class LatestAt(Read):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LatestAt, (self._pinned, *self._given)
-
-
-def asked_of(collection: Collection, timeline: Column, chosen: Selection, ties: Any, each: Any) -> Latest:
-    """What is asked of the rows of each key."""
-    if not isinstance(each, bool):
-        raise InvalidUsage(f"each is {each!r} ({type(each).__name__}); it is True or False")
-    looked_at = chosen.conditions.columns
-    keep = chosen.conditions.fitting if looked_at else None
-    return Latest(timeline.name, ties_of(collection, ties), chosen.shown, each, looked_at, keep)
 
 
 def check_names(names: list[str], collection: Collection) -> None:

@@ -209,18 +209,19 @@ class OpenCollection:
         Raises InvalidUsage as `as_of`; for a timeline or a time that is none, and for a column that the table lacks, or
         has in another type; and, when it is read, for a key of which a row in that span is held fewer than zero times.
         """
-        known = (_given(time, "time"), _given(event_time, "event_time"))
-        if at is None:
-            from tidemark.api.latest import LatestAt
+        from tidemark.api.latest import LatestAt, Question
 
+        known = (_given(time, "time"), _given(event_time, "event_time"))
+        question = Question(timeline, where, within, columns, each, ties, *known)
+        if at is None:
             if at_column is not None or known_at is not None:
                 raise InvalidUsage("at_column and known_at are columns of a table; give it as at=")
-            return LatestAt(self._pinned, timeline, t, where, within, columns, each, ties, *known)
+            return LatestAt(self._pinned, question, t)
         from tidemark.api.point_in_time import PointInTime
 
         if t is not None:
             raise InvalidUsage("t is one time, and at a table of times; give one of them")
-        return PointInTime(self._pinned, timeline, at, where, within, columns, each, ties, *known, at_column, known_at)
+        return PointInTime(self._pinned, question, at, at_column, known_at)
 
     def windows(
         self, time: Time | None = None, open: bool = False, where: Where | Sequence[Where] | None = None

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidemark.api.answer import Answer
 from tidemark.api.asked import selection
-from tidemark.api.latest import asked_of
+from tidemark.api.latest import Question
 from tidemark.api.timeline import span_on, timeline_of
 from tidemark.arrow.point_in_time import Join, check_knowledge, joined_to, value_fields
 from tidemark.arrow.rows.probes import Asking, Probes, Wanted, check_schema, probes_of
@@ -36,27 +36,16 @@ class PointInTime(Answer):
     """The rows of a table, each with the latest row of its key at its time."""
 
     def __init__(
-        self,
-        pinned: Pinned,
-        timeline: Any,
-        table: Any,
-        where: Any = None,
-        within: Any = None,
-        columns: Any = None,
-        each: bool = False,
-        ties: Any = (),
-        time: int | None = None,
-        event_time: int | None = None,
-        at_column: str | None = None,
-        known_at: str | None = None,
+        self, pinned: Pinned, question: Question, table: Any, at_column: str | None = None, known_at: str | None = None
     ) -> None:
         collection = pinned.state.collection
-        self._timeline = timeline_of(collection, timeline)
-        shown = [column.name for column in collection.value] if columns is None else columns
-        self._selection = selection(collection, shown, where)
-        ask = asked_of(collection, self._timeline, self._selection, ties, each)
-        self._join = Join(ask, span_on(self._timeline, within), known_at is not None)
-        if known_at is not None and time is not None:
+        self._question, self._columns_given = question, (at_column, known_at)
+        self._timeline = timeline_of(collection, question.timeline)
+        shown = [column.name for column in collection.value] if question.columns is None else question.columns
+        self._selection = selection(collection, shown, question.where)
+        ask = question.ask(self._selection)
+        self._join = Join(ask, span_on(self._timeline, question.within), known_at is not None)
+        if known_at is not None and question.time is not None:
             raise InvalidUsage("time and known_at both say what was known; give one of them")
         self._asking = _asking(collection, self._timeline, at_column, known_at)
         self._probed = _probed(table)
@@ -64,9 +53,8 @@ class PointInTime(Answer):
         check_schema(schema, self._asking)
         # Of a table what is wrong is said now; a frame of Spark is looked at where it is.
         self._probes = probes_of(self._probed, self._asking) if isinstance(self._probed, pa.Table) else None
-        self._given = (where, within, columns, each, ties, time, event_time, at_column, known_at)
         super().__init__(pinned, _joined(schema, value_fields(collection, ask)))
-        self._request = replace(self._planned(time, event_time), spans=self._spans())
+        self._request = replace(self._planned(), spans=self._spans())
 
     @property
     def time(self) -> int:
@@ -87,12 +75,12 @@ class PointInTime(Answer):
             return self._selection.spans
         return (*self._selection.spans, Span(self._timeline.id, (self._join.span(self._probes),)))
 
-    def _planned(self, time: int | None, event_time: int | None) -> ReadRequest:
+    def _planned(self) -> ReadRequest:
         """What to read. The times of knowledge of a frame of Spark are looked at where they are."""
         state = self._pinned.state
-        keys = self._selection.keys
+        keys, event_time = self._selection.keys, self._question.event_time
         if not self._join.by_knowledge:
-            return plan_as_of(state, time, event_time, keys)
+            return plan_as_of(state, self._question.time, event_time, keys)
         known = None if self._probes is None else self._probes.known
         if self._probes is None or known is None or not len(known):
             return plan_known(state, None, event_time, keys)
@@ -137,7 +125,7 @@ class PointInTime(Answer):
 
     def __reduce__(self) -> tuple[Any, ...]:
         self._here()
-        return PointInTime, (self._pinned, self._timeline.name, self._probed, *self._given)
+        return PointInTime, (self._pinned, self._question, self._probed, *self._columns_given)
 
 
 def _asking(collection: Collection, timeline: Column, at_column: Any, known_at: Any) -> Asking:
