@@ -207,7 +207,8 @@ class OpenCollection:
         known then: a correction that was learned later does not count. A data frame of Spark is answered by `to_spark`.
 
         Raises InvalidUsage as `as_of`; for a timeline or a time that is none, and for a column that the table lacks, or
-        has in another type; and, when it is read, for a key of which a row in that span is held fewer than zero times.
+        has in another type; and, when it is read, for a key of which a row in that span is held fewer than zero times,
+        unless its latest row is later.
         """
         from tidemark.api.latest import LatestAt, Question
 

@@ -108,7 +108,8 @@ def explained(
     missed[Miss.TIMES.value] += recorded - len(all_parts)
     missed[_HULLS] = sum(batch.part_count for batch in batches) - recorded
     (task,) = read_tasks(request, parts)
-    chunks = list(_chunks(store, task, names, opened(store, task)))
+    needed = opened(store, task)
+    chunks = list(_chunks(store, task, names, needed))
     resolved = _resolved(request, parts)
     return Explanation(
         question,
@@ -126,7 +127,7 @@ def explained(
         chunks_missed={
             Miss.KEYS.value: sum(some.by_keys for some in chunks),
             Miss.VALUES.value: sum(some.by_values for some in chunks),
-            _SETTLED: sum(some.settled for some in chunks),
+            **({} if needed is None else {_SETTLED: sum(some.settled for some in chunks)}),
         },
         columns=tuple(names),
     )

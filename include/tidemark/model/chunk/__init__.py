@@ -12,7 +12,7 @@ is null is not on that timeline: it is in no range of it and never the latest ro
     chunk.py      a row, a chunk, and how two chunks are joined
     metadata.py   per timeline the first and last time, nulls and sortedness; the same for each column's values
     index.py      an interval index: which chunks overlap a range, and which can hold the latest row, best first
-    forest.py     several indexes asked as one; a single insertion makes a run of one, runs of like size are merged
+    forest.py     several indexes asked as one, with insertions; and descents, from parts to the chunks below them
     latest.py     the law of `latest_at` and `range` over chunks: the order of opening, and when reading may stop
 
 **An example.** Rows at 10, 20, 30, 5, 40 on the timeline t, cut by N = 3: the row at 5 would unsort a chunk of three

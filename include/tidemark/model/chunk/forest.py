@@ -1,4 +1,4 @@
-"""Several interval indexes asked as one.
+"""Several interval indexes asked as one, and what is below the items of an index, asked as if it were one, too.
 
 The index of a version is the forest of its batches' indexes, each of which is built once and kept with its immutable
 batch. A single insertion makes a run of one; it is merged with the runs before it while these are no longer than what

@@ -1,7 +1,7 @@
 """The law of `latest_at` and `range` over chunks: what the answer is, which chunks are opened, and when reading stops.
 
-`opening_order` and `may_stop` are what a reader goes by. The rest answers the two questions in plain Python: kernels
-are compared with it.
+`may_stop` is what a reader goes by, and `opening_order` is the order in which an index (`falling`) gives it the chunks.
+The rest answers the two questions in plain Python: readers are compared with it.
 
 A row and its retraction have the same values, so the same time, and every chunk that holds either reaches up to that
 time. Chunks are opened by falling bound; what is above the bound of the next one is therefore settled: no chunk that
