@@ -51,3 +51,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
 def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of parts and leaves of the ledger are objects of their own, however little they hold."""
     monkeypatch.setattr("tidemark.storage.sidecars.parts_table.SMALL", 0)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_remembered() -> None:
+    """A test does not see what one before it has read: tests count bytes, and damage objects."""
+    from tidemark.storage.cache import OF_PROCESS
+
+    OF_PROCESS.clear()

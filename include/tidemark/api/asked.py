@@ -120,14 +120,14 @@ class Read(Answer):
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         asked_reads.note(self._pinned.store, self._noted)
-        return answer(self._pinned.store, self._request, self._answered)
+        return answer(self._pinned.read_store(), self._request, self._answered)
 
     def explain(self) -> Explanation:
         from tidemark.arrow.explain import explained
 
         try:
             words = f"{'; '.join(self._asked())}; version {self.version}"
-            return explained(self._pinned.store, self._request, self._columns, words, self._opened)
+            return explained(self._pinned.read_store(), self._request, self._columns, words, self._opened)
         except (Missing, TidemarkError) as error:
             self._pinned.check_kept(error)
             raise

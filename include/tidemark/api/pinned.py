@@ -9,6 +9,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import collection_store, fresh_id, writer_name
 from tidemark.jobs.questions import locate
 from tidemark.model.arrangement import Arrangement
+from tidemark.storage.cache import with_cache
 from tidemark.storage.log.log import Head, StateLog
 from tidemark.storage.stores.store import ObjectStore
 
@@ -34,6 +35,10 @@ class Pinned:
     @property
     def version(self) -> int:
         return self.head.version
+
+    def read_store(self) -> ObjectStore:
+        """The store for one read: what it decodes is remembered for those that follow."""
+        return with_cache(self.store)
 
     def check_kept(self, error: Exception | None = None) -> None:
         """InvalidUsage if the version was collected meanwhile, in place of an error whose reason that is."""

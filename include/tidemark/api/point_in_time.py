@@ -94,7 +94,7 @@ class PointInTime(Answer):
         columns = [*self._join.ask.read(self._request.collection), *([TIME] if self._join.by_knowledge else []), DIFF]
         try:
             words = f"{'; '.join(self._asked())}; version {self.version}"
-            return explained(self._pinned.store, self._request, columns, words)
+            return explained(self._pinned.read_store(), self._request, columns, words)
         except (Missing, TidemarkError) as error:
             self._pinned.check_kept(error)
             raise
@@ -103,8 +103,9 @@ class PointInTime(Answer):
         pinned, probes = self._pinned, self._here()
         first = self._request.upto if probes.known is None or not len(probes) else int(probes.known.min())
         asked_reads.note(pinned.store, replace(self._request, upto=first, newest=False))
-        tasks = read_tasks(*parts_table.opened_read(pinned.store, self._request))
-        yield from joined_to(pinned.store, tasks, self._probed, probes, self._join, self._schema)
+        store = pinned.read_store()
+        tasks = read_tasks(*parts_table.opened_read(store, self._request))
+        yield from joined_to(store, tasks, self._probed, probes, self._join, self._schema)
 
     def _frame(self, spark: Any) -> Any:
         require("pyspark", "spark")

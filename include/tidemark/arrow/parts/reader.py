@@ -10,7 +10,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidemark.arrow.parts import footer
+from tidemark.arrow.parts.remembered import Footer, RememberedColumns
 from tidemark.arrow.parts.timelines import bounds_among, plain_ints
 from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.fields import FieldPairs, as_wanted, field_id, found
@@ -18,6 +18,7 @@ from tidemark.errors import Corruption, out_of_memory
 from tidemark.model.batch import Part
 from tidemark.model.chunk.bounds import Bounds
 from tidemark.model.chunk.footer import TimelineChunks
+from tidemark.storage.cache import remembered
 from tidemark.storage.stores.store import Missing, ObjectStore, Unavailable
 from tidemark.storage.stores.watched_input import WatchedInput
 
@@ -60,29 +61,31 @@ class OpenedPart:
 
     `schema` are the columns it has, as they were when it was written; `metadata` is Parquet's, with statistics. With
     `dictionaries`, texts that the file has in dictionaries come so out of `encoded`.
+
+    Of a store with a cache (storage/cache.py) footers and columns of row groups are remembered, and the file is opened
+    once something is asked that is not.
     """
 
     def __init__(
         self, store: ObjectStore, part: Part, fetched: Fetched | None = None, *, dictionaries: bool = False
     ) -> None:
         self.part = part
-        with readable(part), ExitStack() as stack:
-            native = stack.enter_context(store.open_input(part.file.key))
-            if native.size() != part.file.bytes:
-                raise Corruption(f"{part.file.key} has {native.size()} bytes, recorded were {part.file.bytes}")
-            source = pa.PythonFile(WatchedInput(native, _store_failed, (fetched or Fetched()).add), mode="r")
-            # One request for neighbouring columns pays where each has to be asked for; a mapped file is there.
-            by_request = isinstance(native, pa.PythonFile)
-            self._file = pq.ParquetFile(source, pre_buffer=by_request)
-            self.schema: pa.Schema = self._file.schema_arrow
-            self.metadata: pq.FileMetaData = self._file.metadata
-            self._check_footer()
-            if dictionaries and (texts := _in_dictionaries(self.metadata)):
-                self._file = pq.ParquetFile(
-                    source, metadata=self.metadata, read_dictionary=texts, pre_buffer=by_request
-                )
-            self._stack = stack.pop_all()
+        self._store, self._fetched, self._dictionaries = store, fetched or Fetched(), dictionaries
+        self._stack = ExitStack()
+        self._source: tuple[pa.PythonFile, bool] | None = None
+        self._file: pq.ParquetFile | None = None
+        self._remembered = RememberedColumns.of(store, part, encoded=dictionaries)
         self._asked: list[tuple[pa.Schema, FieldPairs]] = []
+        try:
+            with readable(part):
+                name = ("footer", part.file.sha256)
+                self._footer: Footer = remembered(store, name, self._read_footer, Footer.size)
+                self._check_footer()
+        except BaseException:
+            self.close()
+            raise
+        self.schema: pa.Schema = self._footer.schema
+        self.metadata: pq.FileMetaData = self._footer.metadata
 
     def __enter__(self) -> OpenedPart:
         return self
@@ -90,11 +93,11 @@ class OpenedPart:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @cached_property
+    @property
     def timelines(self) -> Mapping[int, TimelineChunks]:
         """What the footer says of the row groups beyond statistics, by the id of each timeline; of a part that was
         written before format 3, or had no timelines, nothing."""
-        return footer.decoded(self.metadata.metadata, len(self.part.groups), self.part.file.key)
+        return self._footer.timelines
 
     def close(self) -> None:
         """Close the file; it may not be read any more."""
@@ -138,8 +141,39 @@ class OpenedPart:
         return one_batch(self._table(groups, names))
 
     def _table(self, groups: Sequence[int], names: list[str] | None) -> pa.Table:
+        if self._remembered is None or not names:
+            return self._decoded(groups, names)
+        return self._remembered.columns(groups, names, self._decoded)
+
+    def _read_footer(self) -> Footer:
+        source, by_request = self._opened()
+        # One request for neighbouring columns pays where each has to be asked for; a mapped file is there.
+        file = pq.ParquetFile(source, pre_buffer=by_request)
+        if not (self._dictionaries and _in_dictionaries(file.metadata)):
+            self._file = file
+        return Footer(self.part, file)
+
+    def _parquet(self) -> pq.ParquetFile:
+        if self._file is None:
+            source, by_request = self._opened()
+            texts = _in_dictionaries(self.metadata) if self._dictionaries else []
+            self._file = pq.ParquetFile(source, metadata=self.metadata, read_dictionary=texts, pre_buffer=by_request)
+        return self._file
+
+    def _opened(self) -> tuple[pa.PythonFile, bool]:
+        """The open file, of the size that was recorded, and whether a store has to be asked for each of its bytes."""
+        if self._source is None:
+            key, recorded = self.part.file.key, self.part.file.bytes
+            native = self._stack.enter_context(self._store.open_input(key))
+            if native.size() != recorded:
+                raise Corruption(f"{key} has {native.size()} bytes, recorded were {recorded}")
+            watched = WatchedInput(native, _store_failed, self._fetched.add)
+            self._source = pa.PythonFile(watched, mode="r"), isinstance(native, pa.PythonFile)
+        return self._source
+
+    def _decoded(self, groups: Sequence[int], names: list[str] | None) -> pa.Table:
         """All rows of the groups: damage in a page's header can make the reader end early and say nothing."""
-        rows = self._file.read_row_groups(list(groups), columns=names, use_threads=False)
+        rows = self._parquet().read_row_groups(list(groups), columns=names, use_threads=False)
         recorded = sum(self.part.groups[group][1] for group in groups)
         if names != [] and rows.num_rows != recorded:
             raise Corruption(f"{self.part.file.key} gives {rows.num_rows} rows, recorded were {recorded}")
@@ -165,7 +199,7 @@ class OpenedPart:
         return [(name, known[number]) for name, number in numbered if number is not None and number in known]
 
     def _check_footer(self) -> None:
-        held = [self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups)]
+        held = self._footer.rows
         if held != [rows for _, rows in self.part.groups]:
             raise Corruption(
                 f"{self.part.file.key} has {sum(held)} rows in {len(held)} row groups, "

@@ -14,6 +14,7 @@ from types import TracebackType
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.batching.memory import Budget, Level, Usage
+from tidemark.model.byte_count import byte_count
 
 VARIABLE = "TIDEMARK_BUFFERS"
 DEFAULT = 640 * 2**20
@@ -115,11 +116,9 @@ class Memory:
 def _of_environment() -> Memory:
     """The process's own. InvalidUsage for a setting that is no number of bytes."""
     text = os.environ.get(VARIABLE) or str(DEFAULT)
-    units = {"K": 2**10, "M": 2**20, "G": 2**30}
-    number, unit = (text[:-3], text[-3:-2]) if text.endswith("iB") else (text, "")
-    if not number.strip().isdigit() or (unit and unit not in units):
+    if (size := byte_count(text)) is None:
         raise InvalidUsage(f"{VARIABLE} is {text!r}; write bytes, or 512MiB")
-    return Memory(Budget(int(number) * units.get(unit, 1)))
+    return Memory(Budget(size))
 
 
 _own: Memory | None = None

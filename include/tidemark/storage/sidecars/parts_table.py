@@ -18,6 +18,7 @@ from tidemark.model.chunk.hull import Hull, hull_of
 from tidemark.plan.kinds import plan_of
 from tidemark.plan.read import ReadRequest
 from tidemark.plan.unsealed import PartsOf, UnsealedRequest
+from tidemark.storage.cache import remembered
 from tidemark.storage.documents.codec import encode
 from tidemark.storage.documents.upgrade import Kind
 from tidemark.storage.read_many import read_many
@@ -34,6 +35,8 @@ LEAF = 16 * 2**10
 """Bytes of JSON of a leaf, about: a part of full size, with its 61 row groups, is 2,300."""
 FAN_OUT = 64
 """Children of a node, some 20 kB: a read of one key among 100,000 row groups opens a root, a node and a leaf."""
+DECODED = 9
+"""A block takes so many times the bytes of its JSON once it is decoded."""
 FEW = 4
 """So many objects of a tree are read or written one after the other."""
 
@@ -165,8 +168,12 @@ def objects(store: ObjectStore, table: ObjectRef) -> Iterator[ObjectRef]:
 
 def open_block(store: ObjectStore, ref: ObjectRef) -> Block:
     """The root of a table; Corruption if the object is not what was recorded."""
-    block: Block = sidecar.read(store, ref, Kind.PARTS, SHAPE)
-    return block
+
+    def read() -> Block:
+        block: Block = sidecar.read(store, ref, Kind.PARTS, SHAPE)
+        return block
+
+    return remembered(store, ("parts", ref.sha256), read, lambda _: ref.bytes * DECODED)
 
 
 def open_child(store: ObjectStore, child: PartsBlock) -> Block:
