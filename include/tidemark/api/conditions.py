@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark.api.values import value_of
+from tidemark.arrow.rows.arrays import no_rows
 from tidemark.arrow.rows.condition import holds
 from tidemark.arrow.rows.schema import EVENT_TIME, arrow_type, plain_scalars
 from tidemark.config.nearest import nearest
@@ -111,7 +112,7 @@ def _condition(collection: Collection, text: str, beside: Mapping[str, ValueType
     check_types(condition, type_of, "where")
     held = bound(condition, type_of)
     try:  # what no value can be compared with is refused now, not when the first row is read
-        holds(held, pa.RecordBatch.from_pylist([], pa.schema([(name, arrow_type(of)) for name, of in types.items()])))
+        holds(held, no_rows(pa.schema([(name, arrow_type(of)) for name, of in types.items()])))
     except (ValueError, ArithmeticError, pa.ArrowInvalid) as error:
         raise InvalidUsage(f"where: {plain_line(text)!r} cannot be compared: {error}") from None
     return held
@@ -138,7 +139,7 @@ def is_any(column: str, values: Sequence[pa.Scalar]) -> Condition:
 def _literal(value: pa.Scalar) -> Literal:
     """A value as conditions have it: exactly."""
     if pa.types.is_temporal(value.type):
-        (plain,) = plain_scalars(pa.array([value]))
+        (plain,) = plain_scalars(pa.repeat(value, 1))
         assert isinstance(plain, int)
         return plain
     held: Literal | float = value.as_py()

@@ -57,7 +57,7 @@ def time_on(timeline: Column, time: Any) -> int:
     is none."""
     if time is None:
         raise InvalidUsage(f"no time is given; say at which time on {timeline.name}, or give a table of times as at=")
-    (plain,) = plain_scalars(pa.array([value_of(timeline.name, time, arrow_type(timeline.type))]))
+    (plain,) = plain_scalars(pa.repeat(value_of(timeline.name, time, arrow_type(timeline.type)), 1))
     assert isinstance(plain, int)
     return plain
 

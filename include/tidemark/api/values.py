@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidemark.arrow.rows.arrays import scalar_of
 from tidemark.arrow.rows.schema import ARROW_TYPES
 from tidemark.errors import InvalidUsage, shortened
 from tidemark.model import canonical_json, decimals, encoded_bytes
@@ -21,6 +22,7 @@ from tidemark.model.instant import from_datetime
 _TRUTHS = {"true": True, "false": False}
 _TRUTHS_OF_NUMPY = ("bool_", "bool")
 """What a truth of numpy is called, by its release: data frames give them. numpy itself need not be here."""
+_EPOCH = date(1970, 1, 1)
 _SHOWN = 200
 """Characters of a value that a refusal shows."""
 
@@ -33,11 +35,11 @@ def value_of(name: str, value: Any, type_: pa.DataType, of_json: bool = False) -
     digits, bytes as base64. Raises InvalidUsage for what is no value of the column's type, or only nearly one.
     """
     if value is None:
-        return pa.scalar(None, type_)
+        return pa.nulls(1, type_)[0]
     try:
         if of_json:
             text = value if isinstance(value, str) else json.dumps(value, allow_nan=False)
-            return pa.scalar(canonical_json.canonical(text), type_)
+            return scalar_of(canonical_json.canonical(text), type_)
         return _of_text(value, type_) if isinstance(value, str) else _of_python(value, type_)
     except NotJson as error:
         raise InvalidUsage(f"column {name} is json; {shortened(repr(value), _SHOWN)} holds {error}") from None
@@ -55,22 +57,22 @@ def _called(type_: pa.DataType) -> str:
 
 def _of_text(text: str, type_: pa.DataType) -> pa.Scalar:
     if pa.types.is_binary(type_):
-        return pa.scalar(encoded_bytes.decoded(text), type_)
+        return scalar_of(encoded_bytes.decoded(text), type_)
     if pa.types.is_decimal(type_):
         units = decimals.units(text, DecimalType(type_.precision, type_.scale))
-        return pa.scalar(decimals.from_units(units, type_.scale), type_)
+        return scalar_of(decimals.from_units(units, type_.scale), type_)
     if pa.types.is_timestamp(type_):
-        return pa.scalar(_far(text) or from_datetime(datetime.fromisoformat(text)), pa.int64()).cast(type_)
+        return scalar_of(_far(text) or from_datetime(datetime.fromisoformat(text)), type_)
     if pa.types.is_date32(type_):
         days = _far(text)
-        return pa.scalar(date.fromisoformat(text), type_) if days is None else pa.scalar(days, pa.int32()).cast(type_)
+        return scalar_of((date.fromisoformat(text) - _EPOCH).days if days is None else days, type_)
     if pa.types.is_boolean(type_):
-        return pa.scalar(_TRUTHS[text.lower()], type_)
+        return scalar_of(_TRUTHS[text.lower()], type_)
     if pa.types.is_integer(type_):
-        return pa.scalar(int(_number(text)), type_)
+        return scalar_of(int(_number(text)), type_)
     if pa.types.is_floating(type_):
-        return pa.scalar(float(_number(text)), type_)
-    return pa.scalar(text, type_)
+        return scalar_of(float(_number(text)), type_)
+    return scalar_of(text, type_)
 
 
 def _number(text: str) -> str:
@@ -89,19 +91,21 @@ def _of_python(value: Any, type_: pa.DataType) -> pa.Scalar:
     if pa.types.is_decimal(type_):
         exact = value if isinstance(value, Decimal) else operator.index(value)
         units = decimals.units(exact, DecimalType(type_.precision, type_.scale))
-        return pa.scalar(decimals.from_units(units, type_.scale), type_)
+        return scalar_of(decimals.from_units(units, type_.scale), type_)
     if pa.types.is_timestamp(type_):
         if isinstance(value, date) and not isinstance(value, datetime):
             value = datetime(value.year, value.month, value.day, tzinfo=UTC)
         micros = from_datetime(value) if isinstance(value, datetime) else operator.index(value)
-        return pa.scalar(micros, pa.int64()).cast(type_)
-    if pa.types.is_date32(type_) and isinstance(value, datetime):
-        raise TypeError
+        return scalar_of(micros, type_)
+    if pa.types.is_date32(type_):
+        if isinstance(value, datetime):
+            raise TypeError
+        return scalar_of((value - _EPOCH).days, type_) if isinstance(value, date) else pa.scalar(value, type_)
     if pa.types.is_integer(type_):
-        return pa.scalar(operator.index(value), type_)
+        return scalar_of(operator.index(value), type_)
     if pa.types.is_floating(type_):
-        return pa.scalar(float(value), type_)
-    return pa.scalar(value, type_)
+        return scalar_of(float(value), type_)
+    return scalar_of(value, type_)
 
 
 def _far(text: str) -> int | None:

@@ -16,6 +16,7 @@ from tidemark.arrow.kernels.latest import whole_keys
 from tidemark.arrow.kernels.merge import summed
 from tidemark.arrow.one_key import ChunkName, Found, search
 from tidemark.arrow.read import ordered_by, rounds_by
+from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.schema import DIFF
 from tidemark.arrow.runs import runs_of
 from tidemark.arrow.winners import Latest, winners_of
@@ -52,7 +53,7 @@ def _in_one_pass(store: ObjectStore, task: ReadTask, ask: Latest) -> Iterator[pa
     key, targets = [column.name for column in collection.key], ask.targets(collection)
 
     def reduce(rows: pa.RecordBatch) -> pa.RecordBatch:
-        return rows.take(pa.array(winners_of(rows, collection, ask, targets).places))
+        return rows.take(of_numbers(winners_of(rows, collection, ask, targets).places))
 
     for rows in whole_keys(_summed_rows(store, task, ask), key, reduce):
         yield winners_of(rows, collection, ask, targets).answer(collection, ask)

@@ -27,6 +27,7 @@ from tidemark.arrow.kernels.latest import plain_times
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, LEAST_SHARE, ROW_BYTES, summed, weight_of_rows
 from tidemark.arrow.parts.bounds import chunk_bounds
 from tidemark.arrow.parts.reader import OpenedPart
+from tidemark.arrow.rows.arrays import of_bools
 from tidemark.arrow.rows.cuts import joined
 from tidemark.arrow.rows.fields import field_id
 from tidemark.arrow.rows.memory import memory
@@ -199,7 +200,7 @@ class _Search:
         for rows in self.waiting:
             times = plain_times(rows.column(self.ask.timeline))
             if may_stop(int(times.max()), bound):
-                chosen.append(rows if bound is None else rows.filter(pa.array(times > bound)))
+                chosen.append(rows if bound is None else rows.filter(of_bools(times > bound)))
         rows = joined(list(summed(chosen, self.asked.names[:-1], resort=True))) if chosen else None
         return rows if rows is not None and rows.num_rows else None
 
@@ -208,7 +209,7 @@ class _Search:
         waiting, self.waiting = self.waiting, []
         for rows in waiting:
             times = plain_times(rows.column(self.ask.timeline))
-            self._add(rows if times.max() <= bound else rows.filter(pa.array(times <= bound)))
+            self._add(rows if times.max() <= bound else rows.filter(of_bools(times <= bound)))
 
     def _open(self, descent: Descent[_Part, _Chunk]) -> None:
         """Open the chunk that comes next, or find out more about its bound."""

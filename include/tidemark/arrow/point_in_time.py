@@ -16,6 +16,7 @@ import pyarrow as pa
 from tidemark.arrow.kernels.latest import Asked, Placed, has_value, held_of, plain_times, whole_keys
 from tidemark.arrow.kernels.merge import summed
 from tidemark.arrow.read import ordered_by, rounds_by
+from tidemark.arrow.rows.arrays import of_bools, of_numbers
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.arrow.rows.cuts import gathered, joined
 from tidemark.arrow.rows.fields import field_id
@@ -91,7 +92,7 @@ class Found:
         every = _every(chosen)
         if not len(every):
             return
-        self._kept.append(rows.select(self._names).take(pa.array(every)))
+        self._kept.append(rows.select(self._names).take(of_numbers(every)))
         for target, places in chosen.items():
             there = places >= 0
             self.places[target][numbers[there]] = self._count + np.searchsorted(every, places[there])
@@ -111,7 +112,7 @@ class Found:
         if not there.any():
             return [pa.nulls(len(places)) for _ in names]
         held = gathered([rows.select(names) for rows in self._kept], places[there])
-        at = pa.array(np.cumsum(there) - 1, mask=~there)
+        at = of_numbers(np.cumsum(there) - 1, ~there)
         return [held.column(name).take(at) for name in names]
 
 
@@ -208,7 +209,7 @@ class _Asking:
         every = np.union1d(_every(held), _every(below))
         begins = np.flatnonzero(starts(rows, self.names))
         row = np.repeat(begins, np.diff(begins, append=rows.num_rows))
-        return rows.filter(pa.array(np.isin(row, every)))
+        return rows.filter(of_bools(np.isin(row, every)))
 
     def _chosen(self, rows: pa.RecordBatch) -> tuple[int, int, dict[Target, Ints], dict[Target, Ints]]:
         """From which probe to which the keys of the rows are; by what is looked for the row of each of these, and the
@@ -237,7 +238,7 @@ class _Asking:
     def _groups(self, rows: pa.RecordBatch, probed: pa.RecordBatch) -> tuple[Ints, Ints]:
         """Numbers for the keys of rows and of probes, equal for equal ones."""
         begins = starts(rows, self.key)
-        own = rows.select(list(self.key)).take(pa.array(np.flatnonzero(begins)))
+        own = rows.select(list(self.key)).take(of_numbers(np.flatnonzero(begins)))
         both = [pa.RecordBatch.from_arrays(some.columns, list(self.key)) for some in (own, probed)]
         numbers = ranks(joined(both), self.key)
         lengths = np.diff(np.flatnonzero(begins), append=rows.num_rows)

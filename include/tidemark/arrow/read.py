@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Run, Shrink, rounds, summed
+from tidemark.arrow.rows.arrays import of_numbers, of_values
 from tidemark.arrow.rows.columns import Bools, integers
 from tidemark.arrow.rows.cuts import joined
 from tidemark.arrow.rows.order import ranks
@@ -154,7 +155,7 @@ def _as_changes(
     start = 0
     for rows in batches:
         columns = [rows.column(name) for name in shown]
-        columns.append(pa.array(CHANGE_TYPES).take(pa.array(kinds[start : start + rows.num_rows])))
+        columns.append(of_values(CHANGE_TYPES, pa.string()).take(of_numbers(kinds[start : start + rows.num_rows])))
         if TIME in rows.schema.names:
             time = rows.column(TIME)
             columns += [time, time.cast(pa.timestamp("us", "UTC")), rows.column(EVENT_TIME)]

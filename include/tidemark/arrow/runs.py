@@ -13,6 +13,7 @@ from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, among, chain
 from tidemark.arrow.kernels.updates import updates_of
 from tidemark.arrow.parts.chunks import NO_SPANS, Spanned
 from tidemark.arrow.parts.reader import OpenedPart
+from tidemark.arrow.rows.arrays import of_bools
 from tidemark.arrow.rows.columns import Bools, integers
 from tidemark.arrow.rows.consolidate import forwarded
 from tidemark.arrow.rows.fields import field_id
@@ -121,7 +122,7 @@ class Asked:
         for name, (after, upto) in bounds.items():
             times = integers(rows, name)
             inside &= (times > after) & (times <= upto)
-        rows = rows if inside.all() else rows.filter(pa.array(inside))
+        rows = rows if inside.all() else rows.filter(of_bools(inside))
         rows = self.spanned.holding(rows)
         rows = (self.keep(rows) if self.keep else rows).select(list(self.names))
         return forwarded(rows, self.task.function, [name for name in (TIME, EVENT_TIME) if name in self.names])

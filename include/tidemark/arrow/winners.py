@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels.latest import has_value, newest, plain_times
+from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.arrow.rows.plain import plain_values
 from tidemark.arrow.rows.schema import DIFF, updates_schema
@@ -100,7 +101,7 @@ class Winners:
         """A column of the answer, with its times behind it where it has any."""
         own = name in self.held
         places = self.held[name if own else None]
-        at = pa.array(places, mask=places < 0)
+        at = of_numbers(places, places < 0)
         return [self.rows.column(column).take(at) for column in ((name, timeline) if own else (name,))]
 
 

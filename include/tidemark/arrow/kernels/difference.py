@@ -25,6 +25,7 @@ from tidemark.arrow.kernels.merge import (
     summed,
     write_updates,
 )
+from tidemark.arrow.rows.arrays import of_bools, of_numbers
 from tidemark.arrow.rows.columns import Ints, integers, replaced
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.digest import digest
@@ -49,7 +50,7 @@ class _Sum(Tally):
             return
         time, event_time = self.checked
         there = (integers(rows, TIME) <= time) & (integers(rows, EVENT_TIME) <= event_time)
-        rows = rows if there.all() else rows.filter(pa.array(there))
+        rows = rows if there.all() else rows.filter(of_bools(there))
         count = rows.num_rows
         self.held = (self.held + digest(_at(rows, np.full(count, time), np.full(count, event_time)))) % DIGEST_MODULUS
 
@@ -112,7 +113,7 @@ class _Meanings:
         source = np.repeat(np.arange(rows.num_rows), counts)
         within = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
         each = self._each[np.repeat(self._first[of], counts) + within]
-        meant = _at(rows.take(pa.array(source)), each[:, 0], each[:, 1])
+        meant = _at(rows.take(of_numbers(source)), each[:, 0], each[:, 1])
         return replaced(meant, DIFF, integers(meant, DIFF) * each[:, 2])
 
 
@@ -167,7 +168,7 @@ def _pieces(
 
 def _with_times(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Rows as updates; times that were not read are 0, as they are before any that is asked for."""
-    none = pa.array(np.zeros(rows.num_rows, np.int64))
+    none = of_numbers(np.zeros(rows.num_rows, np.int64))
     cells = [rows.column(name) if name in rows.schema.names else none for name in schema.names]
     return pa.RecordBatch.from_arrays(cells, schema=schema)
 

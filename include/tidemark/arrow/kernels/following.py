@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from tidemark.arrow.rows.arrays import of_bools
 from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import EVENT_TIME
@@ -37,7 +38,7 @@ class Following:
     def asked(self, part: Part) -> pa.RecordBatch:
         """The keys to look up in a part that begins no earlier than those asked before."""
         open_ = self._next >= part.first_event_time
-        return self._keys if open_.all() else self._keys.filter(pa.array(open_))
+        return self._keys if open_.all() else self._keys.filter(of_bools(open_))
 
     def found(self, rows: pa.RecordBatch) -> None:
         """Facts that are known."""

@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.arrow.rows.arrays import of_bools, of_numbers
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
 from tidemark.arrow.rows.consolidate import addable
 from tidemark.arrow.rows.cuts import compacted, joined
@@ -83,7 +84,7 @@ def newest(rows: pa.RecordBatch, key: Sequence[str], timeline: str, ties: Sequen
     left = np.flatnonzero(among)
     left = _greatest(left, group[left], plain_times(rows.column(timeline))[left])
     if ties:
-        left = _greatest(left, group[left], ranks(rows.select(list(ties)).take(pa.array(left)), ties))
+        left = _greatest(left, group[left], ranks(rows.select(list(ties)).take(of_numbers(left)), ties))
     found[group[left]] = left  # of several the last one stays: that which is behind the others
     return found
 
@@ -267,4 +268,4 @@ def last_open(since: Ints, until: Ints, first: Ints, last: Ints, at: Ints) -> In
 
 def has_value(rows: pa.RecordBatch, name: str) -> Bools:
     """Which rows have a value in a column."""
-    return np.asarray(pc.is_valid(rows.column(name)).to_numpy(zero_copy_only=False))
+    return np.asarray(values(contiguous(pc.is_valid(rows.column(name)))))

@@ -45,6 +45,7 @@ import pyarrow as pa
 from tidemark.arrow.parts.chunks import NO_SPANS, Spanned
 from tidemark.arrow.parts.reader import Fetched, OpenedPart
 from tidemark.arrow.parts.writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS, PartWriter
+from tidemark.arrow.rows.arrays import of_bools
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.consolidate import cancelling, consolidated, forwarded
 from tidemark.arrow.rows.cuts import PIECE_BYTES, compacted, joined, size_of, sorted_pieces
@@ -113,8 +114,8 @@ def _write_apart(store: ObjectStore, task: MergeTask, updates: Iterable[pa.Recor
     ):
         for batch in _whole_values(updates, columns):
             gone = cancelling(batch, columns, task.apart_upto)
-            held.write(batch.filter(pa.array(~gone)))
-            apart.write(batch.filter(pa.array(gone)))
+            held.write(batch.filter(of_bools(~gone)))
+            apart.write(batch.filter(of_bools(gone)))
         return WriteAnswer((*held.close(), *apart.close()), tally.rows, tally.digest, tally.fetched.bytes)
 
 
@@ -320,7 +321,7 @@ def between(batch: pa.RecordBatch, lower: int, upper: int) -> pa.RecordBatch:
     """The rows with `lower <= _time < upper`."""
     times = integers(batch, TIME)
     inside = (times >= lower) & (times < upper)
-    return batch if inside.all() else batch.filter(pa.array(inside))
+    return batch if inside.all() else batch.filter(of_bools(inside))
 
 
 def pieces_of(

@@ -40,6 +40,7 @@ from tidemark.arrow.kernels.history import NOTHING, Changes, Facts, changes_of
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds, write_updates
 from tidemark.arrow.kernels.retracted import any_taken_back, signed, signed_schema, standing, takes_back
 from tidemark.arrow.parts.lookup import Lookup, TooWide, Wanted
+from tidemark.arrow.rows.arrays import no_rows, of_bools, of_numbers
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.cuts import PIECE_BYTES, gathered_pieces, ranks_of, sorted_pieces
@@ -120,7 +121,7 @@ def _told(store: ObjectStore, chain: Sequence[Part], task: ResolveTask, tally: T
 
 
 def _filtered(rows: pa.RecordBatch, kept: Bools) -> pa.RecordBatch:
-    return rows if kept.all() else rows.filter(pa.array(kept))
+    return rows if kept.all() else rows.filter(of_bools(kept))
 
 
 def _check_horizon(part: Part, event_times: Ints, horizon: int) -> None:
@@ -196,7 +197,7 @@ class _Past:
             fetched=tally.fetched,
         )
         self._keys_at_once = MANY
-        self._nothing = pa.RecordBatch.from_pylist([], some_of(updates, [*self._key_columns, *held]))
+        self._nothing = no_rows(some_of(updates, [*self._key_columns, *held]))
 
     def _all_remembered(self, part: Part) -> bool:
         """Whether that is true of every fact of a part, by its bounds."""
@@ -240,9 +241,9 @@ class _Past:
         if not touched.any():
             return None
         if not touched.all():
-            facts = facts.filter(pa.array(touched[numbers]))
+            facts = facts.filter(of_bools(touched[numbers]))
             begins = starts(facts, self._key_columns)
-        keys = facts.select(self._key_columns).filter(pa.array(begins))
+        keys = facts.select(self._key_columns).filter(of_bools(begins))
         if known := self._known_of(facts, keys):
             facts = sort(pa.concat_batches([facts, *(rows.cast(facts.schema) for rows in known)]), self._order)
         return _Block(facts, keys, self._before(facts, keys))
@@ -274,7 +275,7 @@ class _Past:
             asked[(np.cumsum(begins) - 1)[integers(facts, DIFF) < 0]] = True
         if not asked.any():
             return self._nothing
-        return pa.concat_batches([self._nothing, *self._trace.rows_of(keys.filter(pa.array(asked)), BLOCK_BYTES)])
+        return pa.concat_batches([self._nothing, *self._trace.rows_of(keys.filter(of_bools(asked)), BLOCK_BYTES)])
 
 
 def _updates(block: _Block, task: ResolveTask) -> Iterator[pa.RecordBatch]:
@@ -294,9 +295,9 @@ def _updates(block: _Block, task: ResolveTask) -> Iterator[pa.RecordBatch]:
     schema, start = updates_schema(task.collection), 0
     for piece in gathered_pieces(cells, net.value, PIECE_BYTES) if value_names else [None]:
         end = len(net.key) if piece is None else start + piece.num_rows
-        columns = block.keys.take(pa.array(net.key[start:end])).columns
+        columns = block.keys.take(of_numbers(net.key[start:end])).columns
         columns += piece.columns if piece is not None else []
-        columns += [pa.array(column[start:end]) for column in (net.time, net.event_time, net.diff)]
+        columns += [of_numbers(column[start:end]) for column in (net.time, net.event_time, net.diff)]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
         start = end
 
@@ -322,7 +323,8 @@ def _numbered(cells: Sequence[pa.RecordBatch], keys: Sequence[Ints]) -> Ints:
     """Numbers of rows, in order of the keys they are of and their values; equal for equal rows."""
     names = [str(at) for at in range(cells[0].num_columns + 1)]
     rows = [
-        pa.RecordBatch.from_arrays([pa.array(key), *some.columns], names) for some, key in zip(cells, keys, strict=True)
+        pa.RecordBatch.from_arrays([of_numbers(key), *some.columns], names)
+        for some, key in zip(cells, keys, strict=True)
     ]
     return ranks_of(rows, names, PIECE_BYTES)
 
@@ -331,9 +333,9 @@ def _net(changed: Changes, numbers: Ints) -> Changes:
     """The changes in order of key, value and times, equal ones summed up; `numbers` are those of the rows that hold
     the values, by which keys and values are in order."""
     columns = {"value": numbers[changed.value], "time": changed.time, "event_time": changed.event_time}
-    batch = pa.RecordBatch.from_pydict(columns)
-    order = sort_indices(batch, list(columns)).to_numpy()
-    firsts = np.flatnonzero(starts(batch.take(pa.array(order)), list(columns)))
+    batch = pa.RecordBatch.from_arrays([of_numbers(column) for column in columns.values()], list(columns))
+    order = values(sort_indices(batch, list(columns)))
+    firsts = np.flatnonzero(starts(batch.take(of_numbers(order)), list(columns)))
     sums = np.add.reduceat(changed.diff[order], firsts)
     kept = order[firsts[sums != 0]]
     return Changes(

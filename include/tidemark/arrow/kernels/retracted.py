@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.parts.writer import PartWriter
+from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.columns import Bools, Ints, integers
 from tidemark.arrow.rows.cuts import PIECE_BYTES, ranks_of
 from tidemark.arrow.rows.order import starts
@@ -48,7 +49,7 @@ def signed_schema(collection: Collection) -> pa.Schema:
 
 def signed(facts: pa.RecordBatch, schema: pa.Schema, sign: int) -> pa.RecordBatch:
     """Facts with the one sign they all have."""
-    return pa.RecordBatch.from_arrays([*facts.columns, pa.array(np.full(facts.num_rows, sign))], schema=schema)
+    return pa.RecordBatch.from_arrays([*facts.columns, of_numbers(np.full(facts.num_rows, sign))], schema=schema)
 
 
 def write_signed(
@@ -98,8 +99,8 @@ def standing(
     kept = np.sort(rows[changed])
     signs = np.zeros(facts.num_rows, np.int64)
     signs[rows[changed]] = np.where(held[changed], 1, -1)
-    left = facts.take(pa.array(kept))
-    left = left.set_column(left.schema.get_field_index(DIFF), left.schema.field(DIFF), pa.array(signs[kept]))
+    left = facts.take(of_numbers(kept))
+    left = left.set_column(left.schema.get_field_index(DIFF), left.schema.field(DIFF), of_numbers(signs[kept]))
     place = np.cumsum(starts(left, order)) - 1
     _, first, number = np.unique(same[kept], return_index=True, return_inverse=True)
     return left, kept, place, first[number]
@@ -111,9 +112,9 @@ def _same(facts: pa.RecordBatch, order: Sequence[str], value_names: Sequence[str
     shared = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else np.zeros(0, np.int64)
     same = np.arange(facts.num_rows)
     if len(shared):
-        cells = facts.select([DELETED, *value_names]).take(pa.array(shared))
+        cells = facts.select([DELETED, *value_names]).take(of_numbers(shared))
         names = [str(at) for at in range(cells.num_columns + 1)]
-        rows = pa.RecordBatch.from_arrays([pa.array(place[shared]), *cells.columns], names)
+        rows = pa.RecordBatch.from_arrays([of_numbers(place[shared]), *cells.columns], names)
         _, first, number = np.unique(ranks_of([rows], names, PIECE_BYTES), return_index=True, return_inverse=True)
         same[shared] = shared[first[number]]
     return same

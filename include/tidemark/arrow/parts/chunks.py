@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tidemark.arrow.parts.bounds import chunk_bounds
 from tidemark.arrow.parts.reader import OpenedPart
+from tidemark.arrow.rows.arrays import of_bools
 from tidemark.arrow.rows.columns import Bools, valid, values
 from tidemark.model.chunk.law import Span
 
@@ -38,7 +39,7 @@ class Spanned:
             if at >= 0:
                 inside = _inside(rows.column(at), span)
                 held = inside if held is None else held & inside
-        return rows if held is None or held.all() else rows.filter(pa.array(held))
+        return rows if held is None or held.all() else rows.filter(of_bools(held))
 
 
 NO_SPANS = Spanned()

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.parts.reader import Fetched, OpenedPart
+from tidemark.arrow.rows.arrays import no_rows, of_bools, of_numbers
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, values
 from tidemark.arrow.rows.cuts import NARROW, joined
 from tidemark.arrow.rows.order import ranks, rows_around
@@ -83,7 +84,7 @@ class Lookup:
         self._first = pa.schema([keys.field(0)])
         self._rest = pa.schema(list(self._schema)[1:])
         self._others = some_of(self._rest, set(self._rest.names) - set(wanted.columns.names))
-        self._nothing = pa.RecordBatch.from_pylist([], self._schema)
+        self._nothing = no_rows(self._schema)
         self._parts = list(parts)
         self._open: dict[str, _Open] = {}
 
@@ -166,7 +167,7 @@ class Lookup:
             return rows
         start, end = near[0].start, near[-1].end
         held = _among(rows.select(self._keys.names), touched.slice(start, end - start))
-        return rows if held.all() else rows.filter(pa.array(held))
+        return rows if held.all() else rows.filter(of_bools(held))
 
     def _near_of(self, file: _Open, groups: Sequence[int], touched: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of some row groups that are wanted and whose first key column is that of one of the keys."""
@@ -184,7 +185,7 @@ class Lookup:
                 return self._nothing
             found = _side_by_side([found, telling])
             if not wanted.all():
-                found = found.filter(pa.array(wanted))
+                found = found.filter(of_bools(wanted))
                 groups, near = file.holding(groups, near[wanted])
             others = self._others
         if others.names:
@@ -271,11 +272,11 @@ def _side_by_side(rows: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 def _taken(column: pa.ChunkedArray, some: Ints) -> pa.Array:
     """The values at ascending places. Texts of several dictionaries come without: to unite these costs more."""
     if column.num_chunks == 1:
-        return column.chunk(0).take(pa.array(some))
+        return column.chunk(0).take(of_numbers(some))
     found, before = [], 0
     for chunk in column.chunks:
         start, end = np.searchsorted(some, (before, before + len(chunk))).tolist()
-        taken = chunk.take(pa.array(some[start:end] - before))
+        taken = chunk.take(of_numbers(some[start:end] - before))
         found.append(taken.dictionary_decode() if pa.types.is_dictionary(column.type) else taken)
         before += len(chunk)
     return pa.concat_arrays(found)
@@ -294,7 +295,7 @@ def _near(held: pa.ChunkedArray, wanted: pa.Array) -> Ints:
         found = [pc.is_in(chunk.dictionary, value_set=sought).take(chunk.indices) for chunk in held.chunks]
     else:
         found = [pc.is_in(chunk.cast(wanted.type), value_set=wanted) for chunk in held.chunks]
-    return np.flatnonzero(np.concatenate([some.to_numpy(zero_copy_only=False) for some in found]))
+    return np.flatnonzero(np.concatenate([values(some) for some in found]))
 
 
 def _spans(starts: Ints, ends: Ints) -> Ints:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.arrow.rows.columns import values
 from tidemark.arrow.rows.fields import field_id
 from tidemark.arrow.rows.schema import timelines_of
 from tidemark.model.chunk.bounds import Bounds, TimelineBounds, union
@@ -85,7 +86,7 @@ class _Chunk:
         if times.null_count or not len(times):
             self.bounds = bounds_among(times)
             return
-        numbers = times.to_numpy()
+        numbers = values(times)
         self._ends = int(numbers.argmin()), int(numbers.argmax())
         first, last = (int(numbers[at]) for at in self._ends)
         self.bounds = Bounds(first, last, 0)

@@ -10,8 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.arrow.rows.arrays import bools_of, of_numbers, scalar_of
+
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
+_NO_BYTES = scalar_of(0, pa.int32())
+_FALSE = scalar_of(False, pa.bool_())
 
 
 def contiguous(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -61,8 +65,8 @@ def one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
 def values(array: pa.Array) -> npt.NDArray[Any]:
     """Fixed-width values (timestamps as int64, dates as int32, bools as bool); anything where null."""
     if pa.types.is_boolean(array.type):
-        array = array.fill_null(False) if array.null_count else array
-        return np.asarray(array.to_numpy(zero_copy_only=False))
+        array = array.fill_null(_FALSE) if array.null_count else array
+        return bools_of(array)
     width = np.dtype(f"{'f' if pa.types.is_floating(array.type) else 'i'}{array.type.bit_width // 8}")
     if len(array) == 0:
         return np.empty(0, width)
@@ -85,7 +89,7 @@ def in_units(array: pa.Array) -> pa.Array:
 
 def valid(array: pa.Array) -> Bools | None:
     """Where the array is not null; None if nowhere null."""
-    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False)) if array.null_count else None
+    return bools_of(array.is_valid()) if array.null_count else None
 
 
 def integers(table: pa.Table | pa.RecordBatch, name: str) -> Ints:
@@ -96,7 +100,7 @@ def integers(table: pa.Table | pa.RecordBatch, name: str) -> Ints:
 def replaced(batch: pa.RecordBatch, name: str, column: npt.NDArray[Any]) -> pa.RecordBatch:
     """The batch with one column's values replaced."""
     at = batch.schema.get_field_index(name)
-    return batch.set_column(at, batch.schema.field(at), pa.array(column, batch.schema.field(at).type))
+    return batch.set_column(at, batch.schema.field(at), of_numbers(column).cast(batch.schema.field(at).type))
 
 
 def row_bytes(rows: pa.Table | pa.RecordBatch) -> Ints:
@@ -104,7 +108,7 @@ def row_bytes(rows: pa.Table | pa.RecordBatch) -> Ints:
     sizes = np.zeros(rows.num_rows, np.int64)
     for column in rows.columns:
         if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
-            sizes += 4 + values(contiguous(pc.binary_length(column).fill_null(0)))
+            sizes += 4 + values(contiguous(pc.binary_length(column).fill_null(_NO_BYTES)))
         else:
             sizes += (column.type.bit_width + 7) // 8
     return sizes

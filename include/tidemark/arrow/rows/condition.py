@@ -9,6 +9,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.arrow.rows.arrays import of_values, scalar_of
 from tidemark.arrow.rows.columns import in_units
 from tidemark.model.collection import MAX_PRECISION
 from tidemark.model.condition.bounds import whole_beside
@@ -24,10 +25,13 @@ _OPERATORS = {
 }
 
 
+_TRUE, _FALSE, _UNKNOWN = (scalar_of(truth, pa.bool_()) for truth in (True, False, None))
+
+
 def holds(condition: Condition, batch: pa.RecordBatch) -> pa.BooleanArray:
     """Where a condition is true, without nulls: what is false or unknown does not hold. Its literals are `bound` to the
     types of the columns."""
-    return _evaluated(condition, batch).fill_null(False)
+    return _evaluated(condition, batch).fill_null(_FALSE)
 
 
 def _evaluated(condition: Condition, batch: pa.RecordBatch) -> pa.BooleanArray:
@@ -54,10 +58,10 @@ def _among(array: pa.Array, literals: Sequence[Literal]) -> pa.BooleanArray:
         array, scale, beyond = _units(array)
         beside = (whole_beside(one, scale) for one in literals)
         found = [below for below, above in beside if below == above and -beyond <= below < beyond]
-        values = pa.array(list(map(Decimal, found)) if pa.types.is_decimal(of) else found, array.type)
+        values = of_values(list(map(Decimal, found)) if pa.types.is_decimal(of) else found, array.type)
     else:
         values = _typed(literals, of)
-    return pc.if_else(array.is_valid(), pc.is_in(array, values), pa.scalar(None, pa.bool_()))
+    return pc.if_else(array.is_valid(), pc.is_in(array, values), _UNKNOWN)
 
 
 def _compared(array: pa.Array, op: str, literal: Literal) -> pa.BooleanArray:
@@ -86,20 +90,18 @@ def _among_units(array: pa.Array, op: str, literal: Literal) -> pa.BooleanArray:
     beside = above if op in ("<", ">=") else below
     if not -beyond < beside < beyond and (beside != -beyond or pa.types.is_decimal(array.type)):
         return _always(array, op == "!=" or (op != "=" and (beside > 0) == (op in ("<", "<="))))
-    return _OPERATORS[op](units, pa.scalar(Decimal(beside) if pa.types.is_decimal(units.type) else beside, units.type))
+    return _OPERATORS[op](units, scalar_of(Decimal(beside) if pa.types.is_decimal(units.type) else beside, units.type))
 
 
 def _always(array: pa.Array, answer: bool) -> pa.BooleanArray:
     """The answer for all but nulls."""
-    return pc.if_else(array.is_valid(), answer, pa.scalar(None, pa.bool_()))
+    return pc.if_else(array.is_valid(), _TRUE if answer else _FALSE, _UNKNOWN)
 
 
 def _everywhere(batch: pa.RecordBatch, answer: bool) -> pa.BooleanArray:
-    return pa.repeat(pa.scalar(answer), batch.num_rows)
+    return pa.repeat(_TRUE if answer else _FALSE, batch.num_rows)
 
 
 def _typed(literals: Sequence[Literal], of: pa.DataType) -> pa.Array:
     """Literals as an array of the type of the column beside them."""
-    if pa.types.is_temporal(of):
-        return pa.array(literals, pa.int64() if pa.types.is_timestamp(of) else pa.int32()).cast(of)
-    return pa.array(list(map(float, literals)) if pa.types.is_floating(of) else literals, of)
+    return of_values(list(map(float, literals)) if pa.types.is_floating(of) else literals, of)

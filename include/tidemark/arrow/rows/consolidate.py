@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidemark.arrow.rows.arrays import of_bools, of_numbers
 from tidemark.arrow.rows.columns import Bools, Ints, integers, replaced
 from tidemark.arrow.rows.order import starts
 from tidemark.arrow.rows.plain import plain_values
@@ -55,11 +56,11 @@ def consolidated(updates: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBa
     begins = starts(updates, columns)
     diffs = integers(updates, DIFF)
     if begins.all():
-        return updates if diffs.all() else updates.filter(pa.array(diffs != 0))
+        return updates if diffs.all() else updates.filter(of_bools(diffs != 0))
     firsts = np.flatnonzero(begins)
     sums = summed(diffs, firsts, lambda row: _described(updates, row, columns))
     kept = sums != 0
-    return replaced(updates.take(pa.array(firsts[kept])), DIFF, sums[kept])
+    return replaced(updates.take(of_numbers(firsts[kept])), DIFF, sums[kept])
 
 
 def cancelling(updates: pa.RecordBatch, columns: Sequence[str], upto: int) -> Bools:

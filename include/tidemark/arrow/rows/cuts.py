@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.rows.columns import Ints, row_bytes
+from tidemark.arrow.rows.arrays import of_numbers
+from tidemark.arrow.rows.columns import Ints, row_bytes, values
 from tidemark.arrow.rows.order import ranks, sort, sort_indices, starts
 from tidemark.errors import InvalidUsage
 
@@ -83,7 +84,7 @@ def compacted(rows: pa.RecordBatch, of: pa.RecordBatch) -> pa.RecordBatch:
     """A slice of a batch, copied if it is a small share: a slice keeps all of its batch in memory."""
     if rows.num_rows == of.num_rows or 2 * rows.nbytes > of.nbytes:
         return rows
-    return rows.take(pa.array(np.arange(rows.num_rows)))
+    return rows.take(of_numbers(np.arange(rows.num_rows)))
 
 
 def ordered_rows(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> Ints:
@@ -94,7 +95,7 @@ def ordered_rows(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> I
         order = sort_indices(joined(some), columns)
     else:
         order = sort_indices(pa.Table.from_batches(some), columns)
-    return np.asarray(order.to_numpy(), np.int64)
+    return np.asarray(values(order), np.int64)
 
 
 def gathered(batches: Sequence[pa.RecordBatch], rows: Ints) -> pa.RecordBatch:
@@ -106,15 +107,15 @@ def gathered(batches: Sequence[pa.RecordBatch], rows: Ints) -> pa.RecordBatch:
     for at, end in enumerate(cuts.tolist()):
         if end > start:
             first = int(ends[at]) - batches[at].num_rows
-            found.append(batches[at].take(pa.array(distinct[start:end] - first)))
+            found.append(batches[at].take(of_numbers(distinct[start:end] - first)))
         start = end
-    return joined(found).take(pa.array(places)) if found else batches[0].slice(0, 0)
+    return joined(found).take(of_numbers(places)) if found else batches[0].slice(0, 0)
 
 
 def gathered_pieces(batches: Sequence[pa.RecordBatch], rows: Ints, most: int) -> Iterator[pa.RecordBatch]:
     """The same, in pieces."""
     if size_of(batches) <= most:
-        yield from pieces(joined(batches).take(pa.array(rows)), most)
+        yield from pieces(joined(batches).take(of_numbers(rows)), most)
         return
     sizes = np.concatenate([row_bytes(some) for some in batches])[rows]
     start = 0

@@ -83,7 +83,7 @@ def ranks(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Ints:
     batch = one_batch(table).select(list(columns))
     permutation = sort_indices(batch, columns)
     numbers = np.empty(batch.num_rows, np.int64)
-    numbers[permutation.to_numpy()] = np.cumsum(starts(batch.take(permutation), columns)) - 1
+    numbers[values(permutation)] = np.cumsum(starts(batch.take(permutation), columns)) - 1
     return numbers
 
 
@@ -187,4 +187,4 @@ def _compared_by_arrow(of: pa.DataType) -> bool:
 
 
 def _bools(array: pa.Array) -> Bools:
-    return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False))
+    return values(array)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.arrow.rows.arrays import of_numbers, of_values
 from tidemark.arrow.rows.columns import Ints, contiguous, values
 from tidemark.arrow.rows.order import sort, starts
 from tidemark.errors import InvalidUsage, listed
@@ -68,7 +69,7 @@ class Probes:
     @cached_property
     def distinct(self) -> pa.RecordBatch:
         """Each key once."""
-        return self.keys.take(pa.array(self.firsts[:-1]))
+        return self.keys.take(of_numbers(self.firsts[:-1]))
 
 
 def probes_of(table: pa.Table, asking: Asking) -> Probes:
@@ -77,7 +78,7 @@ def probes_of(table: pa.Table, asking: Asking) -> Probes:
     keys = keys_in(table, asking)
     columns = [*keys.columns, _times(table.column(asking.upto.name), asking.upto)]
     columns += [] if asking.known is None else [_times(table.column(asking.known.name), asking.known)]
-    columns.append(pa.array(np.arange(table.num_rows)))
+    columns.append(of_numbers(np.arange(table.num_rows)))
     # Numbered, as a key column may have any name.
     whole = pa.RecordBatch.from_arrays(columns, [f"{at}" for at in range(len(columns))])
     placed = sort(_without_nulls(whole), whole.schema.names[: keys.num_columns + 1])
@@ -152,7 +153,7 @@ def _times(column: pa.ChunkedArray, wanted: Wanted) -> pa.Array:
     plain = _plain(column)
     if pa.types.is_timestamp(plain.type) and plain.type.unit == "ns":
         counted = plain.cast(pa.int64())
-        plain = pa.array(values(counted) // 1000, mask=values(counted.is_null())).cast(_INSTANT)
+        plain = of_numbers(values(counted) // 1000, values(counted.is_null())).cast(_INSTANT)
     exact = _exact(plain, wanted)
     return exact.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date32(exact.type) else exact.cast(pa.int64())
 
@@ -175,7 +176,7 @@ def _canonical(column: pa.Array) -> pa.Array:
     """JSON as collections have it."""
     texts = column.dictionary_encode()
     told = [None if text is None else canonical_json.canonical(text) for text in texts.dictionary.to_pylist()]
-    return pa.array(told, pa.string()).take(texts.indices)
+    return of_values(told, pa.string()).take(texts.indices)
 
 
 def _without_nulls(rows: pa.RecordBatch) -> pa.RecordBatch:

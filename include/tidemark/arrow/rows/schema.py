@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from tidemark.arrow.rows.arrays import of_values
 from tidemark.model import decimals
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, ValueType
 from tidemark.model.key import Key, KeyScalar, key_scalar, plain_scalar
@@ -153,7 +154,7 @@ def keys_of(table: pa.Table | pa.RecordBatch, rows: Sequence[int], key_width: in
     Timestamps are int microseconds, dates int days, decimals int units of their last digit, bytes hex text: so plain
     scalars compare as the columns do.
     """
-    at = pa.array(rows, pa.int64())
+    at = of_values(rows, pa.int64())
     columns = [key_scalars(table.column(index).take(at)) for index in range(key_width)]
     return list(zip(*columns, strict=True))
 
@@ -186,15 +187,11 @@ def plain_scalars(array: pa.Array | pa.ChunkedArray) -> list[Scalar]:
 def column_of(scalars: Sequence[Scalar], of: pa.DataType) -> pa.Array:
     """The column that has these plain scalars: `plain_scalars` the other way round. Raises ValueError, TypeError or
     ArithmeticError (Arrow's errors are among these) for what is none of the type."""
-    if pa.types.is_timestamp(of):
-        return pa.array(scalars, pa.int64()).cast(of)
-    if pa.types.is_date32(of):
-        return pa.array(scalars, pa.int32()).cast(of)
     if pa.types.is_decimal128(of):
-        return pa.array([None if x is None else decimals.from_units(x, of.scale) for x in scalars], of)  # type: ignore[arg-type]
+        return of_values([None if x is None else decimals.from_units(x, of.scale) for x in scalars], of)  # type: ignore[arg-type]
     if pa.types.is_binary(of):
-        return pa.array([None if x is None else bytes.fromhex(x) for x in scalars], of)  # type: ignore[arg-type]
-    return pa.array(scalars, of)
+        return of_values([None if x is None else bytes.fromhex(x) for x in scalars], of)  # type: ignore[arg-type]
+    return of_values(scalars, of)
 
 
 def _declared(collection: Collection) -> list[pa.Field]:

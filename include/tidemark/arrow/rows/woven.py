@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from tidemark.arrow.rows.arrays import of_bools, of_numbers
 from tidemark.arrow.rows.columns import Bools, integers, values
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.cuts import joined
@@ -49,15 +50,15 @@ def woven(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> pa.Recor
     # Rows of the large batch that are equal to their neighbours, or add nothing, are not the answer either.
     odd = ~starts(large, columns) | (integers(large, DIFF) == 0)
     if odd.any():
-        touched |= _among(first, first.filter(pa.array(odd)))
+        touched |= _among(first, first.filter(of_bools(odd)))
         if np.count_nonzero(touched) > most:
             return None
-    some = [*batches[:at], large.filter(pa.array(touched)), *batches[at + 1 :]]
+    some = [*batches[:at], large.filter(of_bools(touched)), *batches[at + 1 :]]
     fresh = consolidated(sort(joined(some), columns), columns)
     left = np.flatnonzero(~touched)
     places = np.searchsorted(values(first), values(fresh.column(columns[0])))
     order = np.insert(left, np.searchsorted(left, places), large.num_rows + np.arange(fresh.num_rows))
-    return joined([large, fresh]).take(pa.array(order))
+    return joined([large, fresh]).take(of_numbers(order))
 
 
 def _among(held: pa.Array, some: pa.Array) -> Bools:
