@@ -3,16 +3,20 @@
 The same rows are kept in two orders: by the time itself (key `id`, which follows it) and by what was measured (key
 `sensor, id`). Ours is a collection of one batch, drained; a peer has the same rows in one Parquet file, in the same
 order, with row groups of the same size. Answers are compared before anything is counted. CPU seconds are those of this
-process, the least of several times with footers and files warm; bytes and row groups are what `explain()` says, beside
-those that hold a row of the answer (*own*).
+process, the least of several times: with the cache, in which the answer's chunks are, if there is room, and without,
+with files warm; bytes and row groups are what `explain()` says, beside those that hold a row of the answer (*own*).
+What a process takes that is started for one key is counted, too.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +34,7 @@ from benchmarks.steps import Bench
 from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
 from tidemark.model.interval import Interval
+from tidemark.storage.cache import VARIABLE
 
 SENSORS = 500
 HOUR = 3_600_000_000
@@ -82,9 +87,13 @@ def run(order: str, count: int) -> dict[str, Any]:
             "latest of one sensor": _Latest(middle, 7),
             "latest of each sensor": _Latest(middle, None),
             f"{PROBES:,} points in time": _Joined(middle, count),
+            "one key": _Key(count // 2),
         }
-        asked = {name: one for name, one in questions.items() if order == "sensor" or name == "one hour"}
-        return {"order": order, "questions": [_compared(name, one, ours, peers) for name, one in asked.items()]}
+        of_time = ["one hour", "one key"]
+        of_sensor = [name for name in questions if name != "one key"]
+        asked = of_sensor if order == "sensor" else of_time
+        found = [_compared(name, questions[name], ours, peers) for name in asked]
+        return {"order": order, "questions": found} | ({"cold": _cold(ours, count // 2)} if order == "time" else {})
 
 
 def _collected(folder: Path, rows: pa.Table, key: tuple[str, ...]) -> tidemark.OpenCollection:
@@ -157,6 +166,27 @@ class _Hour:
         return polars.scan_parquet(peers.path).filter(polars.col("at").is_between(first, last)).collect().to_arrow()
 
 
+class _Key:
+    """The row of one key."""
+
+    def __init__(self, id: int) -> None:
+        self.id = id
+
+    def ours(self, ticks: tidemark.OpenCollection) -> Any:
+        return ticks.as_of(where={"id": self.id})
+
+    def of(self, table: pa.Table) -> tuple[Any, ...]:
+        return table.num_rows, pc.sum(table["id"]).as_py()
+
+    def duckdb(self, peers: _Peers) -> pa.Table:
+        return peers.sql(f"SELECT * FROM {{rows}} WHERE id = {self.id}")
+
+    def polars(self, peers: _Peers) -> pa.Table:
+        import polars
+
+        return polars.scan_parquet(peers.path).filter(polars.col("id") == self.id).collect().to_arrow()
+
+
 class _Latest:
     """The newest row up to a time, of one sensor or of each."""
 
@@ -223,13 +253,17 @@ class _Joined:
         return probes.join_asof(rows.sort("at"), on="at", by="sensor", check_sortedness=False).collect().to_arrow()
 
 
-Question = _Hour | _Latest | _Joined
+Question = _Hour | _Key | _Latest | _Joined
 
 
 def _compared(name: str, question: Question, ticks: tidemark.OpenCollection, peers: _Peers | None) -> dict[str, Any]:
     answer = question.ours(ticks)
     explained = answer.explain()
     expected = question.of(answer.to_arrow())
+
+    def ask_ours() -> pa.Table:
+        return question.ours(ticks).to_arrow()
+
     found: dict[str, Any] = {
         "question": name,
         "rows": expected[0],
@@ -237,13 +271,35 @@ def _compared(name: str, question: Question, ticks: tidemark.OpenCollection, pee
         "chunks_read": explained.chunks_read,
         "bytes": explained.bytes,
         "bytes_read": explained.bytes_read,
-        "cpu": {"tidemark": _least(lambda: question.ours(ticks).to_arrow())},
+        "cpu": {"tidemark": _least(ask_ours)},
     }
+    with _without_cache():
+        found["cpu"]["without"] = _least(ask_ours)
     for peer in PEERS if peers else ():
         ask: Callable[[_Peers | None], pa.Table] = getattr(question, peer)
         assert question.of(ask(peers)) == expected, f"{peer} finds another answer to {name}"
         found["cpu"][peer] = _least(partial(ask, peers))
     return found
+
+
+@contextmanager
+def _without_cache() -> Iterator[None]:
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = "0"
+    try:
+        yield
+    finally:
+        os.environ.pop(VARIABLE)
+        if before is not None:
+            os.environ[VARIABLE] = before
+
+
+def _cold(ticks: tidemark.OpenCollection, id: int) -> float:
+    """CPU seconds of a process that is started to read one key, the least of some times."""
+    ask = f"tidemark.open({ticks.root!r}, {ticks.name!r}).as_of(where={{'id': {id}}}).to_arrow().num_rows"
+    script = f"import tidemark, time; assert {ask} == 1; print(time.process_time())"
+    runs = (subprocess.run([sys.executable, "-c", script], check=True, capture_output=True) for _ in range(TRIES))
+    return min(float(done.stdout) for done in runs)
 
 
 def _least(work: Callable[[], Any]) -> float:
@@ -256,14 +312,22 @@ def _least(work: Callable[[], Any]) -> float:
     return min(spent)
 
 
+def _told_cold(found: dict[str, Any]) -> str:
+    cold = [run["cold"] for run in found["runs"] if "cold" in run]
+    return f" A process that is started to read one key takes {min(cold):.2f} CPU s." if cold else ""
+
+
 def figures(found: dict[str, Any]) -> Figures:
     """The table."""
     return Figures(
         "Questions about time",
         f"{found['rows']:,} rows, {SENSORS} sensors, in order of the time or of the sensor; CPU ms, the least of "
-        f"{TRIES}, warm. Peers read one Parquet file in the same order, DuckDB with one thread. Chunks and MiB are "
-        "what ours reads of what there is.",
-        ("in order of", "question", "rows", "chunks", "MiB", "CPU ms", *(f"{peer} ms" for peer in PEERS)),
+        f"{TRIES}: asked again, and without the cache. Peers read one Parquet file in the same order, DuckDB with one "
+        "thread. Chunks and MiB are what ours reads of what there is when it is asked first." + _told_cold(found),
+        (
+            *("in order of", "question", "rows", "chunks", "MiB", "again, CPU ms", "without cache"),
+            *(f"{peer} ms" for peer in PEERS),
+        ),
         tuple(
             (
                 run["order"],
@@ -271,7 +335,7 @@ def figures(found: dict[str, Any]) -> Figures:
                 f"{one['rows']:,}",
                 f"{one['chunks_read']:,} of {one['chunks']:,}",
                 f"{one['bytes_read'] / MIB:.1f} of {one['bytes'] / MIB:.1f}",
-                f"{one['cpu']['tidemark'] * 1e3:,.1f}",
+                *(f"{one['cpu'][of] * 1e3:,.1f}" if of in one["cpu"] else "-" for of in ("tidemark", "without")),
                 *(f"{one['cpu'][peer] * 1e3:,.1f}" if peer in one["cpu"] else "-" for peer in PEERS),
             )
             for run in found["runs"]
