@@ -77,3 +77,9 @@ def test_decimals_of_38_digits_lose_none() -> None:
     units = [10**38 - 1, -(10**37) - 7, 12345678901234567890123456789012345678]
     for scale in (0, 2, 38):
         assert plain_scalars(column_of(units, arrow_type(DecimalType(38, scale)))) == units
+
+
+def test_equal_collections_have_one_schema_and_others_their_own() -> None:
+    assert updates_schema(APPEND) is updates_schema(replace(APPEND))
+    renamed = replace(APPEND, value=tuple(replace(column, name=f"{column.name}2") for column in APPEND.value))
+    assert updates_schema(renamed) != updates_schema(APPEND)
