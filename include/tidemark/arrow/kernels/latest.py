@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.rows.arrays import of_bools, of_numbers
+from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
 from tidemark.arrow.rows.consolidate import addable
 from tidemark.arrow.rows.cuts import compacted, joined
