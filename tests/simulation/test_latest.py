@@ -28,7 +28,7 @@ from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Gate
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Gate, Layout
 from tidemark.model.retention import Retention, Step
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Tumbling
@@ -162,14 +162,24 @@ def readable(state: Arrangement) -> list[int]:
     return sorted({kept[0], kept[len(kept) // 2], kept[-1]})
 
 
-@pytest.mark.parametrize("envelope", list(Envelope))
-def test_at_every_step_of_a_random_history(tmp_path_factory: pytest.TempPathFactory, envelope: Envelope) -> None:
+@pytest.mark.parametrize(
+    ("envelope", "layout"),
+    [
+        *((envelope, None) for envelope in Envelope),
+        *((envelope, Layout("at", 2)) for envelope in (Envelope.APPEND, Envelope.UPDATES, Envelope.SNAPSHOT)),
+    ],
+    ids=lambda each: each.name if isinstance(each, Envelope) else "by time" if each else "by key",
+)
+def test_at_every_step_of_a_random_history(
+    tmp_path_factory: pytest.TempPathFactory, envelope: Envelope, layout: Layout | None
+) -> None:
     days = st.tuples(*(st.tuples(rows_of(day, envelope), st.sampled_from(STEPS)) for day in range(4)))
 
     @settings(deadline=None, max_examples=12)
     @given(days, st.sampled_from(KEPT), st.sampled_from([(), ("at",)]))
     def walk(some: Sequence[tuple[list[Named], str]], kept: Retention, timelines: tuple[str, ...]) -> None:
-        declared = collection(envelope, value=VALUE, live_batches=2, retention=kept, timelines=timelines)
+        named = ("at",) if layout else timelines
+        declared = collection(envelope, value=VALUE, live_batches=2, retention=kept, timelines=named, layout=layout)
         world = World(tmp_path_factory.mktemp("landing"), declared)
         for _ in history(world, some):
             times = readable(world.state)

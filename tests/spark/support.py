@@ -55,6 +55,13 @@ live_batches: 2
 time: {column: at}
 source: {path: "{{ landing }}/stock/{{ ds }}/*.parquet", format: parquet, envelope: updates, diff: change}
 """
+UPDATES_BY_TIME = (
+    UPDATES.replace("seen: date", "seen: timestamp")
+    + """\
+timelines: [seen]
+layout: {by: seen, every: 30d}
+"""
+)
 UPSERT = """\
 name: people
 key: [id]

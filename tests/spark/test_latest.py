@@ -11,25 +11,25 @@ import pyarrow.parquet
 import pytest
 
 import tidemark
-from tests.spark.support import DAY, HOUR, START, UPDATES, UPSERT, Made, rows_of
+from tests.spark.support import DAY, HOUR, START, UPDATES, UPDATES_BY_TIME, UPSERT, Made, rows_of
 from tests.spark.test_read import rows_of_frame, rows_of_table
 from tidemark.arrow.parts.writer import PartWriter
 
 pytestmark = pytest.mark.spark
 INSTANT = pa.timestamp("us", "UTC")
-TIMELINES = {UPDATES: "seen", UPSERT: "since"}
+TIMELINES = {UPDATES: "seen", UPDATES_BY_TIME: "seen", UPSERT: "since"}
 Pair = tuple[tidemark.OpenCollection, str]
 
 
-@pytest.fixture(params=[UPDATES, UPSERT], ids=["updates", "upsert"], scope="module")
+@pytest.fixture(params=list(TIMELINES), ids=["updates", "updates by time", "upsert"], scope="module")
 def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     """Two days, the second not drained, and the timeline."""
     made = Made(tmp_path_factory.mktemp("latest"), request.param)
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 32)  # tasks begin where row groups do
         for day in (1, 2):
-            if request.param is UPDATES:
-                land_what_is_held(made, day)
+            if request.param is not UPSERT:
+                land_what_is_held(made, day, request.param is UPDATES_BY_TIME)
             else:
                 made.land(day, 300, keys=60)
             made.moved(day, "ingest", "seal")
@@ -37,7 +37,7 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return tidemark.open(made.root, made.name), TIMELINES[request.param]
 
 
-def land_what_is_held(made: Made, day: int) -> None:
+def land_what_is_held(made: Made, day: int, by_time: bool) -> None:
     """Rows of which some are taken back on the second day, and none before it is there."""
     rows = rows_of("stock", random.Random(1), 1, 300, 60)
     at = rows.schema.get_field_index("change")
@@ -47,6 +47,9 @@ def land_what_is_held(made: Made, day: int) -> None:
         rows = pa.concat_tables([gone, rows.slice(150, 50)])
         later = pc.add(rows["at"], pa.scalar(DAY, pa.duration("us")))
         rows = rows.set_column(rows.schema.get_field_index("at"), "at", later)
+    if by_time:
+        at = rows.schema.get_field_index("seen")
+        rows = rows.set_column(at, "seen", rows["seen"].cast(INSTANT))
     folder = made.landing / "stock" / f"2024-01-{day:02d}"
     folder.mkdir(parents=True)
     pyarrow.parquet.write_table(rows, folder / "0.parquet")

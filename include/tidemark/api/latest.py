@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidemark.api.asked import Read, Selection, selection
+from tidemark.api.keys import is_one_key
 from tidemark.api.timeline import lower_bound, span_on, ties_of, time_on, timeline_of
 from tidemark.arrow.latest import latest_of, opened_by
 from tidemark.arrow.rows.plain import plain_values
@@ -50,7 +51,8 @@ class Question:
         timeline, looked_at = timeline_of(chosen.collection, self.timeline), chosen.conditions.columns
         keep = chosen.conditions.fitting if looked_at else None
         ties = ties_of(chosen.collection, self.ties)
-        return Latest(timeline.name, ties, chosen.shown, self.each, looked_at, keep)
+        one_key = is_one_key(chosen.collection, chosen.conditions)
+        return Latest(timeline.name, ties, chosen.shown, self.each, looked_at, keep, one_key)
 
 
 class LatestAt(Read):
@@ -96,6 +98,10 @@ class LatestAt(Read):
         return latest_of(store, task, self._ask)
 
     def _framed(self, spark: Any) -> Any:
+        if self._request.collection.layout:
+            from tidemark.spark.scattered import latest_frame
+
+            return latest_frame(spark, self._pinned.store, self._request, self._ask)
         from tidemark.spark.read import merged_rows
 
         return merged_rows(spark, self._pinned.store, self._request, self._schema, partial(latest_of, ask=self._ask))

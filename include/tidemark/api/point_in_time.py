@@ -15,7 +15,7 @@ from tidemark.api.latest import Question
 from tidemark.api.timeline import span_on, timeline_of
 from tidemark.arrow.point_in_time import Join, check_knowledge, joined_to, value_fields
 from tidemark.arrow.rows.probes import Asking, Probes, Wanted, check_schema, probes_of
-from tidemark.arrow.rows.schema import DIFF, TIME, arrow_type
+from tidemark.arrow.rows.schema import arrow_type
 from tidemark.errors import InvalidUsage, TidemarkError, require
 from tidemark.model.chunk.law import Span
 from tidemark.model.collection import Collection, Column, ColumnType
@@ -91,7 +91,7 @@ class PointInTime(Answer):
     def explain(self) -> Explanation:
         from tidemark.arrow.explain import explained
 
-        columns = [*self._join.ask.read(self._request.collection), *([TIME] if self._join.by_knowledge else []), DIFF]
+        columns = self._join.columns(self._request.collection)
         try:
             words = f"{'; '.join(self._asked())}; version {self.version}"
             return explained(self._pinned.read_store(), self._request, columns, words)

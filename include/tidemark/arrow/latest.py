@@ -8,18 +8,20 @@ so both are kept or neither is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
-from tidemark.arrow.kernels.latest import whole_keys
+from tidemark.arrow.kernels.latest import gathered_keys, whole_keys
 from tidemark.arrow.kernels.merge import summed
 from tidemark.arrow.one_key import ChunkName, Found, search
 from tidemark.arrow.read import ordered_by, rounds_by
 from tidemark.arrow.rows.arrays import of_numbers
+from tidemark.arrow.rows.layout import placed_names
 from tidemark.arrow.rows.schema import DIFF
 from tidemark.arrow.runs import runs_of
 from tidemark.arrow.winners import Latest, winners_of
+from tidemark.model.collection import Collection
 from tidemark.plan.latest import is_of_one_key
 from tidemark.plan.tasks import ReadTask
 from tidemark.storage.stores.store import ObjectStore
@@ -45,23 +47,47 @@ def opened_by(store: ObjectStore, task: ReadTask, ask: Latest) -> frozenset[Chun
 
 
 def _of_one_key(store: ObjectStore, task: ReadTask, ask: Latest) -> Found | None:
-    return search(store, task, ask) if is_of_one_key(task) else None
+    by_condition = ask.of_one_key and task.collection.layout is not None
+    return search(store, task, ask) if by_condition or is_of_one_key(task) else None
 
 
 def _in_one_pass(store: ObjectStore, task: ReadTask, ask: Latest) -> Iterator[pa.RecordBatch]:
-    collection = task.collection
-    key, targets = [column.name for column in collection.key], ask.targets(collection)
+    collection, held = task.collection, _summed_rows(store, task, ask)
+    if collection.layout:
+        yield from latest_among(held, collection, ask)
+        return
+    targets = ask.targets(collection)
+    for rows in whole_keys(held, [column.name for column in collection.key], _reducing(collection, ask)):
+        yield winners_of(rows, collection, ask, targets).answer(collection, ask)
+
+
+def latest_among(held: Iterable[pa.RecordBatch], collection: Collection, ask: Latest) -> Iterator[pa.RecordBatch]:
+    """The latest row of each key of some rows, each of which is there once, in any order. Raises as `latest_of`."""
+    for rows in gathered_keys(held, ask.read(collection), _reducing(collection, ask)):
+        yield winners_of(rows, collection, ask, ask.targets(collection)).answer(collection, ask)
+
+
+def candidates_of(store: ObjectStore, task: ReadTask, ask: Latest) -> Iterator[pa.RecordBatch]:
+    """The rows of a task that are the latest of their key, or refuse it, if none of another task is later: in the
+    columns that are read and `_diff`, where rows of a key may be in several tasks."""
+    names, reduce = ask.read(task.collection), _reducing(task.collection, ask)
+    for rows in gathered_keys(_summed_rows(store, task, ask), names, reduce):
+        yield reduce(rows).select([*names, DIFF])
+
+
+def _reducing(collection: Collection, ask: Latest) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """What leaves the rows that can still win."""
+    targets = ask.targets(collection)
 
     def reduce(rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows.take(of_numbers(winners_of(rows, collection, ask, targets).places))
 
-    for rows in whole_keys(_summed_rows(store, task, ask), key, reduce):
-        yield winners_of(rows, collection, ask, targets).answer(collection, ask)
+    return reduce
 
 
 def _summed_rows(store: ObjectStore, task: ReadTask, ask: Latest) -> Iterator[pa.RecordBatch]:
     """The rows of a task, each once, in order at rest."""
-    names = ask.read(task.collection)
+    names = placed_names(task.collection, ask.read(task.collection))
     together = ordered_by(task.collection, names)
     resort = together != names
     runs = runs_of(store, task, [*names, DIFF], together, ask.keep)

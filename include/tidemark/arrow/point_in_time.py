@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.kernels.latest import Asked, Placed, has_value, held_of, plain_times, whole_keys
+from tidemark.arrow.kernels.latest import Asked, Placed, gathered_keys, has_value, held_of, plain_times, whole_keys
 from tidemark.arrow.kernels.merge import summed
 from tidemark.arrow.read import ordered_by, rounds_by
 from tidemark.arrow.rows.arrays import of_bools, of_numbers
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.arrow.rows.cuts import gathered, joined
 from tidemark.arrow.rows.fields import field_id
+from tidemark.arrow.rows.layout import placed_names
 from tidemark.arrow.rows.order import ranks, rows_before, rows_up_to, sort_key_at, starts
 from tidemark.arrow.rows.probes import Probes
 from tidemark.arrow.rows.schema import DIFF, TIME, keys_of, updates_schema
@@ -45,6 +46,10 @@ class Join:
     ask: Latest
     within: int | None = None
     by_knowledge: bool = False
+
+    def columns(self, collection: Collection) -> list[str]:
+        """The columns of updates that are read."""
+        return [*self.ask.read(collection), *([TIME] if self.by_knowledge else []), DIFF]
 
     def span(self, probes: Probes) -> tuple[int | None, int]:
         """Between which times, both included, all rows are that can answer one of some probes."""
@@ -128,6 +133,25 @@ def joined_to(
         found = found or Found(table.num_rows, join.ask, task.collection)
         look_up(store, task, probes, join, found)
     assert found is not None
+    yield from _put_together(found, table, schema)
+
+
+def joined_to_rows(
+    rows: Iterable[pa.RecordBatch],
+    collection: Collection,
+    table: pa.Table,
+    probes: Probes,
+    join: Join,
+    schema: pa.Schema,
+) -> Iterator[pa.RecordBatch]:
+    """The same of rows as `updates_asked` has them, in any order, all updates of a row in one batch."""
+    found = Found(table.num_rows, join.ask, collection)
+    if len(probes):
+        _look_up_among(rows, collection, probes, join, found)
+    yield from _put_together(found, table, schema)
+
+
+def _put_together(found: Found, table: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for start in range(0, table.num_rows, PIECE_ROWS):
         own = one_batch(table.slice(start, PIECE_ROWS))
         columns = [*own.columns, *found.columns(start, start + own.num_rows)]
@@ -150,14 +174,24 @@ def look_up(store: ObjectStore, task: ReadTask, probes: Probes, join: Join, foun
     if not len(probes):
         return
     collection = task.collection
-    key = [column.name for column in collection.key]
-    if (own := _narrowed(task, probes.distinct)) is None:
-        return
-    own = _within(own, join.ask.timeline, join.span(probes))
-    names = join.ask.read(collection)
-    asking = _Asking(join, list(found.places), names, key, probes)
-    for rows in whole_keys(_updates(store, own, join, names), key, asking.reduced):
-        asking.answer(rows, found)
+    span = join.span(probes)
+    if collection.layout:
+        rows = updates_asked(store, within_times(task, join.ask.timeline, span), join)
+        _look_up_among(rows, collection, probes, join, found)
+    elif own := _narrowed(task, probes.distinct):
+        asking = _Asking.of(collection, probes, join, found)
+        rows = updates_asked(store, within_times(own, join.ask.timeline, span), join)
+        for whole in whole_keys(rows, asking.key, asking.reduced):
+            asking.answer(whole, found)
+
+
+def _look_up_among(
+    rows: Iterable[pa.RecordBatch], collection: Collection, probes: Probes, join: Join, found: Found
+) -> None:
+    """Find those of some rows that answer probes, where rows of a key are anywhere."""
+    asking = _Asking.of(collection, probes, join, found)
+    for some in gathered_keys(map(asking.probed, rows), join.columns(collection)[:-1], asking.reduced):
+        asking.answer(some, found)
 
 
 def _narrowed(task: ReadTask, keys: pa.RecordBatch) -> ReadTask | None:
@@ -167,7 +201,7 @@ def _narrowed(task: ReadTask, keys: pa.RecordBatch) -> ReadTask | None:
     return narrowed_to(task, plain) if few else narrowed_between(task, *plain)
 
 
-def _within(task: ReadTask, timeline: str, interval: Interval) -> ReadTask:
+def within_times(task: ReadTask, timeline: str, interval: Interval) -> ReadTask:
     """A task of the rows that have their time in an interval."""
     column = field_id(updates_schema(task.collection).field(timeline))
     assert column is not None
@@ -175,13 +209,14 @@ def _within(task: ReadTask, timeline: str, interval: Interval) -> ReadTask:
     return task if span in task.spans else replace(task, spans=(*task.spans, span))
 
 
-def _updates(store: ObjectStore, task: ReadTask, join: Join, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows that may answer probes, in order at rest, all updates of a row in one batch; each row once, unless it
-    matters when it came and went."""
+def updates_asked(store: ObjectStore, task: ReadTask, join: Join) -> Iterator[pa.RecordBatch]:
+    """The rows of a task that may answer probes, in order at rest, in the columns of the join, all updates of a row in
+    one batch; each row once, unless it matters when it came and went. A row without a time is none of them."""
+    *by, diff = placed_names(task.collection, join.columns(task.collection))
+    names = [name for name in by if name != TIME]
     together = ordered_by(task.collection, names)
-    by = [*names, *([TIME] if join.by_knowledge else [])]
     resort = join.by_knowledge or together != names
-    runs = runs_of(store, task, [*by, DIFF], together, join.ask.keep)
+    runs = runs_of(store, task, [*by, diff], together, join.ask.keep)
     for batches in rounds_by(together, runs, lambda held: list(summed(held, by, resort=resort))):
         yield joined(list(summed(batches, by, resort=resort)))
 
@@ -196,11 +231,27 @@ class _Asking:
     key: Sequence[str]
     probes: Probes
 
+    @classmethod
+    def of(cls, collection: Collection, probes: Probes, join: Join, found: Found) -> _Asking:
+        """What asks rows of a collection."""
+        key = [column.name for column in collection.key]
+        return cls(join, list(found.places), join.ask.read(collection), key, probes)
+
     def answer(self, rows: pa.RecordBatch, found: Found) -> None:
         """Find what rows answer. Raises InvalidUsage where the answer to a probe cannot be said."""
         first, end, held, below = self._chosen(rows)
         check_below_zero(rows, self.join.ask.timeline, self.key, held, below)
         found.add(rows, held, self.probes.number[first:end])
+
+    def probed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of keys that some probe has."""
+        distinct = self.probes.distinct
+        if not rows.num_rows or not distinct.num_rows:
+            return rows.slice(0, 0)
+        own = rows.select(list(self.key))
+        both = [pa.RecordBatch.from_arrays(some.columns, list(self.key)) for some in (own, distinct)]
+        numbers = ranks(joined(both), self.key)
+        return rows.filter(of_bools(np.isin(numbers[: rows.num_rows], numbers[rows.num_rows :])))
 
     def reduced(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that answer a probe, or refuse to, with all their updates: more rows of their key may come, and

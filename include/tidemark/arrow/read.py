@@ -17,6 +17,7 @@ from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Run, Shrink, rounds, sum
 from tidemark.arrow.rows.arrays import of_numbers, of_values
 from tidemark.arrow.rows.columns import Bools, integers
 from tidemark.arrow.rows.cuts import joined
+from tidemark.arrow.rows.layout import placed_names
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, live_prefix, some_of, updates_schema
 from tidemark.arrow.runs import runs_of
@@ -52,16 +53,17 @@ def held_by(
     collection = task.collection
     schema = as_of_schema(collection, columns, event_times=event_times)
     shown = schema.names[:-1]
+    names = placed_names(collection, shown)
     # Rows at rest are in order of unseen columns too: without those, rows may be equal that are not neighbours. Nor
     # are those of one event time, which are in order of when they were learned.
-    together = ordered_by(collection, shown)
-    resort = together != shown
-    runs = runs_of(store, task, [*shown, DIFF], together)
+    together = ordered_by(collection, names)
+    resort = together != names
+    runs = runs_of(store, task, [*names, DIFF], together)
 
-    for batches in rounds_by(together, runs, lambda held: list(summed(held, shown, resort=resort))):
-        for rows in summed(batches, shown, resort=resort):
+    for batches in rounds_by(together, runs, lambda held: list(summed(held, names, resort=resort))):
+        for rows in summed(batches, names, resort=resort):
             if rows.num_rows:
-                yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+                yield _as(rows, [*shown, DIFF], schema)
 
 
 def told_of(
@@ -79,13 +81,13 @@ def told_of(
     schema = changes_schema(collection, net=net, columns=columns)
     shown = schema.names[: schema.get_field_index(CHANGE_TYPE)]
     times = [] if net else [TIME, EVENT_TIME]
-    names = [*shown, *times]
+    names = [*placed_names(collection, shown), *times]
     key_columns = [column.name for column in collection.key]
     images = names_one_value(collection, shown)
     # An update is shown as two rows of different values: then a round must hold all rows of its keys. And where times
     # were forwarded to one, the event times of rows with that time are in no order.
-    together = key_columns if images else ordered_by(collection, shown)
-    if not (net or images or collection.unseen) and together == [column.name for column in collection.columns]:
+    together = key_columns if images else ordered_by(collection, names)
+    if not (net or images or collection.unseen) and len(together) == len(live_prefix(collection)):
         together = [*together, TIME]
     runs = runs_of(store, task, [*names, DIFF], together)
 
@@ -101,13 +103,18 @@ def updates_of(store: ObjectStore, task: ReadTask, columns: Sequence[str]) -> It
     `_time`, `_event_time` and `_diff`."""
     collection = task.collection
     schema = updates_in(collection, columns)
-    names = schema.names[:-1]
-    together = ordered_by(collection, columns)
-    runs = runs_of(store, task, schema.names, together)
+    names = placed_names(collection, schema.names[:-1])
+    together = ordered_by(collection, names)
+    runs = runs_of(store, task, [*names, DIFF], together)
     for batches in rounds_by(together, runs, lambda held: list(summed(held, names, resort=True))):
         for rows in summed(batches, names, resort=True):
             if rows.num_rows:
-                yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+                yield _as(rows, schema.names, schema)
+
+
+def _as(rows: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
+    """Some columns of rows as those of a schema."""
+    return pa.RecordBatch.from_arrays([rows.column(name) for name in names], schema=schema)
 
 
 def names_one_value(collection: Collection, columns: Sequence[str]) -> bool:

@@ -17,7 +17,7 @@ from tidemark.arrow.rows.arrays import of_bools
 from tidemark.arrow.rows.columns import Bools, integers
 from tidemark.arrow.rows.consolidate import forwarded
 from tidemark.arrow.rows.fields import field_id
-from tidemark.arrow.rows.schema import EVENT_TIME, TIME, some_of, updates_schema
+from tidemark.arrow.rows.schema import EVENT_TIME, TIME, key_at_rest, some_of, updates_schema
 from tidemark.model.batch import Part
 from tidemark.plan.tasks import ALL_KEYS, ReadTask
 from tidemark.storage.stores.store import ObjectStore
@@ -80,7 +80,7 @@ class Asked:
             capacity,
             schema=lambda part: self.columns_of(part, after),
             prepare=lambda part, rows: self._answered(rows, {name: bounds[name] for name in self._tested(part, after)}),
-            key_columns=[column.name for column in task.collection.key],
+            key_columns=key_at_rest(task.collection),
             ranges=task.ranges,
             spanned=self.spanned,
         )
@@ -89,7 +89,7 @@ class Asked:
         """The columns that are read of a part whose rows count from after `after` on. A time column is read only where
         it can matter, and the key where not all keys are asked for."""
         everything = self.task.keys == ALL_KEYS and not self.task.ranges
-        key_columns = [] if everything else [column.name for column in self.task.collection.key]
+        key_columns = [] if everything else key_at_rest(self.task.collection)
         return some_of(self._schema, [*self.names, *key_columns, *self._tested(part, after)])
 
     @cached_property
@@ -110,7 +110,7 @@ class Asked:
         task = self.task
         assert task.unsealed is not None
         bounds = self._bounds(task.after)
-        key_columns = [column.name for column in task.collection.key]
+        key_columns = key_at_rest(task.collection)
         for rows in updates_of(self.store, task.unsealed):
             rows = among(rows, task.ranges, key_columns) if task.ranges else rows
             yield self._answered(rows, bounds), True

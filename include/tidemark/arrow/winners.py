@@ -34,7 +34,7 @@ class Latest:
     """The latest row of each key by `timeline`, in the columns `shown`; with `each` the latest value of each of them.
 
     Between rows of one time those decide that are greater in the columns `ties`. Of rows that `keep` (None: all) leaves
-    once it has looked at the columns `looked_at`.
+    once it has looked at the columns `looked_at`; they are `of_one_key` if it leaves those of one key alone.
     """
 
     timeline: str
@@ -43,6 +43,7 @@ class Latest:
     each: bool
     looked_at: tuple[str, ...] = ()
     keep: Keep | None = None
+    of_one_key: bool = False
 
     def read(self, collection: Collection) -> list[str]:
         """The columns that are read, in their order at rest: the key, and of the value all up to the last one that is

@@ -72,12 +72,15 @@ class Builder:
             collection = replace(collection, timelines=tuple(declared.timelines))
         with self._at("name"):
             collection = replace(collection, name=declared.name)
+        with self._at("layout"):
+            collection = replace(collection, layout=declared.laid_out)
         built = replace(
             collection,
             origin=replace(landed, schedule=declared.schedule, grace=declared.grace, late=late),
             quality=expectations_of(declared, self._refusal),
             compact_ahead=declared.compact_ahead,
             live_batches=declared.live_batches,
+            max_rows_if_unsorted=declared.chunks.max_rows_if_unsorted,
             retention=declared.retention,
             renames=tuple((old, new) for new, old in declared.renames.items()),
         )

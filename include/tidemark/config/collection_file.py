@@ -30,10 +30,6 @@ from tidemark.errors import InvalidUsage, shortened
 from tidemark.model.collection import Collection, ValueType
 from tidemark.model.condition import text, tree
 
-NOT_YET = {
-    "chunks": "chunks are",
-}
-"""Sections of later versions, refused by name so that nobody believes them to work."""
 MAX_MESSAGE = 1000
 """Characters of a refusal."""
 
@@ -107,10 +103,6 @@ def _parsed(path: str | Path) -> CollectionFile | DerivedFile:
     read = document.read(path)
     if not isinstance(read.content, dict):
         raise InvalidUsage(f"{path}:1: a collection file is a mapping that starts with name: ...")
-    for field, what in NOT_YET.items():
-        if field in read.content:
-            line = read.line((field,))
-            raise InvalidUsage(f"{path}:{line}: {field}: {what} not supported by this version; remove it")
     if wrong := misplaced(read.content):
         raise InvalidUsage(f"{path}:{read.line(wrong[0])}: {wrong[1]}")
     return _derived(path, read) if is_derived(read.content) else _landed(path, read)

@@ -38,7 +38,7 @@ from tidemark.config.values import (
 from tidemark.config.windows import SECTIONS as WINDOW_SECTIONS
 from tidemark.config.windows import AggregateSection, WindowsSection, aggregate_section
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Format, ValueType
+from tidemark.model.collection import LEAST_UNSORTED_ROWS, MOST_UNSORTED_ROWS, Format, Layout, ValueType
 from tidemark.model.derived import Definition, Derived, Refresh, Validity
 from tidemark.model.retention import KEEP_ALL
 
@@ -83,6 +83,24 @@ class LatePolicy(_Section):
         if len(self.model_fields_set) != 1:
             raise InvalidUsage("write one policy: discard, next_window, or {reemit: {max_lateness: 3d}}")
         return self
+
+
+class LayoutSection(_Section):
+    """In order of which time rows are kept, before they are in order of their key."""
+
+    by: ColumnName
+    """A timeline: a timestamp or an int of microseconds."""
+    every: Duration
+    """How long a bucket of time is, `6h`: rows of one bucket are in order of their key. The shorter it is, the less is
+    read for a stretch of time, and the more for a key."""
+
+
+class ChunksSection(_Section):
+    """How rows at rest are cut into chunks, the least that is read of a part."""
+
+    max_rows_if_unsorted: Annotated[int, Field(ge=LEAST_UNSORTED_ROWS, le=MOST_UNSORTED_ROWS)] = MOST_UNSORTED_ROWS
+    """The most rows of a chunk that is not in order of its timelines. Fewer have narrower bounds, so less is read for a
+    stretch of time, and cost more to write."""
 
 
 class ColumnSection(_Section):
@@ -147,6 +165,11 @@ class Common(_Section):
     """Columns of the value, times or whole numbers, by which rows are asked for: `range`, `latest_at`, and conditions
     on them. The record of every part has their bounds, so parts outside are not opened; of other columns of these types
     the part's own footer tells. What was written before a column was named here has no record of it."""
+    layout: LayoutSection | None = None
+    """By which time rows are laid out, `{by: scheduled_at, every: 6h}`, where rows are asked for by time more than by
+    key. Fixed at `init`; not for collections that keep one value per key."""
+    chunks: ChunksSection = ChunksSection()
+    """How rows are cut into chunks."""
     dag: Literal["factory", "own"] = "factory"
     """`own` if a DAG file of yours makes the collection's DAG; the factory makes none then."""
     quality: list[Annotated[dict[str, Any], Field(min_length=1, max_length=1)]] = []
@@ -164,6 +187,11 @@ class Common(_Section):
     def types(self) -> dict[str, ValueType]:
         """The types declared, by column."""
         return {name: column.type for name, column in self.columns.items() if column.type}
+
+    @property
+    def laid_out(self) -> Layout | None:
+        """The layout."""
+        return Layout(self.layout.by, self.layout.every) if self.layout else None
 
     @cached_property
     def renames(self) -> dict[str, str]:
@@ -281,6 +309,8 @@ class DerivedDeclaration(Common):
 
 
 _SECTIONS: dict[str, type[BaseModel]] = {
+    "layout": LayoutSection,
+    "chunks": ChunksSection,
     "source": SourceSection,
     "time": ByColumn,
     "event_time": ByColumn,

@@ -92,6 +92,10 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
             built = replace(built, timelines=tuple(self.declaration.timelines))
         except InvalidUsage as error:
             raise self.refusal(("key",) if "key" in str(error) else ("columns",), str(error)) from None
+        try:
+            built = replace(built, layout=self.declaration.laid_out)
+        except InvalidUsage as error:
+            raise self.refusal(("layout",), str(error)) from None
         return self._kept(built, hidden)
 
     @property
@@ -111,6 +115,7 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
             quality=expectations_of(declared, self.refusal),
             compact_ahead=declared.compact_ahead,
             live_batches=declared.live_batches,
+            max_rows_if_unsorted=declared.chunks.max_rows_if_unsorted,
             retention=declared.retention,
             renames=tuple((old, new) for new, old in declared.renames.items()),
         )

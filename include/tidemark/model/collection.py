@@ -31,12 +31,16 @@ from tidemark.model.landed import Format as Format
 from tidemark.model.landed import Landed as Landed
 from tidemark.model.landed import Late as Late
 from tidemark.model.landed import Source as Source
+from tidemark.model.layout import Layout as Layout
 from tidemark.model.retention import KEEP_ALL, Retention
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 """A collection's name: it becomes an object key, a DAG id and an asset name, so it is narrow on purpose."""
-AT_REST = ("_time", "_event_time", "_diff", "_source", "_deleted", "_order", "_file", "_row")
+AT_REST = ("_bucket", "_time", "_event_time", "_diff", "_source", "_deleted", "_order", "_file", "_row")
 """Columns that all rows at rest have, or facts do, besides those of the key and the value."""
+LEAST_UNSORTED_ROWS, MOST_UNSORTED_ROWS = 1_024, 16_384
+"""Between which numbers of rows a chunk may have to end that is not in order of its timelines; at the most it ends
+anyway."""
 SUITES_VERSION = 1
 """Raised when a built-in suite changes, so that certificates of the old one no longer count."""
 
@@ -88,7 +92,8 @@ class Collection:
     `value` are the columns users see, `dropped` those they no longer do, `hidden` those they never do: a derived
     collection's own counts, stored and merged as any value column, and in no answer. `schema` counts how often the
     columns changed (model/evolution.py). `renames` are pairs (old name, new name) that a file asks for; in a state
-    there are none.
+    there are none. `layout` says by what time rows at rest are in order before they are in order of their key; it never
+    changes. A chunk that is not in order of its timelines has at most `max_rows_if_unsorted` rows.
     """
 
     name: str
@@ -104,6 +109,8 @@ class Collection:
     schema: int = 0
     renames: tuple[tuple[str, str], ...] = ()
     hidden: tuple[Column, ...] = ()
+    layout: Layout | None = None
+    max_rows_if_unsorted: int = MOST_UNSORTED_ROWS
 
     def __post_init__(self) -> None:
         self._number_columns()
@@ -129,7 +136,13 @@ class Collection:
         for timeline in self.timelines:
             if timeline not in countable:
                 raise InvalidUsage(f"timeline {timeline} is not a timestamp or int column of the value")
+        if not LEAST_UNSORTED_ROWS <= self.max_rows_if_unsorted <= MOST_UNSORTED_ROWS:
+            raise InvalidUsage(
+                f"max_rows_if_unsorted is {self.max_rows_if_unsorted}; it must be {LEAST_UNSORTED_ROWS} to "
+                f"{MOST_UNSORTED_ROWS}"
+            )
         self._check_hidden()
+        self._check_layout()
         match self.origin:
             case Landed():
                 self._check_landed(self.origin)
@@ -144,6 +157,21 @@ class Collection:
             raise InvalidUsage(f"collection {self.name} names hidden columns twice: {', '.join(names)}")
         if names and not isinstance(self.origin, Derived):
             raise InvalidUsage(f"collection {self.name} has hidden columns, which only derived collections have")
+
+    def _check_layout(self) -> None:
+        if self.layout is None:
+            return
+        if self.layout.by not in self.timelines:
+            raise InvalidUsage(
+                f"layout by {self.layout.by}, which is no timeline; write timelines: "
+                f"[{', '.join([*self.timelines, self.layout.by])}]"
+            )
+        if self.kind.one_value:
+            raise InvalidUsage(
+                f"collection {self.name} keeps one value per key and finds it by its key, so its rows cannot be laid "
+                f"out by {self.layout.by}; give the layout to a collection derived from it: from: {self.name}, "
+                f"select: SELECT * FROM {self.name}"
+            )
 
     def _check_derived(self, derived: Derived) -> None:
         if self.name in derived.inputs:
@@ -202,6 +230,10 @@ class Collection:
     @property
     def columns(self) -> tuple[Column, ...]:
         return (*self.key, *self.value)
+
+    def column(self, name: str) -> Column:
+        """The column of a name that it has."""
+        return next(column for column in self.columns if column.name == name)
 
     @property
     def stored_value(self) -> tuple[Column, ...]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from tidemark.errors import InvalidUsage
 from tidemark.model import column_names
 from tidemark.model.collection import MAX_PRECISION, Collection, Column, ColumnType, DecimalType, ValueType
-from tidemark.model.instant import format_instant
+from tidemark.model.instant import format_duration, format_instant
 
 _WIDENINGS = frozenset(
     {
@@ -151,6 +151,7 @@ def check_successor(held: Collection, new: Collection) -> None:
     if early := [column.name for column in kept.values() if column.id <= last]:
         raise InvalidUsage(f"column {early[0]} of {held.name} is new, and must be numbered above {last}")
     _check_coordinates(held, new)
+    _check_layout(held, new)
 
 
 def _nearest_wider(held: ValueType, asked: ValueType) -> str:
@@ -179,6 +180,20 @@ def _frozen_of_landed(held: Collection, asked: Collection) -> Iterator[tuple[str
         return
     yield "start", format_instant(held.landed.start), format_instant(asked.landed.start)
     yield "envelope", str(held.landed.source.envelope), str(asked.landed.source.envelope)
+
+
+def _check_layout(held: Collection, new: Collection) -> None:
+    """Rows at rest are in order of it."""
+    if _placed_by(held) != _placed_by(new):
+        raise _refused(held, "layout", _layout_text(held), _layout_text(new), _anew(held))
+
+
+def _placed_by(of: Collection) -> tuple[int, int] | None:
+    return None if of.layout is None else (of.column(of.layout.by).id, of.layout.every)
+
+
+def _layout_text(of: Collection) -> str:
+    return f"by {of.layout.by}, every {format_duration(of.layout.every)}" if of.layout else "none"
 
 
 def _check_coordinates(held: Collection, new: Collection) -> None:

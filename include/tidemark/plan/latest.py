@@ -40,9 +40,15 @@ def check_known(times: Sequence[int], function: CompactionFunction, seal: int) -
 
 
 def is_of_one_key(task: ReadTask) -> bool:
-    """Whether a task asks for one key and no other."""
+    """Whether a task asks for one key and no other, by its range of keys."""
     keys, lower = task.keys, task.keys.lower
-    if task.ranges or keys.upper is None or lower is None or len(lower) != len(task.collection.key):
+    if (
+        task.collection.layout
+        or task.ranges
+        or keys.upper is None
+        or lower is None
+        or len(lower) != len(task.collection.key)
+    ):
         return False
     return not any(isinstance(scalar, BehindNull) for scalar in lower) and keys.upper == behind(lower)  # type: ignore[arg-type]
 

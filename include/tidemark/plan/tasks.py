@@ -394,7 +394,8 @@ class InspectAnswer:
     was written under that or an earlier one; else those found, and only `rows` are counted. `misplaced` counts row
     groups that do not begin at the key recorded. `added` and `retracted` are rows with their multiplicities. Of a part
     that is recorded to cancel `uncancelled` counts the values of keys whose diffs do not add up to 0. `misbounded` says
-    which bounds of timelines are not those of the rows, in the part's record or of a chunk in its footer.
+    which bounds of timelines are not those of the rows, in the part's record or of a chunk in its footer, and whether
+    rows are in another bucket of the layout than they should be.
     """
 
     file: ObjectRef

@@ -26,6 +26,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.key import BehindNull, Bound, Key
 from tidemark.plan.read import ReadRequest
 from tidemark.plan.tasks import ReadTask
+from tidemark.spark import scattered
 from tidemark.spark.read import tasks_of
 from tidemark.storage import ObjectStore, open_store
 from tidemark.storage.documents.codec import decode, encode
@@ -53,9 +54,11 @@ def joined_frame(
     schema: pa.Schema,
 ) -> DataFrame:
     """The rows of `probes`, each with the latest row of its key, in the columns of `schema`."""
+    frame = _made(spark, probes) if isinstance(probes, pa.Table) else probes
+    if request.collection.layout:
+        return scattered.joined_frame(spark, store, request, frame, asking, join, schema)
     request, parts = parts_table.opened_read(store, request)
     tasks = tasks_of(spark, request, parts, leading=len(request.collection.key))
-    frame = _made(spark, probes) if isinstance(probes, pa.Table) else probes
     encoded, url = [encode(task) for task in tasks], store.url
     lowers = [_key(task.keys.lower) for task in tasks[1:]]
     number = "_task"

@@ -254,7 +254,7 @@ def tasks_of(
     opened = [part for some in whole.at_rest for part in some.parts]
     rows = sum(part.groups[at][1] for part in opened for at in groups_among(part, ranges or [request.keys]))
     rows += sum(batch.rows for batch in request.unsealed.batches) if whole.unsealed else 0
-    target = even_target(rows, least=LEAST_TASK_ROWS, tasks=ROUNDS * _cores(spark))
+    target = even_target(rows, least=LEAST_TASK_ROWS, tasks=ROUNDS * cores(spark))
     if ranges:
         tasks = read_tasks_within(request, parts, ranges, target_rows=target, but=but, leading=leading)
     else:
@@ -264,7 +264,7 @@ def tasks_of(
     return [task for task in tasks if task.unsealed or any(some.parts for some in task.at_rest)]
 
 
-def _cores(spark: SparkSession) -> int:
+def cores(spark: SparkSession) -> int:
     """How many tasks can run at once; a client of Spark Connect is told only how many a shuffle should have."""
     context = getattr(spark, "sparkContext", None)
     if context is None:

@@ -20,6 +20,7 @@ from tidemark.arrow.rows.schema import (
     SOURCE,
     TIME,
     facts_schema,
+    key_at_rest,
     keys_of,
     sort_columns,
     value_columns,
@@ -36,7 +37,7 @@ def retracted_rows(store: ObjectStore, task: RetractedTask) -> RetractedAnswer:
     True of facts, and of the envelope `append`, whose files never say that there is less of a row. Raises Corruption if
     a part is not what was recorded.
     """
-    width, missing = len(task.collection.key), 0
+    width, missing = len(key_at_rest(task.collection)), 0
     # Of updates what was contributed is turned: the difference to files that say nothing.
     facts = task.collection.kind.facts
     for rows in _facts(store, task) if facts else compared(store, task, keys=task.keys):

@@ -29,7 +29,7 @@ from tidemark.arrow.rows.arrays import of_bools, of_numbers
 from tidemark.arrow.rows.columns import Ints, integers, replaced
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.digest import digest
-from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, some_of, sort_columns, updates_schema
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, key_at_rest, some_of, sort_columns, updates_schema
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.chunk.law import meets_keys
 from tidemark.model.full_snapshot import StandsFor
@@ -161,7 +161,7 @@ def _pieces(
         capacity,
         schema=wanted,
         prepare=prepare,
-        key_columns=[column.name for column in task.collection.key],
+        key_columns=key_at_rest(task.collection),
         fetched=tally.fetched,
     )
 

@@ -21,7 +21,7 @@ from tidemark.arrow.kernels.lateness import Judged, LatenessBounds, judge
 from tidemark.arrow.parts.writer import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.arrow.rows.memory import Held
-from tidemark.arrow.rows.schema import sort_columns, unsealed_schema
+from tidemark.arrow.rows.schema import key_at_rest, sort_columns, unsealed_schema
 from tidemark.errors import NotReady
 from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.collection import Collection
@@ -195,7 +195,7 @@ class SortedParts:
             self._store,
             self._task.prefix,
             self._schema,
-            key_width=len(collection.key),
+            key_width=len(key_at_rest(collection)),
             facts=collection.kind.facts,
             tell_consolidated=not collection.kind.facts,
         )

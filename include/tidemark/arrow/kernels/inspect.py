@@ -15,12 +15,15 @@ from tidemark.arrow.parts.recount import Recount
 from tidemark.arrow.rows.columns import Bools, Ints, integers
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.fields import is_earlier
+from tidemark.arrow.rows.layout import buckets
 from tidemark.arrow.rows.order import neighbours
 from tidemark.arrow.rows.schema import (
+    BUCKET,
     DIFF,
     EVENT_TIME,
     TIME,
     facts_schema,
+    key_at_rest,
     keys_of,
     some_of,
     sort_columns,
@@ -44,14 +47,14 @@ def inspect_part(store: ObjectStore, task: InspectTask) -> InspectAnswer:
     """
     file = _hashed(store, task.part)
     with OpenedPart(store, task.part) as part:
-        found, bounds = _Findings(task, part.schema), Recount(part, len(task.collection.key))
+        found, bounds = _Findings(task, part.schema), Recount(part, len(key_at_rest(task.collection)))
         groups = range(len(task.part.groups))
         for start in range(0, len(groups), GROUPS_AT_ONCE):
             some = groups[start : start + GROUPS_AT_ONCE]
             rows, recorded = part.read(some), [task.part.groups[group] for group in some]
             found.add(rows, recorded)
             bounds.add(rows, [count for _, count in recorded])
-        return replace(found.answer(file), misbounded=tuple(bounds.differences()))
+        return replace(found.answer(file), misbounded=(*bounds.differences(), *found.misplaced_by_time()))
 
 
 def audit_part(store: ObjectStore, task: InspectTask) -> AuditAnswer:
@@ -99,7 +102,7 @@ class _Findings:
     one with."""
 
     def __init__(self, task: InspectTask, held: pa.Schema) -> None:
-        self._key_width = len(task.collection.key)
+        self._key_width = len(key_at_rest(task.collection))
         now = (facts_schema if task.facts else updates_schema)(task.collection)
         held = some_of(held, without_source(held.names))
         same = held.names == now.names
@@ -112,7 +115,9 @@ class _Findings:
         self.columns = tuple(now.names if self._fits else held.names)
         self._last: pa.RecordBatch | None = None
         self._first: pa.RecordBatch | None = None
-        self._misplaced = 0
+        self._misplaced = self._misbucketed = 0
+        self._layout = task.collection.layout
+        self._placed_by = held.names[now.get_field_index(self._layout.by)] if self._layout and self._fits else ""
         self._added = self._retracted = 0
         self._cancels = task.part.cancels
         self._sum = self._uncancelled = 0
@@ -131,6 +136,9 @@ class _Findings:
         begins = [0, *accumulate(rows for _, rows in groups[:-1])]
         firsts = keys_of(batch, begins, self._key_width)
         self._misplaced += sum(tuple(key) != found for (key, _), found in zip(groups, firsts, strict=True))
+        if self._layout is not None:
+            wrong = integers(batch, BUCKET) != buckets(batch.column(self._placed_by), self._layout)
+            self._misbucketed += int(np.count_nonzero(wrong))
         self._null_keys += sum(batch.column(at).null_count for at in self._never_null)
         if DIFF in batch.schema.names:
             diffs = integers(batch, DIFF)
@@ -168,6 +176,11 @@ class _Findings:
             sums[0] += self._sum
         self._uncancelled += int(np.count_nonzero(sums[:-1]))
         self._sum = int(sums[-1])
+
+    def misplaced_by_time(self) -> Iterator[str]:
+        """Whether rows are in another bucket than the layout has for them."""
+        if self._misbucketed:
+            yield f"{self._misbucketed} of {self._rows} rows are in another bucket than their {self._placed_by} says"
 
     def answer(self, file: ObjectRef) -> InspectAnswer:
         keys = [keys_of(row, [0], self._key_width)[0] if row else None for row in (self._first, self._last)]

@@ -16,7 +16,19 @@ import pyarrow.compute as pc
 
 from tidemark.arrow.rows.columns import Bools, Ints, values
 from tidemark.arrow.rows.condition import holds
-from tidemark.arrow.rows.schema import DELETED, DIFF, EVENT_TIME, FILE, ORDER, ROW, SOURCE, TIME, unsealed_schema
+from tidemark.arrow.rows.layout import buckets
+from tidemark.arrow.rows.schema import (
+    BUCKET,
+    DELETED,
+    DIFF,
+    EVENT_TIME,
+    FILE,
+    ORDER,
+    ROW,
+    SOURCE,
+    TIME,
+    unsealed_schema,
+)
 from tidemark.model.collection import Collection, Envelope, Late
 from tidemark.model.condition.text import parse
 from tidemark.model.condition.tree import bound
@@ -166,6 +178,8 @@ def _applied(rows: pa.RecordBatch, collection: Collection, verdict: _Verdict, pa
         columns[DIFF] = rows.column(collection.landed.source.diff)
     else:
         columns[DIFF] = _constant(1, rows.num_rows, pa.int64())
+    if collection.layout:
+        columns[BUCKET] = pa.array(buckets(columns[collection.layout.by], collection.layout))
     if SOURCE in schema.names:
         columns[SOURCE] = _constant(number, rows.num_rows, pa.int64())
     # A dropped column is in no source row, and null from then on.

@@ -28,10 +28,12 @@ from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
 from tidemark.arrow.rows.consolidate import addable
 from tidemark.arrow.rows.cuts import compacted, joined
-from tidemark.arrow.rows.order import ranks, sort_key_at, starts
+from tidemark.arrow.rows.order import ranks, sort, sort_key_at, starts
 from tidemark.arrow.rows.schema import DIFF, TIME
 from tidemark.model.instant import MAX_TIME
 
+GATHERED_ROWS = 2**18
+"""Rows that are gathered before it is looked at which of them still matter."""
 FOR_EVER = MAX_TIME
 """Until when a row is held that is not taken back: behind every time of knowledge."""
 
@@ -73,6 +75,22 @@ def _reduced(rows: pa.RecordBatch | None, reduce: Callable[[pa.RecordBatch], pa.
     """What is left of some rows, in memory of its own; None where nothing is."""
     left = None if rows is None else reduce(rows)
     return compacted(left, rows) if left is not None and left.num_rows else None
+
+
+def gathered_keys(
+    batches: Iterable[pa.RecordBatch], order: Sequence[str], reduce: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of whole keys, in `order`, which begins with the key, of rows that come in another one: all at once,
+    once they have passed through `reduce`, which leaves what can still matter, as often as they have doubled."""
+    held, count, left = list[pa.RecordBatch](), 0, 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        if count > 2 * left + GATHERED_ROWS:
+            held = [reduce(sort(joined(held), order))]
+            count = left = held[0].num_rows
+    if count:
+        yield sort(joined(held), order)
 
 
 def newest(rows: pa.RecordBatch, key: Sequence[str], timeline: str, ties: Sequence[str], among: Bools) -> Ints:

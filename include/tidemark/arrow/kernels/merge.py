@@ -52,7 +52,7 @@ from tidemark.arrow.rows.cuts import PIECE_BYTES, compacted, joined, size_of, so
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.memory import memory
 from tidemark.arrow.rows.order import SortKey, rows_before, rows_up_to, sort_key_at, sort_key_of, starts
-from tidemark.arrow.rows.schema import TIME, sort_columns, updates_schema
+from tidemark.arrow.rows.schema import TIME, key_at_rest, sort_columns, updates_schema
 from tidemark.arrow.rows.woven import woven
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.chunk.law import meets_keys
@@ -106,7 +106,7 @@ def merge_range(store: ObjectStore, task: MergeTask) -> WriteAnswer:
 
 def _write_apart(store: ObjectStore, task: MergeTask, updates: Iterable[pa.RecordBatch], tally: Tally) -> WriteAnswer:
     """As `write_updates`, with what cancels in parts of its own."""
-    schema, width = updates_schema(task.collection), len(task.collection.key)
+    schema, width = updates_schema(task.collection), len(key_at_rest(task.collection))
     columns = sort_columns(task.collection, facts=False)[:-2]
     with (
         PartWriter(store, task.prefix, schema, key_width=width, facts=False) as held,
@@ -141,7 +141,7 @@ def write_updates(
 ) -> WriteAnswer:
     """Write a task's `updates`, consolidated and in order, into parts; `tally` is of what was read for them."""
     schema = updates_schema(task.collection)
-    with PartWriter(store, task.prefix, schema, key_width=len(task.collection.key), facts=False) as writer:
+    with PartWriter(store, task.prefix, schema, key_width=len(key_at_rest(task.collection)), facts=False) as writer:
         for batch in updates:
             writer.write(batch)
         return WriteAnswer(writer.close(), tally.rows, tally.digest, tally.fetched.bytes)
@@ -384,6 +384,6 @@ def _pieces(store: ObjectStore, chain: Sequence[Part], task: MergeTask, tally: T
         capacity,
         schema=lambda _: schema,
         prepare=prepare,
-        key_columns=[column.name for column in task.collection.key],
+        key_columns=key_at_rest(task.collection),
         fetched=tally.fetched,
     )

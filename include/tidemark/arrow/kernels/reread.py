@@ -35,6 +35,7 @@ from tidemark.arrow.rows.schema import (
     FILE,
     SOURCE,
     facts_schema,
+    key_at_rest,
     sort_columns,
     sourced_schema,
 )
@@ -214,7 +215,7 @@ def compared(
             prepare=lambda part, rows: _as_of(
                 rows if part.file.key in new else _of(rows, numbers[part.file.key]), task, sign
             ),
-            key_columns=[column.name for column in task.collection.key],
+            key_columns=key_at_rest(task.collection),
         )
 
     runs = [Run(read(chain, sign), together, capacity) for chain, sign in sides]
@@ -275,7 +276,7 @@ def _writer(store: ObjectStore, task: RereadTask) -> PartWriter:
         store,
         task.prefix,
         facts_schema(collection) if facts else sourced_schema(collection),
-        key_width=len(collection.key),
+        key_width=len(key_at_rest(collection)),
         facts=facts,
         tell_consolidated=not facts,
     )

@@ -14,7 +14,7 @@ from tidemark.arrow.kernels.retracted import takes_back
 from tidemark.arrow.parts.reader import Fetched, read_groups
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import integers
-from tidemark.arrow.rows.schema import EVENT_TIME, TIME, facts_schema, some_of, updates_schema
+from tidemark.arrow.rows.schema import EVENT_TIME, TIME, facts_schema, key_at_rest, some_of, updates_schema
 from tidemark.plan.tasks import TrimTask, WriteAnswer
 from tidemark.storage.stores.store import ObjectStore
 
@@ -42,7 +42,7 @@ def trim_part(store: ObjectStore, task: TrimTask) -> WriteAnswer:
 
 
 def _writer(stack: ExitStack, store: ObjectStore, task: TrimTask, schema: pa.Schema) -> PartWriter:
-    key_width, taken_back = len(task.collection.key), task.facts and takes_back(task.part)
+    key_width, taken_back = len(key_at_rest(task.collection)), task.facts and takes_back(task.part)
     writer = PartWriter(store, task.prefix, schema, key_width=key_width, facts=task.facts, taken_back=taken_back)
     return stack.enter_context(writer)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, BinaryIO
 from uuid import uuid4
@@ -19,13 +20,25 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemark.arrow.parts import footer
+from tidemark.arrow.parts.cuts import first_cut
 from tidemark.arrow.parts.timelines import TimelinesSeen
 from tidemark.arrow.rows.columns import integers, one_batch, rows_within
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.order import starts, unsorted
-from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, SCHEMA, TIME, keys_of, without_source
+from tidemark.arrow.rows.schema import (
+    BUCKET,
+    DIFF,
+    EVENT_TIME,
+    SCHEMA,
+    TIME,
+    keys_of,
+    timelines_of,
+    unsorted_rows_of,
+    without_source,
+)
 from tidemark.errors import InvalidUsage
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
+from tidemark.model.chunk.cuts import CutReason, CutRules
 from tidemark.model.key import Key
 from tidemark.storage.stores.store import ObjectStore
 
@@ -55,10 +68,11 @@ class PartWriter:
             parts = writer.close()
 
     Rows must be sorted, within a table and from table to table (InvalidUsage if their keys are not). They are cut into
-    row groups and parts by rows, and by what they take in memory. A part is reported only after its file is whole and
-    durable; leaving the block without `close` abandons the open file. With `tell_consolidated` the record of a part of
-    updates, which are then in order throughout, says whether they are consolidated. With `taken_back` the records
-    of parts of facts say that these are taken back; with `cancels` those of parts of updates that these add up to 0.
+    row groups by the cut law (parts/cuts.py), and into parts by rows and by what they take in memory. A part is
+    reported only after its file is whole and durable; leaving the block without `close` abandons the open file.
+    With `tell_consolidated` the record of a part of updates, which are then in order throughout, says whether they
+    are consolidated. With `taken_back` the records of parts of facts say that these are taken back; with `cancels`
+    those of parts of updates that these add up to 0.
     """
 
     def __init__(
@@ -84,6 +98,9 @@ class PartWriter:
         self._schema, self._key_width = schema, key_width
         self._tell_consolidated, self._taken_back, self._cancels = tell_consolidated, taken_back, cancels
         self._group_rows, self._group_bytes = group_rows, group_bytes
+        self._rules = CutRules(rows=group_rows, most_bytes=group_bytes, unsorted_rows=unsorted_rows_of(schema))
+        self._bucket = BUCKET if BUCKET in schema.names else None
+        self._timelines = [schema.names[at] for _, at in timelines_of(schema)]
         self._part_rows, self._part_bytes = max(1, part_rows // group_rows) * group_rows, part_bytes
         self._waiting: list[pa.Table] = []
         self._waiting_rows = self._waiting_bytes = 0
@@ -122,8 +139,7 @@ class PartWriter:
         """Finish the last part and return all, in order; none if no row was written."""
         self._flush(last=True)
         if self._open is not None:
-            self._done.append(self._open.finish())
-            self._open = None
+            self._finish(self._open)
         return tuple(self._done)
 
     def _flush(self, *, last: bool = False) -> None:
@@ -132,21 +148,31 @@ class PartWriter:
         start = 0
         while start < table.num_rows:
             part = self._open = self._open or self._start()
-            limit = min(self._group_rows, self._part_rows - part.rows)
-            group = table.slice(start, limit)
-            room = self._part_bytes - part.held
-            ends_part = room < self._group_bytes
-            length = rows_within(group, min(room, self._group_bytes), least=0 if ends_part and part.rows else 1)
-            if length == group.num_rows < limit and not last:
+            rest = table.slice(start)
+            rules, is_last = self._rules_for(part)
+            if part.rows and is_last and not rows_within(rest.slice(0, 1), self._part_bytes - part.held, least=0):
+                self._finish(part)  # no row fits
+                continue
+            cut = first_cut(rest, rules, self._timelines, self._bucket)
+            if cut is None and not last:
                 break  # more rows may come into this group
-            if length:
-                self._append(part, one_batch(group.slice(0, length)))
+            length, reason = cut or (rest.num_rows, CutReason.END)
+            self._append(part, one_batch(rest.slice(0, length)))
             start += length
-            if part.rows == self._part_rows or (ends_part and length < group.num_rows):
-                self._done.append(part.finish())
-                self._open = None
+            if part.rows == self._part_rows or (is_last and reason is CutReason.ROOM):
+                self._finish(part)
         self._waiting = [table.slice(start)] if start < table.num_rows else []
         self._waiting_rows, self._waiting_bytes = table.num_rows - start, sum(rest.nbytes for rest in self._waiting)
+
+    def _rules_for(self, part: _OpenPart) -> tuple[CutRules, bool]:
+        """The rules for the next row group of a part, and whether what has no room in that has none in the part."""
+        room, most_rows = self._part_bytes - part.held, min(self._group_rows, self._part_rows - part.rows)
+        rules = replace(self._rules, rows=most_rows, most_bytes=min(room, self._group_bytes))
+        return rules, room < self._group_bytes
+
+    def _finish(self, part: _OpenPart) -> None:
+        self._done.append(part.finish())
+        self._open = None
 
     def _append(self, part: _OpenPart, group: pa.RecordBatch) -> None:
         first_key, last_key = keys_of(group, [0, group.num_rows - 1], self._key_width)

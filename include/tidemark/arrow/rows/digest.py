@@ -22,8 +22,8 @@ shifts in zeros, byte strings are read little-endian.
         decimal(p, s)       n = the number times 10^s, two's complement in 16 bytes, little-endian: as a string's of
                             these 16 bytes. So it is another one once s has changed, and the same if only p has
 
-    hash of a row:  h = 0x9E3779B97F4A7C15, then for each of its columns but `_diff` and `_source`, in the order of
-                    the schema (schema.py): h = mix(h ^ code)
+    hash of a row:  h = 0x9E3779B97F4A7C15, then for each of its columns but `_bucket`, `_diff` and `_source`, in the
+                    order of the schema (schema.py): h = mix(h ^ code)
 
 The columns, and their types, are those of the part as it was written: where the declaration has changed since, the same
 rows in today's columns have another sum.
@@ -44,7 +44,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidemark.arrow.rows.columns import Ints, contiguous, rows_within, valid, values, words
-from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, SOURCE, TIME
+from tidemark.arrow.rows.schema import BUCKET, DIFF, EVENT_TIME, SOURCE, TIME
 
 Words = npt.NDArray[np.uint64]
 
@@ -84,7 +84,7 @@ def row_hashes(table: pa.Table | pa.RecordBatch, *, forward: int = 0) -> Words:
     """One hash a row, over all columns but `_diff` and `_source`: which file a row is of does not say what it is."""
     hashes = np.full(table.num_rows, SEED)
     for name in table.schema.names:
-        if name in (DIFF, SOURCE):
+        if name in (BUCKET, DIFF, SOURCE):
             continue
         array = contiguous(table.column(name))
         if forward and name in (TIME, EVENT_TIME):

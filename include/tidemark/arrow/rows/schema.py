@@ -3,6 +3,7 @@
 The value columns are all there ever were, in order of id; one that was dropped is called `_dropped_` and its id, a
 hidden one by its own name, which begins with an underscore too. Key
 and value columns carry their id as the Parquet field id, by which they are found under whatever name (fields.py).
+Where a collection has a layout by time, `_bucket` is before its key: rows are in order of that first (layout.py).
 
 Updates: key, value, `_time`, `_event_time`, `_diff`; sorted by key, value, `_time`, `_event_time`. Where files may be
 corrected, those that an ingest writes have the number of their file among the batch's, `_source`, before `_diff`.
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from tidemark.arrow.rows.arrays import of_values
 from tidemark.model import decimals
-from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, ValueType
+from tidemark.model.collection import MOST_UNSORTED_ROWS, Collection, Column, ColumnType, DecimalType, ValueType
 from tidemark.model.key import Key, KeyScalar, key_scalar, plain_scalar
 from tidemark.model.update import Scalar
 
@@ -32,11 +33,13 @@ ORDER = "_order"
 FILE = "_file"
 ROW = "_row"
 SOURCE = "_source"
+BUCKET = "_bucket"
 FIELD_ID = b"PARQUET:field_id"
 SCHEMA = b"tidemark.schema"
 TIMELINES = b"tidemark.timelines"
-"""Of a field: what becomes the field id in Parquet. Of a schema: which `Collection.schema` it is, and which columns are
-timelines, by their ids."""
+UNSORTED_ROWS = b"tidemark.max_rows_if_unsorted"
+"""Of a field: what becomes the field id in Parquet. Of a schema: which `Collection.schema` it is, which columns are
+timelines, by their ids, and the most rows of a chunk that is not in order of these."""
 
 ARROW_TYPES: dict[ColumnType, pa.DataType] = {
     ColumnType.BOOL: pa.bool_(),
@@ -115,9 +118,9 @@ def order_type(collection: Collection) -> pa.DataType:
 
 
 def live_schema(collection: Collection, *, facts: bool) -> pa.Schema:
-    """The columns at rest without those no answer has, hidden ones and dropped ones."""
+    """The columns at rest without those no answer has, hidden ones, dropped ones and the bucket."""
     schema = facts_schema(collection) if facts else updates_schema(collection)
-    unseen = {_name_at_rest(collection, column) for column in collection.unseen}
+    unseen = {BUCKET, *(_name_at_rest(collection, column) for column in collection.unseen)}
     return some_of(schema, set(schema.names) - unseen)
 
 
@@ -129,12 +132,17 @@ def some_of(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
 
 def value_columns(collection: Collection) -> list[str]:
     """The value columns at rest, dropped ones included, by their names there."""
-    return [field.name for field in _declared(collection)[len(collection.key) :]]
+    return [field.name for field in _declared(collection)[len(key_at_rest(collection)) :]]
+
+
+def key_at_rest(collection: Collection) -> list[str]:
+    """The columns of the key as rows at rest are in order of it: with a layout the bucket comes first."""
+    return [*([BUCKET] if collection.layout else []), *(column.name for column in collection.key)]
 
 
 def live_prefix(collection: Collection) -> list[str]:
     """The columns that can be read by which rows at rest are in order: all, up to the first that was dropped."""
-    names = [column.name for column in collection.key]
+    names = key_at_rest(collection)
     for column in collection.stored_value:
         if column in collection.dropped:
             break
@@ -197,7 +205,8 @@ def column_of(scalars: Sequence[Scalar], of: pa.DataType) -> pa.Array:
 
 
 def _declared(collection: Collection) -> list[pa.Field]:
-    return [
+    placed = [_required(BUCKET, pa.int64())] if collection.layout else []
+    return placed + [
         pa.field(
             _name_at_rest(collection, column),
             arrow_type(column.type),
@@ -215,7 +224,9 @@ def _name_at_rest(collection: Collection, column: Column) -> str:
 def _numbered(collection: Collection) -> dict[bytes, str]:
     """A schema's metadata: it travels with the schema to whatever writes parts, and is in no file."""
     ids = [column.id for column in collection.value if column.name in collection.timelines]
-    return {SCHEMA: str(collection.schema)} | (_named(ids) if ids else {})
+    limit = collection.max_rows_if_unsorted
+    limited = {UNSORTED_ROWS: str(limit)} if ids and limit < MOST_UNSORTED_ROWS else {}
+    return {SCHEMA: str(collection.schema)} | (_named(ids) if ids else {}) | limited
 
 
 def _named(ids: Iterable[int]) -> dict[bytes, str]:
@@ -233,6 +244,12 @@ def timelines_of(schema: pa.Schema) -> list[tuple[int, int]]:
     ids = {int(each) for each in named.split(",") if each}
     numbers = ((int((field.metadata or {}).get(FIELD_ID, 0)), at) for at, field in enumerate(schema))
     return [(number, at) for number, at in numbers if number in ids]
+
+
+def unsorted_rows_of(schema: pa.Schema) -> int | None:
+    """The most rows of a chunk that is not in order of the timelines of a schema; None: as many as of any."""
+    limit = (schema.metadata or {}).get(UNSORTED_ROWS)
+    return None if limit is None else int(limit)
 
 
 def _required(name: str, type_: pa.DataType) -> pa.Field:

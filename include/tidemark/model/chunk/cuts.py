@@ -21,6 +21,10 @@ class CutReason(StrEnum):
     """Before a row with another datatype in a column that the chunk has."""
     TIMELINE_SET = "timeline_set"
     """Before a row with another set of timelines."""
+    BUCKET = "bucket"
+    """Before a row of another bucket of the layout."""
+    ROOM = "room"
+    """Before the row with which the chunk would have too many bytes."""
     UNSORTED_ROWS = "unsorted_rows"
     """Before the row after N or more rows of which some timeline is unsorted."""
     WOULD_UNSORT = "would_unsort"
@@ -39,7 +43,8 @@ class CutReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CutRules:
-    """The limits of chunks; None is no limit. All are at-least tests, so 0 rows or bytes means one chunk per row.
+    """The limits of chunks; None is no limit. All but `most_bytes` are at-least tests, so 0 rows or bytes means one
+    chunk per row. A chunk has more than `most_bytes` only if it is one row.
 
     `unsorted_rows` is N: an unsorted chunk ends once it has so many rows. `large_rows` is from how many rows on a
     sorted chunk ends before a row that would unsort it (None: N). `age` is in the unit of the clock that is passed in.
@@ -47,6 +52,7 @@ class CutRules:
 
     rows: int | None = None
     bytes: int | None = None
+    most_bytes: int | None = None
     unsorted_rows: int | None = None
     large_rows: int | None = None
     age: int | None = None
@@ -59,7 +65,8 @@ class CutRules:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What the law sees of a row: its times by timeline, the datatypes of its columns, its size.
+    """What the law sees of a row: its times by timeline, the datatypes of its columns, its size, and which bucket it
+    is in where rows are laid out by buckets.
 
     The keys of `times` are the row's set of timelines. A time of None is a null cell: it is on the timeline's column
     and is skipped when the order of times is judged (rows at rest; a row that arrives lacks the timeline instead).
@@ -68,6 +75,7 @@ class Arrival:
     times: Mapping[str, int | None] = field(default_factory=dict)
     datatypes: Mapping[str, str] = field(default_factory=dict)
     bytes: int = 0
+    bucket: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +92,12 @@ class OpenChunk:
     times: Mapping[str, int | None]
     unsorted: frozenset[str]
     datatypes: Mapping[str, str]
+    bucket: int | None = None
 
     @classmethod
     def of(cls, row: Arrival, now: int) -> OpenChunk:
         """A chunk of one row."""
-        return cls(now, 1, row.bytes, row.times, frozenset(), row.datatypes)
+        return cls(now, 1, row.bytes, row.times, frozenset(), row.datatypes, row.bucket)
 
     def added(self, row: Arrival) -> OpenChunk:
         """With one more row, which fits."""
@@ -100,6 +109,7 @@ class OpenChunk:
             {name: self.times[name] if time is None else time for name, time in row.times.items()},
             self.unsorted | unsorted if unsorted else self.unsorted,
             self.datatypes if row.datatypes is self.datatypes else {**self.datatypes, **row.datatypes},
+            self.bucket,
         )
 
     def unsorted_by(self, row: Arrival) -> frozenset[str]:
@@ -157,6 +167,11 @@ def reasons_before(rules: CutRules, chunk: OpenChunk, row: Arrival) -> tuple[Cut
         reasons.append(CutReason.DATATYPE)
     if row.times.keys() != chunk.times.keys():
         reasons.append(CutReason.TIMELINE_SET)
+    if row.bucket != chunk.bucket:
+        reasons.append(CutReason.BUCKET)
+    if rules.most_bytes is not None and chunk.bytes + row.bytes > rules.most_bytes:
+        reasons.append(CutReason.ROOM)
+    if CutReason.TIMELINE_SET in reasons:
         return tuple(reasons)  # times of different timelines are in no order
     if chunk.unsorted:
         if rules.unsorted_rows is not None and chunk.rows >= rules.unsorted_rows:

@@ -16,6 +16,7 @@ from tidemark.model.collection import Column
 from tidemark.model.key import Key
 from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.ranges import ranges_of
+from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive import by_key, by_row, in_time
 from tidemark.spark.derive.columns import value
 from tidemark.spark.derive.difference import stored, there
@@ -35,7 +36,9 @@ def differing_rows(
     columns = stored(computation.collection)
     desired = _desired(views, keys) if whole is None else _there(views, whole)
     desired = in_time.computed_anew(views, desired)
-    ranges = () if keys is None else ranges_of(keys, views.groups(computation.name), MOST_RANGES)
+    ranges: Sequence[KeyRange] = ()
+    if keys is not None and computation.collection.layout is None:
+        ranges = ranges_of(keys, views.groups(computation.name), MOST_RANGES)
     own = in_time.computed_anew(views, views.own(ranges).where(F.col(TIME) < computation.upper))
     own = own.select(*map(value, columns), F.col(DIFF))
     if keys is not None:

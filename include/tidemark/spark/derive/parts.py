@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -19,11 +20,13 @@ from tidemark.arrow.decode.jsontexts import of_texts
 from tidemark.arrow.kernels.ahead import apart
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import integers
-from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
+from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
+from tidemark.arrow.rows.layout import buckets
+from tidemark.arrow.rows.schema import BUCKET, DIFF, EVENT_TIME, TIME, key_at_rest, sort_columns, updates_schema
 from tidemark.definition.computation import Computation, Written
 from tidemark.errors import InvalidUsage, TidemarkError
 from tidemark.model.canonical_json import NotJson
-from tidemark.model.collection import Collection, Column, ColumnType
+from tidemark.model.collection import Collection, Column, ColumnType, Layout
 from tidemark.plan.ahead import MOST_PARTS, Cut, bucket_starts
 from tidemark.spark.derive.columns import order
 from tidemark.spark.derive.difference import stored
@@ -36,7 +39,9 @@ Batches = Iterator[pa.RecordBatch]
 
 def written(frame: DataFrame, computation: Computation) -> list[Written]:
     """What the executors wrote of the updates, one answer for each that had any."""
-    by = [by for column in in_order(computation.collection) for by in order(column)]
+    layout = computation.collection.layout
+    by = [_bucket(computation.collection, layout).asc_nulls_first()] if layout else []
+    by += [by for column in in_order(computation.collection) for by in order(column)]
     return written_in_order(frame.sortWithinPartitions(*by, F.col(TIME), F.col(EVENT_TIME)), computation)
 
 
@@ -56,6 +61,13 @@ def written_in_order(
     return [decode(bytes(row["answer"]), Written, name="answer of a task") for row in answers]
 
 
+def _bucket(collection: Collection, layout: Layout) -> SparkColumn:
+    """The bucket of a row, null where that is the least (model/layout.py)."""
+    time = F.col(f"`{layout.by}`")
+    time = F.unix_micros(time) if collection.column(layout.by).type is ColumnType.TIMESTAMP else time
+    return F.call_function("div", time, F.lit(layout.every)) - (time % layout.every < 0).cast("long")
+
+
 def in_order(collection: Collection) -> list[Column]:
     """The columns a definition gives, as rows at rest are in order of them: key first, then by id, as a column that
     came later is behind those there were, hidden ones too, wherever a definition shows it."""
@@ -65,8 +77,18 @@ def in_order(collection: Collection) -> list[Column]:
 def written_here(batches: Iterable[pa.RecordBatch], computation: Computation) -> list[Written]:
     """The same for updates in order that this process has."""
     collection, store = computation.collection, open_store(computation.url)
+    if collection.layout:
+        batches = _placed(batches, collection)
     told = write_updates(store, collection, computation.prefix, _cut(computation), batches)
     return [told] if told.parts else []
+
+
+def _placed(batches: Iterable[pa.RecordBatch], collection: Collection) -> Iterator[pa.RecordBatch]:
+    """Updates as they are at rest, where a collection is laid out by time."""
+    schema = updates_schema(collection)
+    held = [at_rest(rows, collection, schema) for rows in batches]
+    if held:
+        yield from sorted_pieces(held, sort_columns(collection, facts=False), most=PIECE_BYTES)
 
 
 def _cut(computation: Computation) -> Cut:
@@ -105,7 +127,12 @@ def write_updates(
             for number, some in apart(rows, cut):
                 if number not in writers:
                     made = PartWriter(
-                        store, prefix, schema, key_width=len(collection.key), facts=False, tell_consolidated=True
+                        store,
+                        prefix,
+                        schema,
+                        key_width=len(key_at_rest(collection)),
+                        facts=False,
+                        tell_consolidated=True,
                     )
                     writers[number] = stack.enter_context(made)
                 writers[number].write(some)
@@ -120,6 +147,10 @@ def at_rest(batch: pa.RecordBatch, collection: Collection, schema: pa.Schema) ->
     held = set(batch.schema.names)
     arrays = []
     for of in schema:
+        if of.name == BUCKET and collection.layout:
+            times = batch.column(collection.layout.by).cast(schema.field(collection.layout.by).type)
+            arrays.append(pa.array(buckets(times, collection.layout)))
+            continue
         if of.name not in held:
             arrays.append(pa.nulls(batch.num_rows, of.type))
             continue

@@ -66,7 +66,9 @@ class Touched:
 def ranges_holding(
     few: pa.Table, views: Views, name: str, collection: Collection, columns: Mapping[str, str]
 ) -> Sequence[KeyRange]:
-    """The same of few values."""
+    """The same of few values. Where rows are laid out by time those of a key may be anywhere."""
+    if collection.layout:
+        return ()
     leading: dict[str, pa.ChunkedArray] = {}
     for column in collection.key:
         values = few.column(columns[column.name]) if column.name in columns else None

@@ -112,12 +112,13 @@ class Views(Reading):
     def held_apart(self, name: str, leading: int, ranges: Sequence[KeyRange] = ()) -> HeldApart | None:
         """What an input holds of keys in `ranges` (none: all), as tasks that read it without Spark: rows whose keys are
         equal in so many of their `leading` columns are in one. None where a definition sees more of a row than its
-        columns, or so many rows may be equal in these that they are not worth one task."""
+        columns, where rows are laid out by time, or where so many rows may be equal in these that they are not worth
+        one task."""
         asked = self.computation.input(name)
         collection = asked.state.collection
         request, parts = parts_table.opened_read(open_store(asked.url), plan_as_of(asked.state, asked.upper - 1))
         opened = [part for some in at_rest(request, parts) for part in some.parts]
-        if not self._as_they_are or most_alike(opened, leading) > read.LEAST_TASK_ROWS:
+        if collection.layout or not self._as_they_are or most_alike(opened, leading) > read.LEAST_TASK_ROWS:
             return None
         self._opened(asked.url, request, ranges)
         tasks = read.tasks_of(self.spark, request, parts, ranges, leading=leading)
@@ -246,7 +247,8 @@ def _in_order(collection: Collection, used: Sequence[str]) -> list[str]:
     """The columns of a collection up to the last of those used that rows at rest are in order of: a read need not sort
     rows that are merged anew then."""
     order = [column.name for column in (*collection.key, *collection.stored_value)]
-    last = max(map(order.index, used))
+    placed_by = [collection.layout.by] if collection.layout else []
+    last = max(map(order.index, [*used, *placed_by]))
     before = set(order[: last + 1])
     return [column.name for column in collection.columns if column.name in before]
 

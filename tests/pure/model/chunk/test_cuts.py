@@ -96,10 +96,11 @@ arrivals = st.builds(
     st.dictionaries(st.sampled_from("ab"), st.integers(0, 6), max_size=2),
     st.dictionaries(st.sampled_from("xy"), st.sampled_from(["int", "float"]), max_size=2),
     st.integers(0, 4),
+    st.integers(0, 1),
 )
 
 
-@given(st.builds(CutRules, limits, limits, limits, limits), st.lists(arrivals, max_size=40))
+@given(st.builds(CutRules, limits, limits, limits, limits, limits), st.lists(arrivals, max_size=40))
 def test_chunks_are_the_sequence_and_each_is_as_its_reason_says(rules: CutRules, rows: list[Arrival]):
     start = 0
     for ended in cut(rules, rows):
@@ -135,6 +136,11 @@ def holds(reason: CutReason, rules: CutRules, members: list[Arrival], after: Arr
             return after is not None and any(known.get(name, each) != each for name, each in after.datatypes.items())
         case CutReason.TIMELINE_SET:
             return after is not None and not same_set
+        case CutReason.BUCKET:
+            return after is not None and after.bucket != members[0].bucket
+        case CutReason.ROOM:
+            more = sum(row.bytes for row in members) + (0 if after is None else after.bytes)
+            return after is not None and rules.most_bytes is not None and more > rules.most_bytes
         case CutReason.UNSORTED_ROWS:
             return (
                 same_set and rules.unsorted_rows is not None and not is_sorted and len(members) >= rules.unsorted_rows

@@ -19,6 +19,7 @@ from tidemark.arrow.kernels.windows.sifted import sifted
 from tidemark.arrow.read import MULTIPLICITY, held_by
 from tidemark.arrow.rows.cuts import wholes
 from tidemark.arrow.rows.order import starts
+from tidemark.arrow.rows.schema import key_at_rest
 from tidemark.definition.computation import Computation, Written
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Mode
@@ -38,9 +39,10 @@ AT_ONCE = 2**17
 
 def leading(computation: Computation, name: str, told_by: Mapping[str, str]) -> list[str]:
     """The columns that lead the key of an input and, as `told_by` says of the collection's columns, its own key in the
-    same order: so rows that are read by them come in the order of what is made of them."""
-    ours = [told_by.get(column.name) for column in computation.collection.key]
-    theirs = [column.name for column in computation.input(name).state.collection.key]
+    same order: so rows that are read by them come in the order of what is made of them. None where either is laid out
+    by time."""
+    ours = [told_by.get(name) for name in key_at_rest(computation.collection)]
+    theirs = key_at_rest(computation.input(name).state.collection)
     return [name for name, _ in takewhile(lambda pair: pair[0] == pair[1], zip(theirs, ours, strict=False))]
 
 
