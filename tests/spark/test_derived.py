@@ -75,13 +75,17 @@ class Deriving:
 
     def declared(self) -> Collection:
         """As `init` does."""
+        made = self.shaped()
+        declare_collection(self.job(), made)
+        return made
+
+    def shaped(self) -> Collection:
+        """What is declared."""
         shape = shaped(self.job(), self.name, self.origin)
         key = self.key or shape.key or ()
         types = {column.name: Column(column.name, column.type) for column in shape.columns}
         value = tuple(types[column.name] for column in shape.columns if column.name not in key)
-        made = Collection(self.name, tuple(types[name] for name in key), value, self.origin, hidden=shape.hidden)
-        declare_collection(self.job(), made)
-        return made
+        return Collection(self.name, tuple(types[name] for name in key), value, self.origin, hidden=shape.hidden)
 
     def corrected(self, **asked: Any) -> dict[str, Any]:
         """A run of its DAG."""

@@ -166,6 +166,10 @@ class Collection:
                 f"layout by {self.layout.by}, which is no timeline; write timelines: "
                 f"[{', '.join([*self.timelines, self.layout.by])}]"
             )
+        if isinstance(self.origin, Derived) and self.origin.definition.windows is not None:
+            raise InvalidUsage(
+                f"collection {self.name} is of windows, which are found by their key and their start; remove layout"
+            )
         if self.kind.one_value:
             raise InvalidUsage(
                 f"collection {self.name} keeps one value per key and finds it by its key, so its rows cannot be laid "

@@ -58,7 +58,7 @@ def _commits(job: Job, batches: set[str]) -> dict[str, Corrected]:
 def _compared(job: Job, state: Arrangement, parts: Sequence[Part], defined: Defined) -> Defined:
     if not _is_cheap(job, state):
         return defined
-    keys = _some_keys(parts)
+    keys = _some_keys(parts, len(state.collection.key))
     try:
         rows = differing_keys(job, state, keys, KEYS)
     except Untold as error:
@@ -69,11 +69,11 @@ def _compared(job: Job, state: Arrangement, parts: Sequence[Part], defined: Defi
     return Defined(defined.consumptions, defined.added, defined.retracted, len(keys), len(rows), told)
 
 
-def _some_keys(parts: Sequence[Part]) -> list[Key]:
-    """Keys that the records of parts name, from first to last."""
-    keys = sorted({key for part in parts for key in (*(first for first, _ in part.groups), part.last_key)})
-    step = max(1, -(-len(keys) // KEYS))
-    return [tuple(key) for key in keys[::step]]
+def _some_keys(parts: Sequence[Part], width: int) -> list[Key]:
+    """Keys of so many columns that the records of parts name, from first to last; the bucket of a layout is none."""
+    named = (key for part in parts for key in (*(first for first, _ in part.groups), part.last_key))
+    keys = sorted({tuple(key)[-width:] for key in named})
+    return keys[:: max(1, -(-len(keys) // KEYS))]
 
 
 def _is_cheap(job: Job, state: Arrangement) -> bool:

@@ -20,7 +20,6 @@ from tidemark.arrow.kernels.windows.sessions import FAR
 from tidemark.arrow.kernels.windows.sifted import sifted
 from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.arrow.rows.columns import Ints, one_batch
-from tidemark.arrow.rows.schema import key_at_rest
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import InSessions, Sifted
 from tidemark.definition.windows.assigned import AT
@@ -67,7 +66,7 @@ def _made(views: Views) -> Made | None:
     rule = None if computation.recipe is None else computation.recipe.windowed
     if not isinstance(rule, InSessions) or not fits(views, rule):
         return None
-    if key_at_rest(computation.collection) != [*rule.by, WINDOW_START, WINDOW_END]:
+    if [column.name for column in computation.collection.key] != [*rule.by, WINDOW_START, WINDOW_END]:
         return None
     return Made.by(views, rule)
 

@@ -20,7 +20,7 @@ from tidemark.arrow.kernels.windows.instants import micros_of
 from tidemark.arrow.kernels.windows.sifted import sifted
 from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding_in_order
 from tidemark.arrow.rows.columns import integers
-from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type, key_at_rest
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import PlainCells, Slid
 from tidemark.errors import InvalidUsage
@@ -151,4 +151,4 @@ def fits(views: Views, rule: Slid, plain: PlainCells) -> bool:
     types = types_of(rows, plain.taken)
     given |= {name: types[state] for name, state in plain.told} | {name: pa.float64() for name, *_ in plain.means}
     held = {column.name: arrow_type(column.type) for column in stored(collection)}
-    return held == given and key_at_rest(collection) == [*rule.by, WINDOW_START, WINDOW_END]
+    return held == given and [column.name for column in collection.key] == [*rule.by, WINDOW_START, WINDOW_END]

@@ -1,0 +1,202 @@
+"""A collection that is laid out by time holds, tells and is asked what one that is not does: through late rows, files
+that are corrected, merges that move times, columns that change; and its parts are as the layout says."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from simulation.correcting import run, sealed, sound
+from simulation.test_latest import opened, readable
+from support.world import World, collection, interval
+from tidemark.arrow.kernels import lateness, merge
+from tidemark.arrow.parts.writer import PartWriter
+from tidemark.errors import InvalidUsage
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.replay import replay
+from tidemark.model.change import Redefined
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late, Layout
+from tidemark.model.evolution import evolved
+from tidemark.model.retention import Retention, Step
+from tidemark.storage.sidecars import parts_table
+
+pytestmark = pytest.mark.simulation
+VALUE = (Column("v", ColumnType.STRING), Column("at", ColumnType.INT))
+LADDER = Retention("ladder", steps=(Step(None, 15), Step(5, None)))
+DAYS = 4
+
+
+@pytest.fixture(autouse=True)
+def row_groups_of_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 4)
+    monkeypatch.setattr(merge, "ROW_GROUP_ROWS", 4)
+
+
+def declared(envelope: Envelope, layout: Layout | None, **changes: Any) -> Collection:
+    return collection(envelope, value=VALUE, timelines=("at",), live_batches=2, layout=layout, **changes)
+
+
+class Twins:
+    """The same files, landed for two collections."""
+
+    def __init__(self, folder: Path, envelope: Envelope, seed: int, **changes: Any) -> None:
+        self.dice, self.envelope = random.Random(f"{envelope} {seed}"), envelope
+        self.plain, self.placed = (
+            World(folder / name, declared(envelope, layout, **changes))
+            for name, layout in (("plain", None), ("placed", Layout("at", 3)))
+        )
+        self.answers = 0
+
+    def land(self, day: int, name: str) -> None:
+        rows = [self._row(day) for _ in range(self.dice.randrange(9))]
+        for world in (self.plain, self.placed):
+            world.land(day, name, rows)
+
+    def _row(self, day: int) -> dict[str, Any]:
+        dice = self.dice
+        row = {"k": dice.randrange(3), "v": dice.choice("ab"), "at": dice.choice([None, *range(-4, 8)])}
+        if self.envelope is Envelope.SNAPSHOT:
+            return row
+        row |= {"t": 10 * day + dice.randrange(10), "e": max(0, 10 * day + dice.randrange(-12, 10))}
+        return row | ({"d": dice.choice([1, 2, -1])} if self.envelope is Envelope.UPDATES else {})
+
+    def both(self, of: Any) -> None:
+        told = [of(world) for world in (self.plain, self.placed)]
+        assert told[0] == told[1]
+        self.check()
+
+    def check(self) -> None:
+        if not self.plain.state.seal:
+            return
+        plain, placed = opened(self.plain), opened(self.placed)
+        for time in readable(self.plain.state):
+            self.answers += 1
+            assert rows(plain.as_of(time)) == rows(placed.as_of(time))
+            assert rows(plain.as_of(time, where="k = 1")) == rows(placed.as_of(time, where="k = 1"))
+            assert rows(plain.range("at", 0, 4, time=time)) == rows(placed.range("at", 0, 4, time=time))
+            assert rows(plain.changes(time)) == rows(placed.changes(time))
+
+    def ingested(self, day: int) -> None:
+        self.both(lambda world: said(run(world, day)))
+        self.both(lambda world: sealed(world, day))
+        self.both(lambda world: said(world.run(lambda job: compact(job, interval(day)))))
+
+
+def said(result: dict[str, Any]) -> dict[str, Any]:
+    return {name: result.get(name) for name in ("outcome", "rows", "corrected", "retracted", "added", "late_applied")}
+
+
+def rows(answer: Any) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(row.values()) for row in answer.to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPDATES, Envelope.SNAPSHOT])
+@pytest.mark.parametrize("seed", range(4))
+def test_days_that_are_corrected_and_merged(tmp_path: Path, envelope: Envelope, seed: int) -> None:
+    kept = Retention() if envelope is Envelope.SNAPSHOT or seed % 2 else LADDER
+    late = {} if envelope is Envelope.SNAPSHOT else {"late": Late("reemit", 9)}
+    twins = Twins(tmp_path, envelope, seed, reprocess_for=1000, retention=kept, **late)
+    for day in range(DAYS):
+        twins.land(day, "a")
+        twins.ingested(day)
+        twins.land(twins.dice.randrange(day + 1), twins.dice.choice("ab"))
+        for again in range(day + 1):
+            twins.ingested(again)
+    assert twins.answers > 40
+    assert sound(twins.placed)
+
+
+@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPDATES])
+def test_dead_letters_that_are_applied_after_all(tmp_path: Path, envelope: Envelope) -> None:
+    twins = Twins(tmp_path, envelope, 5, late=Late())
+    for day in range(DAYS):
+        twins.land(day, "a")
+        twins.ingested(day)
+    twins.both(lambda world: world.run(lambda job: replay(job, as_now=True))["rows"])
+    twins.land(DAYS, "a")
+    twins.ingested(DAYS)
+    assert sound(twins.placed)
+
+
+def test_chunks_end_with_their_bucket_and_buckets_ascend(tmp_path: Path) -> None:
+    world = World(tmp_path, declared(Envelope.APPEND, Layout("at", 10)))
+    times = [at for at in [None, *range(-25, 40)] for _ in range(3)]
+    world.land(0, "a", [{"k": n % 7, "v": "a", "at": at, "t": 1, "e": 1} for n, at in enumerate(times)])
+    run(world, 0)
+    sealed(world, 0)
+    (part,) = parts_table.parts_of(world.truth, world.state.trace)
+    with world.truth.open_input(part.file.key) as file:
+        read = pq.ParquetFile(file)
+        groups = [read.read_row_group(at) for at in range(read.num_row_groups)]
+    buckets = [group["_bucket"].unique().to_pylist() for group in groups]
+    assert all(len(each) == 1 for each in buckets)
+    assert sorted({each for (each,) in buckets}) == [-(2**63), -3, -2, -1, 0, 1, 2, 3]
+    assert buckets == sorted(buckets)
+    for group, (bucket,) in zip(groups, buckets, strict=True):
+        assert {-(2**63) if at is None else at // 10 for at in group["at"].to_pylist()} == {bucket}
+        keys = group["k"].to_pylist()
+        assert keys == sorted(keys)
+    answer = opened(world).range("at", 10, 19)
+    assert answer.count() == 30
+    explained = answer.explain()
+    assert explained.chunks_read == sum(bucket == [1] for bucket in buckets)
+    assert "_bucket" not in opened(world).as_of().to_arrow().column_names
+
+
+def test_a_part_in_another_bucket_than_its_rows_say_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path, declared(Envelope.APPEND, Layout("at", 10)))
+    world.land(0, "a", [{"k": 1, "v": "a", "at": at, "t": 1, "e": 1} for at in (5, 15)])
+    right = lateness.buckets
+    monkeypatch.setattr(lateness, "buckets", lambda times, layout: right(times, replace(layout, every=1000)))
+    run(world, 0)
+    monkeypatch.undo()
+    (found,) = verify(world.job(), data=True).findings
+    assert (found.rule, found.detail) == ("bounds", "1 of 2 rows are in another bucket than their at says")
+
+
+def test_the_column_may_be_renamed_and_neither_dropped_nor_exchanged(tmp_path: Path) -> None:
+    twins = Twins(tmp_path, Envelope.APPEND, 3)
+    twins.land(0, "a")
+    twins.ingested(0)
+    held = twins.placed.state.collection
+    for layout, told in ((Layout("at", 4), "by at, every 4us"), (None, "none")):
+        with pytest.raises(InvalidUsage, match=f"layout .*by at, every 3us.*{told}"):
+            evolved(held, replace(held, layout=layout))
+    with pytest.raises(InvalidUsage, match="timeline at is not a timestamp or int column of the value"):
+        replace(held, value=held.value[:1])
+    renamed = replace(
+        held,
+        value=(held.value[0], Column("happened", ColumnType.INT)),
+        timelines=("happened",),
+        layout=Layout("happened", 3),
+        renames=(("at", "happened"),),
+    )
+    world = twins.placed
+    before = rows(opened(world).as_of())
+    world.log().commit(world.head, Redefined(evolved(held, renamed)))
+    assert rows(opened(world).as_of()) == before
+    world.land(1, "a", [{"k": 1, "v": "a", "happened": 4, "t": 11, "e": 11}])
+    run(world, 1)
+    sealed(world, 1)
+    assert opened(world).range("happened", 4, 4).count() >= 1
+    assert sound(world)
+
+
+@pytest.mark.parametrize("envelope", [Envelope.UPSERT, Envelope.DEBEZIUM])
+def test_a_collection_of_one_value_per_key_is_refused_with_the_way_out(envelope: Envelope) -> None:
+    with pytest.raises(InvalidUsage, match=r"keeps one value per key .* derived from it: from: tides, select: SELECT"):
+        declared(envelope, Layout("at", 3))
+
+
+def test_what_cannot_be_a_layout_is_refused() -> None:
+    with pytest.raises(InvalidUsage, match=r"layout by v, which is no timeline; write timelines: \[at, v\]"):
+        declared(Envelope.APPEND, Layout("v", 3))
+    with pytest.raises(InvalidUsage, match="layout every 0; it must be 1 microsecond or more"):
+        Layout("at", 0)

@@ -1,0 +1,99 @@
+"""Derived collections over one that is laid out by time, and such that are: each holds what the same definition over
+the same rows in order of their key comes to, through days with late rows, in each of the ways it may be computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tidemark
+from tests.spark.support import APPEND, HOUR, Made
+from tests.spark.test_derived import Deriving, next_day, select
+from tests.spark.ways import by_queries
+from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.steps.init import declare_collection
+from tidemark.model.collection import Collection, Layout
+from tidemark.model.derived import Definition, Derived
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Session, Sliding, Tumbling
+from tidemark.model.window.windows import Windows
+from tidemark.spark.derive.plain import rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+BY_KEY = APPEND.replace("[kind, amount]", "[kind, amount, at]") + "timelines: [at]\n"
+BY_TIME = BY_KEY + "layout: {by: at, every: 5h}\n"
+COUNTS = (Aggregate("n", Function.COUNT), Aggregate("total", Function.SUM, "id"))
+
+
+def windows(kind: Any, *by: str) -> Derived:
+    return Derived(("events",), Definition(windows=Windows(by, "at", kind, COUNTS)))
+
+
+DEFINITIONS: dict[str, tuple[Derived, tuple[str, ...], str]] = {
+    "grown": (select("SELECT kind, count(*) AS n, sum(id) AS total FROM events GROUP BY kind"), ("kind",), "total"),
+    "anew": (
+        select("SELECT kind, id, max(at) AS most, count(*) AS n FROM events GROUP BY kind, id"),
+        ("kind", "id"),
+        "n",
+    ),
+    "rows": (select("SELECT id, kind, at FROM events WHERE id > 2"), ("id",), "at"),
+    "all": (
+        select("SELECT kind, count(*) AS n, rank() OVER (ORDER BY count(*)) AS place FROM events GROUP BY kind"),
+        ("kind",),
+        "n",
+    ),
+    "tumbling": (windows(Tumbling(6 * HOUR), "id"), (), ""),
+    "sliding": (windows(Sliding(4 * HOUR), "id"), (), ""),
+    "sessions": (windows(Session(HOUR), "id"), (), ""),
+}
+"""The definition, its key, and the column by which its own rows are laid out, too; none of windows."""
+
+
+@dataclass
+class LaidOut(Deriving):
+    """A derived collection that is laid out by time itself."""
+
+    layout: Layout | None = None
+
+    def declared(self) -> Collection:
+        made = self.shaped()
+        if self.layout:
+            made = replace(made, timelines=(self.layout.by,), layout=self.layout)
+        declare_collection(self.job(), made)
+        return made
+
+
+@pytest.mark.parametrize("way", ["here", "executors", "queries"])
+def test_what_is_derived_is_the_same(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    if way == "queries":
+        by_queries(monkeypatch)
+    if way == "executors":
+        monkeypatch.setattr(rows, "LITTLE_BYTES", -1)
+    seas = {name: Made(tmp_path / name, text) for name, text in (("key", BY_KEY), ("time", BY_TIME))}
+    made: dict[tuple[str, str], LaidOut] = {}
+    for day in (1, 2):
+        for sea, events in seas.items():
+            next_day(events, day)
+            for name, (origin, key, by) in DEFINITIONS.items():
+                layout = Layout(by, HOUR if by == "at" else 3) if by and sea == "time" else None
+                if day == 1:
+                    made[sea, name] = LaidOut(events, spark, name, origin, key, layout)
+                    made[sea, name].declared()
+                made[sea, name].corrected()
+        for name in DEFINITIONS:
+            plain, placed = made["key", name], made["time", name]
+            assert placed.held() == plain.held(), (name, day)
+            assert len(placed.held()) > 2
+    for name in DEFINITIONS:
+        one = made["time", name]
+        assert verify_definition(one.job(), every=True).sound, name
+        assert verify(one.job(), data=True).sound, name
+    opened = tidemark.open(str(seas["time"].root), "rows")
+    times = sorted(opened.as_of().to_arrow()["at"].to_pylist())
+    answer = opened.range("at", times[10], times[20])
+    assert answer.count() >= 11
+    assert answer.to_spark(spark).count() == answer.to_arrow().num_rows
