@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 NAMES = (
     *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
     *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections", "derived", "undue", "windows"),
-    *("chunk_index", "timelines"),
+    *("chunk_index", "timelines", "layouts"),
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -42,7 +42,8 @@ def main(
     full: Annotated[
         bool,
         typer.Option(
-            help="commits, longevity, peers, contention, corrections, derived, undue, windows, timelines at full size"
+            help="commits, longevity, peers, contention, corrections, derived, undue, windows, timelines and layouts at "
+            "full size"
         ),
     ] = False,
     beside: Annotated[str, typer.Option(help="what else the machine is doing, for the record")] = "",
@@ -106,6 +107,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "windows": lambda: _windows(full),
         "chunk_index": lambda: _chunk_index(full),
         "timelines": lambda: _timelines(full),
+        "layouts": lambda: _layouts(full),
     }
     for name in chosen:
         report["results"][name] = work[name]()
@@ -119,6 +121,12 @@ def _timelines(full: bool) -> dict[str, Any]:
     from benchmarks.timelines import timelines
 
     return timelines(full, say)
+
+
+def _layouts(full: bool) -> dict[str, Any]:
+    from benchmarks.layouts import layouts
+
+    return layouts(full, say)
 
 
 def _fixed_cost(launchers: list[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks import (
     chunk_index,
     contention,
+    layouts,
     report_age,
     report_corrections,
     report_derived,
@@ -105,6 +106,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield chunk_index.figures(found)
     elif name == "timelines":
         yield timelines.figures(found)
+    elif name == "layouts":
+        yield layouts.figures(found)
     else:
         table: dict[str, Callable[[Any], Figures]] = {
             "selectivity": _selectivity,

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ from benchmarks.figures import MIB, Figures
 from benchmarks.measure import apart
 from benchmarks.steps import Bench
 from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Layout, Source
 from tidemark.model.interval import Interval
 from tidemark.storage.cache import VARIABLE
 
@@ -50,21 +50,22 @@ PEERS = ("duckdb", "polars")
 
 def timelines(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
     """Both orders of a million rows, or of ten million if `full`."""
-    if _without_peers():
+    if without_peers():
         say("timelines: without DuckDB and polars, which are not installed (make bench PEERS=1)")
     rows = 10_000_000 if full else 1_000_000
     say(f"timelines: {rows:,} rows in {len(ORDERS)} orders")
     return {"rows": rows, "runs": [apart(run, order, rows) for order in ORDERS]}
 
 
-def _without_peers() -> bool:
+def without_peers() -> bool:
+    """Whether some peer is not installed."""
     return any(missing(peer) for peer in PEERS)
 
 
-def measurements(count: int) -> pa.Table:
-    """Rows that come about in order of time: a few seconds out of it."""
+def measurements(count: int, step: int = STEP) -> pa.Table:
+    """Rows that come about in order of time, one each `step`: a few seconds out of it."""
     draw = np.random.default_rng(1)
-    at = START + np.arange(count) * STEP + draw.integers(0, 5_000_000, count)
+    at = START + np.arange(count) * step + draw.integers(0, 5_000_000, count)
     return pa.table(
         {
             "sensor": draw.integers(0, SENSORS, count),
@@ -79,24 +80,27 @@ def run(order: str, count: int) -> dict[str, Any]:
     """One order. AssertionError if an answer is wrong."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder, ExitStack() as stack:
         rows, key = measurements(count), ORDERS[order]
-        ours = _collected(Path(folder), rows, key)
-        peers = _peers(Path(folder), rows.sort_by([(name, "ascending") for name in key]), stack)
+        ours = collected(Path(folder), rows, key)
+        peers = peers_of(Path(folder), rows.sort_by([(name, "ascending") for name in key]), stack)
         middle = START + count * STEP // 2
         questions = {
-            "one hour": _Hour(middle, min(HOUR, count * STEP // 10)),
-            "latest of one sensor": _Latest(middle, 7),
-            "latest of each sensor": _Latest(middle, None),
+            "one hour": Stretch(middle, min(HOUR, count * STEP // 10)),
+            "latest of one sensor": Latest(middle, 7),
+            "latest of each sensor": Latest(middle, None),
             f"{PROBES:,} points in time": _Joined(middle, count),
             "one key": _Key(count // 2),
         }
         of_time = ["one hour", "one key"]
         of_sensor = [name for name in questions if name != "one key"]
         asked = of_sensor if order == "sensor" else of_time
-        found = [_compared(name, questions[name], ours, peers) for name in asked]
+        found = [compared(name, questions[name], ours, peers) for name in asked]
         return {"order": order, "questions": found} | ({"cold": _cold(ours, count // 2)} if order == "time" else {})
 
 
-def _collected(folder: Path, rows: pa.Table, key: tuple[str, ...]) -> tidemark.OpenCollection:
+def collected(
+    folder: Path, rows: pa.Table, key: tuple[str, ...], layout: Layout | None = None
+) -> tidemark.OpenCollection:
+    """The rows in a collection, drained."""
     landing = folder / "landing" / "ticks" / "first"
     landing.mkdir(parents=True)
     pq.write_table(rows, landing / "a.parquet")
@@ -110,13 +114,14 @@ def _collected(folder: Path, rows: pa.Table, key: tuple[str, ...]) -> tidemark.O
         tuple(Column(name, of) for name, of in types.items() if name not in named),
         Landed(source, time=None, event_time=None, start=DAY.lower),
         timelines=("at",),
+        layout=layout,
     )
     bench = Bench(collection, folder / "root", folder / "landing", note=lambda _: None)
     bench.certified_drain(DAY)
     return tidemark.open(str(folder / "root"), "ticks")
 
 
-class _Peers:
+class Peers:
     """One file that both peers read."""
 
     def __init__(self, path: Path, connection: Any) -> None:
@@ -129,19 +134,20 @@ class _Peers:
         return self.duckdb.sql(query.format(rows=f"read_parquet('{self.path}')")).to_arrow_table()
 
 
-def _peers(folder: Path, rows: pa.Table, stack: ExitStack) -> _Peers | None:
+def peers_of(folder: Path, rows: pa.Table, stack: ExitStack) -> Peers | None:
+    """The rows in one file, in their order; None where no peer is installed."""
     path = folder / "sorted.parquet"
     pq.write_table(rows, path, row_group_size=ROW_GROUP_ROWS, compression="zstd")
-    if _without_peers():
+    if without_peers():
         return None
     import duckdb
 
     connection = stack.enter_context(duckdb.connect())
     connection.sql("SET threads = 1; SET TimeZone = 'UTC'")
-    return _Peers(path, connection)
+    return Peers(path, connection)
 
 
-class _Hour:
+class Stretch:
     """All rows of a stretch of time."""
 
     def __init__(self, start: int, length: int) -> None:
@@ -153,13 +159,13 @@ class _Hour:
     def of(self, table: pa.Table) -> tuple[Any, ...]:
         return table.num_rows, pc.sum(table["id"]).as_py()
 
-    def duckdb(self, peers: _Peers) -> pa.Table:
+    def duckdb(self, peers: Peers) -> pa.Table:
         first, last = self.ends
         return peers.sql(
             f'SELECT * FROM {{rows}} WHERE "at" BETWEEN make_timestamptz({first}) AND make_timestamptz({last})'
         )
 
-    def polars(self, peers: _Peers) -> pa.Table:
+    def polars(self, peers: Peers) -> pa.Table:
         import polars
 
         first, last = (polars.lit(end).cast(polars.Datetime("us", "UTC")) for end in self.ends)
@@ -178,16 +184,16 @@ class _Key:
     def of(self, table: pa.Table) -> tuple[Any, ...]:
         return table.num_rows, pc.sum(table["id"]).as_py()
 
-    def duckdb(self, peers: _Peers) -> pa.Table:
+    def duckdb(self, peers: Peers) -> pa.Table:
         return peers.sql(f"SELECT * FROM {{rows}} WHERE id = {self.id}")
 
-    def polars(self, peers: _Peers) -> pa.Table:
+    def polars(self, peers: Peers) -> pa.Table:
         import polars
 
         return polars.scan_parquet(peers.path).filter(polars.col("id") == self.id).collect().to_arrow()
 
 
-class _Latest:
+class Latest:
     """The newest row up to a time, of one sensor or of each."""
 
     def __init__(self, at: int, sensor: int | None) -> None:
@@ -201,14 +207,14 @@ class _Latest:
         times = table["at"].cast(pa.int64())
         return table.num_rows, pc.sum(table["sensor"]).as_py(), pc.sum(pc.subtract(times, START)).as_py()
 
-    def duckdb(self, peers: _Peers) -> pa.Table:
+    def duckdb(self, peers: Peers) -> pa.Table:
         one = "" if self.sensor is None else f"AND sensor = {self.sensor}"
         return peers.sql(
             'SELECT sensor, arg_max(id, "at") AS id, max("at") AS "at" FROM {rows} '
             f'WHERE "at" <= make_timestamptz({self.at}) {one} GROUP BY sensor'
         )
 
-    def polars(self, peers: _Peers) -> pa.Table:
+    def polars(self, peers: Peers) -> pa.Table:
         import polars
 
         rows = polars.scan_parquet(peers.path).filter(
@@ -238,14 +244,14 @@ class _Joined:
         found = table["_at"].cast(pa.int64())
         return table.num_rows, found.null_count, pc.sum(pc.subtract(found, START)).as_py()
 
-    def duckdb(self, peers: _Peers) -> pa.Table:
+    def duckdb(self, peers: Peers) -> pa.Table:
         return peers.sql(
             'SELECT p.sensor, p."at", r."at" AS _at FROM probes p ASOF LEFT JOIN {rows} r '
             'ON p.sensor = r.sensor AND r."at" <= p."at"',
             probes=self.probes,
         )
 
-    def polars(self, peers: _Peers) -> pa.Table:
+    def polars(self, peers: Peers) -> pa.Table:
         import polars
 
         probes = polars.from_arrow(self.probes).lazy().sort("at")
@@ -253,10 +259,19 @@ class _Joined:
         return probes.join_asof(rows.sort("at"), on="at", by="sensor", check_sortedness=False).collect().to_arrow()
 
 
-Question = _Hour | _Key | _Latest | _Joined
+class Question(Protocol):
+    """What is asked of ours and, by its name, of each peer."""
+
+    def ours(self, ticks: tidemark.OpenCollection) -> Any: ...
+    def of(self, table: pa.Table) -> tuple[Any, ...]:
+        """What answers have in common, the number of rows first."""
+
+    def duckdb(self, peers: Peers) -> pa.Table: ...
+    def polars(self, peers: Peers) -> pa.Table: ...
 
 
-def _compared(name: str, question: Question, ticks: tidemark.OpenCollection, peers: _Peers | None) -> dict[str, Any]:
+def compared(name: str, question: Question, ticks: tidemark.OpenCollection, peers: Peers | None) -> dict[str, Any]:
+    """What an answer costs. AssertionError where a peer has another one."""
     answer = question.ours(ticks)
     explained = answer.explain()
     expected = question.of(answer.to_arrow())
@@ -276,7 +291,7 @@ def _compared(name: str, question: Question, ticks: tidemark.OpenCollection, pee
     with _without_cache():
         found["cpu"]["without"] = _least(ask_ours)
     for peer in PEERS if peers else ():
-        ask: Callable[[_Peers | None], pa.Table] = getattr(question, peer)
+        ask: Callable[[Peers | None], pa.Table] = getattr(question, peer)
         assert question.of(ask(peers)) == expected, f"{peer} finds another answer to {name}"
         found["cpu"][peer] = _least(partial(ask, peers))
     return found

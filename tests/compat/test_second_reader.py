@@ -23,7 +23,7 @@ from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import CompactionAllowed
-from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, Late, ValueType
+from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, Late, Layout, ValueType
 from tidemark.model.frontier import Rung
 from tidemark.plan import remember, undue
 from tidemark.storage.sidecars import parts_table
@@ -71,11 +71,14 @@ CELLS: dict[ValueType, list[Any]] = {
 class Small:
     """A random small collection, step by step, compared after each."""
 
-    def __init__(self, folder: Path, envelope: Envelope, seed: int) -> None:
+    def __init__(self, folder: Path, envelope: Envelope, seed: int, layout: Layout | None = None) -> None:
         self.dice = random.Random(seed)
         late = Late() if envelope is Envelope.SNAPSHOT else self.dice.choice([Late("reemit"), Late("reemit", 15)])
         self.corrects = (2 * DAY if envelope is Envelope.SNAPSHOT else DAYS * DAY) if seed else 0
+        self.placed_by = (Column(layout.by, NUMBER),) if layout else ()
+        timelines = tuple(column.name for column in self.placed_by)
         declared = collection(envelope, late=late, reprocess_for=self.corrects)
+        declared = replace(declared, value=(*declared.value, *self.placed_by), timelines=timelines, layout=layout)
         self.world = World(folder / "landing", declared, LocalStore(str(folder / "tides")))
         self.folder, self.envelope = folder / "tides", envelope
         self.rungs = (Rung(0, 5),) if seed % 2 else ()
@@ -105,6 +108,7 @@ class Small:
     def redefine(
         self, value: tuple[Column, ...], renames: tuple[tuple[str, str], ...], timelines: tuple[str, ...]
     ) -> None:
+        value, timelines = (*value, *self.placed_by), (*timelines, *(column.name for column in self.placed_by))
         asked = replace(self.world.collection, value=value, renames=renames, timelines=timelines)
         self.step(lambda job: declare_collection(job, asked))
 
@@ -207,11 +211,20 @@ class Small:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("envelope", ENVELOPES, ids=str)
-def test_a_second_reader_answers_alike(tmp_path: Path, envelope: Envelope, seed: int, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("envelope", "layout"),
+    [
+        *((envelope, None) for envelope in ENVELOPES),
+        *((envelope, Layout("at", 2)) for envelope in (*ADDITIVE, Envelope.SNAPSHOT)),
+    ],
+    ids=lambda each: str(each) if isinstance(each, Envelope) else "by time" if each else "by key",
+)
+def test_a_second_reader_answers_alike(
+    tmp_path: Path, envelope: Envelope, layout: Layout | None, seed: int, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(remember, "FAN_IN", 2)
     monkeypatch.setattr(undue, "STAGE_ROWS", 2)
-    small = Small(tmp_path, envelope, seed)
+    small = Small(tmp_path, envelope, seed, layout)
     small.live()
     assert small.compared > 20
     assert (small.timed > 0) == (envelope is not Envelope.DEBEZIUM)

@@ -147,6 +147,7 @@ def test_chunks_end_with_their_bucket_and_buckets_ascend(tmp_path: Path) -> None
     assert answer.count() == 30
     explained = answer.explain()
     assert explained.chunks_read == sum(bucket == [1] for bucket in buckets)
+    assert "laid out      by at, every 10us; rows of a key are in many buckets" in str(explained)
     assert "_bucket" not in opened(world).as_of().to_arrow().column_names
 
 

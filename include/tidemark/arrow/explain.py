@@ -17,6 +17,8 @@ from tidemark.arrow.rows.fields import found
 from tidemark.arrow.runs import Asked
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.chunk.law import Miss
+from tidemark.model.instant import format_duration
+from tidemark.model.layout import Layout
 from tidemark.plan.kinds import plan_of
 from tidemark.plan.ranges import groups_among, within
 from tidemark.plan.read import ReadRequest, considered, read_tasks
@@ -37,6 +39,7 @@ class Explanation:
     columns read take in the chunks read, compressed. `missed` and `chunks_missed` say how many parts, and how many
     chunks of those opened, were left out by what: `hulls` are those of blocks of large tables of parts. `runs` are the
     sorted runs that are merged. Rows of `resolved` parts are facts or full snapshots, and become updates first.
+    `layout` says by what time rows are laid out (empty: they are in order of their key).
     """
 
     question: str
@@ -53,6 +56,7 @@ class Explanation:
     missed: Mapping[str, int] = field(default_factory=dict)
     chunks_missed: Mapping[str, int] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
+    layout: str = ""
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -66,7 +70,13 @@ class Explanation:
         if self.resolved:
             rows = _count(self.resolved_rows, "row", "rows")
             yield f"  resolved      {_count(self.resolved, 'part', 'parts')} of {rows}, with what is held of their keys"
+        if self.layout:
+            yield f"  laid out      {self.layout}; rows of a key are in many buckets"
         yield f"  merged        {_count(self.runs, 'sorted run', 'sorted runs')}"
+
+
+def _layout(layout: Layout | None) -> str:
+    return f"by {layout.by}, every {format_duration(layout.every)}" if layout else ""
 
 
 def _by(missed: Mapping[str, int]) -> str:
@@ -130,6 +140,7 @@ def explained(
             **({} if needed is None else {_SETTLED: sum(some.settled for some in chunks)}),
         },
         columns=tuple(names),
+        layout=_layout(request.collection.layout),
     )
 
 

@@ -61,7 +61,8 @@ class Input:
 def shape_of(name: str, collection: Collection) -> InputShape:
     """The columns of a collection, as a definition sees them under that name."""
     key = tuple(column.name for column in collection.key)
-    return InputShape(name, collection.columns, key, collection.kind.one_value)
+    laid_out_by = collection.layout.by if collection.layout else ""
+    return InputShape(name, collection.columns, key, collection.kind.one_value, laid_out_by)
 
 
 @dataclass(frozen=True)

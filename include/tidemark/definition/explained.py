@@ -62,4 +62,4 @@ def _by_key(rule: ByKey) -> Iterator[str]:
             columns = listed(column for column, _ in leading)
             yield f"reads of {name}: the rows with a {columns} that changed rows have, with which its key begins"
         else:
-            yield f"reads of {name}: all rows, to find those of changed values; its key begins with none of them"
+            yield f"reads of {name}: all rows, to find those of changed values; they are in order of none of them"

@@ -76,7 +76,10 @@ def _restrict(block: Block, expressions: Sequence[exp.Expr]) -> None:
 
 
 def _clustered(shape: InputShape, blocks: Sequence[Block], expressions: Sequence[Keys]) -> tuple[tuple[str, str], ...]:
-    """The input's leading key columns that the values hold, each with the value's name."""
+    """The input's leading key columns that the values hold, each with the value's name; none where rows are laid out by
+    something else."""
+    if shape.laid_out_by:
+        return ()
     found: list[tuple[str, str]] = []
     for column in shape.key:
         held = [

@@ -43,12 +43,14 @@ def changes_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class InputShape:
-    """An input as a definition sees it: its columns by name; which of them are its key; whether a key has one value."""
+    """An input as a definition sees it: its columns by name; which of them are its key; whether a key has one value; by
+    which column rows are laid out, if not by their key."""
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     one_value: bool = False
+    laid_out_by: str = ""
 
     def with_columns(self, *more: Column) -> InputShape:
         """An input that has more columns besides its own."""

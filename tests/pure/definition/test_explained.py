@@ -35,7 +35,7 @@ def test_groups_and_joins() -> None:
     assert told("SELECT f.id, c.name, c.code FROM flights f JOIN carriers c ON f.tags = c.code") == (
         "mode: by key: what has a code that changed rows have is computed anew\n"
         "reads: the changes of flights and of carriers, and of the collection the rows with a code that they have\n"
-        "reads of flights: all rows, to find those of changed values; its key begins with none of them\n"
+        "reads of flights: all rows, to find those of changed values; they are in order of none of them\n"
         "reads of carriers: the rows with a code that changed rows have, with which its key begins\n"
         "columns: id, name, code\n"
         "key: none can be inferred; the file must say it\n"

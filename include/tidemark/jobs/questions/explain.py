@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from tidemark.jobs.derived import (
 )
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
+from tidemark.model.collection import Collection
 from tidemark.model.derived import Derived, Mode
 from tidemark.model.instant import format_instant
 from tidemark.plan.correct import CorrectRequest, InputState, Waits
@@ -87,6 +88,7 @@ def _computed(
     """How a definition is computed over its inputs; of one in Python, from which file."""
     mode, why = mode_of(derived, recipe, ())
     lines = list(recipe.why) if recipe else [why] if why else []
+    lines += [line for given in inputs if given.state for line in _scattered(given.name, given.state.collection)]
     return {
         "refresh": str(derived.refresh),
         "file": file_of(name, derived.definition) if derived.definition.function else None,
@@ -97,6 +99,12 @@ def _computed(
         "inputs": [_told(state, given) for given in inputs],
         "queries": _queries(recipe),
     }
+
+
+def _scattered(name: str, of: Collection) -> Iterator[str]:
+    """That rows of a key are brought together by a shuffle."""
+    if of.layout:
+        yield f"{name} is laid out by {of.layout.by}: rows of a key are in many buckets, and meet by a shuffle"
 
 
 def _windows(derived: Derived) -> tuple[str, ...]:
