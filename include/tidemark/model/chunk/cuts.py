@@ -52,10 +52,10 @@ class CutRules:
 
     rows: int | None = None
     bytes: int | None = None
-    most_bytes: int | None = None
     unsorted_rows: int | None = None
     large_rows: int | None = None
     age: int | None = None
+    most_bytes: int | None = None
 
     def __post_init__(self) -> None:
         for name in self.__slots__:

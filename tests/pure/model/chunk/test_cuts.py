@@ -100,7 +100,7 @@ arrivals = st.builds(
 )
 
 
-@given(st.builds(CutRules, limits, limits, limits, limits, limits), st.lists(arrivals, max_size=40))
+@given(st.builds(CutRules, limits, limits, limits, limits, most_bytes=limits), st.lists(arrivals, max_size=40))
 def test_chunks_are_the_sequence_and_each_is_as_its_reason_says(rules: CutRules, rows: list[Arrival]):
     start = 0
     for ended in cut(rules, rows):
