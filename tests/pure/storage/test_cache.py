@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -124,6 +126,17 @@ def test_sent_to_another_process_it_is_the_plain_store():
     with_one = with_cache(store)
     assert cache_of(with_one) is not None
     assert pickle.loads(pickle.dumps(with_one)) is store
+
+
+def test_a_child_that_is_forked_in_the_middle_is_not_stuck():
+    """The thread that had the lock is not in the child."""
+    with OF_PROCESS._lock:
+        child = os.fork()
+        if not child:
+            signal.alarm(10)
+            OF_PROCESS.put("a", "A", 1)
+            os._exit(0 if OF_PROCESS.get("a") else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_setting_says_how_many_bytes(monkeypatch: pytest.MonkeyPatch):
