@@ -24,9 +24,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels.latest import plain_times
-from tidemark.arrow.kernels.merge import BUFFERED_ROWS, LEAST_SHARE, ROW_BYTES, summed, weight_of_rows
+from tidemark.arrow.kernels.merge import BUFFERED_ROWS, LEAST_SHARE, ROW_BYTES, groups_at_once, summed, weight_of_rows
 from tidemark.arrow.parts.bounds import chunk_bounds
 from tidemark.arrow.parts.reader import OpenedPart
+from tidemark.arrow.read import ordered_by
 from tidemark.arrow.rows.arrays import of_bools
 from tidemark.arrow.rows.cuts import joined
 from tidemark.arrow.rows.fields import field_id
@@ -84,10 +85,6 @@ class _Chunk:
     file: OpenedPart
     after: int
     group: int
-
-    @property
-    def name(self) -> ChunkName:
-        return self.file.part.file.key, self.group
 
 
 class _Chunks:
@@ -201,8 +198,12 @@ class _Search:
             times = plain_times(rows.column(self.ask.timeline))
             if may_stop(int(times.max()), bound):
                 chosen.append(rows if bound is None else rows.filter(of_bools(times > bound)))
-        rows = joined(list(summed(chosen, self.asked.names[:-1], resort=True))) if chosen else None
-        return rows if rows is not None and rows.num_rows else None
+        if not chosen:
+            return None
+        names = self.asked.names[:-1]
+        resort = ordered_by(self.asked.task.collection, names) != names
+        rows = joined(list(summed(chosen, names, resort=resort)))
+        return rows if rows.num_rows else None
 
     def _forget_above(self, bound: int) -> None:
         """Leave out rows above all bounds that are left: they add up to nothing, or have no value that is wanted."""
@@ -215,10 +216,15 @@ class _Search:
         """Open the chunk that comes next, or find out more about its bound."""
         if descent.sharpen():
             return
-        _, chunk = next(descent)
-        if chunk.name not in self.opened:
-            self.opened.add(chunk.name)
-            self._add(self.asked.of_chunk(chunk.file, chunk.after, chunk.group))
+        bound, chunk = next(descent)
+        groups = {chunk.group}
+        # Chunks of an equal bound are all needed, so those of one part are read at once.
+        most = groups_at_once(chunk.file.part, self.most)
+        while len(groups) < most and (other := descent.peek()) and other[0] == bound and other[1].file is chunk.file:
+            groups.add(next(descent)[1].group)
+        if shut := sorted(group for group in groups if (chunk.file.part.file.key, group) not in self.opened):
+            self.opened |= {(chunk.file.part.file.key, group) for group in shut}
+            self._add(self.asked.of_groups(chunk.file, chunk.after, shut))
 
     def _add(self, rows: pa.RecordBatch) -> None:
         if rows.num_rows:

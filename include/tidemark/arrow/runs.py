@@ -63,10 +63,10 @@ class Asked:
         fields = {field_id(field): field for field in self._schema}
         return Spanned(self.task.spans, tuple(fields[span.column] for span in self.task.spans))
 
-    def of_chunk(self, file: OpenedPart, after: int, group: int) -> pa.RecordBatch:
-        """The updates of one row group of an opened part learned after `after`."""
+    def of_groups(self, file: OpenedPart, after: int, groups: Sequence[int]) -> pa.RecordBatch:
+        """The updates of some row groups of an opened part, in their order, learned after `after`."""
         part, bounds = file.part, self._bounds(after)
-        rows = file.read([group], self.columns_of(part, after))
+        rows = file.read(groups, self.columns_of(part, after))
         inside = among(rows, self.task.ranges or [self.task.keys], [column.name for column in self.task.collection.key])
         return self._answered(inside, {name: bounds[name] for name in self._tested(part, after)})
 

@@ -113,10 +113,11 @@ def winners_of(rows: pa.RecordBatch, collection: Collection, ask: Latest, target
     diffs = integers(rows, DIFF)
     held, below = dict[Target, Ints](), dict[Target, Ints]()
     is_below = diffs < 0
+    some_are = is_below.any()
     for target in targets:
         among = np.ones(rows.num_rows, bool) if target is None else has_value(rows, target)
-        held[target] = newest(rows, key, ask.timeline, ask.ties, among & ~is_below)
-        if is_below.any():
+        held[target] = newest(rows, key, ask.timeline, ask.ties, among & ~is_below if some_are else among)
+        if some_are:
             below[target] = newest(rows, key, ask.timeline, ask.ties, among & is_below)
     return Winners(rows, held, below)
 

@@ -343,7 +343,7 @@ def pieces_of(
     opened = [(part, groups_among(part, asked)) for part in parts]
     opened = [(part, groups) for part, groups in opened if groups]
     for at, (part, groups) in enumerate(opened):
-        at_once, wanted = _groups_at_once(part, capacity), schema(part)
+        at_once, wanted = groups_at_once(part, capacity), schema(part)
         with OpenedPart(store, part, fetched) as file:
             needed = spanned.among(file, groups)
             for start in range(0, len(needed), at_once):
@@ -362,7 +362,7 @@ def pieces_in_memory(
             yield prepare(some), start + some.num_rows < rows.num_rows or at + 1 < len(held)
 
 
-def _groups_at_once(part: Part, capacity: int) -> int:
+def groups_at_once(part: Part, capacity: int) -> int:
     """How many row groups to read of a part. Those of fewer rows than they could have are of wide rows."""
     full = part.groups[0][1] >= ROW_GROUP_ROWS
     return max(1, capacity // ROW_GROUP_ROWS if full else capacity * ROW_BYTES // ROW_GROUP_BYTES)

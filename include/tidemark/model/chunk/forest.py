@@ -70,12 +70,18 @@ class Descent(Generic[T, U]):
 
     def sharpen(self) -> bool:
         """Look below the next item if what comes next may be there, and say whether that was so."""
-        if self._following is None or (self._heads and -self._heads[0][0] >= self._following[0]):
+        if self._following is None or self.peek() is not None:
             return False
         _, item = self._following
         self._following = next(self._above, None)
         self._push(self._below(item))
         return True
+
+    def peek(self) -> tuple[int, U] | None:
+        """What comes next, if that is known without looking below another item."""
+        if not self._heads or (self._following is not None and self._following[0] > -self._heads[0][0]):
+            return None
+        return -self._heads[0][0], self._heads[0][2]
 
     def __iter__(self) -> Iterator[tuple[int, U]]:
         return self

@@ -72,8 +72,9 @@ def test_a_descent_is_the_order_of_all_that_is_below(parts: list[list[Interval]]
             assert all(min(e, at) >= bound for _, e, n in hulls if n in looked_into)
             assert descent.bound is None or descent.bound <= bound
             continue
+        coming = descent.peek()
         found.append(next(descent))
-        assert found[-1][0] == bound
+        assert (found[-1], found[-1][0]) == (coming, bound)
     assert list(descent) == []
     assert [bound for bound, _ in found] == [bound for bound, _ in opening_order(bounds(some), at, within)]
     assert {item for _, item in found} == {item for _, item in IntervalIndex(some).falling(at, lowest)}
