@@ -42,8 +42,8 @@ def main(
     full: Annotated[
         bool,
         typer.Option(
-            help="commits, longevity, peers, contention, corrections, derived, undue, windows, timelines, layouts "
-            "at full size"
+            help="commits, longevity, peers, contention, corrections, derived, undue, windows, timelines, "
+            "layouts at full size"
         ),
     ] = False,
     beside: Annotated[str, typer.Option(help="what else the machine is doing, for the record")] = "",

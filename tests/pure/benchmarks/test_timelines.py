@@ -11,7 +11,7 @@ pytestmark = pytest.mark.pure
 
 @pytest.mark.parametrize("order", timelines.ORDERS)
 def test_each_question_is_asked_and_shown(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timelines, "_without_peers", lambda: True)
+    monkeypatch.setattr(timelines, "without_peers", lambda: True)
     monkeypatch.setattr(timelines, "PROBES", 100)
     found = timelines.run(order, 40_000)
     asked = {one["question"]: one for one in found["questions"]}
