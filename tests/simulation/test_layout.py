@@ -201,3 +201,17 @@ def test_what_cannot_be_a_layout_is_refused() -> None:
         declared(Envelope.APPEND, Layout("v", 3))
     with pytest.raises(InvalidUsage, match="layout every 0; it must be 1 microsecond or more"):
         Layout("at", 0)
+
+
+def test_buckets_of_few_rows_share_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an `every` that is too short each instant would have a row group to itself, for good."""
+    monkeypatch.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 160)
+    world = World(tmp_path, declared(Envelope.APPEND, Layout("at", 1)))
+    world.land(0, "a", [{"k": n % 7, "v": "a", "at": n // 3, "t": 1, "e": 1} for n in range(1_000)])
+    run(world, 0)
+    sealed(world, 0)
+    (part,) = parts_table.parts_of(world.truth, world.state.trace)
+    assert [rows for _, rows in part.groups][:3] == [12, 12, 12]
+    assert len(part.groups) == 84
+    assert opened(world).range("at", 100, 104).count() == 15
+    assert sound(world)

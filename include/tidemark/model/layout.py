@@ -1,8 +1,9 @@
 """Layout by time: rows at rest are in order of a *bucket* of time first, then of their key.
 
 The bucket of a row is the whole number of times that `every` fits into its value in the column `by`; a null is in the
-least bucket of all. A chunk ends with its bucket, so a question about a span of time opens the chunks of few buckets,
-and one about a key those of many. An update and its retraction have the same value, hence the same bucket: they meet.
+least bucket of all. A chunk that is large enough ends with its bucket, so a question about a span of time opens the
+chunks of few buckets, and one about a key those of many. An update and its retraction have the same value, hence the
+same bucket: they meet.
 
     >>> layout = Layout("at", 6)
     >>> [layout.bucket(value) for value in (0, 5, 6, -1, None)]

@@ -49,12 +49,13 @@ def whole(rules: CutRules, table: pa.Table, placed: bool, more: Iterator[int] | 
     return found
 
 
-@given(ROWS, LIMIT, st.none() | st.integers(1, 300), LIMIT, st.booleans(), st.data())
+@given(ROWS, LIMIT, st.none() | st.integers(1, 300), LIMIT, st.none() | st.integers(0, 5), st.data())
 def test_batches_are_cut_as_the_law_cuts_rows(
-    rows: list[Row], most: int | None, room: int | None, unsorted: int | None, placed: bool, data: Any
+    rows: list[Row], most: int | None, room: int | None, unsorted: int | None, least: int | None, data: Any
 ) -> None:
     table = table_of(rows)
-    rules = CutRules(rows=most, most_bytes=room, unsorted_rows=unsorted)
+    placed = least is not None
+    rules = CutRules(rows=most, most_bytes=room, unsorted_rows=unsorted, bucket_rows=least or 0)
     wanted = by_law(rules, rows, row_bytes(table).tolist() if rows else [], placed)
     assert whole(rules, table, placed) == wanted
     pieces = iter(lambda: data.draw(st.integers(1, 8)), None)

@@ -31,8 +31,8 @@ def first_cut(
     rows: pa.Table | pa.RecordBatch, rules: CutRules, timelines: Sequence[str] = (), bucket: str | None = None
 ) -> tuple[int, CutReason] | None:
     """How many of some rows the first chunk has, and why it ends there, by the rules that are for rows at rest; None
-    where more rows may come into it. `timelines` are columns of whole numbers or times; the rows of a chunk are equal
-    in the column `bucket`."""
+    where more rows may come into it. `timelines` are columns of whole numbers or times, `bucket` is the column of
+    the bucket."""
     if rules.rows is not None:  # the row behind them may be the one before which they end
         rows = rows.slice(0, max(1, rules.rows) + 1)
     return min(_ends(rows, rules, timelines, bucket), key=lambda end: end[0], default=None)
@@ -45,8 +45,9 @@ def _ends(rows: pa.Table | pa.RecordBatch, rules: CutRules, timelines: Sequence[
         yield max(1, rules.rows), CutReason.ROWS
     if bucket is not None:
         numbers = values(contiguous(rows.column(bucket)))
-        if (others := np.flatnonzero(numbers != numbers[:1])).size:
-            yield int(others[0]), CutReason.BUCKET
+        least = max(1, rules.bucket_rows)
+        if (others := np.flatnonzero(numbers[least:] != numbers[least - 1 : -1])).size:
+            yield least + int(others[0]), CutReason.BUCKET
     if rules.most_bytes is not None and _may_exceed(rows, rules.most_bytes):
         fitting = int(np.searchsorted(np.cumsum(row_bytes(rows)), rules.most_bytes, side="right"))
         if fitting < rows.num_rows and rows.num_rows > 1:

@@ -47,6 +47,9 @@ ROW_GROUP_ROWS = 16_384
 ROW_GROUP_BYTES = 8 * 2**20
 """Most bytes of a row group's rows in memory, but for a single row: what a reader must hold at least of every part it
 has open. Rows of up to 512 bytes make full row groups."""
+BUCKETS_A_GROUP = 16
+"""A row group goes on with the next bucket of a layout until it has this share of its rows: buckets may have few rows,
+and then each would have a group, and its statistics, to itself."""
 PART_ROWS = 1_000_000
 """Most rows of one part (rounded down to whole row groups): tens of megabytes, a fair unit of work."""
 PART_BYTES = 256 * 2**20
@@ -98,7 +101,12 @@ class PartWriter:
         self._schema, self._key_width = schema, key_width
         self._tell_consolidated, self._taken_back, self._cancels = tell_consolidated, taken_back, cancels
         self._group_rows, self._group_bytes = group_rows, group_bytes
-        self._rules = CutRules(rows=group_rows, most_bytes=group_bytes, unsorted_rows=unsorted_rows_of(schema))
+        self._rules = CutRules(
+            rows=group_rows,
+            unsorted_rows=unsorted_rows_of(schema),
+            most_bytes=group_bytes,
+            bucket_rows=group_rows // BUCKETS_A_GROUP,
+        )
         self._bucket = BUCKET if BUCKET in schema.names else None
         self._timelines = [schema.names[at] for _, at in timelines_of(schema)]
         self._part_rows, self._part_bytes = max(1, part_rows // group_rows) * group_rows, part_bytes

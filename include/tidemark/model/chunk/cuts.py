@@ -22,7 +22,7 @@ class CutReason(StrEnum):
     TIMELINE_SET = "timeline_set"
     """Before a row with another set of timelines."""
     BUCKET = "bucket"
-    """Before a row of another bucket of the layout."""
+    """Before a row of another bucket of the layout, if the chunk is large enough to stand for itself."""
     ROOM = "room"
     """Before the row with which the chunk would have too many bytes."""
     UNSORTED_ROWS = "unsorted_rows"
@@ -47,7 +47,9 @@ class CutRules:
     chunk per row. A chunk has more than `most_bytes` only if it is one row.
 
     `unsorted_rows` is N: an unsorted chunk ends once it has so many rows. `large_rows` is from how many rows on a
-    sorted chunk ends before a row that would unsort it (None: N). `age` is in the unit of the clock that is passed in.
+    sorted chunk ends before a row that would unsort it (None: N). `bucket_rows` is from how many rows on a chunk
+    ends with its bucket: of buckets with fewer rows several are in one. `age` is in the unit of the clock that is
+    passed in.
     """
 
     rows: int | None = None
@@ -56,6 +58,7 @@ class CutRules:
     large_rows: int | None = None
     age: int | None = None
     most_bytes: int | None = None
+    bucket_rows: int = 0
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -82,8 +85,8 @@ class Arrival:
 class OpenChunk:
     """What the law keeps of the chunk that is being filled. `opened` is when its first row arrived.
 
-    `times` has the chunk's timelines, with the last time that is not null; `unsorted` names those that have a time
-    below the one before (equal neighbours are sorted).
+    `times` has the chunk's timelines, with the last time that is not null; `bucket` is that of the last row;
+    `unsorted` names those that have a time below the one before (equal neighbours are sorted).
     """
 
     opened: int
@@ -109,7 +112,7 @@ class OpenChunk:
             {name: self.times[name] if time is None else time for name, time in row.times.items()},
             self.unsorted | unsorted if unsorted else self.unsorted,
             self.datatypes if row.datatypes is self.datatypes else {**self.datatypes, **row.datatypes},
-            self.bucket,
+            row.bucket,
         )
 
     def unsorted_by(self, row: Arrival) -> frozenset[str]:
@@ -167,7 +170,7 @@ def reasons_before(rules: CutRules, chunk: OpenChunk, row: Arrival) -> tuple[Cut
         reasons.append(CutReason.DATATYPE)
     if row.times.keys() != chunk.times.keys():
         reasons.append(CutReason.TIMELINE_SET)
-    if row.bucket != chunk.bucket:
+    if row.bucket != chunk.bucket and chunk.rows >= rules.bucket_rows:
         reasons.append(CutReason.BUCKET)
     if rules.most_bytes is not None and chunk.bytes + row.bytes > rules.most_bytes:
         reasons.append(CutReason.ROOM)

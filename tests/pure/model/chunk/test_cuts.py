@@ -100,7 +100,10 @@ arrivals = st.builds(
 )
 
 
-@given(st.builds(CutRules, limits, limits, limits, limits, most_bytes=limits), st.lists(arrivals, max_size=40))
+@given(
+    st.builds(CutRules, limits, limits, limits, limits, most_bytes=limits, bucket_rows=st.integers(0, 3)),
+    st.lists(arrivals, max_size=40),
+)
 def test_chunks_are_the_sequence_and_each_is_as_its_reason_says(rules: CutRules, rows: list[Arrival]):
     start = 0
     for ended in cut(rules, rows):
@@ -137,7 +140,7 @@ def holds(reason: CutReason, rules: CutRules, members: list[Arrival], after: Arr
         case CutReason.TIMELINE_SET:
             return after is not None and not same_set
         case CutReason.BUCKET:
-            return after is not None and after.bucket != members[0].bucket
+            return after is not None and after.bucket != members[-1].bucket and len(members) >= rules.bucket_rows
         case CutReason.ROOM:
             more = sum(row.bytes for row in members) + (0 if after is None else after.bytes)
             return after is not None and rules.most_bytes is not None and more > rules.most_bytes
