@@ -1,4 +1,4 @@
-"""Questions about time beside DuckDB and polars: a stretch, the latest row, and the point-in-time join.
+"""Questions about time beside four peers: a stretch, the latest row, and the point-in-time join.
 
 The same rows are kept in two orders: by the time itself (key `id`, which follows it) and by what was measured (key
 `sensor, id`). Ours is a collection of one batch, drained; a peer has the same rows in one Parquet file, in the same
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -45,13 +45,16 @@ DAY = Interval(START, START + 86_400_000_000 * 4)
 PROBES = 100_000
 TRIES = 5
 ORDERS = {"time": ("id",), "sensor": ("sensor", "id")}
-PEERS = ("duckdb", "polars")
+PEERS = ("duckdb", "ducklake", "polars", "delta")
+PEERS_HAVE = (
+    "DuckDB, with one thread, and polars read one Parquet file in the same order, DuckLake and delta-rs a table of it."
+)
 
 
 def timelines(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
     """Both orders of a million rows, or of ten million if `full`."""
     if without_peers():
-        say("timelines: without DuckDB and polars, which are not installed (make bench PEERS=1)")
+        say("timelines: without its peers, which are not all installed (make bench PEERS=1)")
     rows = 10_000_000 if full else 1_000_000
     say(f"timelines: {rows:,} rows in {len(ORDERS)} orders")
     return {"rows": rows, "runs": [apart(run, order, rows) for order in ORDERS]}
@@ -122,29 +125,69 @@ def collected(
 
 
 class Peers:
-    """One file that both peers read."""
+    """The rows in one Parquet file at `path`, which DuckDB and polars read, in a table of DuckLake and in one of
+    delta-rs, in the same order and with row groups of the same size. Queries are asked of `rows`."""
 
-    def __init__(self, path: Path, connection: Any) -> None:
-        self.path, self.duckdb = path, connection
+    def __init__(self, folder: Path, rows: pa.Table, stack: ExitStack) -> None:
+        import duckdb
+        import duckdb_ext  # type: ignore[import-not-found,unused-ignore]
+        from deltalake import DeltaTable, WriterProperties, write_deltalake  # type: ignore[import-not-found,unused-ignore]
+
+        self.path = sorted_file(folder)
+        self.rows = f"read_parquet('{self.path}')"
+        (extension,) = Path(next(iter(duckdb_ext.__path__))).rglob("ducklake.duckdb_extension")
+        self._duckdb = stack.enter_context(duckdb.connect())
+        for statement in (
+            "SET threads = 1",
+            "SET TimeZone = 'UTC'",
+            f"LOAD '{extension}'",
+            f"ATTACH 'ducklake:{folder}/catalog.ducklake' AS lake (DATA_PATH '{folder}/lake/')",
+            "CALL lake.set_option('parquet_compression', 'zstd')",
+            f"CALL lake.set_option('parquet_row_group_size', {ROW_GROUP_ROWS})",
+            f"CREATE TABLE lake.ticks AS FROM {self.rows}",
+        ):
+            self._duckdb.execute(statement)
+        properties = WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP_ROWS)
+        write_deltalake(f"{folder}/delta", rows, writer_properties=properties)
+        self._delta = DeltaTable(f"{folder}/delta")
+
+    @contextmanager
+    def of_ducklake(self) -> Iterator[Peers]:
+        """Where queries are asked of DuckLake's table."""
+        file, self.rows = self.rows, "lake.ticks"
+        try:
+            yield self
+        finally:
+            self.rows = file
 
     def sql(self, query: str, **tables: pa.Table) -> pa.Table:
+        """Asked of DuckDB."""
         for name, table in tables.items():
-            self.duckdb.register("given", table)
-            self.duckdb.sql(f"CREATE TABLE IF NOT EXISTS {name} AS SELECT * FROM given")
-        return self.duckdb.sql(query.format(rows=f"read_parquet('{self.path}')")).to_arrow_table()
+            self._duckdb.register("given", table)
+            self._duckdb.sql(f"CREATE TABLE IF NOT EXISTS {name} AS SELECT * FROM given")
+        return self._duckdb.sql(query.format(rows=self.rows)).to_arrow_table()
+
+    def datafusion(self, query: str) -> pa.Table:
+        """Asked of delta-rs."""
+        from deltalake import QueryBuilder
+
+        return pa.table(QueryBuilder().register("ticks", self._delta).execute(query.format(rows="ticks")))
 
 
 def peers_of(folder: Path, rows: pa.Table, stack: ExitStack) -> Peers | None:
     """The rows in one file, in their order; None where no peer is installed."""
-    path = folder / "sorted.parquet"
-    pq.write_table(rows, path, row_group_size=ROW_GROUP_ROWS, compression="zstd")
-    if without_peers():
-        return None
-    import duckdb
+    pq.write_table(rows, sorted_file(folder), row_group_size=ROW_GROUP_ROWS, compression="zstd")
+    return None if without_peers() else Peers(folder, rows, stack)
 
-    connection = stack.enter_context(duckdb.connect())
-    connection.sql("SET threads = 1; SET TimeZone = 'UTC'")
-    return Peers(path, connection)
+
+def sorted_file(folder: Path) -> Path:
+    """Where the rows are in one file."""
+    return folder / "sorted.parquet"
+
+
+def _instant(micros: int) -> str:
+    """A time in DataFusion's SQL."""
+    return f"arrow_cast({micros}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
 
 
 class Stretch:
@@ -171,6 +214,10 @@ class Stretch:
         first, last = (polars.lit(end).cast(polars.Datetime("us", "UTC")) for end in self.ends)
         return polars.scan_parquet(peers.path).filter(polars.col("at").is_between(first, last)).collect().to_arrow()
 
+    def delta(self, peers: Peers) -> pa.Table:
+        first, last = map(_instant, self.ends)
+        return peers.datafusion(f'SELECT * FROM {{rows}} WHERE "at" BETWEEN {first} AND {last}')
+
 
 class _Key:
     """The row of one key."""
@@ -191,6 +238,9 @@ class _Key:
         import polars
 
         return polars.scan_parquet(peers.path).filter(polars.col("id") == self.id).collect().to_arrow()
+
+    def delta(self, peers: Peers) -> pa.Table:
+        return peers.datafusion(f"SELECT * FROM {{rows}} WHERE id = {self.id}")
 
 
 class Latest:
@@ -223,6 +273,13 @@ class Latest:
         rows = rows if self.sensor is None else rows.filter(polars.col("sensor") == self.sensor)
         latest = [polars.col("id").sort_by("at").last(), polars.col("at").max()]
         return rows.group_by("sensor").agg(latest).collect().to_arrow()
+
+    def delta(self, peers: Peers) -> pa.Table:
+        one = "" if self.sensor is None else f"AND sensor = {self.sensor}"
+        return peers.datafusion(
+            'SELECT sensor, last_value(id ORDER BY "at") AS id, max("at") AS "at" FROM {rows} '
+            f'WHERE "at" <= {_instant(self.at)} {one} GROUP BY sensor'
+        )
 
 
 class _Joined:
@@ -258,6 +315,9 @@ class _Joined:
         rows = polars.scan_parquet(peers.path).select("sensor", polars.col("at"), polars.col("at").alias("_at"))
         return probes.join_asof(rows.sort("at"), on="at", by="sensor", check_sortedness=False).collect().to_arrow()
 
+    def delta(self, peers: Peers) -> None:
+        """DataFusion has no such join."""
+
 
 class Question(Protocol):
     """What is asked of ours and, by its name, of each peer."""
@@ -268,6 +328,8 @@ class Question(Protocol):
 
     def duckdb(self, peers: Peers) -> pa.Table: ...
     def polars(self, peers: Peers) -> pa.Table: ...
+    def delta(self, peers: Peers) -> pa.Table | None:
+        """None where it has no such question."""
 
 
 def compared(name: str, question: Question, ticks: tidemark.OpenCollection, peers: Peers | None) -> dict[str, Any]:
@@ -291,9 +353,13 @@ def compared(name: str, question: Question, ticks: tidemark.OpenCollection, peer
     with _without_cache():
         found["cpu"]["without"] = _least(ask_ours)
     for peer in PEERS if peers else ():
-        ask: Callable[[Peers | None], pa.Table] = getattr(question, peer)
-        assert question.of(ask(peers)) == expected, f"{peer} finds another answer to {name}"
-        found["cpu"][peer] = _least(partial(ask, peers))
+        assert peers is not None
+        with peers.of_ducklake() if peer == "ducklake" else nullcontext():
+            ask: Callable[[Peers], pa.Table | None] = getattr(question, "duckdb" if peer == "ducklake" else peer)
+            answered = ask(peers)
+            if answered is not None:
+                assert question.of(answered) == expected, f"{peer} finds another answer to {name}"
+                found["cpu"][peer] = _least(partial(ask, peers))
     return found
 
 
@@ -337,8 +403,8 @@ def figures(found: dict[str, Any]) -> Figures:
     return Figures(
         "Questions about time",
         f"{found['rows']:,} rows, {SENSORS} sensors, in order of the time or of the sensor; CPU ms, the least of "
-        f"{TRIES}: asked again, and without the cache. Peers read one Parquet file in the same order, DuckDB with one "
-        "thread. Chunks and MiB are what ours reads of what there is when it is asked first." + _told_cold(found),
+        f"{TRIES}: asked again, and without the cache. {PEERS_HAVE} Chunks and MiB are what ours reads of what there "
+        "is when it is asked first." + _told_cold(found),
         (
             *("in order of", "question", "rows", "chunks", "MiB", "again, CPU ms", "without cache"),
             *(f"{peer} ms" for peer in PEERS),
