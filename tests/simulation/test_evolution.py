@@ -221,7 +221,7 @@ class Evolving:
         assert report.sound, report.findings
         event(f"parts of {len({part.schema for part in self.parts()})} schemas")
         for batch in state.batches:
-            unsealed = batch in state.unsealed
+            unsealed = batch in (*state.unsealed, *state.remembered)  # facts that were merged stay facts
             schema = (unsealed_schema if unsealed else updates_schema)(state.collection)
             for part in parts_table.parts_of(store, [batch]):
                 task = InspectTask(state.collection, part, unsealed and state.collection.kind.facts)
