@@ -32,6 +32,8 @@ REST = {
     "check-what-comes-in.md": "name: x\nkey: [id]\nvalue: [status, code, paid_at]\n"
     f"columns: {{id: string, status: string, code: string, paid_at: timestamp, at: timestamp}}\n{_LANDS}",
     "keep-history.md": f"name: x\nkey: [id]\ncolumns: {{id: string, at: timestamp}}\n{_LANDS}",
+    "lay-out-by-time.md": "name: x\nkey: [id]\nvalue: [measured]\n"
+    f"columns: {{id: string, measured: timestamp, at: timestamp}}\n{_LANDS}",
     "own-dags.md": f"name: x\nkey: [id]\ncolumns: {{id: string, at: timestamp}}\n{_LANDS}",
     "windows.md": (COLLECTIONS / "delays_by_hour.yaml").read_text(encoding="utf-8"),
 }
