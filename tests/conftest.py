@@ -56,6 +56,7 @@ def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def nothing_is_remembered() -> None:
     """A test does not see what one before it has read: tests count bytes, and damage objects."""
-    from tidemark.storage.cache import OF_PROCESS
+    from tidemark.storage.cache import DEFAULT, OF_PROCESS
 
     OF_PROCESS.clear()
+    OF_PROCESS.resize(DEFAULT)  # the last read may have been told another size
