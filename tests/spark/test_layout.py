@@ -16,11 +16,12 @@ from tests.spark.ways import by_queries
 from tidemark.jobs.questions.definition import verify_definition
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.init import declare_collection
-from tidemark.model.collection import Collection, Layout
+from tidemark.model.collection import Collection, Column, ColumnType, Layout
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Session, Sliding, Tumbling
 from tidemark.model.window.windows import Windows
+from tidemark.spark.derive.parts import _bucket
 from tidemark.spark.derive.plain import rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -51,6 +52,9 @@ DEFINITIONS: dict[str, tuple[Derived, tuple[str, ...], str]] = {
     "sessions": (windows(Session(HOUR), "id"), (), ""),
 }
 """The definition, its key, and the column by which its own rows are laid out, too; none of windows."""
+
+
+ROWS = DEFINITIONS["rows"][0]
 
 
 @dataclass
@@ -97,3 +101,14 @@ def test_what_is_derived_is_the_same(spark: Any, tmp_path: Path, monkeypatch: py
     answer = opened.range("at", times[10], times[20])
     assert answer.count() >= 11
     assert answer.to_spark(spark).count() == answer.to_arrow().num_rows
+
+
+def test_spark_has_the_buckets_of_the_law(spark: Any) -> None:
+    """Below zero, at both ends, and of nulls: rows go into parts in the order of this."""
+    times = [None, -(2**63), -(2**63) + 1, -13, -7, -6, -1, 0, 5, 6, 2**63 - 1]
+    for every in (1, 6, 10**9, 2**62):
+        layout = Layout("at", every)
+        made = Collection("d", (Column("k", ColumnType.INT),), (Column("at", ColumnType.INT),), ROWS, ("at",))
+        frame = spark.createDataFrame([(at,) for at in times], "at long")
+        found = frame.select("at", _bucket(replace(made, layout=layout), layout).alias("bucket")).collect()
+        assert {row["at"]: row["bucket"] for row in found} == {at: layout.bucket(at) for at in times}, every

@@ -40,7 +40,7 @@ Batches = Iterator[pa.RecordBatch]
 def written(frame: DataFrame, computation: Computation) -> list[Written]:
     """What the executors wrote of the updates, one answer for each that had any."""
     layout = computation.collection.layout
-    by = [_bucket(computation.collection, layout).asc_nulls_first()] if layout else []
+    by = [_bucket(computation.collection, layout).asc()] if layout else []
     by += [by for column in in_order(computation.collection) for by in order(column)]
     return written_in_order(frame.sortWithinPartitions(*by, F.col(TIME), F.col(EVENT_TIME)), computation)
 
@@ -62,10 +62,11 @@ def written_in_order(
 
 
 def _bucket(collection: Collection, layout: Layout) -> SparkColumn:
-    """The bucket of a row, null where that is the least (model/layout.py)."""
+    """The bucket of a row (model/layout.py); Spark divides whole numbers towards 0."""
     time = F.col(f"`{layout.by}`")
     time = F.unix_micros(time) if collection.column(layout.by).type is ColumnType.TIMESTAMP else time
-    return F.call_function("div", time, F.lit(layout.every)) - (time % layout.every < 0).cast("long")
+    bucket = F.call_function("div", time, F.lit(layout.every)) - (time % layout.every < 0).cast("long")
+    return F.coalesce(bucket, F.lit(layout.bucket(None)))
 
 
 def in_order(collection: Collection) -> list[Column]:
