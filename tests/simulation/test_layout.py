@@ -215,3 +215,18 @@ def test_buckets_of_few_rows_share_a_chunk(tmp_path: Path, monkeypatch: pytest.M
     assert len(part.groups) == 84
     assert opened(world).range("at", 100, 104).count() == 15
     assert sound(world)
+
+
+@pytest.mark.parametrize(("rows", "groups"), [(4_096, [2_500]), (1_024, [1_024, 1_024, 452])])
+def test_chunks_that_are_not_in_order_of_time_are_as_small_as_is_declared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, groups: list[int]
+) -> None:
+    """Of rows in order of both key and time the chunk is whole all the same."""
+    monkeypatch.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 16_384)
+    for name, at, found in (("not", lambda n: -n, groups), ("in order", lambda n: n, [2_500])):
+        world = World(tmp_path / name, declared(Envelope.APPEND, None, max_rows_if_unsorted=rows))
+        world.land(0, "a", [{"k": n, "v": "a", "at": at(n), "t": 1, "e": 1} for n in range(2_500)])
+        run(world, 0)
+        sealed(world, 0)
+        (part,) = parts_table.parts_of(world.truth, world.state.trace)
+        assert [count for _, count in part.groups] == found, name

@@ -13,7 +13,7 @@ import pytest
 
 from tidemark.config.collection_file import infer_types, load, parse
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, Format
+from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, Format, Layout
 from tidemark.model.instant import parse_duration, parse_instant
 from tidemark.model.kind import FULL_SNAPSHOT
 
@@ -99,6 +99,17 @@ def test_what_is_left_out_has_its_default(path: Path) -> None:
     assert counts.landed.source.format is Format.JSONL
     landed = counts.landed
     assert (landed.source.ready, landed.source.bad_files, landed.late.policy) == ("exists", "stop", "discard")
+
+
+def test_a_layout_and_how_rows_are_cut_are_taken(path: Path) -> None:
+    placed = MINIMAL.replace("{id: int}", "{id: int, at: timestamp}") + (
+        "value: [at]\ntimelines: [at]\nlayout: {by: at, every: 6h}\nchunks: {max_rows_if_unsorted: 2048}\n"
+    )
+    path.write_text(placed)
+    counts = load(path)
+    assert (counts.layout, counts.max_rows_if_unsorted) == (Layout("at", parse_duration("6h")), 2048)
+    path.write_text(MINIMAL)
+    assert (load(path).layout, load(path).max_rows_if_unsorted) == (None, 16_384)
 
 
 @pytest.mark.parametrize(
