@@ -17,23 +17,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import tidemark
-from benchmarks.figures import MIB, Figures
+from benchmarks.figures import Figures
 from benchmarks.measure import apart
+from benchmarks.timeline_peers import PEERS_HAVE, Peers, peers_of, without_peers
 from benchmarks.timelines import (
+    HEADINGS,
     HOUR,
-    PEERS,
-    PEERS_HAVE,
     SENSORS,
     START,
     TRIES,
     Latest,
-    Peers,
     Stretch,
+    cells,
     collected,
     compared,
     measurements,
-    peers_of,
-    without_peers,
 )
 from tidemark.arrow.rows.layout import buckets
 from tidemark.model.collection import Layout
@@ -104,21 +102,6 @@ def figures(found: dict[str, Any]) -> Figures:
         f"{found['rows']:,} rows of {SENSORS} sensors over {DAYS} days, laid out in buckets; CPU ms, the least of "
         f"{TRIES}: asked again, and without the cache. {PEERS_HAVE} Chunks and MiB are what ours reads of what there "
         "is when it is asked first.",
-        (
-            *("every", "question", "rows", "chunks", "MiB", "again, CPU ms", "without cache"),
-            *(f"{peer} ms" for peer in PEERS),
-        ),
-        tuple(
-            (
-                run["every"],
-                one["question"],
-                f"{one['rows']:,}",
-                f"{one['chunks_read']:,} of {one['chunks']:,}",
-                f"{one['bytes_read'] / MIB:.2f} of {one['bytes'] / MIB:.1f}",
-                *(f"{one['cpu'][of] * 1e3:,.1f}" if of in one["cpu"] else "-" for of in ("tidemark", "without")),
-                *(f"{one['cpu'][peer] * 1e3:,.1f}" if peer in one["cpu"] else "-" for peer in PEERS),
-            )
-            for run in found["runs"]
-            for one in run["questions"]
-        ),
+        ("every", *HEADINGS),
+        tuple((run["every"], *cells(one)) for run in found["runs"] for one in run["questions"]),
     )

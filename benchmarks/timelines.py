@@ -27,11 +27,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import tidemark
-from benchmarks.engines import missing
 from benchmarks.figures import MIB, Figures
 from benchmarks.measure import apart
 from benchmarks.steps import Bench
-from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
+from benchmarks.timeline_peers import PEERS, PEERS_HAVE, Peers, instant, peers_of, without_peers
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Layout, Source
 from tidemark.model.interval import Interval
 from tidemark.storage.cache import VARIABLE
@@ -45,10 +44,6 @@ DAY = Interval(START, START + 86_400_000_000 * 4)
 PROBES = 100_000
 TRIES = 5
 ORDERS = {"time": ("id",), "sensor": ("sensor", "id")}
-PEERS = ("duckdb", "ducklake", "polars", "delta")
-PEERS_HAVE = (
-    "DuckDB, with one thread, and polars read one Parquet file in the same order, DuckLake and delta-rs a table of it."
-)
 
 
 def timelines(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
@@ -58,11 +53,6 @@ def timelines(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
     rows = 10_000_000 if full else 1_000_000
     say(f"timelines: {rows:,} rows in {len(ORDERS)} orders")
     return {"rows": rows, "runs": [apart(run, order, rows) for order in ORDERS]}
-
-
-def without_peers() -> bool:
-    """Whether some peer is not installed."""
-    return any(missing(peer) for peer in PEERS)
 
 
 def measurements(count: int, step: int = STEP) -> pa.Table:
@@ -124,72 +114,6 @@ def collected(
     return tidemark.open(str(folder / "root"), "ticks")
 
 
-class Peers:
-    """The rows in one Parquet file at `path`, which DuckDB and polars read, in a table of DuckLake and in one of
-    delta-rs, in the same order and with row groups of the same size. Queries are asked of `rows`."""
-
-    def __init__(self, folder: Path, rows: pa.Table, stack: ExitStack) -> None:
-        import duckdb
-        import duckdb_ext  # type: ignore[import-not-found,unused-ignore]
-        from deltalake import DeltaTable, WriterProperties, write_deltalake  # type: ignore[import-not-found,unused-ignore]
-
-        self.path = sorted_file(folder)
-        self.rows = f"read_parquet('{self.path}')"
-        (extension,) = Path(next(iter(duckdb_ext.__path__))).rglob("ducklake.duckdb_extension")
-        self._duckdb = stack.enter_context(duckdb.connect())
-        for statement in (
-            "SET threads = 1",
-            "SET TimeZone = 'UTC'",
-            f"LOAD '{extension}'",
-            f"ATTACH 'ducklake:{folder}/catalog.ducklake' AS lake (DATA_PATH '{folder}/lake/')",
-            "CALL lake.set_option('parquet_compression', 'zstd')",
-            f"CALL lake.set_option('parquet_row_group_size', {ROW_GROUP_ROWS})",
-            f"CREATE TABLE lake.ticks AS FROM {self.rows}",
-        ):
-            self._duckdb.execute(statement)
-        properties = WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP_ROWS)
-        write_deltalake(f"{folder}/delta", rows, writer_properties=properties)
-        self._delta = DeltaTable(f"{folder}/delta")
-
-    @contextmanager
-    def of_ducklake(self) -> Iterator[Peers]:
-        """Where queries are asked of DuckLake's table."""
-        file, self.rows = self.rows, "lake.ticks"
-        try:
-            yield self
-        finally:
-            self.rows = file
-
-    def sql(self, query: str, **tables: pa.Table) -> pa.Table:
-        """Asked of DuckDB."""
-        for name, table in tables.items():
-            self._duckdb.register("given", table)
-            self._duckdb.sql(f"CREATE TABLE IF NOT EXISTS {name} AS SELECT * FROM given")
-        return self._duckdb.sql(query.format(rows=self.rows)).to_arrow_table()
-
-    def datafusion(self, query: str) -> pa.Table:
-        """Asked of delta-rs."""
-        from deltalake import QueryBuilder
-
-        return pa.table(QueryBuilder().register("ticks", self._delta).execute(query.format(rows="ticks")))
-
-
-def peers_of(folder: Path, rows: pa.Table, stack: ExitStack) -> Peers | None:
-    """The rows in one file, in their order; None where no peer is installed."""
-    pq.write_table(rows, sorted_file(folder), row_group_size=ROW_GROUP_ROWS, compression="zstd")
-    return None if without_peers() else Peers(folder, rows, stack)
-
-
-def sorted_file(folder: Path) -> Path:
-    """Where the rows are in one file."""
-    return folder / "sorted.parquet"
-
-
-def _instant(micros: int) -> str:
-    """A time in DataFusion's SQL."""
-    return f"arrow_cast({micros}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
-
-
 class Stretch:
     """All rows of a stretch of time."""
 
@@ -215,7 +139,7 @@ class Stretch:
         return polars.scan_parquet(peers.path).filter(polars.col("at").is_between(first, last)).collect().to_arrow()
 
     def delta(self, peers: Peers) -> pa.Table:
-        first, last = map(_instant, self.ends)
+        first, last = map(instant, self.ends)
         return peers.datafusion(f'SELECT * FROM {{rows}} WHERE "at" BETWEEN {first} AND {last}')
 
 
@@ -278,7 +202,7 @@ class Latest:
         one = "" if self.sensor is None else f"AND sensor = {self.sensor}"
         return peers.datafusion(
             'SELECT sensor, last_value(id ORDER BY "at") AS id, max("at") AS "at" FROM {rows} '
-            f'WHERE "at" <= {_instant(self.at)} {one} GROUP BY sensor'
+            f'WHERE "at" <= {instant(self.at)} {one} GROUP BY sensor'
         )
 
 
@@ -405,21 +329,24 @@ def figures(found: dict[str, Any]) -> Figures:
         f"{found['rows']:,} rows, {SENSORS} sensors, in order of the time or of the sensor; CPU ms, the least of "
         f"{TRIES}: asked again, and without the cache. {PEERS_HAVE} Chunks and MiB are what ours reads of what there "
         "is when it is asked first." + _told_cold(found),
-        (
-            *("in order of", "question", "rows", "chunks", "MiB", "again, CPU ms", "without cache"),
-            *(f"{peer} ms" for peer in PEERS),
-        ),
-        tuple(
-            (
-                run["order"],
-                one["question"],
-                f"{one['rows']:,}",
-                f"{one['chunks_read']:,} of {one['chunks']:,}",
-                f"{one['bytes_read'] / MIB:.1f} of {one['bytes'] / MIB:.1f}",
-                *(f"{one['cpu'][of] * 1e3:,.1f}" if of in one["cpu"] else "-" for of in ("tidemark", "without")),
-                *(f"{one['cpu'][peer] * 1e3:,.1f}" if peer in one["cpu"] else "-" for peer in PEERS),
-            )
-            for run in found["runs"]
-            for one in run["questions"]
-        ),
+        ("in order of", *HEADINGS),
+        tuple((run["order"], *cells(one)) for run in found["runs"] for one in run["questions"]),
+    )
+
+
+HEADINGS = (
+    *("question", "rows", "chunks", "MiB", "again, CPU ms", "without cache"),
+    *(f"{peer} ms" for peer in PEERS),
+)
+
+
+def cells(one: dict[str, Any]) -> tuple[str, ...]:
+    """What a question came to, below the headings."""
+    cpu = (f"{one['cpu'][of] * 1e3:,.1f}" if of in one["cpu"] else "-" for of in ("tidemark", "without", *PEERS))
+    return (
+        one["question"],
+        f"{one['rows']:,}",
+        f"{one['chunks_read']:,} of {one['chunks']:,}",
+        f"{one['bytes_read'] / MIB:.2f} of {one['bytes'] / MIB:.1f}",
+        *cpu,
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import timelines
+from benchmarks import timeline_peers, timelines
 
 pytestmark = pytest.mark.pure
 
 
 @pytest.mark.parametrize("order", timelines.ORDERS)
 def test_each_question_is_asked_and_shown(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timelines, "without_peers", lambda: True)
+    monkeypatch.setattr(timeline_peers, "without_peers", lambda: True)
     monkeypatch.setattr(timelines, "PROBES", 100)
     found = timelines.run(order, 40_000)
     asked = {one["question"]: one for one in found["questions"]}
