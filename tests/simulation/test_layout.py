@@ -199,6 +199,8 @@ def test_a_collection_of_one_value_per_key_is_refused_with_the_way_out(envelope:
 def test_what_cannot_be_a_layout_is_refused() -> None:
     with pytest.raises(InvalidUsage, match=r"layout by v, which is no timeline; write timelines: \[at, v\]"):
         declared(Envelope.APPEND, Layout("v", 3))
+    with pytest.raises(InvalidUsage, match="layout by att, which is no timeline; did you mean 'at'"):
+        declared(Envelope.APPEND, Layout("att", 3))
     with pytest.raises(InvalidUsage, match="layout every 0; it must be 1 microsecond or more"):
         Layout("at", 0)
 

@@ -32,6 +32,7 @@ from tidemark.model.landed import Landed as Landed
 from tidemark.model.landed import Late as Late
 from tidemark.model.landed import Source as Source
 from tidemark.model.layout import Layout as Layout
+from tidemark.model.nearest import nearest
 from tidemark.model.retention import KEEP_ALL, Retention
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -161,11 +162,11 @@ class Collection:
     def _check_layout(self) -> None:
         if self.layout is None:
             return
-        if self.layout.by not in self.timelines:
-            raise InvalidUsage(
-                f"layout by {self.layout.by}, which is no timeline; write timelines: "
-                f"[{', '.join([*self.timelines, self.layout.by])}]"
-            )
+        by = self.layout.by
+        if by not in self.timelines:
+            named = [column.name for column in self.value]
+            way = f"; write timelines: [{', '.join([*self.timelines, by])}]" if by in named else nearest(by, named)
+            raise InvalidUsage(f"layout by {by}, which is no timeline{way}")
         if isinstance(self.origin, Derived) and self.origin.definition.windows is not None:
             raise InvalidUsage(
                 f"collection {self.name} is of windows, which are found by their key and their start; remove layout"
