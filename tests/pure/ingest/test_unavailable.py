@@ -15,7 +15,7 @@ import pytest
 from tests.pure.ingest.landed import collection, listed, task, write
 from tests.support.child import run_python
 from tests.support.measured import Measure
-from tidemark.arrow.decode import content
+from tidemark.arrow.decode import content, parquetfile
 from tidemark.arrow.decode.source import decode, fetch
 from tidemark.arrow.kernels.ingest import ingest_files
 from tidemark.errors import RETRY_SAFE, InvalidUsage, NotReady, Unavailable
@@ -159,6 +159,22 @@ def test_memory_that_runs_out_is_no_verdict_on_a_good_file(tmp_path: Path) -> No
     rows = [{"k": k, "v": f"{k}" * 200, "t": 1} for k in range(5_000)]
     told = run_python(TIGHT, write(tmp_path / "parquet", rows, declared).path).split()
     assert told == ["ingested", "unavailable", "ingested"]
+
+
+@pytest.mark.parametrize("said", ["Couldn't deserialize thrift: std::bad_alloc\n", "ZSTD: not enough memory"])
+def test_memory_that_runs_out_inside_a_library_is_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    declared = collection(Column("v", ColumnType.STRING))
+    file = write(tmp_path / "parquet", [{"k": 1, "v": "x", "t": 1}], declared)
+
+    def failing(*_: object, **__: object) -> None:
+        raise OSError(said)
+
+    monkeypatch.setattr(parquetfile, "_parquet", failing)
+    with pytest.raises(Unavailable, match="memory ran out") as caught:
+        list(decode(fetch(file), declared))
+    assert caught.value.exit_code == RETRY_SAFE
 
 
 WIDE = """

@@ -34,6 +34,8 @@ _Some = Callable[[], Iterator[pa.RecordBatch]]
 _LONG = frozenset({pa.string(), pa.large_string(), pa.binary(), pa.large_binary()})
 _WRONG = (pa.ArrowException, OSError, EOFError, UnicodeError, OverflowError)
 """What the reader raises of a damaged file."""
+_OUT_OF_MEMORY = ("not enough memory", "std::bad_alloc")
+"""How ZSTD's and Thrift's errors end where memory ran out in them; Arrow hands these on as errors of the file."""
 
 
 def whole(file: pq.ParquetFile, rows_at_once: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -169,7 +171,7 @@ def opened(content: Content) -> Iterator[Opened]:
     except _WRONG as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         with memory_is_no_verdict(content.path):
-            if "not enough memory" in said:  # as ZSTD says it
+            if said.endswith(_OUT_OF_MEMORY):
                 raise MemoryError(said) from error
         raise BadFile(
             content.path, f"cannot be read as Parquet: {said.rstrip('.')}; is it Parquet, and whole?"
