@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from tidemark import __version__
 from tidemark.cli import (
     advance,
+    backfill,
     collect,
     collections,
     derived,
@@ -140,5 +141,6 @@ latest.add_to(app)
 windows.add_to(app)
 steps.add_to(app)
 advance.add_to(app)
+backfill.add_to(app)
 collect.add_to(app)
 holds.add_to(app)

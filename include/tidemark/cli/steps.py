@@ -14,6 +14,7 @@ from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOpt
 from tidemark.cli.declared import as_parameter, declared
 from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, chosen, within
 from tidemark.errors import InvalidUsage
+from tidemark.jobs.intervals import in_turn
 from tidemark.jobs.steps.declared import LANDING, STEPS
 from tidemark.jobs.steps.step import Intervals, Step
 from tidemark.model.interval import Interval
@@ -146,14 +147,20 @@ def _run(
     intervals: Sequence[Interval],
     step: Callable[[Job, Interval], dict[str, Any]],
 ) -> None:
-    """The step for each interval in turn. What was done before one fails is shown, too."""
+    """The step for each interval in turn. What was done is shown where some fail, too."""
     failed, derived = True, job.log.load().state.collection.is_derived
+
+    def do(interval: Interval) -> None:
+        about = {} if derived else {"interval": str(interval)}  # of a derived one it names nothing
+        call.done.append({**about, **step(job, interval)})
+
     try:
         with output.working(name, len(intervals)) as advance:
-            for at, interval in enumerate(intervals):
-                advance(name if derived else f"{name} {interval}", at, len(intervals))
-                about = {} if derived else {"interval": str(interval)}  # of a derived one it names nothing
-                call.done.append({**about, **step(job, interval)})
+            in_turn(
+                intervals,
+                do,
+                lambda one, number: advance(name if derived else f"{name} {one}", number - 1, len(intervals)),
+            )
         failed = False
     finally:
         if failed and call.done and not call.settings.as_json:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage
+from tidemark.jobs.intervals import in_turn
 from tidemark.jobs.job import Job, Outcome
 from tidemark.jobs.steps.declared import STEPS, steps_of
 from tidemark.jobs.steps.step import Intervals, Step, When
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
+
+INGEST = "ingest"
 
 
 def advance(job: Job, upto: int | None, values: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -27,12 +30,7 @@ def advance(job: Job, upto: int | None, values: Mapping[str, Mapping[str, Any]])
     """
     state = job.log.load().state
     missing = [] if state.collection.is_derived else _missing(state, upto)
-    done: list[dict[str, Any]] = []
-    for step in steps_of(When.EACH_RUN, derived=state.collection.is_derived):
-        for result in _performed(job, step, missing, dict(values.get(step.name, {}))):
-            done.append({"step": step.name, **result})
-        if step.gate is not None:
-            done.append({"step": "gate", "gate": str(step.gate), **STEPS["gate"].function(job, step.gate)})
+    done = all_steps(job, missing, values)
     state = job.log.load().state
     applied = any(one["outcome"] == Outcome.APPLIED for one in done)
     return {
@@ -44,6 +42,22 @@ def advance(job: Job, upto: int | None, values: Mapping[str, Mapping[str, Any]])
         "known_up_to_text": format_instant(state.seal),
         "steps": done,
     }
+
+
+def all_steps(
+    job: Job, intervals: Sequence[Interval], values: Mapping[str, Mapping[str, Any]], *, only: str | None = None
+) -> list[dict[str, Any]]:
+    """What each step and gate of a run came to, in order, where a run ingests some intervals; or that step `only`.
+    Raises what they raise."""
+    done: list[dict[str, Any]] = []
+    for step in steps_of(When.EACH_RUN, derived=job.log.load().state.collection.is_derived):
+        if only not in (None, step.name):
+            continue
+        for result in _performed(job, step, intervals, dict(values.get(step.name, {}))):
+            done.append({"step": step.name, **result})
+        if step.gate is not None and only is None:
+            done.append({"step": "gate", "gate": str(step.gate), **STEPS["gate"].function(job, step.gate)})
+    return done
 
 
 def _missing(state: Arrangement, upto: int | None) -> list[Interval]:
@@ -64,12 +78,14 @@ def _missing(state: Arrangement, upto: int | None) -> list[Interval]:
     return [one for one in intervals if not state.ingested.covers(one)]
 
 
-def _performed(job: Job, step: Step, missing: list[Interval], values: dict[str, Any]) -> list[dict[str, Any]]:
+def _performed(job: Job, step: Step, missing: Sequence[Interval], values: dict[str, Any]) -> list[dict[str, Any]]:
     if step.intervals is Intervals.EACH:
-        found = []
-        for number, interval in enumerate(missing, start=1):
-            job.note(f"{step.name} {interval}: {number} of {len(missing)}")
-            found.append({"interval": str(interval), **step.function(job, interval, **values)})
+        found: list[dict[str, Any]] = []
+        in_turn(
+            missing,
+            lambda one: found.append({"interval": str(one), **step.function(job, one, **values)}),
+            lambda one, number: job.note(f"{step.name} {one}: {number} of {len(missing)}"),
+        )
         return found
     job.note(step.name)
     if step.intervals is Intervals.UNUSED:

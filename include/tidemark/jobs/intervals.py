@@ -6,11 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidemark.config.schedule import Schedule
+from tidemark.errors import GateFailed, InvalidUsage, NotReady, TidemarkError
 from tidemark.jobs.job import Job, Outcome
 from tidemark.model.change import NOTHING_CHANGED
 from tidemark.model.collection import Collection
 from tidemark.model.derived import Derived
 from tidemark.model.interval import Interval
+
+VERDICTS = (GateFailed, InvalidUsage, NotReady)
+"""Errors that say something of one interval. Any other would meet the next interval, too."""
+MOST_NAMED = 10
+"""Intervals that failed which a message names, each with what was wrong; it counts the others."""
 
 
 def scheduled(collection: Collection, interval: Interval) -> list[Interval]:
@@ -24,16 +30,49 @@ def scheduled(collection: Collection, interval: Interval) -> list[Interval]:
 def each_interval(job: Job, interval: Interval, step: Callable[[Job, Interval], dict[str, Any]]) -> dict[str, Any]:
     """The result of `step` for `interval`; of several schedule intervals their results together.
 
-    They are done in order, each committed on its own: what was done before one fails stays done, and is nothing to do
-    when this is run again. Raises what the step raises, and InvalidUsage as `scheduled`.
+    They are done in order, each committed on its own (`in_turn`): what was done stays done, and is nothing to do when
+    this is run again. Raises what the step raises, and InvalidUsage as `scheduled`.
     """
     some = scheduled(job.log.load().state.collection, interval)
-    results = []
-    for number, one in enumerate(some, start=1):
+    results: list[dict[str, Any]] = []
+
+    def note(one: Interval, number: int) -> None:
         if len(some) > 1:
             job.note(f"{one}: {number} of {len(some)}")
-        results.append(step(job, one))
+
+    in_turn(some, lambda one: results.append(step(job, one)), note)
     return results[0] if len(results) == 1 else _together(results)
+
+
+def in_turn(
+    intervals: Sequence[Interval], step: Callable[[Interval], object], note: Callable[[Interval, int], object]
+) -> None:
+    """Do a step for one interval after another; `note` is told of each, and its number from 1, before it begins.
+
+    A bad interval stops no other. Where the files of some cannot be taken, or have not landed, that is raised once the
+    others are done: GateFailed if data were wrong, else InvalidUsage, else NotReady, of all of them together. Of a
+    single interval its error is raised as it is, and any other error at once.
+    """
+    wrong: list[tuple[Interval, TidemarkError]] = []
+    for number, one in enumerate(intervals, start=1):
+        note(one, number)
+        try:
+            step(one)
+        except VERDICTS as error:
+            if len(intervals) == 1:
+                raise
+            wrong.append((one, error))
+    if wrong:
+        raise _all_that_was_wrong(wrong, len(intervals))
+
+
+def _all_that_was_wrong(wrong: Sequence[tuple[Interval, TidemarkError]], count: int) -> TidemarkError:
+    kind = next(kind for kind in VERDICTS if any(isinstance(error, kind) for _, error in wrong))
+    each = "; ".join(f"{interval}: {error}" for interval, error in wrong[:MOST_NAMED])
+    more = f"; and {len(wrong) - MOST_NAMED:,} more" if len(wrong) > MOST_NAMED else ""
+    left = count - len(wrong)
+    others = "none is done" if not left else "the other one is done" if left == 1 else f"the other {left:,} are done"
+    return kind(f"{len(wrong):,} of {count:,} intervals failed, {others}: {each}{more}")
 
 
 def _together(results: Sequence[dict[str, Any]]) -> dict[str, Any]:

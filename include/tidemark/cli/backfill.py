@@ -1,0 +1,155 @@
+"""Backfill: a range of days through all steps and gates; what it would read before, and what came of it after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidemark.cli import output
+from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, UsageError, register
+from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, chosen
+from tidemark.cli.steps import PANEL
+from tidemark.errors import TidemarkError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from tidemark.jobs.job import Job
+    from tidemark.jobs.questions.backfill_preview import Preview
+    from tidemark.model.interval import Interval
+
+PreviewOption = Annotated[bool, typer.Option("--preview", help="Say what it would read, and do nothing.")]
+AgainOption = Annotated[
+    bool, typer.Option("--again", help="Also the intervals that were ingested before: their files may have changed.")
+]
+IntervalsOption = Annotated[
+    int,
+    typer.Option(
+        "--intervals", min=1, max=1_000, help="How many intervals are ingested before they are sealed together."
+    ),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make the command of `app`."""
+    register(app, "backfill", landing=True, panel=PANEL)(backfill)
+
+
+def backfill(
+    call: Call,
+    collection: CollectionArgument,
+    first: FromOption = None,
+    last: ToOption = None,
+    date: DateOption = None,
+    lower: LowerOption = None,
+    upper: UpperOption = None,
+    preview: PreviewOption = False,
+    again: AgainOption = False,
+    intervals: IntervalsOption = 31,
+    spark: SparkOption = LOCAL_SPARK,
+) -> None:
+    """Bring a range of days through all steps and gates, each with a commit of its own, and report what came of each.
+
+    A bad day stops no other: all are ingested, then it is named, and the same command goes on once it is mended.
+
+    Example: tidemark backfill flights --from 2013-01-01 --to 2013-12-31 --preview
+    """
+    from tidemark.model.interval import Interval
+    from tidemark.plan.ingest import check_within
+
+    job = call.job(collection, spark=spark, step="advance")
+    state = job.log.load().state
+    _ = state.collection.landed  # InvalidUsage of a derived one, which says what to do instead
+    asked = chosen(state.collection, lower, upper, date, first, last)
+    if not asked:
+        raise UsageError("which days? give --from 2013-01-01 --to 2013-12-31, or --lower and --upper")
+    check_within(state.collection, Interval(asked[0].lower, asked[-1].upper))
+    some = asked if again else [one for one in asked if not state.ingested.covers(one)]
+    if preview:
+        return _show_preview(call, job, asked, some, intervals)
+    if not some:
+        say = "all of these were ingested before; --again reads those whose files changed"
+        return call.emit({"collection": collection, "outcome": "nothing to do", "intervals": []}, say)
+    failed: TidemarkError | None = None
+    result: dict[str, Any] = {"outcome": "failed"}
+    try:
+        result = _backfilled(call, job, some, intervals)
+    except TidemarkError as error:
+        failed = error
+    _show_report(call, job, asked, result, failed)
+
+
+def _backfilled(call: Call, job: Job, some: list[Interval], most: int) -> dict[str, Any]:
+    from tidemark.jobs.backfill import backfill as job_of
+
+    with output.working(f"backfill {call.collection}", len(some)) as advance:
+        return job_of(
+            job,
+            some,
+            call.landing,
+            most=most,
+            begin=lambda done: advance(f"backfill {call.collection} {some[done]}", done, len(some)),
+        )
+
+
+def _show_preview(call: Call, job: Job, asked: list[Interval], some: list[Interval], most: int) -> None:
+    from tidemark.jobs.questions.backfill_preview import preview as question
+
+    with output.working(f"looking for the files of {call.collection}"):
+        told = question(job, some, call.landing, most=most)
+    document = {
+        **{"collection": call.collection, "asked": len(asked), "ingested_before": len(asked) - len(some)},
+        **{"runs": told.runs, "seconds": round(told.seconds), "rows": told.rows},
+        "intervals": [one.as_dict() for one in told.intervals],
+    }
+    call.emit(document, *_preview_lines(told, len(asked) - len(some)))
+
+
+def _preview_lines(told: Preview, before: int) -> list[RenderableType]:
+    days = output.table(
+        ("interval", "landed", "files", "bytes", "rows", "problem"),
+        [
+            (str(one.interval), one.landed, one.files, one.bytes, "" if one.rows is None else one.rows, one.problem)
+            for one in told.intervals
+        ],
+    )
+    counts = {
+        "landed": told.count("landed"),
+        "without files": told.count("empty"),
+        "not landed": told.count("not landed"),
+    }
+    counts |= {"that cannot be looked at": told.count("unreadable"), "ingested before and left out": before}
+    said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "none"
+    rows = "rows unknown" if told.rows is None else output.counted(told.rows, "row")
+    minutes = max(1, round(told.seconds / 60))
+    return [
+        days,
+        f"{output.counted(len(told.intervals), 'interval')} in {output.counted(told.runs, 'run')}: {said}",
+        f"{rows}; about {output.counted(minutes, 'minute')}",
+    ]
+
+
+def _show_report(
+    call: Call, job: Job, asked: list[Interval], result: dict[str, Any], failed: TidemarkError | None
+) -> None:
+    from tidemark.jobs.questions.intervals import interval_reports
+    from tidemark.model.instant import format_instant
+
+    state = job.log.load().state
+    reports = list(interval_reports(job.store, state, asked))
+    call.done.extend(one.as_dict() for one in reports)
+    names = ("files", "rows", "late", "dead", "refused", "corrected", "written")
+    table = output.table(
+        ("interval", "standing", *names),
+        [(str(one.interval), one.standing, *(getattr(one, name) for name in names)) for one in reports],
+    )
+    if failed is not None:
+        if not call.settings.as_json:
+            call.emit({}, table)
+        raise failed
+    waits = f"; waits for {result['waits_for']}" if result["waits_for"] else ""
+    complete = format_instant(state.complete_below)
+    document = {"collection": call.collection, **result, "version": job.log.newest_version()}
+    document |= {"complete_below": state.complete_below, "complete_below_text": complete, "intervals": call.done}
+    call.emit(document, table, f"complete below {complete}{waits}")

@@ -1,0 +1,113 @@
+"""What a backfill would read, and how long that takes: before it begins, from the landing's listing and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, Literal
+
+from tidemark.config.template import render
+from tidemark.errors import TidemarkError
+from tidemark.jobs.job import Job
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.collection import Format
+from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval
+from tidemark.model.ledger import SourceFile
+from tidemark.storage import landing
+
+SECONDS_OF_RUN, SECONDS_OF_INTERVAL, ROWS_OF_SECOND = 15.0, 0.6, 100_000
+"""What a run costs beside its intervals, an interval beside its rows, and how many rows a second takes: on two cores,
+with files on a local disk (benchmarks/results/RESULTS.md)."""
+MOST_COUNTED = 1_000
+"""Parquet files whose own count of rows is read; of more the rows stay unknown."""
+
+Landed = Literal["landed", "empty", "not landed", "unreadable"]
+
+
+@dataclass(frozen=True)
+class ExpectedInterval:
+    """What lies there for an interval, and whether it was `ingested` already. `rows` is None where no file says it
+    without being read; `problem` says why the landing could not be looked at."""
+
+    interval: Interval
+    ingested: bool
+    landed: Landed
+    files: int = 0
+    bytes: int = 0
+    rows: int | None = None
+    problem: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON values, times in ISO 8601."""
+        times = {"lower": format_instant(self.interval.lower), "upper": format_instant(self.interval.upper)}
+        counts = {"files": self.files, "bytes": self.bytes, "rows": self.rows}
+        return {**times, "ingested": self.ingested, "landed": self.landed, **counts, "problem": self.problem or None}
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The intervals that a backfill would read, in `runs`, and about how many `seconds` that takes."""
+
+    intervals: tuple[ExpectedInterval, ...]
+    runs: int
+    seconds: float
+
+    @property
+    def rows(self) -> int | None:
+        """The rows of all files; None where that of one is unknown."""
+        return None if any(one.rows is None for one in self.intervals) else sum(one.rows or 0 for one in self.intervals)
+
+    def count(self, landed: Landed) -> int:
+        """How many of the intervals are so."""
+        return sum(one.landed == landed for one in self.intervals)
+
+
+def preview(job: Job, intervals: Sequence[Interval], landing_root: str, *, most: int) -> Preview:
+    """What a backfill of some intervals would read, with at most `most` of them in a run. Writes nothing, and judges
+    no file: only its reading shows whether it can be taken."""
+    state = job.log.load().state
+    budget = MOST_COUNTED
+    found = []
+    for interval in intervals:
+        expected, budget = _expected(state, interval, landing_root, budget)
+        found.append(expected)
+    runs = ceil(len(found) / most)
+    rows = sum(one.rows or 0 for one in found)
+    seconds = runs * SECONDS_OF_RUN + len(found) * SECONDS_OF_INTERVAL + rows / ROWS_OF_SECOND
+    return Preview(tuple(found), runs, seconds)
+
+
+def _expected(state: Arrangement, interval: Interval, landing_root: str, budget: int) -> tuple[ExpectedInterval, int]:
+    source, ingested = state.collection.landed.source, state.ingested.covers(interval)
+    pattern = render(source.path, interval, landing_root)
+    within = landing_root if landing.below(pattern, landing_root) else None
+    try:
+        if not landing.is_ready(pattern, source.ready, within=within):
+            return ExpectedInterval(interval, ingested, "not landed", rows=0), budget
+        files = landing.list_named(pattern, landing_root, within=within)
+    except TidemarkError as error:
+        return ExpectedInterval(interval, ingested, "unreadable", problem=str(error)), budget
+    rows, budget = _rows(files, source.format, budget)
+    size = sum(file.bytes for file in files)
+    return ExpectedInterval(interval, ingested, "landed" if files else "empty", len(files), size, rows), budget
+
+
+def _rows(files: Sequence[SourceFile], file_format: Format, budget: int) -> tuple[int | None, int]:
+    """The rows that files say they have, and how many more may be asked."""
+    if not files:
+        return 0, budget
+    if file_format is not Format.PARQUET or len(files) > budget:
+        return None, budget
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = 0
+    try:
+        for file in files:
+            with landing.open_source(file.path) as source:
+                rows += pq.read_metadata(source).num_rows
+    except (TidemarkError, pa.ArrowException, OSError):  # whoever reads it says what is wrong with it
+        return None, budget - len(files)
+    return rows, budget - len(files)

@@ -1,0 +1,162 @@
+"""A range of days at once: what would be read, what came of each, and what a bad day does to the others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import EVENTS, PEOPLE, STOCK, Shell
+from tests.cli.test_steps import COLLECTIONS
+
+RANGE = ("--from", "2024-01-01", "--to", "2024-01-07")
+
+
+def ten_days(shell: Shell) -> None:
+    """A row a day, and on each day one that is late by half a day; nothing came on the third."""
+    for day in range(1, 11):
+        if day != 3:
+            shell.events(day, f"id{day},{day},10:00")
+    late = shell.landing / "events" / "2024-01-05" / "late.csv"
+    late.write_text("id,amount,at\nlate,1,2024-01-02T10:00:00Z\n")
+    (shell.landing / "events" / "2024-01-03").mkdir()
+
+
+def rows(shell: Shell, name: str) -> Any:
+    return shell.json("as-of", name)["rows"]
+
+
+def test_a_range_is_brought_through_all_steps_and_each_day_reported(events: Shell) -> None:
+    ten_days(events)
+    told = events.json("backfill", "events", *RANGE, "--intervals", "3")
+    assert (told["outcome"], told["complete_below_text"], told["waits_for"]) == (
+        "applied",
+        "2024-01-08T00:00:00Z",
+        None,
+    )
+    days = {day["lower"][:10]: day for day in told["intervals"]}
+    assert [day["standing"] for day in days.values()] == ["complete"] * 7
+    assert (days["2024-01-05"]["files"], days["2024-01-05"]["rows"], days["2024-01-05"]["dead"]) == (2, 2, 1)
+    assert (days["2024-01-03"]["files"], days["2024-01-03"]["rows"]) == (0, 0)
+    assert len(rows(events, "events")) == 6
+
+    again = events.json("backfill", "events", *RANGE)
+    assert (again["outcome"], again["intervals"]) == ("nothing to do", [])
+    said = events.ok("backfill", "events", "--from", "2024-01-06", "--to", "2024-01-09").out
+    assert "complete below 2024-01-10T00:00:00Z" in said
+    assert said.count("complete") == 5
+
+
+@pytest.mark.parametrize("name", COLLECTIONS)
+@pytest.mark.parametrize("most", ["1", "2", "31"])
+def test_it_ends_in_what_day_by_day_ends_in(shell: Shell, name: str, most: str) -> None:
+    text, land = COLLECTIONS[name]
+    land(shell)
+    shell.ok("init", shell.declared(text))
+    shell.ok("backfill", name, "--from", "2024-01-01", "--to", "2024-01-02", "--intervals", most)
+    wide = (
+        rows(shell, name),
+        shell.json("changes", name, "--after", "2024-01-01", "--upto", "2024-01-02T23:59:59")["rows"],
+    )
+    shell = replace(shell, root=shell.root.parent / "daily")
+    shell.root.mkdir()
+    shell.ok("init", shell.declared(text))
+    for day in ("2024-01-01", "2024-01-02"):
+        shell.ok("backfill", name, "--date", day)
+    daily = (
+        rows(shell, name),
+        shell.json("changes", name, "--after", "2024-01-01", "--upto", "2024-01-02T23:59:59")["rows"],
+    )
+    assert wide == daily
+
+
+def test_a_bad_day_stops_no_other_and_a_retry_reads_only_it(events: Shell) -> None:
+    ten_days(events)
+    bad = events.landing / "events" / "2024-01-04" / "a.csv"
+    bad.write_text("id,amount,at\nx,many,2024-01-04T10:00:00Z\n")
+    said = events("backfill", "events", *RANGE, "--intervals", "2")
+    (error,) = [line for line in said.err.splitlines() if line.startswith("error: ")]
+    assert said.code == 1
+    assert "1 of 2 intervals failed, the other one is done: [2024-01-04T00:00:00Z" in error
+    assert "a.csv" in error
+    status = events.json("status", "events")
+    assert status["complete_below_text"] == "2024-01-03T00:00:00Z"
+    told = json.loads(events("backfill", "events", *RANGE, "--json").out)
+    standing = [day["standing"] for day in told["done"]]
+    assert standing == ["complete"] * 2 + ["ingested"] + ["missing"] + ["ingested"] * 3
+    assert told["done"][3]["refused"] == 1
+
+    before = events.json("status", "events")["version"]
+    bad.write_text("id,amount,at\nx,4,2024-01-04T10:00:00Z\n")
+    mended = events.json("backfill", "events", *RANGE)
+    assert mended["complete_below_text"] == "2024-01-08T00:00:00Z"
+    log = events.json("log", "events", "-n", str(mended["version"] - before))["versions"]
+    ingested = [entry["change"] for entry in log if entry["kind"] == "ingested"]
+    assert len(ingested) == 1
+    assert "2024-01-04" in ingested[0]
+
+
+def test_days_that_have_not_landed_are_named(events: Shell) -> None:
+    ten_days(events)
+    said = events("backfill", "events", "--from", "2024-01-09", "--to", "2024-01-12")
+    (error,) = [line for line in said.err.splitlines() if line.startswith("error: ")]
+    assert "2 of 4 intervals failed, the other 2 are done" in error
+    assert error.count("has not landed") == 2
+
+
+def test_days_behind_a_hole_are_ingested_and_wait(events: Shell) -> None:
+    ten_days(events)
+    told = events.json("backfill", "events", "--from", "2024-01-04", "--to", "2024-01-07")
+    assert told["waits_for"] == "[2024-01-01T00:00:00Z, 2024-01-04T00:00:00Z)"
+    assert [day["standing"] for day in told["intervals"]] == ["ingested"] * 4
+    told = events.json("backfill", "events", "--from", "2024-01-01", "--to", "2024-01-05")
+    assert told["complete_below_text"] == "2024-01-08T00:00:00Z", "what waited is sealed, too"
+
+
+def test_a_preview_says_what_would_be_read_and_does_nothing(events: Shell) -> None:
+    ten_days(events)
+    events.ok("backfill", "events", "--date", "2024-01-01")
+    before = events.json("status", "events")["version"]
+    told = events.json("backfill", "events", "--from", "2024-01-01", "--to", "2024-01-12", "--preview")
+    assert (told["asked"], told["ingested_before"], told["runs"], told["rows"]) == (12, 1, 1, None)
+    landed = [day["landed"] for day in told["intervals"]]
+    assert landed == ["landed", "empty", *["landed"] * 7, "not landed", "not landed"]
+    assert told["intervals"][3]["files"] == 2
+    said = events.ok("backfill", "events", "--from", "2024-01-01", "--to", "2024-01-12", "--preview").out
+    assert "11 intervals in 1 run: 8 landed, 1 without files, 2 not landed, 1 ingested before and left out" in said
+    assert "rows unknown; about 1 minute" in said
+    assert events.json("status", "events")["version"] == before
+
+
+def test_a_preview_counts_the_rows_of_parquet(shell: Shell) -> None:
+    COLLECTIONS["people"][1](shell)
+    shell.ok("init", shell.declared(PEOPLE))
+    told = shell.json("backfill", "people", "--from", "2024-01-01", "--to", "2024-01-02", "--preview")
+    assert [day["rows"] for day in told["intervals"]] == [2, 3]
+    (shell.landing / "people" / "2024-01-02" / "b.parquet").write_text("no Parquet")
+    told = shell.json("backfill", "people", "--from", "2024-01-01", "--to", "2024-01-02", "--preview")
+    assert [day["rows"] for day in told["intervals"]] == [2, None]
+
+
+def test_files_that_changed_are_read_again_if_asked(shell: Shell) -> None:
+    shell.ok("init", shell.declared(EVENTS + "reprocess_for: 30d\n"))
+    ten_days(shell)
+    shell.ok("backfill", "events", *RANGE)
+    shell.events(2, "id2,2,10:00", "more,7,11:00")
+    assert shell.json("backfill", "events", *RANGE)["outcome"] == "nothing to do"
+    told = shell.json("backfill", "events", *RANGE, "--again")
+    second = told["intervals"][1]
+    assert (second["files"], second["rows"], second["corrected"], second["written"]) == (1, 1, 1, 1)
+    assert sum("more" in str(row) for row in shell.json("as-of", "events")["rows"]) == 1
+
+
+def test_what_makes_no_sense_is_told_in_one_line(events: Shell) -> None:
+    assert "which days?" in events.refused("backfill", "events", code=2)
+    assert "swap them" in events.refused("backfill", "events", "--from", "2024-01-05", "--to", "2024-01-01", code=2)
+    for option in ("--again", "--preview"):
+        said = events.refused("backfill", "events", "--from", "2023-12-01", "--to", "2024-01-01", option)
+        assert "it starts 2024-01-01" in said
+    events.ok("init", events.declared(STOCK))
+    assert "which days?" in events.refused("backfill", "stock", "--preview", code=2)
