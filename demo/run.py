@@ -6,8 +6,8 @@
 It lays out the change files of the days up to 2013-01-07, brings the local Airflow up, creates a backfill of the DAG
 `flights` for them and waits, showing each task; then it reads the collection and holds every figure against a
 calculation straight from the CSV (demo/independent.py, which shares no code with Tidemark), and every row of what is
-computed from it, windows among them (demo/independent_windows.py). Then a file of an early day is mended and that day's
-run cleared, and every row that changes, and every figure before and after, is held against the same calculation. Exit
+computed from it, windows among them (demo/independent_windows.py). Then a file of an early day is mended and its run
+cleared, and every row that changes, and every figure before and after, is held against the same calculation. Exit
 code 1 if any differs. It ends with the seconds of each part, those that `make` spent on set-up first.
 """
 
@@ -112,14 +112,13 @@ def airflow(command: str) -> None:
 
 
 def backfill(api: AirflowApi) -> None:
-    """Run the days and show every task until all are done; RuntimeError if a run fails."""
+    """Run the days, which are one run, and show every task until all is done; RuntimeError if a run fails."""
     api.wait_for_dag(COLLECTION, seconds=600)
     api.unpause(COLLECTION)
     api.backfill(COLLECTION, START.isoformat(), LAST.isoformat())
     began = time.monotonic()
-    days = (LAST - START).days + 1
     finished: set[str] = set()
-    # Where no terminal is, Live shows its last picture only; a line a day tells the log how far it is.
+    # Where no terminal is, Live shows its last picture only; a line a run tells the log how far it is.
     with Live(console=console, refresh_per_second=4, transient=not console.is_terminal) as live:
         while True:
             runs = [run for run in api.runs(COLLECTION) if run["run_type"] == "backfill"]
@@ -129,15 +128,19 @@ def backfill(api: AirflowApi) -> None:
             for run in runs:
                 if run["state"] == "success" and run["dag_run_id"] not in finished:
                     finished.add(run["dag_run_id"])
-                    took = seconds(run)
-                    live.console.print(
-                        f"  {run['data_interval_start'][:10]}  {len(finished)}/{days} done in {took:.0f} s"
-                    )
-            if len(finished) >= days and all(run["state"] == "success" for run in runs):
+                    live.console.print(f"  {days_of(run)}  done in {seconds(run):.0f} s")
+            if runs and all(run["state"] == "success" for run in runs):
                 return
             if time.monotonic() - began > RUN_LIMIT_SECONDS:
                 raise RuntimeError(f"the backfill did not finish within {RUN_LIMIT_SECONDS} s")
             time.sleep(1)
+
+
+def days_of(run: dict[str, Any]) -> str:
+    """The days that a run is about."""
+    first, end = (date.fromisoformat(run[f"data_interval_{name}"][:10]) for name in ("start", "end"))
+    last = end - timedelta(days=1)
+    return str(first) if first == last else f"{first} to {last}"
 
 
 def seconds(run: dict[str, Any]) -> float:
@@ -149,14 +152,14 @@ def seconds(run: dict[str, Any]) -> float:
 def progress(api: AirflowApi, runs: list[dict[str, Any]]) -> Table:
     """One line a run, one mark a task."""
     table = Table(box=None, pad_edge=False)
-    for heading in ("day", "state", TASKS):
+    for heading in ("days", "state", TASKS):
         table.add_column(heading)
     for run in runs:
         marks = ""
         if run["state"] in ("running", "failed"):
             tasks = sorted(api.tasks(COLLECTION, run["dag_run_id"]), key=lambda task: task["start_date"] or "9")
             marks = " ".join(MARKS.get(task["state"], "·") for task in tasks)
-        table.add_row(run["data_interval_start"][:10], run["state"], Text.from_markup(marks))
+        table.add_row(days_of(run), run["state"], Text.from_markup(marks))
     return table
 
 
@@ -188,7 +191,7 @@ def told(wrong: int, total: int, what: str) -> int:
 
 
 def correct(api: AirflowApi) -> int:
-    """Mend the file, clear the run of its day, and check every figure before and after and every row that changed;
+    """Mend the file, clear the run it came with, and check every figure before and after and every row that changed;
     return how many differ."""
     flights = tidemark.open(os.environ["TIDEMARK_ROOT"], COLLECTION)
     known_before = flights.state.seal - 1
@@ -265,8 +268,11 @@ def revised(before: independent.Known, after: independent.Known) -> int:
 
 
 def run_again(api: AirflowApi) -> str:
-    """Clear the run of WRONG_DAY and wait; what its ingest says that it changed."""
-    (run,) = (run for run in api.runs(COLLECTION) if run["data_interval_start"][:10] == WRONG_DAY.isoformat())
+    """Clear the run that WRONG_DAY came with and wait; what its ingest says that it changed."""
+    wrong = WRONG_DAY.isoformat()
+    (run,) = (
+        run for run in api.runs(COLLECTION) if run["data_interval_start"][:10] <= wrong < run["data_interval_end"][:10]
+    )
     api.clear(COLLECTION, run["dag_run_id"])
     began = time.monotonic()
     while (run := api.run(COLLECTION, run["dag_run_id"]))["state"] != "success":

@@ -1,6 +1,6 @@
 """Writes docs/reference from the code it describes: `make reference`. A test finds what was not written anew.
 
-collection-file.md   the fields of config/declaration.py, windows.py and batches.py there, with the strings below them
+collection-file.md   the fields of config/declaration.py and its sections, with the strings below them
 cli.md               the commands, arguments and options that `tidemark --help` knows
 errors.md            the classes of errors.py, with their exit codes
 python.md            what `import tidemark` offers, with signatures and docstrings
@@ -26,6 +26,7 @@ from pydantic.fields import FieldInfo
 from tidemark import errors
 from tidemark.api import answer, appender, appending, asked, hold, opened, opening, windowed
 from tidemark.cli import app
+from tidemark.config import airflow as airflow_section
 from tidemark.config import batches, declaration, windows
 from tidemark.config.values import duration as parse_length
 from tidemark.jobs.steps.declared import STEPS
@@ -68,6 +69,7 @@ _SECTIONS = {
     "`source.ready`": declaration.Marker,
     "`late`": declaration.LatePolicy,
     "`late.reemit`": declaration.Reemit,
+    "`airflow`": airflow_section.AirflowSection,
     "`batches`": batches.BatchesSection,
     "`batches.adaptive`": batches.AdaptiveSection,
     "`batches.rate_change`": batches.RateSection,
@@ -87,7 +89,10 @@ Durations are `90s`, `15m`, `12h`, `7d`; instants are dates or ISO 8601 in UTC.
 
 
 def collection_file() -> str:
-    texts = _field_texts(declaration) | _field_texts(windows) | _field_texts(batches)
+    texts = {
+        **{**_field_texts(declaration), **_field_texts(windows)},
+        **{**_field_texts(batches), **_field_texts(airflow_section)},
+    }
     lines = ["# The collection file\n", WRITTEN, _FILE]
     for title, section in _SECTIONS.items():
         lines += [

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from airflow.sdk import DAG, TaskGroup
 
+from tests.dags.support import ORDERS
 from tidemark.airflow import (
     HoldOperator,
     PublishOperator,
@@ -16,6 +17,7 @@ from tidemark.airflow import (
     maintenance_group,
     tidemark_dag,
 )
+from tidemark.errors import InvalidUsage
 
 THEIRS = {"retries": 1, "retry_delay": timedelta(hours=2), "execution_timeout": timedelta(minutes=7), "owner": "ann"}
 START = datetime(2024, 1, 1)  # noqa: DTZ001 airflow makes it UTC
@@ -76,3 +78,48 @@ def test_what_is_not_said_stays_as_it_was(file: Path) -> None:
             assert task.execution_timeout == timedelta(hours=6)
             assert task.max_retry_delay == timedelta(minutes=30)
             assert task.owner == "tidemark"
+
+
+def test_what_a_file_says_goes_before_ours_and_arguments_before_that(file: Path) -> None:
+    text = "{owner: Logistik, tags: [gold], pool: spark, retries: 2, retry_delay: 1m, max_active_runs: 3}"
+    file.write_text(f"{ORDERS}airflow: {text}\n")
+    dag = tidemark_dag(file)
+    assert (dag.tags, dag.max_active_runs) == ({"tidemark", "append", "gold"}, 3)
+    for task in dag.tasks:
+        assert (task.owner, task.pool, task.retries) == ("Logistik", "spark", 2)
+        assert (task.retry_delay, task.retry_exponential_backoff) == (timedelta(minutes=1), 0)
+    for task in tidemark_dag(file, default_args=THEIRS, max_active_runs=5, tags=("mine",)).tasks:
+        assert said(task) == THEIRS
+        assert (task.pool, task.dag.max_active_runs) == ("spark", 5)
+        assert task.dag.tags == {"tidemark", "append", "gold", "mine"}
+
+
+def test_a_file_says_how_wide_the_runs_of_a_backfill_are(file: Path) -> None:
+    assert tidemark_dag(file).timetable.wide.most == 31
+    file.write_text(f"{ORDERS}airflow: {{backfill_intervals: 7}}\n")
+    assert tidemark_dag(file).timetable.wide.most == 7
+    assert tidemark_dag(file, backfill_intervals=1).timetable.wide.most == 1
+    with pytest.raises(InvalidUsage, match="backfill_intervals is 0"):
+        tidemark_dag(file, backfill_intervals=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{retries: -1}", "airflow.retries: it must be 0 or more, found -1"),
+        ("{backfill_intervals: 1001}", "it must be 1000 or less, found 1001"),
+        ("{poool: spark}", "did you mean 'pool'?"),
+        ('{owner: ""}', "airflow.owner: a text is expected"),
+        ('{tags: ["a\\nb"]}', "tags"),
+        ("{retry_delay: soon}", "not a duration: 'soon'"),
+        ("{max_active_runs: 0}", "it must be 1 or more, found 0"),
+        ("5", "airflow"),
+    ],
+)
+def test_a_section_that_makes_no_sense_is_one_line(file: Path, text: str, message: str) -> None:
+    file.write_text(f"{ORDERS}airflow: {text}\n")
+    with pytest.raises(InvalidUsage) as caught:
+        tidemark_dag(file)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert f"{file}:{len(ORDERS.splitlines()) + 1}: " in str(caught.value)

@@ -118,20 +118,6 @@ def serialized(dag: Any) -> Any:
     return DagSerialization.from_dict(DagSerialization.to_dict(dag))
 
 
-def test_a_backfill_is_kept_within_start_and_end(collections: Any) -> None:
-    from tidemark.airflow import tidemark_dag
-
-    dag = serialized(tidemark_dag(collections / "orders.yaml"))
-
-    def days(first: str, last: str) -> list[str]:
-        infos = dag.iter_dagrun_infos_between(pendulum.parse(first), pendulum.parse(last))
-        return [text_of(info.logical_date) for info in infos]
-
-    assert days("2023-12-01", "2024-02-01") == ["2024-01-01", "2024-01-02", "2024-01-03"]
-    assert days("2024-01-02", "2024-01-02") == ["2024-01-02"]
-    assert days("2024-01-04", "2024-01-31") == []
-
-
 def test_nothing_keeps_a_manual_run_from_having_tasks(collections: Any) -> None:
     # Beyond start_date and end_date Airflow makes a run without tasks, and calls it successful.
     from tidemark.airflow import tidemark_dag

@@ -52,7 +52,7 @@ def moment(text: str) -> datetime:
 
 @pytest.fixture(scope="module")
 def backfilled(airflow: Airflow) -> list[dict[str, Any]]:
-    """The demo's first two days, by date range: both runs, ended."""
+    """The demo's first two days, by date range: their run, ended."""
     layout.lay_out(airflow.landing, first=FIRST, last=LAST)
     flights = airflow.declare((PROJECT / "include/collections/flights.yaml").read_text())
     airflow.api.unpause(flights)
@@ -60,28 +60,25 @@ def backfilled(airflow: Airflow) -> list[dict[str, Any]]:
 
     def ended() -> list[dict[str, Any]] | None:
         found = airflow.api.runs(flights)
-        return found if len(found) == 2 and all(run["state"] in ("success", "failed") for run in found) else None
+        return found if found and all(run["state"] in ("success", "failed") for run in found) else None
 
     return airflow.until("both days are run", ended)
 
 
 class TestBackfill:
-    def test_days_run_in_order_and_each_is_sealed_to_its_end(
+    def test_both_days_are_one_run_and_each_has_its_own_commit(
         self, airflow: Airflow, backfilled: list[dict[str, Any]]
     ) -> None:
-        runs = backfilled
-        assert [(run["state"], run["data_interval_start"][:10]) for run in runs] == [
-            ("success", FIRST.isoformat()),
-            ("success", LAST.isoformat()),
-        ]
-        assert moment(runs[0]["end_date"]) <= moment(runs[1]["start_date"])
-        for run in runs:
-            states = airflow.states("flights", run["dag_run_id"])
-            assert states == dict.fromkeys(TASKS, "success")
+        (run,) = backfilled
+        bounds = [run[f"data_interval_{name}"][:10] for name in ("start", "end")]
+        assert (run["state"], bounds) == ("success", [FIRST.isoformat(), (LAST + timedelta(days=1)).isoformat()])
+        assert airflow.states("flights", run["dag_run_id"]) == dict.fromkeys(TASKS, "success")
         state = airflow.log("flights").load().state
         assert format_instant(state.seal) == format_instant(state.trace_upper) == "2013-01-02T00:00:00Z"
-        seals = [r.change.upper for r in airflow.log("flights").history() if r.change.kind == "sealed"]
-        assert [format_instant(seal) for seal in seals] == ["2013-01-02T00:00:00Z", "2013-01-01T00:00:00Z"]
+        changes = [record.change for record in airflow.log("flights").history()]
+        assert [format_instant(one.upper) for one in changes if one.kind == "sealed"] == ["2013-01-02T00:00:00Z"]
+        read = [format_instant(one.fence.interval.lower)[:10] for one in changes if one.kind == "ingested"]
+        assert read == [LAST.isoformat(), FIRST.isoformat()]
         assert sound(airflow, "flights")
 
     def test_figures_are_those_of_the_independent_calculation(
@@ -135,10 +132,11 @@ class TestOutOfOrder:
         assert sound(airflow, name)
 
     def test_a_backfill_run_backwards_ends_green_and_complete(self, airflow: Airflow) -> None:
-        """The later day finds the earlier one queued: nothing to worry about, as that one shows."""
-        for day in (1, 2):
+        """The later days find the earlier ones queued: nothing to worry about, as that run shows."""
+        for day in (1, 2, 3):
             airflow.land(f"backwards/2024-03-0{day}/a.csv", HEADER, (day, day, f"2024-03-0{day}T10:00:00Z"))
-        name = airflow.declare(orders("backwards", "2024-03-01", "2024-03-03"))
+        wide = "airflow: {backfill_intervals: 2, max_active_runs: 1}\n"
+        name = airflow.declare(orders("backwards", "2024-03-01", "2024-03-04") + wide)
         airflow.api.unpause(name)
         days = {"from_date": "2024-02-01T00:00:00Z", "to_date": "2024-03-31T00:00:00Z"}
         how = {"max_active_runs": 1, "run_backwards": True, "dag_run_conf": {}}
@@ -152,8 +150,8 @@ class TestOutOfOrder:
         assert [run["state"] for run in runs] == ["success"] * 2, "the backfill is kept within start and end"
         assert moment(runs[1]["end_date"]) <= moment(runs[0]["start_date"])
         assert airflow.states(name, runs[1]["dag_run_id"])["published"] == "skipped"
-        assert seal_of(airflow, name) == "2024-03-03T00:00:00Z"
-        assert held(airflow, name) == {1: 1, 2: 2}
+        assert seal_of(airflow, name) == "2024-03-04T00:00:00Z"
+        assert held(airflow, name) == {1: 1, 2: 2, 3: 3}
 
 
 class TestTrigger:

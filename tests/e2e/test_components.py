@@ -46,7 +46,8 @@ def test_the_backfill_ends_right_whichever_component_is_killed(airflow: Airflow)
     for n, day in enumerate(days):
         rows = [(n, n, f"{day}T10:00:00Z"), (100, n, f"{day}T11:00:00Z")]
         airflow.land(f"shaken/{day}/a.csv", HEADER, *rows)
-    name = airflow.declare(orders("shaken", str(FIRST), str(FIRST + timedelta(days=len(KILLED)))))
+    each_its_run = "airflow: {backfill_intervals: 1, max_active_runs: 1}\n"
+    name = airflow.declare(orders("shaken", str(FIRST), str(FIRST + timedelta(days=len(KILLED)))) + each_its_run)
     airflow.api.unpause(name)
     airflow.api.backfill(name, str(days[0]), str(days[-1]))
 

@@ -180,11 +180,12 @@ def batches_dag(
         "doc_md": batches_doc(location.collection),
         "max_active_runs": 1,
         "catchup": False,
-        "tags": ["batches", "tidemark"],
+        "tags": sorted({"batches", "tidemark", *location.airflow.tags}),
         "params": {"landing": landing_param()},
         **dag_options,
     }
-    arguments = {"owner": "tidemark", "priority_weight": 0, "weight_rule": "absolute", **(default_args or {})}
+    own = {"owner": "tidemark", "priority_weight": 0, "weight_rule": "absolute"}
+    arguments = {**own, **location.task_arguments, **(default_args or {})}
     with DAG(schedule=[arrivals_of(location)], default_args=arguments, **options) as dag:
         ingest = CutOperator(task_id="ingest", location=location, doc_md=step_doc(step_of("ingest")))
         gate = CutGateOperator(

@@ -67,8 +67,8 @@ Nothing was published, and nothing is lost. The task's log shows the failing row
 
 - Any run can be cleared or run again, any time: every step is idempotent. A finished day is a no-op, unless its files
   changed: where `reprocess_for` is declared, what they say otherwise now is written, and `ingest` says in words what.
-- Backfill a range of dates with *Trigger > Backfill*; days may come in any order, completeness waits for the missing
-  one. Each run has its own interval: leave `lower` and `upper` empty.
+- Backfill a range of dates with *Trigger > Backfill*: in runs of several intervals each, and a bad one stops no other.
+  Intervals may come in any order, completeness waits for the missing one. Leave `lower` and `upper` empty.
 - *Trigger > Single run* takes `lower` and `upper` for any number of whole intervals, each read on its own. Without them
   it is the interval that begins at the logical date, or else the last one that was over by then.
 - A run that ends before its interval is complete is not green: `published` says what is missing.

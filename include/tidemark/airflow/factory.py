@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection as Names
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, Param, chain, get_parsing_context
+from airflow.sdk import DAG, Param, chain, get_parsing_context, timezone
 
+from tidemark.airflow import settings
 from tidemark.airflow.collection_files import fitting_collections, right_collections
 from tidemark.airflow.documentation import collection_doc, derived_doc
 from tidemark.airflow.landing import landing_param
@@ -19,6 +21,7 @@ from tidemark.airflow.owners import refuse_second_maker
 from tidemark.airflow.publish import PublishOperator
 from tidemark.airflow.step_tasks import step_and_gate
 from tidemark.airflow.timetable import CollectionTimetable, InputsTimetable
+from tidemark.airflow.wide_runs import WideRuns
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.declared import steps_of
 from tidemark.jobs.steps.step import When
@@ -36,6 +39,7 @@ def tidemark_dag(
     root: str | None = None,
     landing: str | None = None,
     ready_within: timedelta | None = None,
+    backfill_intervals: int | None = None,
     default_args: dict[str, Any] | None = None,
     tags: tuple[str, ...] = (),
     **dag_options: Any,
@@ -45,45 +49,58 @@ def tidemark_dag(
     `ingest >> gate_unsealed >> seal >> gate_frontier >> drain >> gate_trace >> compact >> gate_compaction >> published`
 
     Of a derived collection `correct` stands where `ingest` does, and a run begins whenever the asset of one of its
-    inputs has an event; a backfill of a range of dates corrects it until the end of each day, and no further.
+    inputs has an event; a run of a backfill corrects it until the end of its days, and no further.
 
     Unpaused, it starts no run outside the collection's start and end, and of the past at most the last interval:
-    the others are a backfill. A `schedule` in words among the options is kept within start and end, too. `root` and
+    the others are a backfill, whose runs are about `backfill_intervals` each at most (TIDEMARK_BACKFILL_INTERVALS, 31).
+    A `schedule` in words among the options is kept within start and end, too. `root` and
     `landing` stand in for the deployment's, `ready_within` for TIDEMARK_READY_WITHIN; `default_args` and `dag_options`
-    (arguments of `airflow.sdk.DAG`, `dag_id` among them) go before ours. Raises InvalidUsage for a wrong collection,
+    (arguments of `airflow.sdk.DAG`, `dag_id` among them) go before what the file says under `airflow`, and that before
+    ours. Raises InvalidUsage for a wrong collection,
     and in a DAG file where `collection_dags` makes a DAG of this id too.
     """
     location = location_of(collection, root=root, landing=landing)
     refuse_second_maker(dag_options.get("dag_id", location.name))
-    return _dag(location, ready_within=ready_within, default_args=default_args, tags=tags, **dag_options)
+    return _dag(
+        location,
+        ready_within=ready_within,
+        backfill_intervals=backfill_intervals,
+        default_args=default_args,
+        tags=tags,
+        **dag_options,
+    )
 
 
 def _dag(
     location: Location,
     *,
     ready_within: timedelta | None = None,
+    backfill_intervals: int | None = None,
     default_args: dict[str, Any] | None = None,
     tags: tuple[str, ...] = (),
     **dag_options: Any,
 ) -> DAG:
+    dag_id, said = dag_options.pop("dag_id", location.name), location.airflow
+    most = said.backfill_intervals if backfill_intervals is None else backfill_intervals
+    wide = _wide_runs(dag_id, most, {**(default_args or {}), **dag_options})
     options: dict[str, Any] = {
         # The timetable holds runs within start and end. Beyond dates of the DAG a manual run would have no tasks.
         "start_date": EPOCH,
         "catchup": False,
         # For a readable grid only: order is kept by the store, also across backfills, manual runs and clears.
-        "max_active_runs": 1,
-        **(_derived(location) if location.derived else _landed(location.collection)),
+        "max_active_runs": said.max_active_runs or 1,
+        **(_derived(location, wide) if location.derived else _landed(location.collection, wide)),
         **dag_options,
     }
     kind = "derived" if location.derived else str(location.collection.landed.source.envelope)
-    options["tags"] = sorted({OWNER, kind, *tags})
+    options["tags"] = sorted({OWNER, kind, *said.tags, *tags})
     schedule = options.pop("schedule")  # None is a schedule too: a DAG that is only ever triggered
     if isinstance(schedule, str) and schedule not in ("@once", "@continuous"):
         if location.derived:
             raise InvalidUsage(f"{location.name} is derived: it runs when its inputs have more, not by {schedule!r}")
-        schedule = CollectionTimetable.of(location.collection, schedule)
-    dag_id = options.pop("dag_id", location.name)
-    with DAG(dag_id, schedule=schedule, default_args={"owner": OWNER, **(default_args or {})}, **options) as dag:
+        schedule = CollectionTimetable.of(location.collection, schedule, wide)
+    arguments = {"owner": OWNER, **location.task_arguments, **(default_args or {})}
+    with DAG(dag_id, schedule=schedule, default_args=arguments, **options) as dag:
         tasks = [
             task
             for step in steps_of(When.EACH_RUN, derived=location.derived is not None)
@@ -93,22 +110,28 @@ def _dag(
     return dag
 
 
-def _landed(declared: Collection) -> dict[str, Any]:
+def _wide_runs(dag_id: str, most: int | None, options: Mapping[str, Any]) -> WideRuns:
+    """How wide the runs are that a backfill of the DAG makes."""
+    end = timezone.convert_to_utc(options.get("end_date")) if options.get("catchup") else None
+    return WideRuns(dag_id, settings.backfill_intervals() if most is None else most, end)
+
+
+def _landed(declared: Collection, wide: WideRuns) -> dict[str, Any]:
     """What the DAG of a collection that lands has of its own."""
     return {
-        "schedule": CollectionTimetable.of(declared),
+        "schedule": CollectionTimetable.of(declared, wide=wide),
         "description": f"{declared.landed.source.envelope} of {', '.join(column.name for column in declared.key)}",
         "doc_md": collection_doc(declared),
         "params": _params(),
     }
 
 
-def _derived(location: Location) -> dict[str, Any]:
+def _derived(location: Location, wide: WideRuns) -> dict[str, Any]:
     """What the DAG of a derived collection has of its own."""
     origin = location.origin
     assert isinstance(origin, Derived)
     return {
-        "schedule": InputsTimetable.of(origin.inputs),
+        "schedule": InputsTimetable.of(origin.inputs, wide),
         "description": f"computed from {', '.join(origin.inputs)}",
         "doc_md": derived_doc(location.name, origin, location.declared),
         "params": _params_of_derived(),
@@ -156,8 +179,8 @@ def _params() -> dict[str, Param]:
     return {
         "lower": bound(
             "lower",
-            "Start of the interval of a **single run**, with **upper**: a boundary of the schedule. Each run of a "
-            "backfill has its own and refuses another.",
+            "Start of the intervals of a **single run**, with **upper**: a boundary of the schedule. Each run of a "
+            "backfill has its own and refuses others.",
         ),
         "upper": bound(
             "upper", "End of the interval, exclusive. Several intervals of the schedule are read one by one."

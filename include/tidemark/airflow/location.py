@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemark.airflow import settings
+from tidemark.config.airflow import AirflowSection
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, Origin
 from tidemark.model.derived import Derived
@@ -22,7 +24,7 @@ class Location:
 
     A derived collection is `declared` by its file alone: what its columns are is known once it was computed. `root` and
     `landing` default to TIDEMARK_ROOT and TIDEMARK_LANDING. `own_dag`: its file says that a DAG file of the user's
-    makes its DAG.
+    makes its DAG. `airflow`: how that file says Airflow runs it.
     """
 
     declared: Collection | DerivedFile
@@ -30,6 +32,7 @@ class Location:
     root: str | None = None
     landing: str | None = None
     own_dag: bool = False
+    airflow: AirflowSection = field(default_factory=AirflowSection)
 
     @property
     def name(self) -> str:
@@ -51,6 +54,14 @@ class Location:
         if isinstance(self.declared, Collection):
             return self.declared
         raise InvalidUsage(f"{self.name} is derived: what its columns are is known once it was computed")
+
+    @property
+    def task_arguments(self) -> dict[str, Any]:
+        """What its file says of all its tasks, as arguments of operators."""
+        said = self.airflow
+        delay = None if said.retry_delay is None else timedelta(microseconds=said.retry_delay)
+        arguments = {"owner": said.owner, "pool": said.pool, "retries": said.retries, "retry_delay": delay}
+        return {name: value for name, value in arguments.items() if value is not None}
 
     @property
     def store_root(self) -> str:
@@ -81,7 +92,7 @@ def location_of(
 
     file = parse(collection)
     declared = file.collection() if isinstance(file, CollectionFile) else file
-    return Location(declared, str(Path(collection).resolve()), root, landing, file.own_dag)
+    return Location(declared, str(Path(collection).resolve()), root, landing, file.own_dag, file.airflow)
 
 
 def no_data() -> Any:

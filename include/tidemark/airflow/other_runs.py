@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -16,6 +16,7 @@ from tidemark.jobs.job import Job
 from tidemark.jobs.steps.gate_result import results_for
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Gate
+from tidemark.model.instant import from_datetime
 from tidemark.model.interval import Interval
 from tidemark.plan.gate import plan_gate
 from tidemark.quality.suites import CRITICAL
@@ -25,19 +26,42 @@ SEEN_TO = (*IN_FLIGHT, DagRunState.FAILED)
 """A run in one of these is about to judge its intervals, or is red because of them."""
 RESULTS_LOOKED_AT = 50
 """Newest failures of a gate among which those of a batch are looked for."""
-ASKED_AT_ONCE = 100
+RUNS_LOOKED_AT = 10
+"""How many runs that begin before the first interval are asked how far they reach: runs of a backfill do not overlap,
+and runs by hand lie between."""
 log = logging.getLogger(__name__)
 
 
-def runs_of(context: Any, intervals: Sequence[Interval], states: Sequence[DagRunState]) -> int:
-    """How many of the intervals have a scheduled or backfilled run of this DAG in one of the states."""
-    dates = [moment(interval.lower) for interval in intervals]
-    return sum(
-        context["ti"].get_dr_count(
-            dag_id=context["dag"].dag_id, logical_dates=dates[at : at + ASKED_AT_ONCE], states=list(states)
-        )
-        for at in range(0, len(dates), ASKED_AT_ONCE)
-    )
+def with_runs(context: Any, intervals: Sequence[Interval], states: Sequence[DagRunState]) -> set[Interval]:
+    """Which of some intervals of the schedule have a run of this DAG in one of the states that is made for them, alone
+    or with others."""
+    if not intervals:
+        return set()
+    first, last = min(intervals).lower, max(intervals).lower
+    found: set[Interval] = set()
+    for state in states:
+        for lower, upper in _runs_down_from(context, last, first, state):
+            found.update(interval for interval in intervals if lower <= interval.lower < upper)
+    return found
+
+
+def _runs_down_from(context: Any, last: int, first: int, state: DagRunState) -> Iterator[tuple[int, int]]:
+    """What the runs in a state are about that begin at `last` or before, newest first: all down to `first`, and a few
+    of those before that, as one of them may reach further."""
+    from airflow.sdk.execution_time import task_runner  # which a task's process has, and nobody who parses needs
+    from airflow.sdk.execution_time.comms import GetPreviousDagRun
+
+    before, earlier = last + 1, 0
+    while earlier < RUNS_LOOKED_AT:
+        asked = GetPreviousDagRun(dag_id=context["dag"].dag_id, logical_date=moment(before), state=state)
+        answer: Any = task_runner.SUPERVISOR_COMMS.send(asked)
+        run = answer.dag_run
+        if run is None:
+            return
+        before = from_datetime(run.logical_date)
+        earlier += before < first
+        if run.data_interval_start == run.logical_date and run.data_interval_end is not None:
+            yield before, from_datetime(run.data_interval_end)
 
 
 def is_seen_to(context: Any, state: Arrangement, interval: Interval) -> bool:
@@ -46,7 +70,7 @@ def is_seen_to(context: Any, state: Arrangement, interval: Interval) -> bool:
         some = Schedule(state.collection.landed.schedule).split(interval)
     except InvalidUsage:  # it came by another schedule
         return False
-    return runs_of(context, some, SEEN_TO) > 0
+    return bool(with_runs(context, some, SEEN_TO))
 
 
 def is_found_wrong(context: Any, job: Job, state: Arrangement, interval: Interval) -> bool:

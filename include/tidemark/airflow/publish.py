@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from tidemark.airflow.asset import asset_of
 from tidemark.airflow.documentation import PUBLISHED, PUBLISHED_OF_DERIVED
 from tidemark.airflow.location import Location, location_of
-from tidemark.airflow.other_runs import IN_FLIGHT, runs_of
+from tidemark.airflow.other_runs import IN_FLIGHT, with_runs
 from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_defaults
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage, TidemarkError
@@ -102,7 +102,7 @@ class PublishOperator(BaseOperator):
             )
         stands += f" and waits for {hole}"
         missing = self._missing(state, own)
-        if missing is not None and runs_of(context, missing, IN_FLIGHT) == len(missing):
+        if missing is not None and len(with_runs(context, missing, IN_FLIGHT)) == len(missing):
             return f"{stands}, whose runs are queued or running; the last of them completes this one, too"
         raise AirflowFailException(
             f"{stands}, which no run is about to ingest. What this run ingested is kept. Backfill "

@@ -6,6 +6,7 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
+from tidemark.errors import InvalidUsage
 from tidemark.model.instant import MICROSECOND, parse_duration
 
 
@@ -51,3 +52,11 @@ def launcher(chosen: str | None = None) -> str:
 def ready_within() -> timedelta:
     """How long after an interval's end its files are waited for: TIDEMARK_READY_WITHIN, as 12h or 30m."""
     return parse_duration(os.environ.get("TIDEMARK_READY_WITHIN") or "12h") * MICROSECOND
+
+
+def backfill_intervals() -> int:
+    """How many intervals a run of a backfill is about at most: TIDEMARK_BACKFILL_INTERVALS, 31 without it."""
+    text = os.environ.get("TIDEMARK_BACKFILL_INTERVALS") or "31"
+    if not text.isascii() or not text.isdigit():
+        raise InvalidUsage(f"TIDEMARK_BACKFILL_INTERVALS is {text!r}; write a whole number, such as 31")
+    return int(text)

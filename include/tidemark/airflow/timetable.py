@@ -13,6 +13,7 @@ from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
 from airflow.timetables.interval import CronDataIntervalTimetable
 from airflow.timetables.simple import AssetTriggeredTimetable
 
+from tidemark.airflow.wide_runs import WideRuns
 from tidemark.config.schedule import Schedule, check_bounds
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection
@@ -26,27 +27,33 @@ class CollectionTimetable(CronDataIntervalTimetable):
     """The intervals of a cron expression (UTC) that lie in `[start, end)`; both are boundaries of it, None is no end.
 
     What the scheduler starts and what a backfill may ask for is bounded here, and not by the DAG's `start_date` and
-    `end_date`: outside those Airflow makes a manual run without any task, and calls it successful.
+    `end_date`: outside those Airflow makes a manual run without any task, and calls it successful. A run of the
+    scheduler is one interval; `wide` says how many a run of a backfill may be (None: one, too).
     """
 
-    def __init__(self, cron: str, start: datetime, end: datetime | None = None) -> None:
+    def __init__(self, cron: str, start: datetime, end: datetime | None = None, wide: WideRuns | None = None) -> None:
         super().__init__(cron, "UTC")
         self.start = pendulum.instance(start)
         self.end = None if end is None else pendulum.instance(end)
+        self.wide = wide
 
     @classmethod
-    def of(cls, collection: Collection, schedule: str | None = None) -> CollectionTimetable:
+    def of(
+        cls, collection: Collection, schedule: str | None = None, wide: WideRuns | None = None
+    ) -> CollectionTimetable:
         """The timetable of a collection, or of another schedule between its bounds. InvalidUsage for a schedule that is
         none, and for a collection that starts or ends between two intervals of its own."""
         check_bounds(collection)
         end = None if collection.landed.end is None else moment(collection.landed.end)
-        return cls(Schedule(schedule or collection.landed.schedule).expression, moment(collection.landed.start), end)
+        cron = Schedule(schedule or collection.landed.schedule).expression
+        return cls(cron, moment(collection.landed.start), end, wide)
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> CollectionTimetable:
         """As `serialize` wrote it."""
         end = data["end"] and datetime.fromisoformat(data["end"])
-        return cls(data["expression"], datetime.fromisoformat(data["start"]), end)
+        wide = WideRuns.deserialize(data.get("wide"))
+        return cls(data["expression"], datetime.fromisoformat(data["start"]), end, wide)
 
     def serialize(self) -> dict[str, Any]:
         """For Airflow's database."""
@@ -54,25 +61,32 @@ class CollectionTimetable(CronDataIntervalTimetable):
             "expression": self._expression,
             "start": self.start.isoformat(),
             "end": self.end and self.end.isoformat(),
+            "wide": self.wide and self.wide.serialize(),
         }
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CollectionTimetable) and self.serialize() == other.serialize()
 
     def __hash__(self) -> int:
-        return hash(tuple(self.serialize().values()))
+        return hash((self._expression, self.start, self.end, self.wide))
 
     def next_dagrun_info(
         self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
     ) -> DagRunInfo | None:
-        """The next run within the bounds; None if there is none left."""
+        """The next run within the bounds; None if there is none left. Of a backfill it is wide."""
         earliest = max(self.start, restriction.earliest or self.start)
         last = self.end and self._get_prev(self.end)
         latest = min(filter(None, (last, restriction.latest)), default=None)
-        return super().next_dagrun_info(
+        info = super().next_dagrun_info(
             last_automated_data_interval=last_automated_data_interval,
             restriction=TimeRestriction(earliest, latest, restriction.catchup),
         )
+        if self.wide is None or latest is None or not self.wide.asked_by_backfill(restriction):
+            return info
+        if info is None or info.data_interval is None:
+            return info
+        is_first = last_automated_data_interval is None
+        return self.wide.run_from(info.data_interval.start, latest, self._get_next, is_first=is_first)
 
     def infer_manual_data_interval(self, *, run_after: DateTime) -> DataInterval:
         """The interval a manual run of that logical date is about.
@@ -89,21 +103,36 @@ class InputsTimetable(AssetTriggeredTimetable):
     """Runs whenever an event of any of some assets says that there is more; and never of itself.
 
     Airflow refuses a backfill of a DAG that only assets trigger, as it is not periodic. This one is: a backfill of a
-    range of dates has a run for each day of it, which says until when to correct.
+    range of dates has runs of some days each (`wide`; None: of one), whose end says until when to correct.
     """
 
-    description = "When an input has more; a backfill has a run for each day"
+    description = "When an input has more; a backfill has runs of some days each"
     periodic = True
 
+    def __init__(self, assets: Any, wide: WideRuns | None = None) -> None:
+        super().__init__(assets)
+        self.wide = wide
+
     @classmethod
-    def of(cls, inputs: Sequence[str]) -> InputsTimetable:
+    def of(cls, inputs: Sequence[str], wide: WideRuns | None = None) -> InputsTimetable:
         """The timetable of a collection that is computed from others, by their names."""
         from airflow.sdk import AssetAny
 
         from tidemark.airflow.asset import asset_of
 
         assets: Any = AssetAny(*(asset_of(name) for name in inputs))  # which Airflow takes in DAG files, too
-        return cls(assets)
+        return cls(assets, wide)
+
+    @classmethod
+    def deserialize(cls, data: dict[str, Any]) -> InputsTimetable:
+        """As `serialize` wrote it."""
+        from airflow.serialization.decoders import decode_asset_like
+
+        return cls(decode_asset_like(data["asset_condition"]), WideRuns.deserialize(data.get("wide")))
+
+    def serialize(self) -> dict[str, Any]:
+        """For Airflow's database."""
+        return {**super().serialize(), "wide": self.wide and self.wide.serialize()}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InputsTimetable) and self.serialize() == other.serialize()
@@ -118,14 +147,19 @@ class InputsTimetable(AssetTriggeredTimetable):
     def next_dagrun_info(
         self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
     ) -> DagRunInfo | None:
-        """A day of the range a backfill asks for; None for the scheduler, which asks without an end."""
+        """Some days of the range a backfill asks for; None for the scheduler, which asks without an end."""
         if not restriction.catchup or restriction.latest is None or restriction.earliest is None:
+            return None
+        if self.wide is not None and not self.wide.asked_by_backfill(restriction):
             return None
         if last_automated_data_interval is None:
             start = _DAYS._align_to_next(restriction.earliest)
         else:
             start = last_automated_data_interval.end
-        return None if start > restriction.latest else DagRunInfo.interval(start, _DAYS._get_next(start))
+        if self.wide is None:
+            return None if start > restriction.latest else DagRunInfo.interval(start, _DAYS._get_next(start))
+        is_first = last_automated_data_interval is None
+        return self.wide.run_from(start, restriction.latest, _DAYS._get_next, is_first=is_first)
 
 
 _DAYS = CronDataIntervalTimetable("0 0 * * *", "UTC")

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, model_validator
 from pydantic.fields import FieldInfo
 
+from tidemark.config.airflow import SECTIONS as AIRFLOW_SECTIONS
+from tidemark.config.airflow import AirflowSection
 from tidemark.config.batches import SECTIONS as BATCH_SECTIONS
 from tidemark.config.batches import BatchesSection
 from tidemark.config.retention import retention_of
@@ -172,6 +174,8 @@ class Common(_Section):
     """How rows are cut into chunks."""
     dag: Literal["factory", "own"] = "factory"
     """`own` if a DAG file of yours makes the collection's DAG; the factory makes none then."""
+    airflow: AirflowSection = AirflowSection()
+    """How Airflow runs it, `{owner: logistics, pool: spark}`."""
     quality: list[Annotated[dict[str, Any], Field(min_length=1, max_length=1)]] = []
     """Expectations of Great Expectations that the unsealed gate checks of every batch, as `{name: {arguments}}`."""
     compact_ahead: bool = True
@@ -320,6 +324,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "next_window": Nothing,
     "ready": Marker,
     **BATCH_SECTIONS,
+    **AIRFLOW_SECTIONS,
 }
 """Sections by the names of the fields that hold them."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from tidemark.config.airflow import AirflowSection
 from tidemark.config.declaration import Declaration, DerivedDeclaration
 from tidemark.config.document import Document, Loc
 from tidemark.errors import InvalidUsage
@@ -28,6 +29,11 @@ class DeclaredFile(Generic[D]):
     def own_dag(self) -> bool:
         """Whether a DAG file of the owner's makes its DAG."""
         return self.declaration.dag == "own"
+
+    @property
+    def airflow(self) -> AirflowSection:
+        """How Airflow runs it."""
+        return self.declaration.airflow
 
     def refusal(self, loc: Loc, message: str) -> InvalidUsage:
         """The error for what stands at `loc`."""
