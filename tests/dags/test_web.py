@@ -35,6 +35,8 @@ PATHS = (
     "/",
     "/collections.json",
     "/collections/orders",
+    "/collections/orders/calendar",
+    f"/collections/orders/intervals/{parse_instant('2024-01-01')}",
     "/gates/orders/unsealed",
 )
 HOSTILE = '<meta http-equiv="refresh" content="0;url=https://evil.example/"><script>alert(1)</script>'
@@ -124,6 +126,8 @@ def test_every_route_is_in_the_list_and_only_reads(anonymous: Any) -> None:
         ("/", "GET"),
         ("/collections.json", "GET"),
         ("/collections/{dag_id}", "GET"),
+        ("/collections/{dag_id}/calendar", "GET"),
+        ("/collections/{dag_id}/intervals/{lower}", "GET"),
         ("/collections/{dag_id}/windows", "GET"),
         ("/gates/{dag_id}/{gate}", "GET"),
     }
@@ -351,7 +355,10 @@ def test_no_link_in_airflows_frame_leads_out_of_it(client: Any, root: Path) -> N
     """The frame allows no navigation of what is around it: such a link does nothing when it is clicked."""
     framed = {"Sec-Fetch-Dest": "iframe"}
     assert re.findall(r'href="([^"]*)"', client.get("/", headers=framed).text) == ["collections/orders"]
-    assert re.findall(r'href="([^"]*)"', client.get("/collections/orders", headers=framed).text) == ["../"]
+    assert re.findall(r'href="([^"]*)"', client.get("/collections/orders", headers=framed).text) == [
+        "orders/calendar",
+        "../",
+    ]
     assert 'href="../../dags/orders"' in client.get("/collections/orders").text
     assert 'target="_top"' not in client.get("/").text + client.get("/collections/orders").text
 
@@ -529,7 +536,8 @@ def test_without_a_login_the_refusal_carries_it(anonymous: Any) -> None:
 
 def test_a_page_needs_nothing_from_elsewhere(client: Any, root: Path, failure: None) -> None:
     """One style sheet within it, which its policy names by its digest; no address but links to be clicked."""
-    for path in ("/", "/collections/orders", "/gates/orders/unsealed"):
+    day = f"/collections/orders/intervals/{parse_instant('2024-01-01')}"
+    for path in ("/", "/collections/orders", "/collections/orders/calendar", day, "/gates/orders/unsealed"):
         answer = client.get(path)
         (style,) = re.findall(r"<style>(.*?)</style>", answer.text, re.S)
         digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -538,7 +546,9 @@ def test_a_page_needs_nothing_from_elsewhere(client: Any, root: Path, failure: N
         assert not re.search(r"url\(|@import", style)
         links = re.findall(r'href="([^"]*)"', answer.text)
         assert links
-        assert all(link.startswith(("../", "collections/", "?result=")) for link in links)
+        assert all(
+            link.startswith(("../", "collections/", "orders/calendar", "intervals/", "?result=")) for link in links
+        )
 
 
 def test_only_pages_that_load_themselves_anew_keep_their_origin(client: Any, root: Path, failure: None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -19,7 +19,7 @@ from tidemark.model.collection import Gate
 from tidemark.model.instant import from_datetime
 from tidemark.model.interval import Interval
 from tidemark.plan.gate import plan_gate
-from tidemark.quality.suites import CRITICAL
+from tidemark.quality.results import wrong_batches
 
 IN_FLIGHT = (DagRunState.QUEUED, DagRunState.RUNNING)
 SEEN_TO = (*IN_FLIGHT, DagRunState.FAILED)
@@ -99,9 +99,5 @@ def _who_found_wrong(job: Job, batches: set[str], suite: str) -> set[str]:
     return {
         result["run_id"]
         for result in newest
-        if result.get("suite") == suite and result.get("run_id") and batches & _wrong(result["results"])
+        if result.get("suite") == suite and result.get("run_id") and batches & wrong_batches(result)
     }
-
-
-def _wrong(results: Sequence[Mapping[str, Any]]) -> set[str]:
-    return {one.get("batch", "") for one in results if not one.get("passed") and one.get("severity") == CRITICAL}

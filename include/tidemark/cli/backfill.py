@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tidemark.jobs.questions.backfill_preview import Preview
     from tidemark.model.interval import Interval
 
+NOTHING = {"outcome": "nothing to do", "steps": 0, "waits_for": None}
+"""What a backfill came to whose intervals were all ingested before: `--again` reads those whose files changed."""
 PreviewOption = Annotated[bool, typer.Option("--preview", help="Say what it would read, and do nothing.")]
 AgainOption = Annotated[
     bool, typer.Option("--again", help="Also the intervals that were ingested before: their files may have changed.")
@@ -68,13 +70,10 @@ def backfill(
     some = asked if again else [one for one in asked if not state.ingested.covers(one)]
     if preview:
         return _show_preview(call, job, asked, some, intervals)
-    if not some:
-        say = "all of these were ingested before; --again reads those whose files changed"
-        return call.emit({"collection": collection, "outcome": "nothing to do", "intervals": []}, say)
     failed: TidemarkError | None = None
     result: dict[str, Any] = {"outcome": "failed"}
     try:
-        result = _backfilled(call, job, some, intervals)
+        result = _backfilled(call, job, some, intervals) if some else NOTHING
     except TidemarkError as error:
         failed = error
     _show_report(call, job, asked, result, failed)

@@ -17,6 +17,7 @@ from typing import Any
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import NAME, Gate
+from tidemark.quality.suites import CRITICAL
 from tidemark.storage.stores.private import open_private
 from tidemark.storage.stores.store import Missing, ObjectStore
 
@@ -162,3 +163,9 @@ def _bounded(document: dict[str, Any]) -> bytes:
 
 def _encoded(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
+
+
+def wrong_batches(document: Mapping[str, Any]) -> set[str]:
+    """The batches of which a kept result says that they did not pass."""
+    results = document.get("results") or ()
+    return {one.get("batch", "") for one in results if not one.get("passed") and one.get("severity") == CRITICAL}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Annotated, Any
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity, DagDetails
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag, requires_access_view
-from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi import Depends, FastAPI, HTTPException, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from tidemark.airflow import settings
@@ -26,7 +27,7 @@ from tidemark.airflow.web.policy import Protected
 from tidemark.airflow.web.recent import RecentPages
 from tidemark.airflow.web.stuck import stuck, stuck_runs
 from tidemark.api.opened import OpenCollection
-from tidemark.api.pinned import find
+from tidemark.api.pinned import Pinned, find
 from tidemark.errors import InvalidUsage, TidemarkError
 from tidemark.jobs.app import open_job
 from tidemark.model.arrangement import Arrangement
@@ -183,6 +184,31 @@ def _windows(dag_id: str, choice: Choice) -> HTMLResponse:
         raise HTTPException(503, f"the windows cannot be read: {error}") from None
 
 
+def calendar(dag_id: str, upto: Annotated[int | None, Query(ge=LEAST, le=MOST)] = None) -> HTMLResponse:
+    from tidemark.airflow.web.intervals import calendar_of
+
+    return _by_interval(dag_id, lambda pinned: calendar_of(pinned, time.time_ns() // 1000, upto))
+
+
+def interval(dag_id: str, lower: Annotated[int, Path(ge=0, le=MOST)], may_see: MaySee) -> HTMLResponse:
+    from tidemark.airflow.web.intervals import interval_of
+
+    return _by_interval(dag_id, lambda pinned: interval_of(pinned, lower, rows=may_see(dag_id)))
+
+
+def _by_interval(name: str, page: Callable[[Pinned], Page]) -> HTMLResponse:
+    """A page of a collection that lands, by its intervals."""
+    try:
+        pinned = find(settings.root(), name) if NAME.fullmatch(name) else None
+        if pinned is None or pinned.state.collection.is_derived:
+            raise HTTPException(404, "there is no collection of this name whose rows land")
+        return _html(page(pinned))
+    except InvalidUsage as error:
+        raise HTTPException(404, str(error)) from None
+    except (TidemarkError, Unavailable, Indeterminate) as error:
+        raise HTTPException(503, f"the collection cannot be read: {error}") from None
+
+
 def _is_of_windows(of: Collection) -> bool:
     return of.is_derived and of.derived.definition.windows is not None
 
@@ -227,6 +253,21 @@ ROUTES = (
         "/collections/{dag_id}",
         "One collection; the tab *Tidemark* of its DAG.",
         collection,
+        "to read the DAG",
+        requires_access_dag("GET"),
+    ),
+    Route(
+        "/collections/{dag_id}/calendar",
+        "Its calendar: a cell for each interval that is over, 750 of them, those before `?upto=` (µs).",
+        calendar,
+        "to read the DAG",
+        requires_access_dag("GET"),
+    ),
+    Route(
+        "/collections/{dag_id}/intervals/{lower}",
+        "The interval that begins at `lower` (µs): what came, what is to do, its versions and runs; to who may read "
+        "the logs of the DAG's tasks, its files, too, with why they were refused.",
+        interval,
         "to read the DAG",
         requires_access_dag("GET"),
     ),

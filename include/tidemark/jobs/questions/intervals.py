@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, replace
+from threading import Lock
 from typing import Any, Literal
 
-from tidemark.model.arrangement import Arrangement
+from tidemark.model.arrangement import Arrangement, LedgerRun
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.storage.sidecars import ledger
 from tidemark.storage.stores.store import ObjectStore
 
-Standing = Literal["missing", "ingested", "complete"]
+Standing = Literal["missing", "ingested", "failed", "complete"]
+"""Not ingested; ingested, and not sealed yet; ingested, and a batch of it did not pass its gate; complete and
+readable."""
+Rows = Mapping[Interval, "IntervalReport"]
+_READ = OrderedDict[tuple[str, tuple[LedgerRun, ...]], Rows]()
+"""What ledgers say of intervals, which never changes for the same runs of a ledger."""
+_MOST_READ = 100
+_LOCK = Lock()
 
 
 @dataclass(frozen=True)
 class IntervalReport:
     """What came of one interval: how far it is, its files, and their rows as they were first read. Of these `late` came
     too late and were applied, `dead` too late and were not. `refused` files could not be taken. `corrected` files were
-    read again because they had changed; `written` are the rows by which they differed."""
+    read again because they had changed; `written` are the rows by which they differed. `taken_out` are batches of it in
+    quarantine."""
 
     interval: Interval
     standing: Standing
@@ -32,6 +41,7 @@ class IntervalReport:
     refused: int = 0
     corrected: int = 0
     written: int = 0
+    taken_out: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values, times in ISO 8601."""
@@ -39,30 +49,62 @@ class IntervalReport:
         return {"lower": format_instant(self.interval.lower), "upper": format_instant(self.interval.upper), **counts}
 
 
-def interval_reports(store: ObjectStore, state: Arrangement, intervals: Sequence[Interval]) -> Iterator[IntervalReport]:
-    """The report of each interval of the collection's schedule, in the order given. Reads the whole ledger, once."""
-    wanted = set(intervals)
+def interval_reports(
+    store: ObjectStore, state: Arrangement, intervals: Sequence[Interval], wrong: Set[str] = frozenset()
+) -> Iterator[IntervalReport]:
+    """The report of each interval of the collection's schedule, in the order given; `wrong` are batches that a gate
+    found so, as its results say, which no state remembers. Reads the ledger, whole, unless it
+    did so before and nothing was ingested since."""
+    readable = min(state.complete_below, state.trace_upper) + state.collection.landed.grace
+    failed = {batch.interval for batch in state.pending if batch.id in wrong and not state.is_certified(batch)}
+    taken_out = Counter(batch.interval for batch in state.quarantined)
+    rows = _rows_of_ledger(store, state)
+    for interval in intervals:
+        standing: Standing = "ingested" if state.ingested.covers(interval) else "missing"
+        if interval in failed:
+            standing = "failed"
+        elif interval.upper <= readable:
+            standing = "complete"
+        known = rows.get(interval) or IntervalReport(interval, standing)
+        yield replace(known, standing=standing, taken_out=taken_out[interval])
+
+
+def entries_of(store: ObjectStore, state: Arrangement, interval: Interval) -> list[LedgerEntry]:
+    """What the ledger knows of the files of one interval, by path; of files whose batch was taken out nothing."""
+    return sorted(
+        (entry for entry in ledger.entries(store, state.ledger) if entry.interval == interval and _counts(entry)),
+        key=lambda entry: entry.path,
+    )
+
+
+def _counts(entry: LedgerEntry) -> bool:
+    return entry.replay_of is None and entry.status is not Status.FREED
+
+
+def _rows_of_ledger(store: ObjectStore, state: Arrangement) -> Rows:
+    runs = store.url, tuple(state.ledger)
+    with _LOCK:
+        if runs in _READ:
+            _READ.move_to_end(runs)
+            return _READ[runs]
     found: dict[Interval, list[LedgerEntry]] = defaultdict(list)
     for entry in ledger.entries(store, state.ledger):
-        if entry.interval in wanted and entry.replay_of is None and entry.status is not Status.FREED:
+        if _counts(entry):
             found[entry.interval].append(entry)
-    readable = min(state.complete_below, state.trace_upper) + state.collection.landed.grace
-    for interval in intervals:
-        yield _report(interval, _standing(state, interval, readable), found.get(interval, []))
+    rows = {interval: _report(interval, entries) for interval, entries in found.items()}
+    with _LOCK:
+        _READ[runs] = rows
+        while len(_READ) > _MOST_READ:
+            _READ.popitem(last=False)
+    return rows
 
 
-def _standing(state: Arrangement, interval: Interval, readable: int) -> Standing:
-    if interval.upper <= readable:
-        return "complete"
-    return "ingested" if state.ingested.covers(interval) else "missing"
-
-
-def _report(interval: Interval, standing: Standing, entries: Sequence[LedgerEntry]) -> IntervalReport:
+def _report(interval: Interval, entries: Sequence[LedgerEntry]) -> IntervalReport:
     counted = [entry for entry in entries if entry.status is Status.INGESTED]
     first = [_as_first_read(entry) for entry in counted]
     return IntervalReport(
         interval,
-        standing,
+        "ingested",
         files=len(counted),
         rows=sum(entry.rows + entry.rows_late_discarded for entry in first),
         late=sum(entry.rows_late_applied for entry in first),

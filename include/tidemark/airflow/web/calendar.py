@@ -1,0 +1,207 @@
+"""The calendar of a collection: a cell for each interval of its schedule, and the page of one interval.
+
+A row of cells is a month of days or longer intervals, or a day of shorter ones. Both pages are made of the state and
+the ledger; no row of data is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+from urllib.parse import urlencode
+
+from tidemark.airflow.timetable import moment
+from tidemark.airflow.web.markup import Markup, joined, tag, with_commands
+from tidemark.airflow.web.page import Page, document, table
+from tidemark.config.schedule import Schedule
+from tidemark.jobs.questions.intervals import IntervalReport
+from tidemark.model.collection import Landed
+from tidemark.model.instant import MAX_TIME, format_instant
+from tidemark.model.interval import Interval
+from tidemark.model.wording import counted
+
+MOST_CELLS = 750
+"""Cells of one page: two years of days, a month of hours."""
+DAY = 86_400_000_000
+_MEASURED = 8
+"""Intervals whose lengths tell how long a page is."""
+
+_SAYS = {
+    "complete": "complete",
+    "ingested": "ingested, not sealed yet",
+    "failed": "ingested, and did not pass its gate",
+    "missing": "not ingested",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The stretch of intervals that a page shows, oldest first, and whether there are older and newer ones."""
+
+    intervals: Sequence[Interval]
+    older: bool
+    newer: bool
+
+
+def shown(landed: Landed, now: int, upto: int | None = None) -> Shown:
+    """The last intervals of a collection that begin before `upto` (µs; None: before `now`), MOST_CELLS at most, and are
+    not to come."""
+    schedule = Schedule(landed.schedule)
+    end = min(now, MAX_TIME if landed.end is None else landed.end)
+    upper = end if upto is None else min(upto, end)
+    if upper <= landed.start:
+        return Shown([], older=False, newer=upper < end)
+    some = last = schedule.latest(upper)
+    for _ in range(_MEASURED):
+        some = schedule.latest(some - 1)
+    # Intervals may differ in length: these few tell how far back a page reaches, and a page may have fewer cells.
+    lower = max(landed.start, schedule.latest(max(0, last - (last - some) * MOST_CELLS // _MEASURED)))
+    found = schedule.beginning(lower, upper)[-MOST_CELLS:]
+    return Shown(found, older=found[0].lower > landed.start, newer=upper < end)
+
+
+def calendar_page(name: str, shown: Shown, reports: Sequence[IntervalReport]) -> Page:
+    """The page of some intervals, with a report of each."""
+    ways = tag("p", *_ways(shown), tag("a", f"{name}, where it stands", href=f"../{name}"), class_="quiet")
+    rows = [part for label, cells in _rows(reports) for part in (tag("span", label, class_="quiet"), cells)]
+    nothing = tag("p", "No interval of it is over yet.")
+    body = tag("div", *rows, class_="calendar") if rows else nothing
+    heading = tag("h1", name, " ", tag("span", "by interval", class_="quiet"))
+    return document(f"{name}, by interval", heading, ways, tag("section", _legend(), body), linked=True)
+
+
+def _ways(shown: Shown) -> Iterator[object]:
+    if shown.older:
+        yield tag("a", "earlier", href="?" + urlencode({"upto": shown.intervals[0].lower}))
+        yield " "
+    if shown.newer:
+        yield tag("a", "the latest", href="?")
+        yield " "
+
+
+def _rows(reports: Sequence[IntervalReport]) -> Iterator[tuple[str, Markup]]:
+    """Labels, and the cells beside them."""
+    if not reports:
+        return
+    shortest = min(one.interval.upper - one.interval.lower for one in reports)
+    row, cell = ("%Y-%m", "%d") if shortest >= DAY else ("%Y-%m-%d", "%H:%M")
+    for label, some in groupby(reports, key=lambda one: moment(one.interval.lower).strftime(row)):
+        yield label, tag("div", *(_cell(one, cell) for one in some), class_="cells")
+
+
+def _cell(one: IntervalReport, text: str) -> Markup:
+    link = f"intervals/{one.interval.lower}"
+    label = moment(one.interval.lower).strftime(text)
+    return tag("a", label, href=link, class_=" ".join(["cell", *_marks(one)]), title=in_words(one))
+
+
+def _marks(one: IntervalReport) -> Iterator[str]:
+    yield "refused" if one.refused else one.standing
+    if one.late or one.dead:
+        yield "late"
+    if one.corrected:
+        yield "corrected"
+
+
+def in_words(one: IntervalReport) -> str:
+    """How an interval stands, in one line."""
+    said = [_SAYS[one.standing]]
+    if one.files:
+        said.append(f"{counted(one.rows, 'row')} of {counted(one.files, 'file')}")
+    counts = {"late, applied": one.late, "late, kept as dead letters": one.dead}
+    said += [f"{count:,} {what}" for what, count in counts.items() if count]
+    if one.refused:
+        said.append(f"{counted(one.refused, 'file')} refused")
+    if one.corrected:
+        said.append(f"{counted(one.corrected, 'file')} corrected by {counted(one.written, 'row')}")
+    if one.taken_out:
+        said.append(f"{counted(one.taken_out, 'batch', 'batches')} in quarantine")
+    return f"{_bounds(one.interval)}: {', '.join(said)}"
+
+
+def _bounds(interval: Interval) -> str:
+    """An interval as people name it: a day by its date."""
+    lower, upper = moment(interval.lower), moment(interval.upper)
+    if upper - lower == timedelta(days=1) and interval.lower % DAY == 0:
+        return f"{lower:%Y-%m-%d}"
+    return f"{format_instant(interval.lower)} to {format_instant(interval.upper)}"
+
+
+def _legend() -> Markup:
+    kinds = {
+        "complete": "complete",
+        "ingested": "ingested, not sealed yet",
+        "failed": "gate failed, or a file refused",
+        "missing": "not ingested",
+        "complete late": "has late rows",
+        "complete corrected": "corrected since",
+    }
+    cells = (tag("span", tag("span", "1", class_=f"cell {kind}"), " ", said) for kind, said in kinds.items())
+    return tag("div", *cells, class_="legend")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of Airflow about an interval: its id, its state, and what it is about."""
+
+    run_id: str
+    state: str
+    about: str
+
+
+def interval_page(
+    name: str,
+    report: IntervalReport,
+    *,
+    files: Sequence[tuple[str, str, int, int, str]] | None,
+    changes: Sequence[tuple[str, str, str]],
+    runs: Sequence[Run],
+) -> Page:
+    """The page of one interval: how it stands and what to do, its files (None: not for who may not see rows), what
+    versions it brought, and the runs about it."""
+    one = report
+    bounds = [format_instant(time) for time in (one.interval.lower, one.interval.upper)]
+    figures: list[tuple[str, object]] = [("files", one.files), ("rows", one.rows), ("late, applied", one.late)]
+    figures += [("late, dead letters", one.dead), ("files refused", one.refused), ("files corrected", one.corrected)]
+    figures += [("rows written by corrections", one.written)]
+    content = [
+        tag("h1", name, " ", tag("span", _bounds(one.interval), class_="quiet")),
+        tag("p", tag("a", "all intervals", href="../calendar"), class_="quiet"),
+        tag("section", tag("h2", in_words(one)), *map(_advice, _to_do(name, one, bounds))),
+        tag("section", tag("h2", "What came"), table(("", ""), figures)),
+    ]
+    if files is None:
+        content.append(
+            tag("p", "Files and reasons are shown to who may read the logs of the DAG's tasks.", class_="quiet")
+        )
+    elif files:
+        content.append(tag("section", tag("h2", "Files"), table(("file", "", "rows", "late", "why"), files)))
+    if changes:
+        content.append(tag("section", tag("h2", "What it brought"), table(("version", "when", "what"), changes)))
+    lines = [(tag("code", run.run_id), run.state, run.about) for run in runs]
+    nothing = tag("p", "No run of Airflow is about it.", class_="quiet")
+    content.append(tag("section", tag("h2", "Runs"), table(("run", "state", "about"), lines) if lines else nothing))
+    return document(f"{name}, {_bounds(one.interval)}", joined(content), linked=True)
+
+
+def _advice(said: str) -> Markup:
+    return tag("p", with_commands(said))
+
+
+def _to_do(name: str, one: IntervalReport, bounds: Sequence[str]) -> Iterator[str]:
+    """What may be done about an interval, most pressing first; commands between backticks."""
+    span = f"--lower {bounds[0]} --upper {bounds[1]}"
+    if one.refused:
+        yield f"Mend the files that were refused, then clear its run, or say `tidemark backfill {name} {span} --again`."
+    if one.standing == "missing":
+        yield f"Backfill it: Trigger, Backfill in Airflow, or `tidemark backfill {name} {span}`."
+    if one.standing == "failed":
+        yield f"The Details of its failed run show the rows; `tidemark gate {name} unsealed` judges it again."
+    if one.standing == "ingested":
+        yield f"It is sealed once what comes before it is complete: `tidemark status {name}` says what it waits for."
+    if one.late or one.dead:
+        yield f"`tidemark late {name} {span}` lists its late rows, each with why."
+    if one.dead:
+        yield f"`tidemark late replay {name} {span}` applies its dead letters after all."

@@ -1,0 +1,16 @@
+"""How the cells of a calendar look; what they mean is said in words, too."""
+
+STYLE = """
+.calendar { display: grid; grid-template-columns: 5.2rem 1fr; gap: 3px .4rem; align-items: center }
+.calendar .cells { display: flex; flex-wrap: wrap; gap: 2px }
+.cell { min-width: 1.62rem; height: 1.5rem; line-height: 1.4rem; text-align: center; border-radius: 4px;
+  font-size: 11.5px; text-decoration: none; color: var(--text); background: var(--soft); border: 1px solid var(--line) }
+.cell:focus-visible, .cell:hover { outline: 2px solid var(--trace) }
+.cell.complete { background: color-mix(in srgb, var(--good) 30%, transparent) }
+.cell.ingested { background: color-mix(in srgb, var(--unsealed) 40%, transparent) }
+.cell.failed, .cell.refused { background: color-mix(in srgb, var(--bad) 45%, transparent) }
+.cell.missing { border-style: dashed; color: var(--quiet) }
+.cell.late { text-decoration: underline dotted 2px }
+.cell.corrected { font-weight: 700; border: 2px solid var(--marked) }
+.legend { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; margin: .6rem 0 } .legend .cell { padding: 0 .4rem }
+"""

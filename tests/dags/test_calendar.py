@@ -1,0 +1,206 @@
+"""The calendar of a collection: a cell for each interval, and the page behind each."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dags.support import ORDERS
+from tests.dags.test_web import anonymous, check_strict, client, manager  # noqa: F401 fixtures
+from tidemark.airflow.location import location_of
+from tidemark.airflow.web.calendar import MOST_CELLS, shown
+from tidemark.config.collection_file import load
+from tidemark.errors import GateFailed
+from tidemark.jobs import app
+from tidemark.jobs.backfill import backfill
+from tidemark.jobs.nearby import InProcess
+from tidemark.jobs.steps.quarantine import quarantine
+from tidemark.model.instant import parse_instant
+from tidemark.model.interval import Interval
+
+CELL = re.compile(r'<a href="intervals/(\d+)" class="cell ([^"]+)" title="([^"]+)">(\d+)</a>')
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def orders(locations: Path, collections: Path) -> Path:
+    """Three days: a good one, one with a refused file, one with a row that came late. The first two are read."""
+    text = ORDERS.replace("time: arrival\n", "time: {column: happened_at}\n").replace(
+        "event_time: {column: happened_at}\n", ""
+    )
+    (collections / "orders.yaml").write_text(text.replace("2024-01-04", "2024-01-06") + "reprocess_for: 30d\n")
+    for day, rows in (
+        (1, "1,open,10,2024-01-01T09:00:00Z"),
+        (2, f"2,{HOSTILE},many,2024-01-02T09:00:00Z"),
+        (3, "3,paid,30,2024-01-03T09:00:00Z\n4,paid,40,2024-01-01T09:00:00Z"),
+    ):
+        folder = locations / "landing" / "orders" / f"2024-01-0{day}"
+        folder.mkdir(parents=True)
+        (folder / "a.csv").write_text(f"id,status,amount,happened_at\n{rows}\n")
+    location = location_of(collections / "orders.yaml")
+    location.declare()
+    return locations / "landing"
+
+
+def read(landing: Path, first: int, last: int) -> None:
+    """Bring some days through all steps."""
+    location = location_of(Path(landing.parent / "collections" / "orders.yaml"))
+    job = app.open_job(location.store_root, "orders", lambda: InProcess(job.store))
+    days = [
+        Interval(parse_instant(f"2024-01-0{day}"), parse_instant(f"2024-01-0{day + 1}"))
+        for day in range(first, last + 1)
+    ]
+    backfill(job, days, str(landing))
+
+
+def cells(client: Any) -> dict[str, tuple[list[str], str]]:  # noqa: F811
+    """What the calendar shows, by day: classes and words."""
+    answer = client.get("/collections/orders/calendar")
+    assert answer.status_code == 200
+    check_strict(answer)
+    return {label: (marks.split(), said) for _, marks, said, label in CELL.findall(answer.text)}
+
+
+def test_each_interval_is_a_cell_that_says_how_it_stands(client: Any, orders: Path) -> None:  # noqa: F811
+    assert [marks for marks, _ in cells(client).values()] == [["missing"]] * 5
+    with pytest.raises(GateFailed, match="1 of 3 intervals failed"):
+        read(orders, 1, 3)
+    found = cells(client)
+    assert [marks for marks, _ in found.values()] == [
+        ["ingested"],
+        ["refused"],
+        ["ingested", "late"],
+        ["missing"],
+        ["missing"],
+    ]
+    assert found["02"][1] == "2024-01-02: not ingested, 1 file refused"
+    (orders / "orders" / "2024-01-02" / "a.csv").write_text(
+        "id,status,amount,happened_at\n2,open,20,2024-01-02T09:00:00Z\n"
+    )
+    read(orders, 2, 2)
+    found = cells(client)
+    assert [marks for marks, _ in found.values()] == [
+        ["complete"],
+        ["complete"],
+        ["complete", "late"],
+        ["missing"],
+        ["missing"],
+    ]
+    assert found["03"][1] == "2024-01-03: complete, 2 rows of 1 file, 1 late, kept as dead letters"
+
+
+def test_a_day_that_a_gate_found_wrong_is_marked_until_it_is_mended(client: Any, orders: Path) -> None:  # noqa: F811
+    day = orders / "orders" / "2024-01-02" / "a.csv"
+    day.write_text("id,status,amount,happened_at\n2,lost,20,2024-01-02T09:00:00Z\n")
+    with pytest.raises(GateFailed, match="lost"):
+        read(orders, 1, 2)
+    found = cells(client)
+    assert [marks for marks, _ in found.values()][:2] == [["ingested"], ["failed"]]
+    assert found["02"][1] == "2024-01-02: ingested, and did not pass its gate, 1 row of 1 file"
+    page = client.get(f"/collections/orders/intervals/{parse_instant('2024-01-02')}").text
+    assert "The Details of its failed run show the rows" in page
+    location = location_of(Path(orders.parent / "collections" / "orders.yaml"))
+    (bad,) = [
+        batch
+        for batch in location.job().log.load().state.pending
+        if batch.interval.lower == parse_instant("2024-01-02")
+    ]
+    quarantine(location.job(), bad.id)
+    assert "1 batch in quarantine" in cells(client)["02"][1]
+
+
+def test_a_correction_marks_its_day(client: Any, orders: Path) -> None:  # noqa: F811
+    read(orders, 1, 1)
+    (orders / "orders" / "2024-01-01" / "a.csv").write_text(
+        "id,status,amount,happened_at\n1,open,10,2024-01-01T09:00:00Z\n9,open,90,2024-01-01T10:00:00Z\n"
+    )
+    read(orders, 1, 1)
+    marks, said = cells(client)["01"]
+    assert marks == ["complete", "corrected"]
+    assert said == "2024-01-01: complete, 1 row of 1 file, 1 file corrected by 1 row"
+
+
+def test_the_page_of_a_day_says_what_came_and_what_to_do(client: Any, orders: Path) -> None:  # noqa: F811
+    with pytest.raises(GateFailed):
+        read(orders, 1, 3)
+    second = parse_instant("2024-01-02")
+    answer = client.get(f"/collections/orders/intervals/{second}")
+    assert answer.status_code == 200
+    check_strict(answer)
+    assert "orders/2024-01-02/a.csv" in answer.text
+    assert HOSTILE not in answer.text
+    assert "Mend the files that were refused" in answer.text
+    assert "tidemark backfill orders --lower 2024-01-02T00:00:00Z --upper 2024-01-03T00:00:00Z --again" in answer.text
+    third = client.get(f"/collections/orders/intervals/{parse_instant('2024-01-03')}").text
+    assert "ingested [2024-01-03" in third
+    assert "tidemark late replay orders" in third
+    assert "No run of Airflow is about it" in third
+
+
+def test_files_are_for_who_may_see_rows(client: Any, orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    from tidemark.airflow.web.app import reader_of_rows
+
+    with pytest.raises(GateFailed):
+        read(orders, 1, 3)
+    client.app.dependency_overrides[reader_of_rows] = lambda: lambda _: False
+    text = client.get(f"/collections/orders/intervals/{parse_instant('2024-01-02')}").text
+    assert "a.csv" not in text
+    assert "are shown to who may read the logs" in text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/collections/nobody/calendar",
+        "/collections/nobody/intervals/0",
+        "/collections/orders/intervals/1",
+        f"/collections/orders/intervals/{2**62}",
+        "/collections/orders/intervals/0",
+        "/collections/..%2f..%2fetc/calendar",
+    ],
+)
+def test_what_is_not_there_is_not_found(client: Any, orders: Path, path: str) -> None:  # noqa: F811
+    answer = client.get(path)
+    assert answer.status_code == 404
+    check_strict(answer)
+
+
+@pytest.mark.parametrize("path", ["/collections/orders/intervals/-1", "/collections/orders/calendar?upto=x"])
+def test_what_is_no_number_is_refused(client: Any, orders: Path, path: str) -> None:  # noqa: F811
+    answer = client.get(path)
+    assert answer.status_code == 422
+    check_strict(answer)
+
+
+def test_nobody_sees_it_without_a_login(anonymous: Any, orders: Path) -> None:  # noqa: F811
+    assert anonymous.get("/collections/orders/calendar").status_code == 401
+
+
+def test_a_page_has_two_years_of_days_and_leads_to_the_ones_before(tmp_path: Path) -> None:
+    file = tmp_path / "orders.yaml"
+    file.write_text(ORDERS.replace("end: 2024-01-04\n", "").replace("2024-01-01", "2000-01-01"))
+    landed, now = load(file).landed, parse_instant("2024-06-15T12:00:00Z")
+    page = shown(landed, now)
+    assert len(page.intervals) == MOST_CELLS
+    assert (page.older, page.newer) == (True, False)
+    assert page.intervals[-1] == Interval(parse_instant("2024-06-15"), parse_instant("2024-06-16")), "today goes on"
+    before = shown(landed, now, page.intervals[0].lower)
+    assert (before.older, before.newer) == (True, True)
+    assert before.intervals[-1].upper == page.intervals[0].lower
+    assert shown(landed, parse_instant("2000-01-01")).intervals == []
+    assert len(shown(landed, parse_instant("2000-01-03")).intervals) == 2
+
+
+def test_ten_thousand_files_are_read_once(client: Any, orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    from tidemark.storage.sidecars import ledger
+
+    read(orders, 1, 1)
+    read_ledgers: list[int] = []
+    entries = ledger.entries
+    monkeypatch.setattr(ledger, "entries", lambda *given: read_ledgers.append(1) or entries(*given))
+    cells(client)
+    cells(client)
+    assert len(read_ledgers) == 1, "nothing was ingested in between"
