@@ -130,8 +130,9 @@ def readable(may_read: MayRead, after: Text = "") -> Overview:
 Readable = Annotated[Overview, Depends(readable)]
 
 
-def page(found: Readable, after: Text = "") -> HTMLResponse:
-    return _html(overview_page(settings.root(), found.entries, after=after, more=found.more))
+def page(found: Readable, after: Text = "", sort: Text = "") -> HTMLResponse:
+    now = time.time_ns() // 1000
+    return _html(overview_page(settings.root(), found.entries, after=after, more=found.more, now=now, sort=sort))
 
 
 def collections(found: Readable, response: Response) -> list[Entry]:
@@ -239,7 +240,8 @@ _OF_READABLE = "nothing more; a collection is shown to who may read its DAG"
 ROUTES = (
     Route(
         "/",
-        f"The collections, with their frontiers, and what waits: {COLLECTIONS} of them by name, those `?after=NAME`.",
+        f"The collections, with their frontiers, and what waits: {COLLECTIONS} of them by name, those `?after=NAME`; "
+        "a table of them, by the column that `?sort=` names.",
         page,
         _OF_READABLE,
     ),

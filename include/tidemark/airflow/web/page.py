@@ -13,6 +13,7 @@ from tidemark.airflow.web.markup import Markup as Markup
 from tidemark.airflow.web.markup import joined as joined
 from tidemark.airflow.web.markup import tag as tag
 from tidemark.airflow.web.markup import with_commands as with_commands
+from tidemark.airflow.web.standings import standings
 from tidemark.jobs.questions.status import frontiers_of
 from tidemark.model.instant import format_instant
 from tidemark.model.wording import counted
@@ -75,8 +76,17 @@ def document(title: str, *content: str, refresh: bool = False, linked: bool = Fa
     return Page(html, policy.page(STYLE, live=refresh, linked=linked))
 
 
-def overview_page(root: str, entries: Sequence[Mapping[str, Any]], *, after: str = "", more: bool = False) -> Page:
-    """The page of collections: those whose names come `after` a text, and whether there are `more`."""
+def overview_page(
+    root: str,
+    entries: Sequence[Mapping[str, Any]],
+    *,
+    after: str = "",
+    more: bool = False,
+    now: int = 0,
+    sort: str = "",
+) -> Page:
+    """The page of collections: those whose names come `after` a text, and whether there are `more`; a table of them as
+    of `now` (µs), by the column `sort`, and a card of each."""
     nothing = tag("p", "No collection here yet: backfill a DAG, or say ", tag("code", "tidemark init"), ".")
     if after:
         nothing = tag("p", f"No collection comes after {after}.")
@@ -86,7 +96,8 @@ def overview_page(root: str, entries: Sequence[Mapping[str, Any]], *, after: str
     ] or [nothing]
     title = tag("h1", "Tidemark ", tag("span", f"collections in {root}", class_="quiet"))
     others = _other_pages(entries, after, more)
-    return document("Tidemark", title, *others, *drawing.graph(entries), *cards, *others, refresh=True)
+    lines = standings(entries, now, _stand, sort=sort, after=after)
+    return document("Tidemark", title, *others, *lines, *drawing.graph(entries), *cards, *others, refresh=True)
 
 
 def after_link(entries: Sequence[Mapping[str, Any]]) -> str:
@@ -204,6 +215,12 @@ def _verdict(entry: Mapping[str, Any]) -> list[Markup]:
         tag("span", f"{counted(len(held), 'batch', 'batches')} in quarantine", class_="bad" if due else "quiet")
     ]
     return [tag("span", told, next_, class_=class_), *(quarantine if held else [])]
+
+
+def _stand(entry: Mapping[str, Any]) -> Markup:
+    """How it stands, in a line of a table."""
+    said, class_ = _stands_at(entry)
+    return tag("span", said, class_=class_)
 
 
 def _stands_at(entry: Mapping[str, Any]) -> tuple[str, str]:

@@ -1,0 +1,77 @@
+"""The table of collections on the Tidemark page: one line each, by whichever column one looks for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dags.test_web import HOSTILE, anonymous, check_strict, client, manager, root  # noqa: F401 fixtures
+from tidemark.airflow.location import location_of
+from tidemark.airflow.web.markup import Markup
+from tidemark.airflow.web.standings import COLUMNS, standings
+from tidemark.model.instant import parse_instant
+
+
+def entry(name: str, **more: Any) -> dict[str, Any]:
+    known = {"collection": name, "complete_below": parse_instant("2024-01-02"), "start": 0, "end": None}
+    counts = {"late_applied": 0, "late_discarded": 0, "debt": {"compactions": 0}, "levels": [], "quarantine": []}
+    return {**known, **counts, "uncertified": (), **more}
+
+
+ENTRIES = [
+    entry("a", late_applied=5, complete_below=parse_instant("2024-01-03")),
+    entry("b", levels=[{"rows": 2_000_000}, {"rows": 1}], end=parse_instant("2024-01-02")),
+    entry("c", late_discarded=7, late_applied=1, quarantine=[1], debt={"compactions": 3}),
+    {"collection": "d", "error": f"Corruption: {HOSTILE}"},
+]
+NOW = parse_instant("2024-01-04T06:30:00Z")
+
+
+def lines(sort: str = "", **more: Any) -> list[list[str]]:
+    """The table's lines, without markup."""
+    (table,) = standings(ENTRIES, NOW, lambda _: Markup("<span>well</span>"), sort=sort, **more)
+    rows = re.findall(r"<tr>(.*?)</tr>", table)
+    return [[re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<t[dh].*?</t[dh]>", row)] for row in rows]
+
+
+def test_a_line_says_how_a_collection_stands() -> None:
+    heading, a, b, c, d = lines()
+    assert heading == ["collection", "stands", *(column.heading for column in COLUMNS.values())]
+    assert a == ["a", "well", "1d6h30m", "0", "0", "5", "0", "0"]
+    assert b == ["b", "well", "ended", "0", "0", "0", "0", "2,000,001"]
+    assert c == ["c", "well", "2d6h30m", "1", "0", "8", "3", "0"]
+    assert d[0] == "d"
+    assert "&lt;script&gt;" in d[1]
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"),
+    [("", "abcd"), ("late", "cabd"), ("behind", "cabd"), ("rows", "bacd"), ("debt", "cabd"), ("none of these", "abcd")],
+)
+def test_it_is_sorted_by_a_column_and_what_cannot_be_read_comes_last(sort: str, names: str) -> None:
+    assert "".join(line[0] for line in lines(sort)[1:]) == names
+
+
+def test_headings_lead_to_the_other_orders_of_the_same_page() -> None:
+    (table,) = standings(ENTRIES, NOW, lambda _: Markup(""), sort="late", after="Z&")
+    assert 'href="?after=Z%26&amp;sort=rows"' in table
+    assert 'href="?after=Z%26"' in table
+    assert "sort=late" not in table, "it is chosen"
+
+
+def test_one_collection_needs_no_table() -> None:
+    assert standings(ENTRIES[:1], NOW, lambda _: Markup("")) == []
+
+
+def test_the_page_shows_it(client: Any, root: Path, collections: Path) -> None:  # noqa: F811
+    other = collections / "others.yaml"
+    other.write_text((collections / "orders.yaml").read_text().replace("name: orders", "name: others"))
+    location_of(other).declare()
+    answer = client.get("/?sort=late")
+    check_strict(answer)
+    found = re.findall(r'<td><a href="collections/(\w+)">', answer.text)
+    assert found == ["orders", "others"]
+    assert client.get("/?sort=" + "x" * 600).status_code == 422
