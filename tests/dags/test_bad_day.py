@@ -313,3 +313,28 @@ def test_rules_that_changed_are_asked_of_all_that_waits(days: Days) -> None:
     days.file.write_text(days.file.read_text().replace("[open, lost]", "[open, lost, paid]"))
     assert days.run(1)[0] == "success"
     assert (days.complete, days.held()) == ("2024-01-04", [1, 2, 3])
+
+
+def test_a_file_of_a_wide_run_that_cannot_be_read_stops_no_other_day(days: Days) -> None:
+    for day in (1, 2, 3, 4):
+        days.land(day)
+    bad = days.landing / days.name / "2024-01-02" / "a.csv"
+    bad.write_text("id,status,amount,happened_at\n2,open,many,2024-01-02T09:00:00Z\n")
+    days.logged()
+    state, tasks = days.run(1, upper=5, date="2024-05-01")
+    assert (state, tasks["ingest"]) == ("failed", "failed")
+    said = days.logged()
+    assert "1 of 4 intervals failed, the other 3 are done: [2024-01-02T00:00:00Z" in said
+    assert "2024-01-02/a.csv" in said
+    assert sorted(format_instant(batch.interval.lower)[:10] for batch in days.state.pending) == [
+        "2024-01-01",
+        "2024-01-03",
+        "2024-01-04",
+    ]
+    days.land(2)
+    version = location_of(days.file).job().log.newest_version()
+    assert days.run(1, upper=5, date="2024-05-01") == ("success", GREEN)
+    assert (days.complete, days.held()) == ("2024-01-05", [1, 2, 3, 4])
+    history = list(location_of(days.file).job().log.history())
+    read = [one.change for one in history if one.version > version and one.change.kind == "ingested"]
+    assert [format_instant(one.fence.interval.lower)[:10] for one in read] == ["2024-01-02"], "a retry reads only these"
