@@ -68,11 +68,15 @@ def in_turn(
 
 def _all_that_was_wrong(wrong: Sequence[tuple[Interval, TidemarkError]], count: int) -> TidemarkError:
     kind = next(kind for kind in VERDICTS if any(isinstance(error, kind) for _, error in wrong))
-    each = "; ".join(f"{interval}: {error}" for interval, error in wrong[:MOST_NAMED])
+    each = "; ".join(_named(interval, str(error)) for interval, error in wrong[:MOST_NAMED])
     more = f"; and {len(wrong) - MOST_NAMED:,} more" if len(wrong) > MOST_NAMED else ""
     left = count - len(wrong)
     others = "none is done" if not left else "the other one is done" if left == 1 else f"the other {left:,} are done"
     return kind(f"{len(wrong):,} of {count:,} intervals failed, {others}: {each}{more}")
+
+
+def _named(interval: Interval, said: str) -> str:
+    return said if said.startswith(str(interval)) else f"{interval}: {said}"
 
 
 def _together(results: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -74,8 +74,8 @@ def preview(job: Job, intervals: Sequence[Interval], landing_root: str, *, most:
         expected, budget = _expected(state, interval, landing_root, budget)
         found.append(expected)
     runs = ceil(len(found) / most)
-    rows = sum(one.rows or 0 for one in found)
-    seconds = runs * SECONDS_OF_RUN + len(found) * SECONDS_OF_INTERVAL + rows / ROWS_OF_SECOND
+    rows, read = sum(one.rows or 0 for one in found), sum(one.landed in ("landed", "empty") for one in found)
+    seconds = runs * SECONDS_OF_RUN + read * SECONDS_OF_INTERVAL + rows / ROWS_OF_SECOND
     return Preview(tuple(found), runs, seconds)
 
 
