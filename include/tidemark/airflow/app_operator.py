@@ -81,7 +81,9 @@ class AppOperator(SparkSubmitOperator):
             message = f"{self.app}: {e.kind}: {e}"
             if isinstance(e, NotReady):
                 raise InputNotReady(message) from None
-            raise (AppRefused(message, e.kind) if e.exit_code == REFUSED else AirflowException(message)) from e
+            if e.exit_code == REFUSED:
+                raise AppRefused(message, e.kind, getattr(e, "details", None)) from e
+            raise AirflowException(message) from e
         except BaseException:  # a time-out too: nothing of the app may outlive this call
             self.on_kill()
             raise
