@@ -17,7 +17,8 @@ from tests.support import toy_step
 from tidemark.airflow import location, maintenance_group, step_group, tidemark_dag
 from tidemark.airflow.documentation import gate_doc, step_doc
 from tidemark.airflow.maintenance import MaintenanceOperator
-from tidemark.airflow.steps import GateOperator, IngestOperator, StepOperator, declared_by
+from tidemark.airflow.gate import GateOperator
+from tidemark.airflow.steps import IngestOperator, StepOperator, declared_by
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.declared import STEPS
 from tidemark.model.collection import Gate

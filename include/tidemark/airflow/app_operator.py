@@ -66,7 +66,12 @@ class AppOperator(SparkSubmitOperator):
         self._killed = False
 
     def execute(self, context: Any) -> Any:
-        """Run the app. What it starts does not see which DAG this process was to parse."""
+        """Run the app."""
+        return self.run_app(context)
+
+    def run_app(self, context: Any) -> Any:
+        """Run the app, also in the task of another operator. What it starts does not see which DAG this process was to
+        parse."""
         with _no_parsing_context():
             return self._execute(context)
 

@@ -6,6 +6,7 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
+from tidemark.errors import InvalidUsage
 from tidemark.model.instant import MICROSECOND, parse_duration
 
 
@@ -51,3 +52,19 @@ def launcher(chosen: str | None = None) -> str:
 def ready_within() -> timedelta:
     """How long after an interval's end its files are waited for: TIDEMARK_READY_WITHIN, as 12h or 30m."""
     return parse_duration(os.environ.get("TIDEMARK_READY_WITHIN") or "12h") * MICROSECOND
+
+
+def gate_asks() -> bool:
+    """Whether a gate that fails asks what to do: TIDEMARK_GATE_ASKS, `on` (which it is by default) or `off`.
+
+    InvalidUsage for anything else.
+    """
+    said = (os.environ.get("TIDEMARK_GATE_ASKS") or "on").strip().lower()
+    if said not in ("on", "off"):
+        raise InvalidUsage(f"TIDEMARK_GATE_ASKS must be on or off, not {said!r}")
+    return said == "on"
+
+
+def response_timeout() -> timedelta:
+    """How long a gate waits for an answer, or for a mended file: TIDEMARK_RESPONSE_TIMEOUT, as 1d or 8h."""
+    return parse_duration(os.environ.get("TIDEMARK_RESPONSE_TIMEOUT") or "1d") * MICROSECOND
