@@ -342,7 +342,9 @@ def test_what_is_no_judgement_of_data_cannot_be_accepted(asks: Asks) -> None:
 
 def test_rules_that_changed_while_it_was_asked_stop_the_acceptance(asks: Asks) -> None:
     kept = asks.ask()
-    asks.file.write_text(asks.file.read_text() + "  - expect_column_values_to_be_between: {column: amount, min_value: 90}\n")
+    asks.file.write_text(
+        asks.file.read_text() + "  - expect_column_values_to_be_between: {column: amount, min_value: 90}\n"
+    )
     asks.run("ingest")
     with pytest.raises(AirflowFailException, match="the rules have changed from unsealed-"):
         asks.answer(kept, Answer.ACCEPT, reason=WHY)
@@ -358,5 +360,3 @@ def test_the_gate_of_a_cut_asks_nobody(asks: Asks) -> None:
 def test_days_go_on_side_by_side(asks: Asks) -> None:
     assert tidemark_dag(asks.file).max_active_runs == 4
     assert tidemark_dag(asks.file, max_active_runs=1).max_active_runs == 1
-
-

@@ -1,4 +1,4 @@
-"""A person certifies what an expectation refused: only what is named, only judgements of data, for a reason kept for ever."""
+"""A person certifies what an expectation refused: what is named, and is a judgement of data, for a reason."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ def test_it_is_certified_and_who_why_and_what_failed_is_kept() -> None:
     (kept,) = world.state.accepted
     assert world.state.is_certified(world.state.unsealed[0])
     assert (kept.batch, kept.by, kept.reason, kept.expectations) == (batch, "ada", WHY, 1)
-    assert [(one.rule, one.failing) for one in kept.failures] == [
-        ("expect_column_values_to_be_in_set(status)", 1)
-    ]
+    assert [(one.rule, one.failing) for one in kept.failures] == [("expect_column_values_to_be_in_set(status)", 1)]
     assert kept.words in result["accepted"][0]
     assert kept.words in next(world.log.history()).change.words
 

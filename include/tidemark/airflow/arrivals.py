@@ -14,10 +14,10 @@ from airflow.sdk import DAG, Asset, AssetWatcher
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from tidemark.airflow.documentation import batches_doc, gate_doc, step_doc
+from tidemark.airflow.gate import GateOperator
 from tidemark.airflow.landing import landing_of_run, landing_param
 from tidemark.airflow.links import BATCHES
 from tidemark.airflow.location import Location, location_of
-from tidemark.airflow.gate import GateOperator
 from tidemark.airflow.steps import IngestOperator, StepOperator
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.arrivals import Arrivals, open_interval, pause_of

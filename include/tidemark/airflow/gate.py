@@ -200,7 +200,7 @@ class GateOperator(StepOperator):
 
     def _ingest_of_run(self, context: Any) -> IngestOperator:
         """As the DAG has it before this task; else one that is like this task."""
-        before = self.get_flat_relatives(upstream=True) if self.has_dag() else ()
+        before = self.get_flat_relatives(upstream=True) if self.has_dag() else ()  # type: ignore[no-untyped-call]
         mine = next((one for one in before if isinstance(one, IngestOperator) and one.location == self.location), None)
         if mine is None:
             return IngestOperator(

@@ -70,7 +70,9 @@ def settle(app: str, code: int, signal: int, seen: ResultLine) -> dict[str, Any]
         kind = str(error.get("kind", "error"))
         message = f"{app}: {kind}: {error.get('message', '')}"
         if code == REFUSED:
-            raise AppRefused(message, kind, {name: held for name, held in (seen.value or {}).items() if name != "error"})
+            raise AppRefused(
+                message, kind, {name: held for name, held in (seen.value or {}).items() if name != "error"}
+            )
         if kind == NotReady.__name__:
             raise InputNotReady(message)
         raise AirflowException(f"{message} (exit {code})")

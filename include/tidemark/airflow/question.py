@@ -40,8 +40,8 @@ MEANS = {
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of batches that failed under a suite: whether they may be accepted, and whether they came from files
-    that can be mended. `failed` are the findings as the gate's failure tells them (`GateReport.of_failures`)."""
+    """What is asked of batches that failed under a suite: whether they may be accepted, and whether they came from
+    files that can be mended. `failed` are the findings as the gate's failure tells them (`GateReport.of_failures`)."""
 
     collection: str
     about: str
@@ -100,9 +100,9 @@ class Question:
     @property
     def body(self) -> str:
         """Markdown: what failed, with some of the rows, and what each answer does. Values are text, never markup."""
+        who = f"The unsealed gate of **{plain(self.collection)}** did not pass {plain(self.about)}."
         parts = [
-            f"The unsealed gate of **{plain(self.collection)}** did not pass {plain(self.about)}. Until this is "
-            "answered its run waits, without a worker; other runs go on, and are sealed with this one.",
+            f"{who} Until this is answered its run waits, without a worker. Later days go on, and are sealed with it.",
             *(_finding(found) for found in self.failed),
         ]
         if self.more:
@@ -124,9 +124,9 @@ class Question:
             None,
             type=["null", "string"],
             title="reason",
-            description_md="Why the data are right, or may stay wrong. Needed to accept.",
+            description="Why the data are right, or may stay wrong. Needed to accept.",
         )
-        batch = Param(self.names, type=["null", "string"], title="batch", description_md="The batches that are meant.")
+        batch = Param(self.names, type=["null", "string"], title="batch", description="The batches that are meant.")
         return {"reason": reason.serialize(), "batch": batch.serialize()}
 
 

@@ -117,8 +117,10 @@ SAID: list[tuple[Any, str]] = [
     (Certified(Gate.TRACE, "s", ("b1", "b2")), "trace gate certified b1, b2"),
     (
         Certified(Gate.UNSEALED, "s", ("b1",), None, (ACCEPTED,)),
-        f"unsealed gate certified b1; b1 of {SPAN} accepted by ada at 1970-01-01T00:00:00.000007Z: a strike on that "
-        "day (failed: expect_x(status), 2 rows; expect_y and 1 more)",
+        (
+            f"unsealed gate certified b1; b1 of {SPAN} accepted by ada at 1970-01-01T00:00:00.000007Z: a strike on "
+            "that day (failed: expect_x(status), 2 rows; expect_y and 1 more)"
+        ),
     ),
     (Certified(Gate.FRONTIER, "s", (), 10), "frontier gate certified all below 1970-01-01T00:00:00.000010Z"),
     (Sealed(0, 0, 10), "sealed to 1970-01-01T00:00:00Z, asked for 1970-01-01T00:00:00.000010Z"),

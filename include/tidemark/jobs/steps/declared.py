@@ -80,8 +80,10 @@ _STEPS = (
         "gate",
         job="tidemark.jobs.steps.gate:gate",
         intervals=Intervals.CHOICE,
-        help="""Check what a gate has not certified yet: unsealed, frontier, trace or compaction. Of unsealed batches
-    all, or those that came with the intervals named.
+        help="""Check what a gate has not certified yet: unsealed, frontier, trace or compaction.
+
+    Of unsealed batches all, or those that came with the intervals named. --accept certifies batches although
+    expectations of the collection fail, for a reason that is kept for ever; what is stored wrongly is never accepted.
 
     Example: tidemark gate flights unsealed --accept 42bba77bef60 --reason "strike on that day" --by ada
     """,
