@@ -48,7 +48,8 @@ def accepting(
             f"what the {gate} gate checks are invariants of what is stored, and can be accepted by nobody; accept "
             "batches at the unsealed gate"
         )
-    return Accepting(batches, name_of_person(by), checked_reason(reason), judged_by)
+    why = checked_reason(reason)
+    return Accepting(batches, name_of_person(by), why, judged_by)
 
 
 def check_named(state: Arrangement, request: GateRequest | None, asked: Accepting) -> None:
