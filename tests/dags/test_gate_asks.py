@@ -19,11 +19,14 @@ from airflow.sdk.serde import deserialize, serialize
 import tidemark
 from tests.dags.support import ORDERS
 from tidemark.airflow import batches_dag, mended, tidemark_dag
+from tidemark.airflow.gate import GateOperator
+from tidemark.airflow.gate_here import gate_here
 from tidemark.airflow.location import location_of
-from tidemark.airflow.question import Answer
+from tidemark.airflow.question import Answer, Question
 from tidemark.jobs import app
 from tidemark.jobs.nearby import InProcess
 from tidemark.jobs.steps.quarantine import quarantine
+from tidemark.model.collection import Gate
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -106,7 +109,7 @@ def asks(collections: Path, locations: Path, monkeypatch: pytest.MonkeyPatch) ->
     def here(step: str, argv: list[str]) -> dict[str, Any]:
         args = app.parser(step).parse_args(argv)
         job = app.open_job(args.root, args.collection, lambda: InProcess(job.store))
-        return app.run(step, args, job.runner)
+        return app.run(step, args, (lambda: app.app_runner(step, args)) if step == "correct" else job.runner)
 
     monkeypatch.setattr(app, "without_spark", here)
     made = Asks(collections / "orders.yaml", locations / "landing")
@@ -355,6 +358,80 @@ def test_the_gate_of_a_cut_asks_nobody(asks: Asks) -> None:
     asks.file.write_text(asks.file.read_text() + "batches: {count: 10}\n")
     assert batches_dag(asks.file).get_task("gate_unsealed").asks is False
     assert asks.task("gate_unsealed").asks is None
+
+
+def test_a_run_over_several_days_asks_about_those_that_failed(asks: Asks) -> None:
+    task = asks.task("gate_unsealed")
+    context = asks.context("gate_unsealed")
+    with pytest.raises(TaskAwaitingInput):
+        task.execute({**context, "params": DAY | {"upper": "2024-01-04T00:00:00Z"}})
+    assert asks.sent[0].subject == "orders: 1 check failed for [2024-01-01T00:00:00Z, 2024-01-02T00:00:00Z)"
+
+
+def test_of_a_derived_collection_no_file_can_be_mended() -> None:
+    details = {"suite": "s", "batches": ["b" * 32], "acceptable": True, "failed": []}
+    question = Question.of("totals", None, "why", details)
+    assert question.options == [str(answer) for answer in (Answer.ACCEPT, Answer.QUARANTINE, Answer.FAIL)]
+    assert question.subject == "totals: 0 checks failed for what was computed"
+    assert Question.from_dict(question.as_dict()) == question
+
+
+def test_rows_that_were_computed_are_asked_about_too(
+    asks: Asks, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql import SparkSession
+
+    asks.land("open")
+    asks.answer(asks.ask(), Answer.MENDED)
+    for task in ("seal", "gate_frontier", "drain", "gate_trace"):
+        asks.run(task)
+    totals = asks.file.with_name("totals.yaml")
+    request.addfinalizer(lambda: SparkSession.getActiveSession().stop())
+
+    def on_spark(self: Any, argv: list[str]) -> dict[str, Any]:
+        assert location_of(totals).job().log.load().state.consumed is None or gate_here(argv, resident=False) is None
+        args = app.parser("gate").parse_args(argv)
+        return app.run("gate", args, lambda: app.app_runner("gate", args))
+
+    monkeypatch.setattr(GateOperator, "_without_spark", on_spark)
+    totals.write_text(
+        "name: totals\nfrom: orders\nselect: SELECT status, sum(amount) AS amount FROM orders GROUP BY status\n"
+        "key: [status]\nquality: [{expect_column_values_to_be_between: {column: amount, min_value: 90}}]\n"
+    )
+
+    def context(task: str) -> dict[str, Any]:
+        run = SimpleNamespace(run_type="manual", run_after=datetime.now(UTC))
+        return {**asks.context(task), "params": {}, "dag_run": run}
+
+    def run(task: str) -> Any:
+        return tidemark_dag(totals).get_task(task).execute(context(task))
+
+    asks.sent.clear()
+    run("correct")
+    with pytest.raises(TaskAwaitingInput) as parked:
+        run("gate_unsealed")
+    assert asks.sent[0].subject == "totals: 1 check failed for what was computed"
+    event = {"chosen_options": ["Quarantine"], "params_input": {}, "responded_by_user": {"id": "7", "name": "ada"}}
+    gate = tidemark_dag(totals).get_task("gate_unsealed")
+    gate.answered(context("gate_unsealed"), event=event, **asks.parked(parked.value))
+    state = location_of(totals).job().log.load().state
+    assert (state.unsealed, len(state.quarantined), state.consumed) == ((), 1, None)
+    run("seal")
+    run("correct")
+    with pytest.raises(TaskAwaitingInput):
+        run("gate_unsealed")
+    said = {**event, "chosen_options": ["Accept as it is"], "params_input": {"reason": WHY}}
+    gate.answered(
+        context("gate_unsealed"), event=said, **asks.parked(parked.value) | {"question": latest(asks, totals)}
+    )
+    assert location_of(totals).job().log.load().state.accepted[0].reason == WHY
+
+
+def latest(asks: Asks, file: Path) -> dict[str, Any]:
+    """The question about the batch that waits now."""
+    state = location_of(file).job().log.load().state
+    details = {"suite": state.collection.suite(Gate.UNSEALED), "batches": [state.pending[0].id], "acceptable": True}
+    return Question.of("totals", None, "why", {**details, "failed": []}).as_dict()
 
 
 def test_days_go_on_side_by_side(asks: Asks) -> None:

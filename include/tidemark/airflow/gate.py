@@ -120,8 +120,19 @@ class GateOperator(StepOperator):
         except AppRefused as refused:
             if refused.kind != GateFailed.__name__ or not refused.details.get("batches") or not self._can_ask():
                 raise
-            span = None if self.location.derived is not None else self.span_of(context)
-            self._ask(context, Question.of(self.location.name, span, str(refused), refused.details))
+            self._ask(context, self._question(context, str(refused), refused.details))
+
+    def _question(self, context: Any, headline: str, details: Mapping[str, Any]) -> Question:
+        """What is asked of a failure: about the intervals of the batches that failed."""
+        if self.location.derived is not None:
+            return Question.of(self.location.name, None, headline, details)
+        try:
+            pending = self.location.job().log.load().state.pending
+        except TidemarkError as error:
+            raise task_failure(error) from None
+        failed = {batch.interval for batch in pending if batch.id in details["batches"]}
+        about = sorted(failed) or [self.span_of(context)]
+        return Question.of(self.location.name, about, headline, details)
 
     def _ask(self, context: Any, question: Question, why_again: str = "") -> NoReturn:
         """Put the question, and park. `why_again` says why an answer was not followed."""

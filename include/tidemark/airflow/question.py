@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from tidemark.errors import plain_line, shortened
+from tidemark.errors import listed, plain_line, shortened
 from tidemark.model.acceptance import LEAST_REASON, MOST_REASON
 from tidemark.model.interval import Interval
 from tidemark.model.wording import SHORT_ID, counted
 
 MOST_BODY = 16_000
 """Characters of the question's text."""
+MOST_INTERVALS = 5
+"""Intervals that it names."""
 _MARKUP = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$&:@/])")
 
 
@@ -54,12 +56,14 @@ class Question:
     more: int = 0
 
     @classmethod
-    def of(cls, collection: str, intervals: Interval | None, headline: str, details: Mapping[str, Any]) -> Question:
-        """The question that a gate's failure leads to. `intervals` is the run's time span; None: the collection is
+    def of(
+        cls, collection: str, intervals: Sequence[Interval] | None, headline: str, details: Mapping[str, Any]
+    ) -> Question:
+        """The question that a gate's failure leads to, about the intervals of what failed; None: the collection is
         derived."""
         return cls(
             collection,
-            str(intervals) if intervals else "what was computed",
+            listed(intervals, MOST_INTERVALS) if intervals else "what was computed",
             str(details["suite"]),
             tuple(details["batches"]),
             bool(details["acceptable"]),
