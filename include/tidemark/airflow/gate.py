@@ -65,7 +65,7 @@ class GateOperator(StepOperator):
 
     def execute(self, context: Any) -> Any:
         """Run the gate. TaskAwaitingInput where it asks."""
-        if context["ti"].try_number > 1:
+        if getattr(context.get("ti"), "try_number", 1) > 1:
             self._read_again_what_was_taken_out(context)
         return self._judge(context)
 
