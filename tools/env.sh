@@ -12,6 +12,8 @@
 #   TIDEMARK_LAUNCHER      submit: a spark-submit per step; resident: one warm Spark (resident)
 #   TIDEMARK_BACKFILL_INTERVALS  how many intervals a run of a backfill is about at most (31)
 #   TIDEMARK_READY_WITHIN  how long after an interval's end its files are waited for (12h)
+#   TIDEMARK_GATE_ASKS     whether a gate whose data do not pass asks what to do: on, off (on)
+#   TIDEMARK_RESPONSE_TIMEOUT  how long it waits for an answer, and for a mended file (1d)
 #   TIDEMARK_KEEP_VERSIONS how long the collector leaves superseded versions readable (7d)
 
 TIDEMARK_HOME="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"

@@ -109,7 +109,17 @@ def require(package: str, extra: str) -> None:
 
 
 class GateFailed(TidemarkError):
-    """Data did not pass a gate, or a source file cannot be taken; a human decides."""
+    """Data did not pass a gate, or a source file cannot be taken; a human decides.
+
+    `details` are JSON values about what failed, where a gate says them (`GateReport.of_failures`).
+    """
+
+    def __init__(self, message: str, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.details = details or {}
+
+    def __reduce__(self) -> tuple[type[GateFailed], tuple[object, ...]]:
+        return type(self), (str(self), self.details)
 
 
 class Corruption(TidemarkError):

@@ -271,6 +271,23 @@ def test_a_bad_batch_is_quarantined_mended_and_released(events: Shell) -> None:
     assert "events/2024-01-01/a.csv was ingested again as batch" in events.refused("release", "events", batch)
 
 
+def test_a_batch_that_failed_is_accepted_and_status_and_log_say_by_whom_and_why(shell: Shell) -> None:
+    expectation = "quality:\n  - expect_column_values_to_be_between: {column: amount, max_value: 10}\n"
+    shell.ok("init", shell.declared(EVENTS + expectation))
+    shell.events(1, "a,1,10:00", "b,77,11:00")
+    batch = shell.json("ingest", "events", "--date", "2024-01-01")["results"][0]["batch"]
+    accept = ("--accept", batch[:8], "--reason", "--- a strike on that day", "--by", "ada")
+    assert f"{batch[:12]} of [2024-01-01T00:00:00Z" in shell.ok("gate", "events", "unsealed", *accept).out
+    said = "accepted by ada at "
+    assert said in shell.ok("status", "events").out
+    assert said in shell.ok("log", "events").out
+    (kept,) = shell.json("status", "events")["accepted"]
+    assert (kept["batch"], kept["reason"]) == (batch, "--- a strike on that day")
+    assert shell.json("gate", "events", "unsealed", *accept)["outcome"] == "nothing to do"
+    shell.ok("seal", "events")
+    assert shell.json("status", "events")["accepted"] == [kept]
+
+
 def test_types_are_inferred_once_from_the_first_file_and_frozen(shell: Shell) -> None:
     undeclared = EVENTS.replace("columns: {id: string, amount: int, at: timestamp}\n", "")
     assert "no file has landed" in shell.refused("init", shell.declared(undeclared))
@@ -295,6 +312,9 @@ def test_a_failing_gate_stops_shows_the_rows_and_leads_out(shell: Shell) -> None
     assert f"tidemark quarantine events {batch[:12]}" in said.document["error"]["message"]
     assert "77" in said.err
     assert "unsealed gate" in shell.refused("seal", "events")
+    assert "at least 10 are needed" in shell.refused(
+        "gate", "events", "unsealed", *("--accept", batch, "--by", "ada", "--reason", "ok")
+    )
     shell.ok("quarantine", "events", batch[:12])
     shell.events(1, "a,1,10:00", "b,7,11:00")
     shell.moved("events", "2024-01-01")

@@ -16,8 +16,9 @@ from tests.dags.support import PROJECT
 from tests.support import toy_step
 from tidemark.airflow import location, maintenance_group, step_group, tidemark_dag
 from tidemark.airflow.documentation import gate_doc, step_doc
+from tidemark.airflow.gate import GateOperator
 from tidemark.airflow.maintenance import MaintenanceOperator
-from tidemark.airflow.steps import GateOperator, IngestOperator, StepOperator, declared_by
+from tidemark.airflow.steps import IngestOperator, StepOperator, declared_by
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.declared import STEPS
 from tidemark.model.collection import Gate

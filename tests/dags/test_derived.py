@@ -90,7 +90,7 @@ def test_its_page_shows_inputs_definition_and_ways_out(dag: Any) -> None:
         "`status`",
         "tidemark explain totals",
         "tidemark quarantine totals BATCH",
-        "### When a gate fails",
+        "### When a gate asks or fails",
     ):
         assert part in dag.doc_md
     assert sorted(dag.tags) == ["derived", "tidemark"]

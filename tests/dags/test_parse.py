@@ -90,7 +90,7 @@ def test_a_dag_explains_itself(project_dags: Any) -> None:
         assert dag.owner == "tidemark"
         assert "tidemark" in dag.tags
         assert dag.doc_md.startswith(f"# {name}\n")
-        for part in ("### When a gate fails", f"tidemark quarantine {name} BATCH", "idempotent", "**seal**"):
+        for part in ("### When a gate asks or fails", f"tidemark quarantine {name} BATCH", "idempotent", "**seal**"):
             assert part in dag.doc_md
 
 

@@ -18,6 +18,7 @@ from tests.dags.support import PROJECT
 from tidemark.airflow.links import PREFIX, DataDocsLink
 from tidemark.airflow.location import location_of
 from tidemark.airflow.web import overview
+from tidemark.model.acceptance import Acceptance, AcceptedFailure
 from tidemark.model.arrangement import Fence
 from tidemark.model.batch import ObjectRef, UnsealedBatch
 from tidemark.model.change import Attempted, Certified, HoldPlaced, Ingested, Quarantined
@@ -424,6 +425,21 @@ def test_the_page_says_what_became_of_the_batch_since(
     file = LedgerEntry("orders/a.csv", 1, "0", "0", Interval(0, 1), Status.FREED, "b" * 32)
     log.commit(log.load(), Quarantined("b" * 32, ledger.save_run(job.store, "ledger/x", [file])))
     assert "mended since: it was quarantined" in of_run(client).text
+
+
+def test_the_page_says_who_accepted_a_batch_and_why_also_when_it_is_gone(
+    client: Any, locations: Path, collections: Path, root: Path
+) -> None:
+    why = f"a strike on that day {HOSTILE}"
+    one = Acceptance("b" * 32, Interval(0, 1), "s", "ada", 7, why, 1, (AcceptedFailure("rows", 2),))
+    kept(locations, outcome="passed", accepted=[one.words])
+    job = location_of(collections / "orders.yaml").job()
+    head = job.log.load()
+    certified = Certified(Gate.UNSEALED, head.state.collection.suite(Gate.UNSEALED), ("b" * 32,), None, (one,))
+    job.log.commit(head, certified)
+    said = html.escape(f"accepted by ada at 1970-01-01T00:00:00.000007Z: {why} (failed: rows, 2 rows)")
+    assert of_run(client).text.count(said) == 2, "what this run did, and what is so now"
+    assert "a strike on that day" in client.get("/").text, "the newest versions are on the page"
 
 
 def test_a_gate_that_could_not_run_says_why(client: Any, locations: Path) -> None:

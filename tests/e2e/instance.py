@@ -118,6 +118,20 @@ class Airflow:
     def states(self, dag: str, run_id: str) -> dict[str, str]:
         return {name: task["state"] for name, task in self.tasks(dag, run_id).items()}
 
+    def question(self, dag: str, run_id: str, task: str) -> dict[str, Any]:
+        """What a task asks, once it is parked."""
+        self.until(f"{task} asks", lambda: self.states(dag, run_id).get(task) == "awaiting_input")
+        found: dict[str, Any] = self.api.call("GET", self._question_of(dag, run_id, task))
+        return found
+
+    def answer(self, dag: str, run_id: str, task: str, chosen: str, **form: str) -> None:
+        """Answer what a task asks, as the button does."""
+        body = {"chosen_options": [chosen], "params_input": form}
+        self.api.call("PATCH", self._question_of(dag, run_id, task), body)
+
+    def _question_of(self, dag: str, run_id: str, task: str) -> str:
+        return f"/api/v2/dags/{dag}/dagRuns/{quote(run_id, safe='')}/taskInstances/{task}/-1/hitlDetails"
+
     def clear(self, dag: str, run_id: str) -> None:
         """What the button *Clear* of a run does."""
         self.api.clear(dag, run_id)

@@ -19,6 +19,7 @@ from demo import answers, independent, layout
 from tests.e2e.instance import PROJECT, Airflow, running
 from tests.e2e.orders import HEADER, held, orders, seal_of, sound
 from tests.launch.support import is_dead
+from tidemark.airflow.question import Answer
 from tidemark.model.instant import format_instant
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
@@ -196,6 +197,8 @@ class TestFailingGate:
         name = airflow.declare(orders("bad", "2024-03-01", "2024-03-03"))
         airflow.api.unpause(name)
         run = airflow.trigger(name, "2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z")
+        airflow.question(name, run, "gate_unsealed")
+        airflow.answer(name, run, "gate_unsealed", Answer.FAIL)
         airflow.ended(name, run, state="failed")
         tasks = airflow.tasks(name, run)
         assert (tasks["ingest"]["state"], tasks["gate_unsealed"]["state"]) == ("success", "failed")
@@ -217,9 +220,44 @@ class TestFailingGate:
         bad.write_text(bad.read_text().replace("-7", "7"))
         airflow.clear(name, run)
         airflow.ended(name, run)
-        assert airflow.states(name, run) == dict.fromkeys(TASKS, "success")
+        assert airflow.states(name, run) == dict.fromkeys(TASKS, "success"), "it asked what was answered before"
         assert held(airflow, name) == {1: 10, 2: 7, 3: 30}
         assert seal_of(airflow, name) == "2024-03-03T00:00:00Z"
+        assert sound(airflow, name)
+
+
+class TestGateAsks:
+    """A gate that fails parks, holds nobody up, and does what is answered."""
+
+    def test_accepted_and_mended_days_are_green_and_the_days_behind_them_are_sealed(self, airflow: Airflow) -> None:
+        airflow.land("asking/2024-03-01/a.csv", HEADER, (1, -1, "2024-03-01T10:00:00Z"))
+        second = airflow.land("asking/2024-03-02/a.csv", HEADER, (2, -2, "2024-03-02T10:00:00Z"))
+        airflow.land("asking/2024-03-03/a.csv", HEADER, (3, 30, "2024-03-03T10:00:00Z"))
+        name, gate = airflow.declare(orders("asking", "2024-03-01", "2024-03-04")), "gate_unsealed"
+        airflow.api.unpause(name)
+        runs = [
+            airflow.trigger(name, f"2024-03-0{day}T00:00:00Z", f"2024-03-0{day + 1}T00:00:00Z") for day in (1, 2, 3)
+        ]
+        asked = airflow.question(name, runs[0], gate)
+        assert asked["subject"] == "asking: 1 check failed for [2024-03-01T00:00:00Z, 2024-03-02T00:00:00Z)"
+        airflow.question(name, runs[1], gate)
+        airflow.ended(name, runs[2])
+        assert airflow.states(name, runs[2])["published"] == "skipped", "it did not wait behind those that ask"
+
+        airflow.answer(name, runs[0], gate, Answer.ACCEPT, reason="ok")
+        second.write_text(second.read_text().replace("-2", "20"))
+        airflow.answer(name, runs[1], gate, Answer.MENDED)
+        airflow.ended(name, runs[1])
+        asked = airflow.question(name, runs[0], gate)
+        airflow.answer(
+            name, runs[0], gate, Answer.ACCEPT, reason="refunds of that day", batch=asked["params"]["batch"]["value"]
+        )
+        airflow.ended(name, runs[0])
+        assert airflow.states(name, runs[0]) == dict.fromkeys(TASKS, "success")
+        assert held(airflow, name) == {1: -1, 2: 20, 3: 30}
+        assert seal_of(airflow, name) == "2024-03-04T00:00:00Z"
+        (kept,) = airflow.tidemark("status", name)["accepted"]
+        assert (kept["by"], kept["reason"], kept["failures"][0]["failing"]) == ("admin", "refunds of that day", 1)
         assert sound(airflow, name)
 
 

@@ -66,7 +66,12 @@ class AppOperator(SparkSubmitOperator):
         self._killed = False
 
     def execute(self, context: Any) -> Any:
-        """Run the app. What it starts does not see which DAG this process was to parse."""
+        """Run the app."""
+        return self.run_app(context)
+
+    def run_app(self, context: Any) -> Any:
+        """Run the app, also in the task of another operator. What it starts does not see which DAG this process was to
+        parse."""
         with _no_parsing_context():
             return self._execute(context)
 
@@ -81,7 +86,9 @@ class AppOperator(SparkSubmitOperator):
             message = f"{self.app}: {e.kind}: {e}"
             if isinstance(e, NotReady):
                 raise InputNotReady(message) from None
-            raise (AppRefused(message, e.kind) if e.exit_code == REFUSED else AirflowException(message)) from e
+            if e.exit_code == REFUSED:
+                raise AppRefused(message, e.kind, getattr(e, "details", None)) from e
+            raise AirflowException(message) from e
         except BaseException:  # a time-out too: nothing of the app may outlive this call
             self.on_kill()
             raise

@@ -14,10 +14,11 @@ from airflow.sdk import DAG, Asset, AssetWatcher
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from tidemark.airflow.documentation import batches_doc, gate_doc, step_doc
+from tidemark.airflow.gate import GateOperator
 from tidemark.airflow.landing import landing_of_run, landing_param
 from tidemark.airflow.links import BATCHES
 from tidemark.airflow.location import Location, location_of
-from tidemark.airflow.steps import GateOperator, IngestOperator, StepOperator
+from tidemark.airflow.steps import IngestOperator, StepOperator
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.arrivals import Arrivals, open_interval, pause_of
 from tidemark.jobs.steps.declared import step_of
@@ -122,7 +123,7 @@ class CutOperator(_OfACut, IngestOperator):
 
 
 class CutGateOperator(_OfACut, GateOperator):
-    """The gate behind it."""
+    """The gate behind it. It asks nobody: the interval goes on, and the gate of its own run judges this batch, too."""
 
 
 def cut_of_run(context: Mapping[str, Any], collection: Collection) -> tuple[Interval, Cut]:
@@ -189,7 +190,7 @@ def batches_dag(
     with DAG(schedule=[arrivals_of(location)], default_args=arguments, **options) as dag:
         ingest = CutOperator(task_id="ingest", location=location, doc_md=step_doc(step_of("ingest")))
         gate = CutGateOperator(
-            task_id="gate_unsealed", location=location, gate=Gate.UNSEALED, doc_md=gate_doc(Gate.UNSEALED)
+            task_id="gate_unsealed", location=location, gate=Gate.UNSEALED, doc_md=gate_doc(Gate.UNSEALED), asks=False
         )
         ingest >> gate
     return dag

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.definition.windows.explained import explained_windows
 from tidemark.jobs.steps.step import Step
-from tidemark.model.collection import Collection, Column, Gate, Landed
+from tidemark.model.collection import Collection, Column, Covers, Gate, Landed
 from tidemark.model.derived import Derived
 from tidemark.model.instant import MAX_TIME, format_duration, format_instant
 from tidemark.model.window.aggregate import Aggregate
@@ -38,12 +38,17 @@ _OPEN = (
     "**Data docs**, on the task instance's tab *Details*, shows what this run found. If it fails, the failing rows "
     "too, and nothing behind it runs."
 )
+_ASKS = (
+    "Where data do not pass, it asks on its tab *Required Actions* whether to accept them for a reason, to take them "
+    "out, or to read a mended file, and waits without a worker for the answer (`TIDEMARK_RESPONSE_TIMEOUT`, 1d)."
+)
 
 
 def gate_doc(gate: Gate) -> str:
     """What a gate's task checks, and what to do when it fails."""
     judgement = GATES[gate]
-    return " ".join(filter(None, (judgement.checks, _OPEN, judgement.mend)))
+    asks = _ASKS if gate.covers is Covers.UNSEALED else ""
+    return " ".join(filter(None, (judgement.checks, _OPEN, asks, judgement.mend)))
 
 
 _FRONTIERS = (
@@ -53,10 +58,11 @@ _FRONTIERS = (
 )
 
 _WAYS_OUT = """\
-### When a gate fails
+### When a gate asks or fails
 
-Nothing was published, and nothing is lost. The task's log shows the failing rows, and so does **Data docs** on its tab
-*Details*. Later runs are green: they ingest, and wait for this one behind their `seal`.
+Where data do not pass, `gate_unsealed` asks what to do on its tab *Required Actions*, without a worker. Nothing was
+published, and nothing is lost. The task's log shows the failing rows, and so does **Data docs** on its tab *Details*.
+Later runs are green: they ingest, and wait for this one behind their `seal`. If it is red, as nobody answered:
 
 1. `tidemark quarantine {name} BATCH` takes the batch out and frees its file (`tidemark status {name}` lists batches).
 2. Mend the file in the landing (or decide that the data is right: change `quality` in the collection file).
@@ -106,10 +112,11 @@ def collection_doc(collection: Collection) -> str:
 
 
 _WAYS_OUT_OF_DERIVED = """\
-### When a gate fails
+### When a gate asks or fails
 
-Nothing was published, and nothing is lost. The task's log shows the failing rows, and so does **Data docs** on its tab
-*Details*.
+Where rows do not pass, `gate_unsealed` asks what to do on its tab *Required Actions*, without a worker. Nothing was
+published, and nothing is lost. The task's log shows the failing rows, and so does **Data docs** on its tab *Details*.
+If it is red, as nobody answered:
 
 1. `tidemark quarantine {name} BATCH` takes the youngest batch out; the inputs are consumed again from before it
    (`tidemark status {name}` lists batches).

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection as Names
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, Param, chain, get_parsing_context, timezone
 
@@ -30,6 +30,11 @@ from tidemark.model.derived import Derived
 from tidemark.model.instant import EPOCH
 
 OWNER = "tidemark"
+MAX_ACTIVE_RUNS = 4
+"""Runs of a collection that go on side by side; those that wait for files or for an answer are among them."""
+if TYPE_CHECKING:
+    from airflow.sdk.bases.notifier import BaseNotifier
+
 log = logging.getLogger(__name__)
 
 
@@ -40,6 +45,9 @@ def tidemark_dag(
     landing: str | None = None,
     ready_within: timedelta | None = None,
     backfill_intervals: int | None = None,
+    asks: bool | None = None,
+    response_timeout: timedelta | None = None,
+    notifiers: Sequence[BaseNotifier] | BaseNotifier = (),
     default_args: dict[str, Any] | None = None,
     tags: tuple[str, ...] = (),
     **dag_options: Any,
@@ -53,17 +61,20 @@ def tidemark_dag(
 
     Unpaused, it starts no run outside the collection's start and end, and of the past at most the last interval:
     the others are a backfill, whose runs are about `backfill_intervals` each at most (TIDEMARK_BACKFILL_INTERVALS, 31).
-    A `schedule` in words among the options is kept within start and end, too. `root` and
-    `landing` stand in for the deployment's, `ready_within` for TIDEMARK_READY_WITHIN; `default_args` and `dag_options`
-    (arguments of `airflow.sdk.DAG`, `dag_id` among them) go before what the file says under `airflow`, and that before
-    ours. Raises InvalidUsage for a wrong collection,
-    and in a DAG file where `collection_dags` makes a DAG of this id too.
+    A `schedule` in words among the options is kept within start and end, too. `root` and `landing` stand in for the
+    deployment's, `ready_within` for TIDEMARK_READY_WITHIN, `asks` and `response_timeout` for TIDEMARK_GATE_ASKS and
+    TIDEMARK_RESPONSE_TIMEOUT; `notifiers` are called whenever a gate asks (GateOperator). `default_args` and
+    `dag_options` (arguments of `airflow.sdk.DAG`, `dag_id` among them) go before what the file says under `airflow`,
+    and that before ours. Raises InvalidUsage for a wrong collection, and in a DAG file where `collection_dags` makes a
+    DAG of this id too.
     """
     location = location_of(collection, root=root, landing=landing)
     refuse_second_maker(dag_options.get("dag_id", location.name))
+    asking = {"asks": asks, "response_timeout": response_timeout, "notifiers": notifiers}
+    tasks = {"ready_within": ready_within, **asking}
     return _dag(
         location,
-        ready_within=ready_within,
+        tasks=tasks,
         backfill_intervals=backfill_intervals,
         default_args=default_args,
         tags=tags,
@@ -74,7 +85,7 @@ def tidemark_dag(
 def _dag(
     location: Location,
     *,
-    ready_within: timedelta | None = None,
+    tasks: Mapping[str, Any] | None = None,
     backfill_intervals: int | None = None,
     default_args: dict[str, Any] | None = None,
     tags: tuple[str, ...] = (),
@@ -87,9 +98,11 @@ def _dag(
         # The timetable holds runs within start and end. Beyond dates of the DAG a manual run would have no tasks.
         "start_date": EPOCH,
         "catchup": False,
-        # For a readable grid only: order is kept by the store, also across backfills, manual runs and clears.
-        "max_active_runs": said.max_active_runs or 1,
+        # Order is kept by the store, also across backfills, manual runs and clears. A day whose gate asks is a running
+        # one: the others go on beside it, up to this many.
+        "max_active_runs": MAX_ACTIVE_RUNS,
         **(_derived(location, wide) if location.derived else _landed(location.collection, wide)),
+        **({} if said.max_active_runs is None else {"max_active_runs": said.max_active_runs}),
         **dag_options,
     }
     kind = "derived" if location.derived else str(location.collection.landed.source.envelope)
@@ -101,12 +114,12 @@ def _dag(
         schedule = CollectionTimetable.of(location.collection, schedule, wide)
     arguments = {"owner": OWNER, **location.task_arguments, **(default_args or {})}
     with DAG(dag_id, schedule=schedule, default_args=arguments, **options) as dag:
-        tasks = [
+        made = [
             task
             for step in steps_of(When.EACH_RUN, derived=location.derived is not None)
-            for task in step_and_gate(location, step.name, ready_within=ready_within)
+            for task in step_and_gate(location, step.name, **(tasks or {}))
         ]
-        chain(*tasks, PublishOperator(collection=location))
+        chain(*made, PublishOperator(collection=location))
     return dag
 
 
@@ -135,6 +148,8 @@ def _derived(location: Location, wide: WideRuns) -> dict[str, Any]:
         "description": f"computed from {', '.join(origin.inputs)}",
         "doc_md": derived_doc(location.name, origin, location.declared),
         "params": _params_of_derived(),
+        # Each run goes as far as its inputs are: a second one beside it would compute the same.
+        "max_active_runs": 1,
     }
 
 

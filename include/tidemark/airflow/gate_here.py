@@ -13,17 +13,20 @@ from tidemark.plan.gate import GateRequest, plan_gate
 
 def gate_here(argv: Sequence[str], *, resident: bool) -> dict[str, Any] | None:
     """The gate's result, or None if an app has to be launched for it: for more than ROWS_HERE rows, and with the
-    resident launcher for whatever Great Expectations must judge, because there it is imported already.
+    resident launcher for whatever Great Expectations must judge, because there it is imported already; for rows that
+    were computed, of which some are computed anew, by Spark.
 
     Raises what the gate raises.
     """
     args = app.parser("gate").parse_args(argv)
     job = app.open_job(args.root, args.collection, lambda: InProcess(job.store), attempt=args.attempt)
     interval = app.interval_of(STEPS["gate"], args)
-    request = plan_gate(job.log.load().state, args.gate, [interval] if interval else [])
+    state = job.log.load().state
+    request = plan_gate(state, args.gate, [interval] if interval else [])
     rows = _rows(request) if request else 0
     judged = request is not None and (rows > 0 or request.upper is not None)
-    if rows > ROWS_HERE or (judged and resident):
+    computed = state.collection.is_derived and request is not None and any(batch.rows for batch in request.unsealed)
+    if rows > ROWS_HERE or (judged and resident) or computed:
         return None
     return app.run("gate", args, lambda: InProcess(job.store))
 

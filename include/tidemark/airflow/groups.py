@@ -33,8 +33,9 @@ def ingest_group(collection: str | Path | Collection, **options: Any) -> TaskGro
     """`ingest >> gate_unsealed`: the interval's files as one unsealed batch.
 
     Option of this group: `ready_within`, how long after an interval's end its files are waited for (timedelta). Options
-    of all four groups: `group_id`; `root` and `landing` in place of the deployment's; the rest are arguments of both
-    tasks (retries, pool, launcher, …). Groups chain with `>>` in the order ingest, seal, drain, compact.
+    of all four groups: `group_id`; `root` and `landing` in place of the deployment's; `asks`, `response_timeout` and
+    `notifiers` of the gate, as `tidemark_dag`; the rest are arguments of both tasks (retries, pool,
+    launcher, …). Groups chain with `>>` in the order ingest, seal, drain, compact.
     """
     return step_group("ingest", collection, **options)
 

@@ -17,11 +17,12 @@ class InputNotReady(AirflowException):
 
 
 class AppRefused(AirflowFailException):
-    """The app says that a retry will not help. `kind` is that of its error (errors.py)."""
+    """The app says that a retry will not help. `kind` is that of its error (errors.py), `details` what else it says."""
 
-    def __init__(self, message: str, kind: str) -> None:
+    def __init__(self, message: str, kind: str, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.kind = kind
+        self.details = details or {}
 
 
 _DECODER = json.JSONDecoder()
@@ -69,7 +70,9 @@ def settle(app: str, code: int, signal: int, seen: ResultLine) -> dict[str, Any]
         kind = str(error.get("kind", "error"))
         message = f"{app}: {kind}: {error.get('message', '')}"
         if code == REFUSED:
-            raise AppRefused(message, kind)
+            raise AppRefused(
+                message, kind, {name: held for name, held in (seen.value or {}).items() if name != "error"}
+            )
         if kind == NotReady.__name__:
             raise InputNotReady(message)
         raise AirflowException(f"{message} (exit {code})")

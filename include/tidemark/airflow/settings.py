@@ -60,3 +60,19 @@ def backfill_intervals() -> int:
     if not text.isascii() or not text.isdigit():
         raise InvalidUsage(f"TIDEMARK_BACKFILL_INTERVALS is {text!r}; write a whole number, such as 31")
     return int(text)
+
+
+def gate_asks() -> bool:
+    """Whether a gate that fails asks what to do: TIDEMARK_GATE_ASKS, `on` (which it is by default) or `off`.
+
+    InvalidUsage for anything else.
+    """
+    said = (os.environ.get("TIDEMARK_GATE_ASKS") or "on").strip().lower()
+    if said not in ("on", "off"):
+        raise InvalidUsage(f"TIDEMARK_GATE_ASKS must be on or off, not {said!r}")
+    return said == "on"
+
+
+def response_timeout() -> timedelta:
+    """How long a gate waits for an answer, or for a mended file: TIDEMARK_RESPONSE_TIMEOUT, as 1d or 8h."""
+    return parse_duration(os.environ.get("TIDEMARK_RESPONSE_TIMEOUT") or "1d") * MICROSECOND

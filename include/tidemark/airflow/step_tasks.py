@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from tidemark.airflow.documentation import gate_doc, step_doc
+from tidemark.airflow.gate import ASKING, GateOperator
 from tidemark.airflow.location import Location
 from tidemark.airflow.seal import SealOperator
-from tidemark.airflow.steps import CorrectOperator, GateOperator, IngestOperator, StepOperator, declared_by
+from tidemark.airflow.steps import CorrectOperator, IngestOperator, StepOperator, declared_by
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.declared import LANDING, step_of
 from tidemark.jobs.steps.step import Step
@@ -21,12 +22,13 @@ def step_and_gate(
     """The app task `<step>` and behind it, if it has one, `gate_<gate>`, in the DAG or group being built.
 
     `ready_within` is how long a step that reads what lands waits for it. Of the other arguments those that the step
-    declares are its own, the others those of both tasks.
+    declares are its own, those of ASKING the gate's, the others those of both tasks.
     """
     declared = step_of(step)
     if (found := location.origin.kind) != (declared.origin or found):
         raise InvalidUsage(f"{step} is a step of {declared.origin} collections, and {location.name} is {found}")
     mine = {name: overrides.pop(name) for name in declared_by(declared) if name in overrides}
+    asking = {name: overrides.pop(name) for name in ASKING if name in overrides}
     waits = {"ready_within": ready_within} if LANDING in declared.arguments else {}
     tasks: list[StepOperator] = [
         _operator_of(declared)(
@@ -36,7 +38,9 @@ def step_and_gate(
     if declared.gate is not None:
         gate = declared.gate
         tasks.append(
-            GateOperator(task_id=f"gate_{gate}", location=location, gate=gate, doc_md=gate_doc(gate), **overrides)
+            GateOperator(
+                task_id=f"gate_{gate}", location=location, gate=gate, doc_md=gate_doc(gate), **asking, **overrides
+            )
         )
         tasks[0] >> tasks[1]
     return tasks

@@ -13,13 +13,12 @@ from tidemark.airflow import settings
 from tidemark.airflow.app_operator import AppOperator
 from tidemark.airflow.landing import landing_of_run
 from tidemark.airflow.launch import InputNotReady
-from tidemark.airflow.links import DataDocsLink
 from tidemark.airflow.location import Location
 from tidemark.airflow.window import intervals_of, span_of, until_of
 from tidemark.errors import REFUSED, InvalidUsage, TidemarkError
 from tidemark.jobs.steps.declared import LANDING, step_of
 from tidemark.jobs.steps.step import Argument, Intervals, Step
-from tidemark.model.collection import Collection, Gate
+from tidemark.model.collection import Collection
 from tidemark.model.instant import format_duration, format_instant, parse_instant
 from tidemark.model.interval import Interval
 
@@ -160,9 +159,10 @@ class IngestOperator(StepOperator):
         return self._ingest_or_wait(context, event["since"])
 
     def args_of_run(self, context: Any) -> list[str]:
-        return [*super().args_of_run(context), "--landing", self._landing(context)]
+        return [*super().args_of_run(context), "--landing", self.landing_of(context)]
 
-    def _landing(self, context: Any) -> str:
+    def landing_of(self, context: Any) -> str:
+        """Where the files of a run are. InvalidUsage where it may not read there."""
         return landing_of_run(context["params"].get("landing"), self.location.landing)
 
     def _ingest_or_wait(self, context: Any, since: float) -> Any:
@@ -184,7 +184,7 @@ class IngestOperator(StepOperator):
         from tidemark.airflow.ready import LandingTrigger
         from tidemark.config.template import render
 
-        source, landing = self.location.collection.landed.source, self._landing(context)
+        source, landing = self.location.collection.landed.source, self.landing_of(context)
         some = intervals_of_run(context, self.location.collection)
         limit = settings.ready_within() if self.ready_within is None else self.ready_within
         until = max(some[-1].upper / 1_000_000 + limit.total_seconds(), since + min(limit, LEAST_WAIT).total_seconds())
@@ -224,28 +224,6 @@ class CorrectOperator(StepOperator):
         words = ["--until", format_instant(until)] if until is not None and not self.until else []  # type: ignore[attr-defined]
         asked = [f"--{name}" for name in ("whole", "check") if params.get(name) and not getattr(self, name)]
         return [*super().args_of_run(context), *words, *asked]
-
-
-class GateOperator(StepOperator):
-    """One gate: certifies what no certificate of the current suite covers, or fails and shows why, row by row. Of
-    unsealed batches it looks at those that came with the run's intervals: a bad day is its own run's.
-
-    Starts Spark only for batches too large for the task itself; with the resident launcher the warm process serves it.
-    """
-
-    operator_extra_links = (DataDocsLink(),)
-    ui_color = "#e8f1ea"
-
-    def __init__(self, *, location: Location, gate: Gate, **kwargs: Any) -> None:
-        super().__init__(location=location, step="gate", gate=gate, **kwargs)
-
-    def args_of_run(self, context: Any) -> list[str]:
-        return [*super().args_of_run(context), *self.bounds_of(context)]
-
-    def _without_spark(self, argv: list[str]) -> dict[str, Any] | None:
-        from tidemark.airflow.gate_here import gate_here
-
-        return gate_here(argv, resident=settings.launcher(self.launcher) == "resident")
 
 
 def span_of_run(context: Any, location: Location) -> Interval:

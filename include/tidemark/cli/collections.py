@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tidemark.plan.bounds import Bounds
 
 PANEL = "Collections"
+SHOWN_ACCEPTED = 5
+"""Acceptances that `status` lists for people."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -217,8 +219,17 @@ def _lines(seen: Status) -> list[tuple[str, str]]:
         *([] if seen.derived else waiting),
         ("not certified", ", ".join(batch[:12] for batch in seen.uncertified) or "nothing"),
         ("quarantined", ", ".join(batch[:12] for batch in seen.quarantined) or "nothing"),
+        *_accepted(seen),
         ("next", seen.next_step),
     ]
+
+
+def _accepted(seen: Status) -> list[tuple[str, str]]:
+    """What people accepted although expectations failed, newest first; nothing where nobody did."""
+    newest = [one.words for one in reversed(seen.accepted[-SHOWN_ACCEPTED:])]
+    left = len(seen.accepted) - len(newest)
+    more = [f"and {left:,} before; --json shows all"] if left else []
+    return [("accepted" if at == 0 else "", line) for at, line in enumerate([*newest, *more])]
 
 
 def _correctable(seen: Status) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from tidemark.model.acceptance import Acceptance
 from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Covers, Gate
 from tidemark.model.derived import Consumption
@@ -104,6 +105,7 @@ class Arrangement:
     incarnation: str = ""
     consumptions: tuple[Consumption, ...] = ()
     event_times_from: int = 0
+    accepted: tuple[Acceptance, ...] = ()
 
     def __post_init__(self) -> None:
         check(self.violations())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tidemark.model.acceptance import Acceptance
 from tidemark.model.arrangement import Fence, Hold, LedgerRun
 from tidemark.model.batch import PartsTable, TraceBatch, UnsealedBatch
 from tidemark.model.batching.reason import Cut
@@ -178,18 +179,20 @@ class Refused:
 
 @dataclass(frozen=True)
 class Certified:
-    """A gate passed: it certifies batches, or the frontier up to `upper`."""
+    """A gate passed: it certifies batches, or the frontier up to `upper`. Some of the batches it certifies because a
+    person `accepted` them, although expectations of the collection's owner failed."""
 
     gate: Gate
     suite: str
     batches: tuple[str, ...] = ()
     upper: int | None = None
+    accepted: tuple[Acceptance, ...] = ()
     kind: Literal["certified"] = "certified"
 
     @property
     def words(self) -> str:
         what = _ids(self.batches) if self.upper is None else f"all below {format_instant(self.upper)}"
-        return f"{self.gate} gate certified {what}"
+        return "; ".join([f"{self.gate} gate certified {what}", *(one.words for one in self.accepted)])
 
 
 @dataclass(frozen=True)

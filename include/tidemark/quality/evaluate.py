@@ -63,7 +63,8 @@ def _invariant(
         return result
     message = shortened(rule.message.format(**row), LONGEST_MESSAGE)
     failing = row[rule.count] if rule.count else None
-    return replace(result, message=message, failing=failing, rows=find(batch, rule.offending(row, collection)))
+    rows = find(batch, rule.offending(row, collection))
+    return replace(result, message=message, failing=failing, rows=rows, acceptable=rule.judgement)
 
 
 def evaluate_owners(
@@ -88,7 +89,9 @@ def evaluate_owners(
         if not verdict.passed:
             rows = _failing_rows(owner, verdict, collection, store, parts)
             message = shortened(wording.failure(), LONGEST_MESSAGE)
-            result = replace(result, message=message, failing=verdict.failing, rows=rows)
+            # What could not be evaluated says nothing about the data: there is nothing to accept.
+            acceptable = verdict.error is None
+            result = replace(result, message=message, failing=verdict.failing, rows=rows, acceptable=acceptable)
         results.append(result)
     return results
 

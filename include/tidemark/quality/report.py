@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tidemark.errors import shortened
+from tidemark.model.acceptance import Acceptance
 from tidemark.model.collection import Gate
 from tidemark.quality.gates import GATES
 from tidemark.quality.suites import CRITICAL
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
 
 SHORT_ID = 12
 """Characters of a batch's id shown to people; commands take any unambiguous beginning."""
+TOLD_FAILURES, TOLD_ROWS, TOLD_COLUMNS = 8, 5, 10
+"""How much of what failed travels with the failure."""
+TOLD_MESSAGE, TOLD_VALUE = 400, 60
+"""Characters of a finding, and of a value, that do."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,8 @@ class RuleResult:
 
     `message` says what was found where it failed; `failing` counts the offending rows where the rule is about
     rows; `rows` are some of them, as found again in the data. `asked` is the expectation with its arguments,
-    `observed` what there was to see, whether it passed or not.
+    `observed` what there was to see, whether it passed or not. A failure is `acceptable` if it is a judgement of the
+    collection's owner about data; a broken invariant of what is stored is not.
     """
 
     rule: str
@@ -35,12 +42,13 @@ class RuleResult:
     rows: tuple[dict[str, Any], ...] = ()
     asked: str = ""
     observed: str = ""
+    acceptable: bool = False
 
 
 @dataclass(frozen=True)
 class GateReport:
     """A gate run: every rule over every batch (for the frontier: over the state, up to `upper`). `docs` is where it
-    was kept."""
+    was kept. Batches that a person `accepted` stop nothing, whatever failed."""
 
     collection: str
     gate: Gate
@@ -49,11 +57,17 @@ class GateReport:
     results: tuple[RuleResult, ...]
     docs: str | None = None
     upper: int | None = None
+    accepted: tuple[Acceptance, ...] = ()
 
     @property
     def failures(self) -> tuple[RuleResult, ...]:
         """What stops the run."""
-        return tuple(result for result in self.results if not result.passed and result.severity == CRITICAL)
+        accepted = {one.batch for one in self.accepted}
+        return tuple(
+            result
+            for result in self.results
+            if not result.passed and result.severity == CRITICAL and result.batch not in accepted
+        )
 
     @property
     def warnings(self) -> tuple[RuleResult, ...]:
@@ -85,12 +99,38 @@ class GateReport:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values: everything, rows included."""
-        return {**asdict(self), "gate": str(self.gate), "passed": self.passed}
+        accepted = [one.words for one in self.accepted]
+        return {**asdict(self), "gate": str(self.gate), "passed": self.passed, "accepted": accepted}
 
     def summary(self) -> dict[str, Any]:
         """JSON values for a step's one-line result: warnings by rule and message, no rows."""
         warnings = [{"rule": result.rule, "batch": result.batch, "message": result.message} for result in self.warnings]
-        return {"rules": len(self.results), "warnings": warnings, "docs": self.docs}
+        accepted = [one.words for one in self.accepted]
+        told = {"accepted": accepted} if accepted else {}
+        return {"rules": len(self.results), "warnings": warnings, **told, "docs": self.docs}
+
+    def of_failures(self) -> dict[str, Any]:
+        """JSON values that travel with the failure, bounded: what failed, with some of the rows, for who is asked what
+        shall become of it."""
+        return {
+            "suite": self.suite,
+            "batches": list(dict.fromkeys(result.batch for result in self.failures)),
+            "acceptable": all(result.acceptable for result in self.failures),
+            "failed": [_told(result) for result in self.failures[:TOLD_FAILURES]],
+            "more": max(0, len(self.failures) - TOLD_FAILURES),
+            "docs": self.docs,
+        }
+
+
+def _told(result: RuleResult) -> dict[str, Any]:
+    """A failure without more of it than a person reads."""
+    rows = [
+        {name: shortened(_text(value), TOLD_VALUE) for name, value in list(row.items())[:TOLD_COLUMNS]}
+        for row in result.rows[:TOLD_ROWS]
+    ]
+    message = shortened(result.message, TOLD_MESSAGE)
+    told = {"batch": result.batch, "rule": result.rule, "message": message, "failing": result.failing}
+    return {**told, "acceptable": result.acceptable, "rows": rows}
 
 
 def rendered(report: GateReport) -> RenderableType:

@@ -38,10 +38,11 @@ def _nothing(row: Row, collection: Collection) -> list[Clause]:
 
 @dataclass(frozen=True)
 class Rule:
-    """One invariant: a Great Expectations expectation by its snake-case name, over columns of the evidence.
+    """One rule: a Great Expectations expectation by its snake-case name, over columns of the evidence.
 
     `message` is formatted with the failing evidence row. `count` names the evidence column that counts
-    offending rows, `offending` says how those rows are found again in the batch's parts.
+    offending rows, `offending` says how those rows are found again in the batch's parts. A rule is an invariant of
+    what is stored, which nobody can accept the breach of, unless it is the owner's `judgement` of data.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Rule:
     severity: str = CRITICAL
     count: str | None = None
     offending: Offending = _nothing
+    judgement: bool = False
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -146,6 +148,7 @@ UNSEALED = (
         },
         "takes back {rows_retracted:,} of {rows_contributed:,} rows, {corrected_share:.1%}; corrected_share allows "
         "{corrected_share_allowed:.1%}: where the correction is right, raise it in the collection file",
+        judgement=True,
     ),
     Rule(
         "corrected share, usual",

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from tests.support.drawn import declared, fence_of, hold_of, ref, run_of, trace_batch, unsealed_batch
+from tidemark.model.acceptance import Acceptance, AcceptedFailure
 from tidemark.model.batching.reason import Cut, Reason
 from tidemark.model.change import (
     AheadMerged,
@@ -50,6 +51,16 @@ SPAN = "[1970-01-01T00:00:00Z, 1970-01-01T00:00:00.000010Z)"
 CORRECTS = fence_of("correct", "0-10", "token")
 CONSUMED = Consumption(10, 9, (Consumed("a", 9, 3, "i", (Root("a", 9),)),), "d", "b1", ended=True, building=True)
 WITHDRAWN = FullSnapshot("w1", FENCE.interval, 0, effect=Effect.WITHDRAWN, learned_at=10)
+ACCEPTED = Acceptance(
+    "b1",
+    FENCE.interval,
+    "s",
+    "ada",
+    7,
+    "a strike on that day",
+    3,
+    (AcceptedFailure("expect_x(status)", 2), AcceptedFailure("expect_y")),
+)
 HAPPENED = "happened 1970-01-01T00:00:00Z to 1970-01-01T00:00:00.000009Z"
 
 SAID: list[tuple[Any, str]] = [
@@ -104,6 +115,13 @@ SAID: list[tuple[Any, str]] = [
     ),
     (Refused(RUN, FENCE), "refused 1 source file that cannot be taken"),
     (Certified(Gate.TRACE, "s", ("b1", "b2")), "trace gate certified b1, b2"),
+    (
+        Certified(Gate.UNSEALED, "s", ("b1",), None, (ACCEPTED,)),
+        (
+            f"unsealed gate certified b1; b1 of {SPAN} accepted by ada at 1970-01-01T00:00:00.000007Z: a strike on "
+            "that day (failed: expect_x(status), 2 rows; expect_y and 1 more)"
+        ),
+    ),
     (Certified(Gate.FRONTIER, "s", (), 10), "frontier gate certified all below 1970-01-01T00:00:00.000010Z"),
     (Sealed(0, 0, 10), "sealed to 1970-01-01T00:00:00Z, asked for 1970-01-01T00:00:00.000010Z"),
     (Drained(FENCE, TRACE), f"drained {SPAN}: 1 row as t1"),

@@ -76,6 +76,7 @@ def _verdict(found: Mapping[str, Any]) -> Markup:
         tag("p", f"{_who(found)}, {_second(found['kept_at'])}", class_="quiet"),
         tag("p", _NOTHING_TO_LOOK_AT if found.get("outcome") == "nothing" else about, class_="quiet"),
     ]
+    lines += [tag("p", f"accepted by a person: batch {words}") for words in found.get("accepted") or ()]
     if found.get("error"):
         lines.append(tag("p", found["error"]))
     return joined(lines)

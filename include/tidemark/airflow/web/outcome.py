@@ -55,7 +55,11 @@ def _batch(batch: str, failed: bool, state: Arrangement) -> Line:
         return Line(f"{name}: mended since: it was quarantined, and its files may be ingested anew", "good")
     live = next((held for held in state.live if held.id == batch), None)
     if live is None:
-        return Line(f"{name}: no longer there: it was drained, merged or replaced", "quiet")
+        told = "; ".join(f"accepted: {one.words}" for one in state.accepted if one.batch == batch)
+        gone = f"{name}: no longer there: it was drained, merged or replaced"
+        return Line(f"{gone}; {told}" if told else gone, "quiet")
+    if accepted := [one for one in state.accepted if one.batch == batch]:
+        return Line(f"accepted: {accepted[-1].words}", "quiet")
     if state.is_certified(live):
         return Line(f"{name}: {'passes now' if failed else 'certified'} under the suite of today", "good")
     return Line(f"{name}: not certified, and nothing behind it runs", "bad")

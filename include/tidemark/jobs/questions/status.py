@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tidemark.jobs.questions.follows import Follows
+from tidemark.model.acceptance import Acceptance
 from tidemark.model.arrangement import Arrangement, Certificate, Hold
 from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.collection import Gate
@@ -64,6 +65,7 @@ class Status:
     asked for. `readable` says which times compaction leaves readable. `next_step` is a command. Intervals that begin at
     `correctable_from` or later can be run again and corrected, which keeps `reprocess_bytes` that nothing else needs;
     both None where no file may be corrected, the bytes also where nobody counted them (questions/reprocessing.py).
+    `accepted` are the batches that people accepted although expectations failed, oldest first.
     `derived` says that it is computed from others; `follows` how it follows these, where somebody looked at them
     (questions/follows.py).
     """
@@ -99,6 +101,7 @@ class Status:
     reprocess_bytes: int | None = None
     derived: bool = False
     follows: Follows | None = None
+    accepted: tuple[Acceptance, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values; each frontier also as ISO 8601 under `<name>_text`."""
@@ -108,7 +111,8 @@ class Status:
         correctable = {"correctable_from_text": None if can is None else format_instant(can)}
         levels = {"levels": [{"level": level, **asdict(shelf)} for level, shelf in self.levels.items()]}
         follows = {"follows": self.follows.as_dict() if self.follows else None}
-        return {**asdict(self), **texts, **missing, **correctable, **levels, **follows}
+        accepted = {"accepted": [{**asdict(one), "at_text": format_instant(one.at)} for one in self.accepted]}
+        return {**asdict(self), **texts, **missing, **correctable, **levels, **follows, **accepted}
 
 
 def status(head: Head) -> Status:
@@ -146,6 +150,7 @@ def status(head: Head) -> Status:
         next_step=next_step(state),
         correctable_from=correctable_from(state),
         derived=state.collection.is_derived,
+        accepted=state.accepted,
     )
 
 

@@ -80,11 +80,24 @@ _STEPS = (
         "gate",
         job="tidemark.jobs.steps.gate:gate",
         intervals=Intervals.CHOICE,
-        help="Check what a gate has not certified yet: unsealed, frontier, trace or compaction. Of unsealed batches "
-        "all, or those that came with the intervals named.",
+        help="""Check what a gate has not certified yet: unsealed, frontier, trace or compaction.
+
+    Of unsealed batches all, or those that came with the intervals named. --accept certifies batches although
+    expectations of the collection fail, for a reason that is kept for ever; what is stored wrongly is never accepted.
+
+    Example: tidemark gate flights unsealed --accept 42bba77bef60 --reason "strike on that day" --by ada
+    """,
         docs="Certifies what no certificate of the current suite covers, or fails and shows why, row by row.",
         arguments=(
             Argument("gate", "unsealed, frontier, trace or compaction.", parse=Gate, metavar="GATE", required=True),
+            Argument(
+                "accept",
+                "Certify these batches although expectations of the collection fail (ids, commas between them).",
+                metavar="BATCH",
+            ),
+            Argument("reason", "Why that is right; kept with the certificate.", metavar="TEXT"),
+            Argument("by", "Who accepts them.", metavar="NAME", environ="USER"),
+            Argument("judged_by", "Only if this is still the suite of the rules.", metavar="SUITE"),
         ),
         when=When.BEHIND,
         kernels=("inspect", "retracted", "taken_back"),

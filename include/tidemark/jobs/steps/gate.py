@@ -11,6 +11,7 @@ from typing import Any
 
 from tidemark.errors import GateFailed, InvalidUsage, UpgradeRequired
 from tidemark.jobs.job import Job, Proposal, Runner
+from tidemark.jobs.steps.gate_accept import accepted, accepting, check_named
 from tidemark.jobs.steps.gate_corrections import corrected_batches
 from tidemark.jobs.steps.gate_definition import defined_batches
 from tidemark.jobs.steps.gate_result import keep_result
@@ -40,9 +41,23 @@ REPORT_WIDTH = 160
 Batch = UnsealedBatch | TraceBatch
 
 
-def gate(job: Job, gate: Gate, *, intervals: Sequence[Interval] = ()) -> dict[str, Any]:
+def gate(
+    job: Job,
+    gate: Gate,
+    *,
+    intervals: Sequence[Interval] = (),
+    accept: str | None = None,
+    reason: str | None = None,
+    by: str | None = None,
+    judged_by: str | None = None,
+) -> dict[str, Any]:
     """Run one gate over what it has not certified and commit the certificate; warnings are in the result. With
     `intervals`, of unsealed batches it is those that came with one of these.
+
+    `accept` names batches that a person certifies although expectations of the collection's owner fail: for a `reason`,
+    which is kept with the certificate, as is who it was, `by`. They are judged again, so that what is kept is what is
+    found. InvalidUsage if one of them breaks an invariant, is none that waits for this gate, or if the rules are no
+    longer those of `judged_by`. A batch that was accepted before stays as it is.
 
     Batches that pass are certified even where another fails. Raises GateFailed naming the first failure, with the
     failing rows shown through `job.note`; InvalidUsage for an expectation that cannot be run. Whatever came of it is
@@ -50,18 +65,24 @@ def gate(job: Job, gate: Gate, *, intervals: Sequence[Interval] = ()) -> dict[st
     Expectations imported, only if there is something to look at.
     """
 
+    asked = accepting(gate, accept, reason, by, judged_by)
+
     def propose(head: Head) -> Proposal[Certified, GateReport]:
         try:
             request = plan_gate(head.state, gate, intervals)
+            if asked is not None:
+                check_named(head.state, request, asked)
             if request is None:
                 return Proposal(None, _unseen(head, gate))
             report = _examine(job, head, request)
+            if asked is not None:
+                report = accepted(report, request, asked)
         except (InvalidUsage, UpgradeRequired) as error:
             keep_result(job, _unseen(head, gate), error=str(error))
             raise
         if not report.certified and not (report.passed and request.upper):
             raise _failure(job, report)
-        return Proposal(Certified(gate, request.suite, report.certified, request.upper), report)
+        return Proposal(Certified(gate, request.suite, report.certified, request.upper, report.accepted), report)
 
     done = job.settle(propose)
     head, report = done.head, done.found
@@ -87,7 +108,8 @@ def _unseen(head: Head, gate: Gate) -> GateReport:
 
 
 def _failure(job: Job, report: GateReport) -> GateFailed:
-    return GateFailed(report.with_docs(keep_result(job, report, looked=True)).headline)
+    report = report.with_docs(keep_result(job, report, looked=True))
+    return GateFailed(report.headline, report.of_failures())
 
 
 def _examine(job: Job, head: Head, request: GateRequest) -> GateReport:

@@ -28,7 +28,7 @@ def quarantine(job: Job, batch: str) -> dict[str, Any]:
     if head.state.collection.is_derived:
         return _committed(job, head, Quarantined(batch, None), batch)
     _check_not_corrected(job, head, batch)
-    entries = _entries(job, head, batch)
+    entries = entries_of(job, head, batch)
     _check_not_replayed(job, head, entries, batch)
     if not entries:
         raise InvalidUsage(f"the files of batch {batch} were taken by others since; quarantine those batches first")
@@ -44,7 +44,7 @@ def release(job: Job, batch: str) -> dict[str, Any]:
     if head.state.collection.is_derived:
         name = head.state.collection.name
         raise InvalidUsage(f"{name} is derived, and computes again what was taken out: run `tidemark correct {name}`")
-    entries = _entries(job, head, batch)
+    entries = entries_of(job, head, batch)
     held = [b.rows for b in head.state.quarantined if b.id == batch]
     if not entries or (held and sum(entry.rows for entry in entries) != held[0]):
         raise InvalidUsage(
@@ -149,7 +149,7 @@ def _identified(batches: list[str], asked: str) -> str:
     return found[0]
 
 
-def _entries(job: Job, head: Head, batch: str) -> list[LedgerEntry]:
+def entries_of(job: Job, head: Head, batch: str) -> list[LedgerEntry]:
     """What the ledger says of the files of a batch: of each the newest entry that names the batch."""
     runs = (ledger.scan(job.store, run) for run in head.state.ledger)
     return list({e.path: e for run in runs for e in run if e.batch == batch}.values())

@@ -118,10 +118,9 @@ class Argument:
             return [self.option] if self._is_set(given) else []
         if given is None or given == "":
             return []
-        return [
-            self.option,
-            format_duration(given // timedelta(microseconds=1)) if isinstance(given, timedelta) else str(given),
-        ]
+        text = format_duration(given // timedelta(microseconds=1)) if isinstance(given, timedelta) else str(given)
+        # What begins with a dash would be taken for an option.
+        return [f"{self.option}={text}"] if text.startswith("-") else [self.option, text]
 
     def _is_set(self, given: Any) -> bool:
         said = str(given).strip().lower()

@@ -18,7 +18,7 @@ from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, 
 
 
 def certified(state: Arrangement, change: Certified) -> Outcome:
-    """A gate certifies batches that are alive, or the frontier."""
+    """A gate certifies batches that are alive, or the frontier. That a person accepted a batch is kept for ever."""
     if change.suite != state.collection.suite(change.gate):
         return Stale(f"the {change.gate} suite changed from {change.suite} to {state.collection.suite(change.gate)}")
     frontier_certificate = state.frontier_certificate
@@ -26,10 +26,14 @@ def certified(state: Arrangement, change: Certified) -> Outcome:
         frontier_certificate = FrontierCertificate(change.upper, change.suite)
     alive = {batch.id for batch in state.live}
     added = {Certificate(batch, change.suite) for batch in change.batches if batch in alive} - set(state.certificates)
+    certified_now = {certificate.batch for certificate in added}
+    accepted = (*state.accepted, *(one for one in change.accepted if one.batch in certified_now))
     if not added and frontier_certificate == state.frontier_certificate:
         return AlreadyApplied()
     certificates = (*state.certificates, *sorted(added, key=lambda c: c.batch))
-    return Applied(replace(state, certificates=certificates, frontier_certificate=frontier_certificate))
+    return Applied(
+        replace(state, certificates=certificates, frontier_certificate=frontier_certificate, accepted=accepted)
+    )
 
 
 def sealed(state: Arrangement, change: Sealed) -> Outcome:
