@@ -101,13 +101,15 @@ def run_dag(api: AirflowApi, dag: str, name: str, interval: Interval) -> dict[st
             raise RuntimeError(f"run {name} of {dag} did not end within {RUN_LIMIT_SECONDS} s")
         _check_tries(api, dag, name)
         time.sleep(POLL_SECONDS)
-    cpu = _cpu_of_instance() - cpu
+    after = _cpu_of_instance()
+    parts = {part: round(after[part] - before, 1) for part, before in cpu.items()}
     tasks = _check_tries(api, dag, name)
     if run["state"] == "failed":
         raise RuntimeError(f"run {name} of {dag} failed")
     return {
         "seconds": round(_seconds(run["queued_at"], run["end_date"]), 2),
-        "cpu_seconds": round(cpu, 1),
+        "cpu_seconds": round(sum(parts.values()), 1),
+        "cpu_parts": parts,
         "tasks": {task["task_id"]: round(_seconds(task["start_date"], task["end_date"]), 2) for task in tasks},
     }
 
@@ -133,14 +135,41 @@ def _seconds(start: str, end: str) -> float:
     return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
 
 
-def _cpu_of_instance() -> float:
-    """CPU seconds so far of all live processes of this Airflow and of their ended children."""
+def _cpu_of_instance() -> dict[str, float]:
+    """CPU seconds so far of the live processes of this Airflow and of their ended children, by part: a component, the
+    JVM of the resident Spark, or the Python processes of that."""
     from tools.local_airflow import DATABASE, marked, read_running  # reads the environment when it is imported
 
     running: Mapping[str, Any] | None = read_running()
-    spent = 0.0
+    spent: dict[str, float] = dict.fromkeys(PARTS, 0.0)
     for process in [*marked(running["instance"]), *DATABASE.processes()] if running else ():
         with suppress(psutil.Error):
             times = process.cpu_times()
-            spent += times.user + times.system + times.children_user + times.children_system
+            spent[_part(process)] += times.user + times.system + times.children_user + times.children_system
     return spent
+
+
+PARTS = (
+    "scheduler and tasks",
+    "api-server",
+    "dag-processor",
+    "triggerer",
+    "database",
+    "JVM",
+    "resident Python",
+    "other",
+)
+
+
+def _part(process: psutil.Process) -> str:
+    """What a process is a part of."""
+    words = " ".join(process.cmdline())
+    if process.name().startswith("java"):
+        return "JVM"
+    if process.name().startswith("postgres"):
+        return "database"
+    if "pyspark" in words or "tidemark.resident" in words or "resident" in words:
+        return "resident Python"
+    named = {"scheduler": "scheduler and tasks", "api-server": "api-server", "api_server": "api-server"}
+    named |= {"dag-processor": "dag-processor", "triggerer": "triggerer", "airflow": "scheduler and tasks"}
+    return next((part for word, part in named.items() if word in words), "other")

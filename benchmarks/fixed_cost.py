@@ -1,14 +1,16 @@
-"""What a run costs however little there is to do: each step and one whole DAG run over a day of 100 changes.
+"""What a run costs however little there is to do: each step and one whole DAG run over a day of 500 changes.
 
 A real Airflow, started for it, runs the DAG that the factory makes of a small upsert collection, gates included.
 Seconds are Airflow's own: a run's from queued to end, a task's from start to end, in which its process starts,
 imports and works. Runs over other days make each step's plan empty (a day that is done), metadata only (a day
-without files) or 100 rows. Beside them the floor: a DAG of as many tasks that do nothing, run in turn with the
+without files) or 500 rows. Beside them the floor: a DAG of as many tasks that do nothing, run in turn with the
 others in the same Airflow.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +26,7 @@ from tidemark.model.collection import Envelope
 from tidemark.model.instant import format_instant
 from tidemark.storage.log.log import StateLog
 
-CHANGES = 100
+CHANGES = 500
 WARM_RUNS = 5
 LAUNCHERS = ("resident", "submit")
 
@@ -58,9 +60,16 @@ def fixed_cost(launchers: list[str], say: Callable[[str], None]) -> dict[str, An
             for dag in ("floor", *(f"changes_{launcher}" for launcher in launchers)):
                 api.wait_for_dag(dag, seconds=120)
             runs = _runs(api, feed, launchers, say)
+            task_cpu = _task_cpu()
         for launcher in launchers:
             _check(folder, feed, launcher)
-    return {"changes": CHANGES, "dag_runs": runs, "steps": _steps(runs)}
+    return {"changes": CHANGES, "dag_runs": runs, "steps": _steps(runs), "task_cpu": task_cpu}
+
+
+def _task_cpu() -> list[dict[str, Any]]:
+    """CPU seconds of each task's process, and what of it was before its work, as the DAGs wrote them down."""
+    lines = Path(os.environ["AIRFLOW_HOME"], "task_cpu.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
 
 
 def _lay_out(folder: Path, feed: Feed, launchers: list[str]) -> None:
@@ -78,7 +87,7 @@ def _runs(api: AirflowApi, feed: Feed, launchers: list[str], say: Callable[[str]
 
     def one(dag: str, name: str, day: int) -> Run:
         run = run_dag(api, dag, name, feed.interval(day))
-        say(f"fixed cost: {name} {run['seconds']:.1f} s, {run['cpu_seconds']:.1f} CPU s")
+        say(f"fixed cost: {name} {run['seconds']:.1f} s, {run['cpu_seconds']:.1f} CPU s: {run['cpu_parts']}")
         return run
 
     one("floor", "warm-up", 0)  # what Airflow does once is no run's cost
@@ -92,14 +101,14 @@ def _runs(api: AirflowApi, feed: Feed, launchers: list[str], say: Callable[[str]
     if cold:
         stop_resident()
         cold.append(one(resident, "cold-again", WARM_RUNS + 1))
-        summaries.append(_summary("resident, warm", "resident", warm, plan="100 rows"))
+        summaries.append(_summary("resident, warm", "resident", warm, plan="500 rows"))
         summaries.append(_summary("resident, cold", "resident", cold))
         empty = one(resident, "no-files", feed.days)
         summaries.append(_summary("resident, a day without files", "resident", [empty], plan="metadata only"))
         done = one(resident, "done", 0)
         summaries.append(_summary("resident, a day that is done", "resident", [done], plan="empty"))
     if "submit" in launchers:
-        summaries.append(_summary("submit", "submit", [one("changes_submit", "submit", 0)], plan="100 rows"))
+        summaries.append(_summary("submit", "submit", [one("changes_submit", "submit", 0)], plan="500 rows"))
     return summaries
 
 
@@ -121,6 +130,7 @@ def _summary(name: str, launcher: str, runs: list[Run], *, plan: str | None = No
         "plan": plan,
         "seconds": [run["seconds"] for run in runs],
         "cpu_seconds": [run["cpu_seconds"] for run in runs],
+        "cpu_parts": {part: round(median(run["cpu_parts"][part] for run in runs), 1) for part in runs[0]["cpu_parts"]},
         "tasks": {task: round(median(seconds), 2) for task, seconds in tasks.items()},
         "between_tasks": round(median(run["seconds"] - sum(run["tasks"].values()) for run in runs), 2),
         "task_seconds": tasks,

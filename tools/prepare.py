@@ -40,6 +40,8 @@ UV_FILES = PROJECT / "build" / "uv"
 
 # Written last, so that an interrupted set-up is simply done again.
 INSTALLED = VENV / "installed-requirements.txt"
+COMPILED = VENV / "compiled.txt"
+OWN_CODE = ("include", "dags", "plugins", "spark_apps")
 
 
 class SetupFailed(Exception):
@@ -128,6 +130,7 @@ def prepare_packages() -> None:
         return
     LOG.unlink(missing_ok=True)
     INSTALLED.unlink(missing_ok=True)
+    COMPILED.unlink(missing_ok=True)
     run("making .venv", [sys.executable, "-m", "venv", "--clear", VENV])
     try:
         install_by_uv()
@@ -173,10 +176,24 @@ def wanted() -> int:
     return len({name[0] for name in names if name})
 
 
+def site_packages() -> Path:
+    """Where the packages of .venv are."""
+    [found] = VENV.glob("lib/python3*/site-packages")
+    return found
+
+
+def prepare_byte_code() -> None:
+    """Byte code of the installed packages, once, and of the sources that have none yet or changed since."""
+    compiler = PROJECT / "tools" / "byte_code.py"
+    if not COMPILED.exists():
+        run("compiling the packages in .venv", [PYTHON, "-P", compiler, site_packages()])
+        COMPILED.write_text("")
+    subprocess.run([PYTHON, "-P", compiler, *(PROJECT / name for name in OWN_CODE)], check=False)
+
+
 def prepare_entry_points() -> None:
     """`import tidemark` and the command `tidemark` work in .venv, straight from the sources."""
-    [site_packages] = VENV.glob("lib/python3*/site-packages")
-    write_if_changed(site_packages / "tidemark.pth", f"{PROJECT / 'include'}\n")
+    write_if_changed(site_packages() / "tidemark.pth", f"{PROJECT / 'include'}\n")
     command = VENV / "bin" / "tidemark"
     start = "import sys; from tidemark.cli import app; sys.argv[0] = 'tidemark'; app()"
     write_if_changed(command, f'#!/bin/sh\nexec {shlex.quote(str(PYTHON))} -P -c "{start}" "$@"\n')
@@ -205,6 +222,7 @@ def main() -> int:
         with only_one():
             prepare_packages()
             prepare_entry_points()
+            prepare_byte_code()
             if build_zip.build():
                 say("build/tidemark.zip written")
             prepare_airflow()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,12 +85,14 @@ class Shell:
     root: Path
     landing: Path
     files: Path
+    runner: Callable[[ObjectStore], Any] | None = InProcess
+    """What commands run kernels on; None: what they choose themselves."""
 
     def __call__(self, *words: str) -> Said:
         """Run a command, whatever comes of it. A traceback is never an answer."""
         places = {"ROOT": self.root, "LANDING": self.landing, "DOCS": self.files / "docs"}
         where = {f"TIDEMARK_{name}": str(place) for name, place in places.items()}
-        answer = CliRunner().invoke(app, list(words), obj=Settings(runner=InProcess), env=where)
+        answer = CliRunner().invoke(app, list(words), obj=Settings(runner=self.runner), env=where)
         if answer.exception is not None and not isinstance(answer.exception, SystemExit):
             raise answer.exception
         assert "Traceback" not in answer.stderr

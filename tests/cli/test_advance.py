@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from tests.cli.conftest import Shell
 from tests.support.graph import Graph
+from tidemark.errors import InvalidUsage
+from tidemark.jobs import app, nearby
 
 
 def test_a_collection_advances_through_all_steps_also_over_days_on_which_nothing_came(events: Shell) -> None:
@@ -45,3 +51,38 @@ def test_a_derived_collection_advances_as_far_as_its_inputs(shell: Shell) -> Non
     told = shell.json("advance", "delays", "--to", "2024-01-09")
     assert (told["outcome"], told["complete_below_text"]) == ("nothing to do", "2024-01-03T00:00:00Z")
     assert told["steps"][0]["waits_for"] in ("flights", "carriers")
+
+
+@pytest.fixture
+def choosing(events: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """A shell that chooses where to run itself, on which Spark cannot be had."""
+
+    def refused(*_: object) -> None:
+        raise InvalidUsage("Spark was asked for")
+
+    monkeypatch.setattr(app, "spark_runner", refused)
+    return replace(events, runner=None)
+
+
+def test_a_small_day_needs_no_spark_and_the_run_says_so(choosing: Shell) -> None:
+    choosing.events(1, "a,1,10:00", "b,2,11:00")
+    said = choosing.ok("advance", "events", "--to", "2024-01-02")
+    (chosen,) = (line for line in said.err.splitlines() if "this process" in line)
+    assert chosen.startswith("ingest runs in this process, it reads")
+    assert "200,000 rows" in chosen
+    assert "--spark" in chosen
+    for step in ("ingest", "gate", "drain", "compact"):
+        words = {"ingest": ["--date", "2024-01-02", "--as-landed"], "gate": ["unsealed"]}.get(step, [])
+        choosing.events(2, "c,3,10:00")
+        choosing.ok(step, "events", *words)
+
+
+def test_spark_is_taken_for_more_and_where_the_option_says_so(choosing: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    choosing.events(1, "a,1,10:00")
+    day = ("advance", "events", "--to", "2024-01-02")
+    assert choosing.refused(*day, "--spark", "local[1]") == "Spark was asked for"
+    with monkeypatch.context() as less:
+        less.setattr(nearby, "BYTES_HERE", 10)
+        assert choosing.refused(*day) == "Spark was asked for"
+    monkeypatch.setenv("TIDEMARK_SPARK", "local[1]")  # where Spark is, if it is needed
+    choosing.ok(*day)

@@ -195,6 +195,17 @@ def test_a_large_gate_is_left_to_spark(ingested: location.Location, monkeypatch:
     assert gate_here.gate_here(gate_args(ingested), resident=False) is None
 
 
+def test_a_gate_that_needs_a_session_is_left_to_spark(
+    ingested: location.Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asks(job: Any, runner: Any, *_: Any) -> Any:
+        return runner.spark
+
+    monkeypatch.setattr("tidemark.jobs.steps.gate.corrected_batches", asks)
+    assert gate_here.gate_here(gate_args(ingested), resident=False) is None
+    assert not any(ingested.job().log.load().state.certificates)
+
+
 @pytest.mark.parametrize("resident", [True, False])
 def test_a_gate_with_nothing_to_look_at_launches_nothing(ingested: location.Location, resident: bool) -> None:
     result = gate_here.gate_here(gate_args(ingested, Gate.TRACE), resident=resident)

@@ -25,6 +25,15 @@ SPARK = ["spark-master", "spark-worker"]
 DOCKERFILE = (PROJECT / "Dockerfile").read_text()
 
 
+def test_the_image_holds_byte_code_of_all_that_runs() -> None:
+    [compiled] = re.findall(r"^RUN python /opt/airflow/tools/byte_code.py((?:.*\\\n)*.*)", DOCKERFILE, re.MULTILINE)
+    folders = re.findall(r"^COPY --chown=airflow:0 (\w+) ", DOCKERFILE, re.MULTILINE)
+    assert set(folders) == {"include", "dags", "plugins", "spark_apps"}
+    assert all(f"/opt/airflow/{folder}" in compiled for folder in folders)
+    assert "pandas.__file__" in compiled  # the folder of the packages
+    assert DOCKERFILE.index("byte_code.py \\") > max(DOCKERFILE.index(f" {folder} /opt") for folder in folders)
+
+
 def test_airflow_and_spark_run_from_one_image_that_is_built_here() -> None:
     # Another Python or pyspark in the executors is the usual failure of such set-ups.
     assert {SERVICES[name]["image"] for name in AIRFLOW + SPARK} == {"tidemark:local"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import stat
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import build_zip
+from tools import build_zip, byte_code
 from tools.pip_settings import pip_settings, uv_environment, uv_flags
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -162,6 +163,43 @@ def test_the_package_is_imported_from_the_zip_alone(tmp_path: Path) -> None:
     assert done.stdout.startswith(str(target))
 
 
+def test_set_up_leaves_byte_code_of_what_runs() -> None:
+    subprocess.run([PROJECT / "tools" / "setup"], check=True, stdin=subprocess.DEVNULL)
+    [packages] = (PROJECT / ".venv").glob("lib/python3*/site-packages")
+    for source in (
+        *(packages / name / "__init__.py" for name in ("great_expectations", "pandas", "airflow/sdk", "pyspark")),
+        *sorted((PROJECT / "include" / "tidemark").rglob("*.py")),
+        *(
+            PROJECT / folder / f"{name}.py"
+            for folder, name in (("dags", "tidemark_collections"), ("spark_apps", "step"))
+        ),
+    ):
+        assert is_compiled(source), source
+
+
+def is_compiled(source: Path) -> bool:
+    """Whether there is byte code of this Python that Python would take for the source."""
+    compiled = Path(importlib.util.cache_from_source(str(source)))
+    if not compiled.exists():
+        return False
+    head, seen = compiled.read_bytes()[:16], source.stat()
+    made_of = (int.from_bytes(head[8:12], "little"), int.from_bytes(head[12:], "little"))
+    return head[:4] == importlib.util.MAGIC_NUMBER and made_of == (int(seen.st_mtime), seen.st_size)
+
+
+def test_tests_of_packages_and_packages_for_tests_are_not_compiled(tmp_path: Path) -> None:
+    files = ("one.py", "pandas/core/api.py", "pandas/tests/test_one.py", "moto/core.py", "pandas/moto/one.py", "bad.py")
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n" if name != "bad.py" else "x =\n")
+    assert byte_code.compile_folders([tmp_path], workers=1) is False  # for the one that is no Python
+    assert [name for name in files if is_compiled(tmp_path / name)] == [
+        "one.py",
+        "pandas/core/api.py",
+        "pandas/moto/one.py",
+    ]
+
+
 def test_the_second_set_up_changes_nothing() -> None:
     # The package itself may have been edited since, hence the first.
     subprocess.run([PROJECT / "tools" / "setup"], check=True, stdin=subprocess.DEVNULL)
@@ -178,6 +216,7 @@ def made() -> dict[str, int]:
     home = Path(os.environ.get("TIDEMARK_AIRFLOW_HOME", PROJECT / ".airflow"))
     paths = (
         PROJECT / ".venv" / "installed-requirements.txt",
+        PROJECT / ".venv" / "compiled.txt",
         PROJECT / ".venv" / "bin" / "tidemark",
         PROJECT / "build" / "tidemark.zip",
         home / "passwords.json",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +25,40 @@ def right_collections(folder: str | Path | None = None) -> list[Location]:
 def fitting_collections(folder: str | Path | None = None) -> list[Location]:
     """As `right_collections`, without those whose definition does not fit its inputs: what `explain` refuses."""
     return list(_fitting(folder).locations.values())
+
+
+def collection_named(name: str, folder: str | Path | None = None) -> Location | None:
+    """The collection of this name among the right files of a folder (TIDEMARK_COLLECTIONS); None if there is none.
+
+    Only files with a line `name: NAME` are parsed, and all of them where none of these is the collection's. Whether a
+    derived collection's inputs are there, and its definition fits them, is left to its task.
+    """
+    for file in _files_saying(name, Path(folder or settings.collections_folder())):
+        try:
+            location = _location(file)
+        except Exception:  # a wrong file, which `check_collection_files` reports
+            continue
+        if location.name == name:
+            return location
+    return next((one for one in right_collections(folder) if one.name == name), None)
+
+
+def _files_saying(name: str, folder: Path) -> Iterator[Path]:
+    """The collection files of a folder with a line that says this name, as YAML mostly writes it, by name."""
+    from tidemark.config.text import text_of
+
+    said = re.compile(rf"^[\"']?name[\"']?\s*:\s*[\"']?{re.escape(name)}[\"']?\s*(#|$)", re.MULTILINE)
+    try:
+        files = files_of(folder)
+    except InvalidUsage:
+        return
+    for file in files:
+        try:
+            found = said.search(text_of(file))
+        except InvalidUsage:
+            continue
+        if found:
+            yield file
 
 
 def check_collection_files(folder: str | Path | None = None) -> None:

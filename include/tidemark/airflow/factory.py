@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, Param, chain, get_parsing_context, timezone
 
 from tidemark.airflow import settings
-from tidemark.airflow.collection_files import fitting_collections, right_collections
+from tidemark.airflow.collection_files import collection_named, fitting_collections
 from tidemark.airflow.documentation import collection_doc, derived_doc
 from tidemark.airflow.landing import landing_param
 from tidemark.airflow.links import BATCHES
@@ -184,7 +184,8 @@ def _asked_for(folder: str | Path | None) -> list[Location]:
     only = get_parsing_context().dag_id
     if only is None:
         return fitting_collections(folder)
-    return [one for one in right_collections(folder) if only in (one.name, f"{one.name}{BATCHES}")]
+    found = collection_named(only.removesuffix(BATCHES), folder)
+    return [] if found is None else [found]
 
 
 def _params() -> dict[str, Param]:

@@ -6,29 +6,39 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidemark.jobs import app
+from tidemark.jobs.computer import here_or_on_spark
 from tidemark.jobs.nearby import ROWS_HERE, InProcess
 from tidemark.jobs.steps.declared import STEPS
 from tidemark.plan.gate import GateRequest, plan_gate
 
 
 def gate_here(argv: Sequence[str], *, resident: bool) -> dict[str, Any] | None:
-    """The gate's result, or None if an app has to be launched for it: for more than ROWS_HERE rows, and with the
-    resident launcher for whatever Great Expectations must judge, because there it is imported already; for rows that
-    were computed, of which some are computed anew, by Spark.
+    """The gate's result, or None if an app has to be launched for it: for more than ROWS_HERE rows, for a derived
+    collection whose keys only Spark computes anew, and with the resident launcher for whatever Great Expectations must
+    judge, because there it is imported already.
 
     Raises what the gate raises.
     """
     args = app.parser("gate").parse_args(argv)
     job = app.open_job(args.root, args.collection, lambda: InProcess(job.store), attempt=args.attempt)
     interval = app.interval_of(STEPS["gate"], args)
-    state = job.log.load().state
-    request = plan_gate(state, args.gate, [interval] if interval else [])
+    request = plan_gate(job.log.load().state, args.gate, [interval] if interval else [])
     rows = _rows(request) if request else 0
     judged = request is not None and (rows > 0 or request.upper is not None)
-    computed = state.collection.is_derived and request is not None and any(batch.rows for batch in request.unsealed)
-    if rows > ROWS_HERE or (judged and resident) or computed:
+    if rows > ROWS_HERE or (judged and resident):
         return None
-    return app.run("gate", args, lambda: InProcess(job.store))
+    try:
+        return app.run("gate", args, lambda: _WithoutSpark(job.store), computer_on=here_or_on_spark)
+    except app.NeedsSpark:
+        return None
+
+
+class _WithoutSpark(InProcess):
+    """Runs kernels in this process; whoever asks for its session needs an app."""
+
+    @property
+    def spark(self) -> Any:
+        raise app.NeedsSpark
 
 
 def _rows(request: GateRequest) -> int:

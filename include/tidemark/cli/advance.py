@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tidemark.cli import output
-from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, register
+from tidemark.cli.command import Call, CollectionArgument, SparkOption, register
 from tidemark.cli.options import instant
 from tidemark.cli.steps import PANEL, told_of
 from tidemark.jobs.steps.declared import LANDING
@@ -30,7 +30,7 @@ def advance(
             help="Until it is complete below this. Default: as far as it was ingested, or its inputs are complete.",
         ),
     ] = None,
-    spark: SparkOption = LOCAL_SPARK,
+    spark: SparkOption = None,
 ) -> None:
     """All steps of a collection in their order, each with its gate. Of each interval that is missing what has landed
     is taken for all there is, be that nothing: so time moves on, and windows close, though nothing comes.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidemark.cli import output
-from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, UsageError, register
+from tidemark.cli.command import Call, CollectionArgument, SparkOption, UsageError, register
 from tidemark.errors import TidemarkError
 from tidemark.model.instant import format_instant
 
@@ -34,7 +34,7 @@ def init(
     sample: Annotated[
         str | None, typer.Option("--sample", metavar="FILE", help="Infer undeclared types from this delta file.")
     ] = None,
-    spark: SparkOption = LOCAL_SPARK,
+    spark: SparkOption = None,
 ) -> None:
     """Create the collection a file declares, or bring a changed declaration in. Types the file leaves open are inferred
     once and frozen: from the first delta file that has landed, or, of a derived collection, from its definition."""
@@ -128,7 +128,7 @@ def verify(
             "--definition", help="Of a derived collection: compute all of it anew, as of each frontier its inputs keep."
         ),
     ] = False,
-    spark: SparkOption = LOCAL_SPARK,
+    spark: SparkOption = None,
 ) -> None:
     """Whether storage still holds what the state promises. Exit code 1 if anything was found."""
     from tidemark.cli.derived import verify_definition

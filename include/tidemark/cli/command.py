@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
@@ -41,15 +42,18 @@ LandingOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
 CollectionArgument = Annotated[str, typer.Argument(metavar="COLLECTION", help="The collection's name.")]
 SparkOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--spark",
-        envvar="TIDEMARK_SPARK",
         metavar="MASTER",
-        help="Spark master for steps that read data; one that touches metadata only starts no Spark.",
+        help="Read all data on this Spark master. Without it little data is read in this process, and more on the "
+        "master of TIDEMARK_SPARK (local[*]).",
     ),
 ]
 LOCAL_SPARK = "local[*]"
+"""The master where neither --spark nor TIDEMARK_SPARK names one."""
+CLUSTER_PARALLELISM = 2
+"""Tasks that work is cut into at least, for a cluster that is not asked how many it runs at once."""
 
 
 class UsageError(InvalidUsage):
@@ -95,15 +99,19 @@ class Call:
             raise UsageError("no landing: pass --landing or set TIDEMARK_LANDING to the folder where delta files land")
         return landing
 
-    def job(self, collection: str, *, spark: str = LOCAL_SPARK, step: str = "read", create: bool = False) -> Job:
-        """A job on a collection, which must exist unless it is to be created; Spark starts if the job reads data."""
+    def job(self, collection: str, *, spark: str | None = None, step: str = "read", create: bool = False) -> Job:
+        """A job on a collection, which must exist unless it is to be created. Steps read little data in this process;
+        Spark starts for more, for other questions, and for all data if the option --spark was given (`spark`)."""
         from tidemark.jobs.app import open_job
+        from tidemark.jobs.computer import here_or_on_spark
         from tidemark.jobs.questions.locate import check_root
 
         check_root(self.root)
         self.collection = collection
         job = open_job(self.root, collection, cache(lambda: self._runner(job, spark, step)))
         job.note = output.note
+        if spark is None:
+            job.computer_on = here_or_on_spark
         if not create and not job.log.newest_version():
             raise InvalidUsage(self._absent(collection))
         return job
@@ -126,13 +134,16 @@ class Call:
             else:
                 output.console(self.out).print(renderable)
 
-    def _runner(self, job: Job, master: str, step: str) -> Runner:
+    def _runner(self, job: Job, spark: str | None, step: str) -> Runner:
         if self.settings.runner is not None:
             return self.settings.runner(job.store)
         from argparse import Namespace
 
-        from tidemark.jobs.app import runner_of, spark_runner
+        from tidemark.jobs.app import spark_runner
+        from tidemark.jobs.nearby import BySize
         from tidemark.jobs.steps.declared import STEPS
+
+        master = spark or os.environ.get("TIDEMARK_SPARK") or LOCAL_SPARK
 
         @cache  # it is asked for as often as a step computes, and says so
         def on_spark() -> Runner:
@@ -140,7 +151,9 @@ class Call:
             output.note(f"starting Spark on {master}")
             return spark_runner(step, Namespace(root=self.root, collection=self.collection))
 
-        return runner_of(STEPS[step], job.store, on_spark) if step in STEPS else on_spark()
+        if spark is not None or step not in (*STEPS, "advance"):
+            return on_spark()
+        return BySize(job.store, on_spark, _parallelism(master), output.note)
 
     def collections(self) -> list[str]:
         """The collections below the root, by name. InvalidUsage if there are none."""
@@ -186,6 +199,14 @@ def register(
         return function
 
     return registered
+
+
+def _parallelism(master: str) -> int:
+    """How many tasks a master runs at once, as far as its name tells."""
+    found = re.fullmatch(r"local\[(\d+|\*)(?:,\s*\d+)?\]", master)
+    if found is None:
+        return 1 if master == "local" else CLUSTER_PARALLELISM
+    return (os.cpu_count() or 1) if found[1] == "*" else int(found[1])
 
 
 def _said(option: str | None, otherwise: str | None) -> str | None:

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from tidemark.cli import output
-from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, register
+from tidemark.cli.command import Call, CollectionArgument, SparkOption, register
 from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, instant, within
 from tidemark.jobs.steps.declared import STEPS
 from tidemark.model.instant import format_instant
@@ -105,7 +105,7 @@ def replay(
     path: str | None,
     batch: str | None,
     as_now: bool,
-    spark: SparkOption = LOCAL_SPARK,
+    spark: SparkOption = None,
 ) -> None:
     """The step `replay`, told in letters."""
     from tidemark.jobs.questions.late import check_named

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidemark.cli import output
-from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, UsageError, register
+from tidemark.cli.command import Call, CollectionArgument, SparkOption, UsageError, register
 from tidemark.cli.declared import as_parameter, declared
 from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, chosen, within
 from tidemark.errors import InvalidUsage
@@ -47,7 +47,7 @@ def command_of(step: Step) -> Callable[..., None]:
     """The command of a step, as a function with its parameters."""
 
     def command(call: Call, collection: str, **options: Any) -> None:
-        spark = options.pop("spark", LOCAL_SPARK)
+        spark = options.pop("spark", None)
         span = tuple(options.pop(name, None) for name in SPAN)
         given = {**options, **({LANDING.name: call.landing} if LANDING in step.arguments else {})}
         job = call.job(collection, spark=spark, step=step.name)
@@ -60,7 +60,7 @@ def command_of(step: Step) -> Callable[..., None]:
         own += [inspect.Parameter(name, keyword, annotation=of, default=None) for name, of in SPAN.items()]
     own += [as_parameter(argument) for argument in declared(step).values() if not argument.required]
     if step.reads_data:
-        own.append(inspect.Parameter("spark", keyword, annotation=SparkOption, default=LOCAL_SPARK))
+        own.append(inspect.Parameter("spark", keyword, annotation=SparkOption, default=None))
     command.__name__ = step.name
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
     call = inspect.Parameter("call", inspect.Parameter.POSITIONAL_ONLY)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, UsageError, register
+from tidemark.cli.command import Call, CollectionArgument, SparkOption, UsageError, register
 from tidemark.cli.read import (
     PANEL,
     ExplainOption,
@@ -58,7 +58,7 @@ def windows(
     where: WhereOption = None,
     limit: LimitOption = None,
     shape: FormatOption = Shape.TABLE,
-    spark: SparkOption = LOCAL_SPARK,
+    spark: SparkOption = None,
     explain: ExplainOption = False,
 ) -> None:
     """The windows of a collection that is defined by them: their rows, whether each is closed and final, how often its
@@ -95,7 +95,7 @@ def windows(
     call.emit({"collection": collection, "plot": plot, "windows": count}, f"{plot}: {count:,} windows {known}")
 
 
-def _session(call: Call, collection: str, spark: str) -> Any:
+def _session(call: Call, collection: str, spark: str | None) -> Any:
     """The Spark session that reads inputs."""
     runner = call.job(collection, spark=spark, step="windows").runner()
     found = getattr(runner, "spark", None)

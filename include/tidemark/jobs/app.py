@@ -11,6 +11,7 @@ from typing import Any
 
 from tidemark import __version__
 from tidemark.errors import MAX_LINE, RETRY_SAFE, InvalidUsage, TidemarkError, shortened
+from tidemark.jobs.computer import Computer, on_spark
 from tidemark.jobs.job import Job, Outcome, Runner, collection_store, fresh_id, writer_name
 from tidemark.jobs.steps.declared import step_of
 from tidemark.jobs.steps.step import Argument, Intervals, Step
@@ -130,10 +131,17 @@ def without_spark(step: str, argv: Sequence[str]) -> dict[str, Any] | None:
         return None
 
 
-def run(step: str, args: argparse.Namespace, runner: Callable[[], Runner]) -> dict[str, Any]:
+def run(
+    step: str,
+    args: argparse.Namespace,
+    runner: Callable[[], Runner],
+    *,
+    computer_on: Callable[[Callable[[], Runner]], Computer] = on_spark,
+) -> dict[str, Any]:
     """Call the step's job with parsed arguments. What no gate has certified by then is gated first (`gated`)."""
     declared = step_of(step)
     job = open_job(args.root, args.collection, runner, attempt=args.attempt)
+    job.computer_on = computer_on
     values, interval = declared.values(vars(args)), interval_of(declared, args)
     if declared.declares and args.file:
         from tidemark.jobs.steps.init import declare, waits_for_input

@@ -41,6 +41,15 @@ class Computer(Protocol):
 def on_spark(runner: Callable[[], Any]) -> Computer:
     """The computer on the session of a runner, which is called once something is asked of Spark: what is little may be
     computed without."""
+    return _computer(runner, compares_here=False)
+
+
+def here_or_on_spark(runner: Callable[[], Any]) -> Computer:
+    """The same for a process that has no Spark yet: what is little is compared without one, too."""
+    return _computer(runner, compares_here=True)
+
+
+def _computer(runner: Callable[[], Any], *, compares_here: bool) -> Computer:
     from tidemark.spark.derive.computer import SparkComputer
 
     def session() -> Any:
@@ -49,4 +58,4 @@ def on_spark(runner: Callable[[], Any]) -> Computer:
             raise InvalidUsage("a derived collection is computed by Spark, and this run has none")
         return spark
 
-    return SparkComputer(session)
+    return SparkComputer(session, compares_here=compares_here)

@@ -12,8 +12,6 @@ Threads may evaluate at once: what is kept is only read, and each evaluation has
 
 from __future__ import annotations
 
-import gc
-import logging
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -23,6 +21,7 @@ from typing import Any, Literal
 
 from tidemark.errors import InvalidUsage, require
 from tidemark.quality import regexes
+from tidemark.quality.gx_import import import_package, quiet
 
 require("great_expectations", "quality")
 
@@ -71,7 +70,7 @@ def evaluate(asked: Sequence[Asked], frame: Any, result_format: Format) -> list[
     Great Expectations refuses.
     """
     with _PREPARING:
-        great_expectations()
+        great_expectations(for_spark=not is_pandas(frame))
     from great_expectations.validator.validation_graph import ValidationGraph
 
     engine = _engine(frame)
@@ -96,24 +95,19 @@ def is_pandas(frame: Any) -> bool:
     return isinstance(frame, pd.DataFrame)
 
 
-@cache
-def great_expectations() -> Any:
-    """The package, imported once, which takes seconds, and told to keep to itself."""
-    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    log = logging.getLogger("great_expectations")
-    log.setLevel(logging.ERROR)  # it warns of whatever stands in for something of its own
-    collecting = gc.isenabled()
-    gc.disable()  # an import makes a million objects that stay: looking through them is a fifth of its time
-    try:
-        import great_expectations as package
+def great_expectations(*, for_spark: bool = True) -> Any:
+    """The package, imported once, with Spark's engine only if it is `for_spark` (gx_import.py), and told to keep to
+    itself. Where it is imported anew for Spark, what was prepared before is prepared again."""
+    package: Any = import_package(for_spark=for_spark)
+    if not getattr(package, "_tidemark_registered", False):
         import tqdm  # type: ignore[import-untyped]
 
-        regexes.register()
+        _KEPT.clear()
+        _settled.cache_clear()
+        with quiet():
+            regexes.register()
         tqdm.tqdm.monitor_interval = 0  # a thread of the process for bars that nobody sees, and that no fork would have
-    finally:
-        if collecting:
-            gc.enable()
-        log.setLevel(logging.WARNING)
+        package._tidemark_registered = True
     return package
 
 

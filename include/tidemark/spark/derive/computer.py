@@ -28,6 +28,7 @@ from tidemark.spark.derive.footers import holds_nothing, none_is_null
 from tidemark.spark.derive.hushed import hushed
 from tidemark.spark.derive.little import Updates
 from tidemark.spark.derive.parts import written, written_here
+from tidemark.spark.derive.plain.compared import differing_here
 from tidemark.spark.derive.plain.grouped import groups_apart, groups_built_plainly
 from tidemark.spark.derive.plain.sessions import sessions_apart, sessions_built_plainly
 from tidemark.spark.derive.plain.sliding import sliding_apart, sliding_built_plainly
@@ -43,8 +44,11 @@ from tidemark.spark.read import LEAST_TASK_ROWS
 class SparkComputer:
     """Computes on a Spark session, which is asked for when it is needed; executors open the stores themselves."""
 
-    def __init__(self, session: Callable[[], SparkSession]) -> None:
+    def __init__(self, session: Callable[[], SparkSession], *, compares_here: bool = False) -> None:
+        """With `compares_here` some keys are compared by this process where that is plain and little. Without, Spark
+        compares them: another engine than the one that computed them, where one is running anyway."""
         self._session = session
+        self._compares_here = compares_here
 
     def shape(
         self, name: str, definition: Definition, recipe: Recipe | None, inputs: Sequence[Input]
@@ -91,7 +95,9 @@ class SparkComputer:
             Views(computation, session) as views,
             naming(computation.name, lambda: ""),
         ):
-            session()  # there is no way to compare without, and columns cannot be named before it is there
+            if self._compares_here and keys is not None and (here := differing_here(views, keys, most)) is not None:
+                return here
+            session()  # there is no other way to compare, and columns cannot be named before it is there
             restricted = by_row or (keys is not None and can_be_restricted(views))
             return differing_rows(views, None if restricted else whole(views), keys, most)
 

@@ -41,14 +41,21 @@ def grouped_here(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatc
     if not few.num_rows:
         return []
     own = own_touched(views, few, rule.held)
-    if own is None:
+    found = None if own is None else groups_of(views, rule, few)
+    return None if own is None or found is None else left_of(views, found, own)
+
+
+def groups_of(views: Views, rule: ByKey, few: pa.Table) -> pa.Table | None:
+    """The groups of few values, which are as k0, k1, …, as updates at u - 1; None where that is not plain, or what
+    holds their rows is not little."""
+    if rule.grouped is None or not _fits(views, rule, rule.grouped):
         return None
     try:
         rows = _rows_of(views, rule, rule.grouped, few)
         found = None if rows is None else grouped(rows, rule.grouped.keys, rule.grouped.aggregates)
     except Overflowed:
         return None
-    return None if found is None else left_of(views, _as_updates(views, rule, rule.grouped, found), own)
+    return None if found is None else _as_updates(views, rule, rule.grouped, found)
 
 
 def groups_built_plainly(views: Views) -> list[Written] | None:
