@@ -126,7 +126,7 @@ def test_a_preview_says_what_would_be_read_and_does_nothing(events: Shell) -> No
     assert told["intervals"][3]["files"] == 2
     said = events.ok("backfill", "events", "--from", "2024-01-01", "--to", "2024-01-12", "--preview").out
     assert "11 intervals in 1 run: 8 landed, 1 without files, 2 not landed, 1 ingested before and left out" in said
-    assert "rows unknown; about 1 minute" in said
+    assert "rows unknown; about 1 minute here, 1 as runs of Airflow" in said
     assert events.json("status", "events")["version"] == before
 
 
@@ -160,3 +160,11 @@ def test_what_makes_no_sense_is_told_in_one_line(events: Shell) -> None:
         assert "it starts 2024-01-01" in said
     events.ok("init", events.declared(STOCK))
     assert "which days?" in events.refused("backfill", "stock", "--preview", code=2)
+
+
+def test_a_landing_that_is_not_there_is_told_once(events: Shell) -> None:
+    nowhere = str(events.landing / "nowhere")
+    said = events("backfill", "events", *RANGE, "--intervals", "2", "--landing", nowhere)
+    (error,) = [line for line in said.err.splitlines() if line.startswith("error: ")]
+    assert error.count("does not exist") == 2, "of the first intervals, and of all behind them"
+    assert "5 of 5 intervals failed, none is done" in error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidemark.cli import output
-from tidemark.cli.command import LOCAL_SPARK, Call, CollectionArgument, SparkOption, UsageError, register
+from tidemark.cli.command import Call, CollectionArgument, SparkOption, UsageError, register
 from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, chosen
 from tidemark.cli.steps import PANEL
 from tidemark.errors import TidemarkError
@@ -49,7 +49,7 @@ def backfill(
     preview: PreviewOption = False,
     again: AgainOption = False,
     intervals: IntervalsOption = 31,
-    spark: SparkOption = LOCAL_SPARK,
+    spark: SparkOption = None,
 ) -> None:
     """Bring a range of days through all steps and gates, each with a commit of its own, and report what came of each.
 
@@ -99,7 +99,8 @@ def _show_preview(call: Call, job: Job, asked: list[Interval], some: list[Interv
         told = question(job, some, call.landing, most=most)
     document = {
         **{"collection": call.collection, "asked": len(asked), "ingested_before": len(asked) - len(some)},
-        **{"runs": told.runs, "seconds": round(told.seconds), "rows": told.rows},
+        **{"runs": told.runs, "seconds": round(told.seconds)},
+        **{"seconds_in_airflow": round(told.seconds_in_airflow), "rows": told.rows},
         "intervals": [one.as_dict() for one in told.intervals],
     }
     call.emit(document, *_preview_lines(told, len(asked) - len(some)))
@@ -121,11 +122,11 @@ def _preview_lines(told: Preview, before: int) -> list[RenderableType]:
     counts |= {"that cannot be looked at": told.count("unreadable"), "ingested before and left out": before}
     said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "none"
     rows = "rows unknown" if told.rows is None else output.counted(told.rows, "row")
-    minutes = max(1, round(told.seconds / 60))
+    here, there = (max(1, round(seconds / 60)) for seconds in (told.seconds, told.seconds_in_airflow))
     return [
         days,
         f"{output.counted(len(told.intervals), 'interval')} in {output.counted(told.runs, 'run')}: {said}",
-        f"{rows}; about {output.counted(minutes, 'minute')}",
+        f"{rows}; about {output.counted(here, 'minute')} here, {there:,} as runs of Airflow",
     ]
 
 

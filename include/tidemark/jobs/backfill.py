@@ -6,9 +6,10 @@ groups, so both end in the same collection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tidemark.errors import TidemarkError
 from tidemark.jobs.advance import INGEST, all_steps
 from tidemark.jobs.intervals import VERDICTS
 from tidemark.jobs.job import Job, Outcome
@@ -34,26 +35,34 @@ def backfill(
     stays done, and is nothing to do when the same is asked again. The result says how many steps did something, and
     `waits_for` which intervals before these are missing (None: none).
     """
-    wrong: list[Exception] = []
-    applied = 0
-    for at in range(0, len(intervals), most):
+    files = {"ingest": {LANDING.parameter: landing_root}}
+    applied = at = 0
+    while at < len(intervals):
         begin(at)
-        some = intervals[at : at + most]
-        # Behind a bad interval nothing can be sealed, and a hole before these is somebody else's to fill.
-        whole = not wrong and _hole_before(job, some[0]) is None
+        some, rest = intervals[at : at + most], intervals[at + most :]
+        at += most
+        # A hole before these is somebody else's to fill, and nothing is sealed beyond it.
+        whole = _hole_before(job, some[0]) is None
         try:
-            done = all_steps(job, some, {"ingest": {LANDING.parameter: landing_root}}, only=None if whole else INGEST)
+            done = all_steps(job, some, files, only=None if whole else INGEST)
         except VERDICTS as error:
-            wrong.append(error)
-        else:
-            applied += sum(one["outcome"] == Outcome.APPLIED for one in done)
-    if len(wrong) > 1:
-        raise type(wrong[0])("; ".join(map(str, wrong)))
-    if wrong:
-        raise wrong[0]
+            raise _with_the_rest(job, rest, files, error) from None
+        applied += sum(one["outcome"] == Outcome.APPLIED for one in done)
     hole = _hole_before(job, intervals[0])
     outcome = str(Outcome.APPLIED if applied else Outcome.NOTHING_TO_DO)
     return {"outcome": outcome, "steps": applied, "waits_for": None if hole is None else str(hole)}
+
+
+def _with_the_rest(
+    job: Job, rest: Sequence[Interval], files: Mapping[str, Mapping[str, Any]], wrong: TidemarkError
+) -> TidemarkError:
+    """Ingest what is left behind a bad interval, where nothing can be sealed; what was wrong in all."""
+    try:
+        if rest:
+            all_steps(job, rest, files, only=INGEST)
+    except VERDICTS as more:
+        return type(wrong)(f"{wrong}; and behind these: {more}")
+    return wrong
 
 
 def _hole_before(job: Job, first: Interval) -> Interval | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidemark.config.schedule import Schedule
-from tidemark.errors import GateFailed, InvalidUsage, NotReady, TidemarkError
+from tidemark.errors import GateFailed, InvalidUsage, NotReady, TidemarkError, listed
 from tidemark.jobs.job import Job, Outcome
 from tidemark.model.change import NOTHING_CHANGED
 from tidemark.model.collection import Collection
@@ -15,8 +15,8 @@ from tidemark.model.interval import Interval
 
 VERDICTS = (GateFailed, InvalidUsage, NotReady)
 """Errors that say something of one interval. Any other would meet the next interval, too."""
-MOST_NAMED = 10
-"""Intervals that failed which a message names, each with what was wrong; it counts the others."""
+MOST_NAMED, SOME_NAMED = 10, 3
+"""Reasons that a message tells, and intervals that it names of those with the same reason; it counts the others."""
 
 
 def scheduled(collection: Collection, interval: Interval) -> list[Interval]:
@@ -68,15 +68,19 @@ def in_turn(
 
 def _all_that_was_wrong(wrong: Sequence[tuple[Interval, TidemarkError]], count: int) -> TidemarkError:
     kind = next(kind for kind in VERDICTS if any(isinstance(error, kind) for _, error in wrong))
-    each = "; ".join(_named(interval, str(error)) for interval, error in wrong[:MOST_NAMED])
-    more = f"; and {len(wrong) - MOST_NAMED:,} more" if len(wrong) > MOST_NAMED else ""
+    said: dict[str, list[Interval]] = {}
+    for interval, error in wrong:
+        said.setdefault(str(error), []).append(interval)
+    each = "; ".join(_named(intervals, text) for text, intervals in list(said.items())[:MOST_NAMED])
+    more = f"; and {len(said) - MOST_NAMED:,} more" if len(said) > MOST_NAMED else ""
     left = count - len(wrong)
     others = "none is done" if not left else "the other one is done" if left == 1 else f"the other {left:,} are done"
     return kind(f"{len(wrong):,} of {count:,} intervals failed, {others}: {each}{more}")
 
 
-def _named(interval: Interval, said: str) -> str:
-    return said if said.startswith(str(interval)) else f"{interval}: {said}"
+def _named(intervals: Sequence[Interval], said: str) -> str:
+    """What was wrong with some intervals alike; messages of a step may name theirs already."""
+    return said if said.startswith(str(intervals[0])) else f"{listed(intervals, SOME_NAMED)}: {said}"
 
 
 def _together(results: Sequence[dict[str, Any]]) -> dict[str, Any]:

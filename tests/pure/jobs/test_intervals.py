@@ -62,8 +62,14 @@ def test_a_store_that_fails_stops_at_once() -> None:
 
 
 def test_of_many_failures_some_are_named() -> None:
-    error, done = tried({day: NotReady("missing") for day in range(30)}, DAYS)
+    error, done = tried({day: NotReady(f"day {day} is missing") for day in range(30)}, DAYS)
     assert done == []
     assert str(error).startswith("30 of 30 intervals failed, none is done: ")
     assert str(error).count("missing") == 10
     assert str(error).endswith("; and 20 more")
+
+
+def test_what_is_wrong_with_all_alike_is_said_once() -> None:
+    error, _ = tried({day: InvalidUsage("landing /x does not exist") for day in range(30)}, DAYS)
+    first = ", ".join(map(str, DAYS[:3]))
+    assert str(error) == f"30 of 30 intervals failed, none is done: {first} … and 27 more: landing /x does not exist"
