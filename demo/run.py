@@ -170,7 +170,8 @@ def report() -> int:
     for name, promise in FRONTIERS.items():
         console.print(f"  {name:14}  {format_instant(getattr(state, name))}   {promise}")
     levels = ", ".join(f"{batch.rows:,} at level {batch.level}" for batch in state.trace if batch.rows)
-    console.print(f"  {len(state.trace)} trace batches (rows: {levels}), version {flights.version}")
+    batches = counted(len(state.trace), "trace batch", "trace batches")
+    console.print(f"  {batches} (rows: {levels}), version {flights.version}")
 
     days = (LAST - FIRST).days + 1
     ours = answers.figures(flights, first=FIRST, days=days)

@@ -103,7 +103,7 @@ def _reason(name: str, size: Size | None, small: bool) -> str:
     if size is None:
         return f"{name} runs on Spark: its size is not known"
     read = (f"{size.rows:,} rows, " if size.rows else "") + f"{size.bytes:,} bytes"
-    bound = f"{ROWS_HERE:,} rows and {BYTES_HERE:,} bytes"
     if small:
+        bound = f"{ROWS_HERE:,} rows and {BYTES_HERE:,} bytes"
         return f"{name} runs in this process, it reads {read}: work up to {bound} does; --spark local[*] forces Spark"
-    return f"{name} runs on Spark, it reads {read}: more than {bound}"
+    return f"{name} runs on Spark, it reads {read}: more than {ROWS_HERE:,} rows, or than {BYTES_HERE:,} bytes"
