@@ -36,6 +36,7 @@ from demo import answers, derived, independent, layout  # noqa: E402
 from demo.airflow_api import AirflowApi  # noqa: E402
 from tidemark.jobs.questions.status import FRONTIERS  # noqa: E402
 from tidemark.model.instant import format_instant  # noqa: E402
+from tidemark.model.wording import counted  # noqa: E402
 
 COLLECTION = "flights"
 START, FIRST, LAST = date(2012, 12, 31), date(2013, 1, 1), date(2013, 1, 7)
