@@ -137,6 +137,9 @@ def test_the_page_of_a_day_says_what_came_and_what_to_do(client: Any, orders: Pa
     third = client.get(f"/collections/orders/intervals/{parse_instant('2024-01-03')}").text
     assert "ingested [2024-01-03" in third
     assert "tidemark late replay orders" in third
+    assert "Late rows" in third
+    shown = re.sub(r"<[^>]+>", "|", third[third.index("Late rows") :])
+    assert re.search(r"before its interval\|+1d15h\|+2024-01-01T09:00:00Z\|+no, a dead letter\|+4\|+paid\|+40", shown)
     assert "No run of Airflow is about it" in third
 
 
@@ -146,9 +149,23 @@ def test_files_are_for_who_may_see_rows(client: Any, orders: Path, monkeypatch: 
     with pytest.raises(GateFailed):
         read(orders, 1, 3)
     client.app.dependency_overrides[reader_of_rows] = lambda: lambda _: False
+    assert "Late rows" not in client.get(f"/collections/orders/intervals/{parse_instant('2024-01-03')}").text
     text = client.get(f"/collections/orders/intervals/{parse_instant('2024-01-02')}").text
     assert "a.csv" not in text
     assert "are shown to who may read the logs" in text
+
+
+def test_late_rows_that_are_too_many_are_not_read(
+    client: Any,  # noqa: F811
+    orders: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(GateFailed):
+        read(orders, 1, 3)
+    monkeypatch.setattr("tidemark.airflow.web.late.MOST_BYTES", 1)
+    text = client.get(f"/collections/orders/intervals/{parse_instant('2024-01-03')}").text
+    assert "1 row, too many for a page" in text
+    assert "dead letter</td>" not in text
 
 
 @pytest.mark.parametrize(

@@ -156,11 +156,12 @@ def interval_page(
     report: IntervalReport,
     *,
     files: Sequence[tuple[str, str, int, int, str]] | None,
+    late: Sequence[Markup] = (),
     changes: Sequence[tuple[str, str, str]],
     runs: Sequence[Run],
 ) -> Page:
-    """The page of one interval: how it stands and what to do, its files (None: not for who may not see rows), what
-    versions it brought, and the runs about it."""
+    """The page of one interval: how it stands and what to do, its files (None: not for who may not see rows), what is
+    said of its late rows, what versions it brought, and the runs about it."""
     one = report
     bounds = [format_instant(time) for time in (one.interval.lower, one.interval.upper)]
     figures: list[tuple[str, object]] = [("files", one.files), ("rows", one.rows), ("late, applied", one.late)]
@@ -178,6 +179,7 @@ def interval_page(
         )
     elif files:
         content.append(tag("section", tag("h2", "Files"), table(("file", "", "rows", "late", "why"), files)))
+    content += late
     if changes:
         content.append(tag("section", tag("h2", "What it brought"), table(("version", "when", "what"), changes)))
     lines = [(tag("code", run.run_id), run.state, run.about) for run in runs]

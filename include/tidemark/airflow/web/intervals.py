@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from tidemark.airflow.timetable import moment
 from tidemark.airflow.web.calendar import Run, calendar_page, interval_page, shown
+from tidemark.airflow.web.late import late_section
 from tidemark.airflow.web.page import Page
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import Pinned
@@ -54,6 +55,7 @@ def interval_of(pinned: Pinned, lower: int, *, rows: bool) -> Page:
         state.collection.name,
         report,
         files=[_file(entry) for entry in entries[:MOST_FILES]] if rows else None,
+        late=late_section(pinned.store, state, interval, entries) if rows else (),
         changes=_changes(pinned, interval),
         runs=_runs(state.collection.name, interval),
     )
