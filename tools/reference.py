@@ -302,6 +302,7 @@ _OFFERS = {
     "DAGs": ("tidemark_dag", "batches_dag", "collection_dags", "check_collection_files", "maintenance_dag"),
     "Groups": ("step_group", "ingest_group", "seal_group", "drain_group", "compact_group", "maintenance_group"),
     "Operators": ("HoldOperator", "ReleaseHoldOperator", "PublishOperator", "MaintenanceOperator", "AppOperator"),
+    "Functions as tasks": ("with_changes", "with_as_of"),
     "Runs and assets": ("window_of", "intervals_of", "sealed_by", "asset_of"),
 }
 _PLUGIN = """\

@@ -233,6 +233,7 @@ def test_a_day_goes_through_the_dags_of_the_how_tos(
     for day in how_to.LANDED:
         assert set(ran("flights_export", day).values()) == {"success"}
     assert flights.refresh().status().holds == ()
+    assert set(ran("flights_by_status", "2013-01-01").values()) == {"success"}
     exported = pa.concat_tables(pq.read_table(path) for path in sorted((folder / "exports").iterdir()))
     assert sorted(exported.to_pylist(), key=str) == sorted(flights.changes().to_arrow().to_pylist(), key=str)
     assert exported.num_rows == 3 * how_to.ROWS  # scheduled; and of each update what it was and what it became

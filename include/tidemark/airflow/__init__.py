@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tidemark.airflow.collection_files import check_collection_files
     from tidemark.airflow.factory import collection_dags, tidemark_dag
     from tidemark.airflow.groups import compact_group, drain_group, ingest_group, seal_group, step_group
+    from tidemark.airflow.handed import with_as_of, with_changes
     from tidemark.airflow.hold import HoldOperator, ReleaseHoldOperator
     from tidemark.airflow.maintenance import MaintenanceOperator, maintenance_dag, maintenance_group
     from tidemark.airflow.publish import PublishOperator
@@ -46,6 +47,8 @@ _HOME = {
     "step_group": "groups",
     "tidemark_dag": "factory",
     "window_of": "window",
+    "with_as_of": "handed",
+    "with_changes": "handed",
 }
 
 __all__ = [
@@ -69,6 +72,8 @@ __all__ = [
     "step_group",
     "tidemark_dag",
     "window_of",
+    "with_as_of",
+    "with_changes",
 ]
 
 

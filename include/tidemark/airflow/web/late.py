@@ -35,7 +35,8 @@ def late_section(
     span = f"--lower {format_instant(interval.lower)} --upper {format_instant(interval.upper)}"
     command = f"`tidemark late {state.collection.name} {span}`"
     if sum(entry.late.bytes for entry in late if entry.late is not None) > MOST_BYTES:
-        return [tag("section", heading, tag("p", with_commands(f"{counted(count, 'row')}, too many for a page: {command}")))]
+        said = f"{counted(count, 'row')}, too many for a page: {command}"
+        return [tag("section", heading, tag("p", with_commands(said)))]
     found = late_rows(store, state, intervals=[interval], limit=MOST_ROWS).rows
     header, lines = _shown(found)
     more = [tag("p", with_commands(f"{count - len(found):,} more: {command}"))] if count > len(found) else []

@@ -1,0 +1,156 @@
+"""Tasks of one's own that are handed what was newly sealed: a function of a table.
+
+@with_changes("flights", columns=["carrier", "status"])
+def count(changes):                       # a pyarrow.Table
+    return changes.num_rows
+
+flights.get_task("published") >> count()
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.sdk import get_current_context, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from tidemark.airflow import settings
+from tidemark.airflow.location import no_data
+from tidemark.airflow.publish import PublishOperator
+from tidemark.airflow.steps import task_failure
+from tidemark.airflow.window import window_of
+from tidemark.errors import InvalidUsage, TidemarkError
+from tidemark.model.instant import parse_duration, parse_instant
+from tidemark.model.interval import Interval
+
+if TYPE_CHECKING:
+    from tidemark.api.answer import Answer
+    from tidemark.api.opened import OpenCollection
+
+Form = Literal["arrow", "pandas", "polars", "reader", "answer"]
+FORMS: Mapping[str, Callable[[Answer], Any]] = {
+    "arrow": lambda answer: answer.to_arrow(),
+    "pandas": lambda answer: answer.to_pandas(),
+    "polars": lambda answer: answer.to_polars(),
+    "reader": lambda answer: answer.reader(),
+    "answer": lambda answer: answer,
+}
+"""What a function is handed: a table, a data frame, batches as they are read (for more rows than a worker holds), or
+the answer itself, of which `to_spark(session)` makes a Spark data frame."""
+LASTS = "6h"
+"""How long the hold of a task lasts that dies without letting it go."""
+
+
+def with_changes(
+    collection: str,
+    *,
+    columns: Sequence[str] | None = None,
+    where: Any = None,
+    form: Form = "arrow",
+    root: str | None = None,
+    **task_options: Any,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A task of a function whose first argument is what the collection newly learned: `changes` of the span that is
+    sealed and readable now and was not before.
+
+    Behind `published` in the collection's DAG that span is what this run published, and in a DAG that the collection's
+    asset triggers what its events tell; of any other run it is `window_of`. Spans follow each other without gap or
+    overlap, and a task that is cleared is handed the same again. It is skipped where its run published nothing. While
+    the function runs a hold keeps what it reads; what retention merged before that is handed over as it is now.
+
+    `columns` and `where` are those of `changes`, `form` says what is handed over, `root` stands in for the
+    deployment's, `task_options` are those of `airflow.sdk.task`. InvalidUsage for a function without an argument, and
+    for an unknown form.
+    """
+
+    def asked(flights: OpenCollection, span: Interval) -> Answer:
+        after = max(span.lower, flights.state.since) - 1
+        return flights.changes(after=after if after >= 0 else None, upto=span.upper - 1, columns=columns, where=where)
+
+    return _handing(collection, asked, form, root, task_options)
+
+
+def with_as_of(
+    collection: str,
+    *,
+    columns: Sequence[str] | None = None,
+    where: Any = None,
+    form: Form = "arrow",
+    root: str | None = None,
+    **task_options: Any,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """As `with_changes`; the function is handed all that the collection held at the end of the span."""
+
+    def asked(flights: OpenCollection, span: Interval) -> Answer:
+        return flights.as_of(span.upper - 1, columns=columns, where=where)
+
+    return _handing(collection, asked, form, root, task_options)
+
+
+def _handing(
+    collection: str,
+    asked: Callable[[OpenCollection, Interval], Answer],
+    form: str,
+    root: str | None,
+    task_options: Mapping[str, Any],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    if form not in FORMS:
+        raise InvalidUsage(f"form is {form!r}; write one of {', '.join(FORMS)}")
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def handed(*args: Any, **kwargs: Any) -> Any:
+            context = get_current_context()
+            try:
+                span = span_published(context, collection)
+                with _held(context, collection, span, root or settings.root()) as opened:
+                    return function(FORMS[form](asked(opened, span)), *args, **kwargs)
+            except TidemarkError as error:
+                raise task_failure(error) from None
+
+        signature = inspect.signature(function)
+        if not signature.parameters:
+            raise InvalidUsage(f"{function.__name__} takes no argument; its first is what it is handed")
+        # Airflow asks which arguments a call of the task must give: not the first.
+        handed.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])  # type: ignore[attr-defined]
+        made: Callable[..., Any] = task(**task_options)(handed)
+        return made
+
+    return decorate
+
+
+def span_published(context: Any, collection: str) -> Interval:
+    """What was newly sealed by the time of a task. AirflowSkipException where its run published nothing; InvalidUsage
+    as `window_of`."""
+    before = context["task"].get_flat_relatives(upstream=True)
+    published = next(
+        (one for one in before if isinstance(one, PublishOperator) and one.location.name == collection), None
+    )
+    if published is None:
+        return window_of(context)
+    told = context["ti"].xcom_pull(task_ids=published.task_id)
+    if not told:
+        raise AirflowSkipException(f"this run published nothing of {collection}")
+    return Interval(parse_instant(told["lower"]), parse_instant(told["upper"]))
+
+
+@contextmanager
+def _held(context: Any, collection: str, span: Interval, root: str) -> Iterator[OpenCollection]:
+    """The collection, opened under a hold of the span's beginning, or of what is left of it."""
+    from tidemark.api.opening import open as opened
+    from tidemark.jobs.app import open_job
+    from tidemark.jobs.steps.retain import drop_hold, hold, hold_name
+
+    job = open_job(root, collection, no_data)
+    ti = context["ti"]
+    name = hold_name(f"{context['dag'].dag_id}.{ti.task_id}.{context['run_id']}")
+    since = max(span.lower, job.log.load().state.since)
+    hold(job, name, since=since, for_=parse_duration(LASTS))
+    try:
+        yield opened(root, collection)
+    finally:
+        drop_hold(job, name, missing_ok=True)
