@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark.airflow.collection_files import MAINTENANCE, right_collections
 from tidemark.airflow.factory import OWNER
+from tidemark.airflow.gauges import send_gauges
 from tidemark.airflow.location import Location, location_of
-from tidemark.airflow.steps import StepOperator, for_each
+from tidemark.airflow.steps import StepOperator, for_each, task_failure
+from tidemark.errors import TidemarkError
 from tidemark.jobs.steps.declared import steps_of
 from tidemark.jobs.steps.step import When
 from tidemark.model.collection import Collection
@@ -41,10 +44,15 @@ class MaintenanceOperator(StepOperator):
 
     def execute(self, context: Any) -> Any:
         """Run the app; AirflowSkipException if the collection was never created."""
-        if not self.location.job().log.newest_version():
+        job = self.location.job()
+        if not job.log.newest_version():
             raise AirflowSkipException(
                 f"there is no collection {self.location.name} yet; the first run of its DAG makes it"
             )
+        try:
+            send_gauges(job.log.load().state, time.time_ns() // 1000)
+        except TidemarkError as error:
+            raise task_failure(error) from None
         return super().execute(context)
 
 

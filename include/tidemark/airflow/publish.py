@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tidemark.airflow.asset import asset_of
 from tidemark.airflow.documentation import PUBLISHED, PUBLISHED_OF_DERIVED
+from tidemark.airflow.gauges import send_gauges
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.other_runs import IN_FLIGHT, with_runs
 from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_defaults
@@ -57,6 +59,7 @@ class PublishOperator(BaseOperator):
         lower = _published_upper(context["inlet_events"][asset])
         try:
             state = self.location.job().log.load().state
+            send_gauges(state, time.time_ns() // 1000)
             waits = self._waits(context, state)
         except TidemarkError as error:
             raise task_failure(error) from None
