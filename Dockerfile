@@ -1,13 +1,17 @@
 # One image for every role: Airflow's components, the Spark master and the Spark worker. So driver and executors have
 # the same Python, the same pyspark and the same packages, and a mismatch between them cannot happen.
-FROM apache/airflow:3.3.2-python3.11
+# The slim image has no providers: those that we need are among our pinned packages.
+FROM apache/airflow:slim-3.3.2-python3.11
 
 USER root
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
+    # The Java of the image's Debian, 17 or 21: Spark runs on both.
+    && apt-get install --yes --no-install-recommends default-jre-headless procps \
     && rm -rf /var/lib/apt/lists/* \
     # One name for the Java home on every processor architecture.
     && ln -s "$(dirname "$(dirname "$(readlink -f "$(command -v java)")")")" /opt/java \
+    && printf '#!/bin/sh\nexec python -c "from tidemark.cli import app; app(prog_name='\''tidemark'\'')" "$@"\n' > /usr/local/bin/tidemark \
+    && chmod +x /usr/local/bin/tidemark \
     && mkdir -p /opt/airflow/collections /opt/airflow/landing \
     && chown -R airflow:0 /opt/airflow/collections /opt/airflow/landing
 ENV JAVA_HOME=/opt/java \
@@ -19,6 +23,7 @@ COPY --chown=airflow:0 requirements.txt /opt/airflow/requirements.txt
 RUN pip install --no-cache-dir --require-hashes --requirement /opt/airflow/requirements.txt
 
 COPY --chown=airflow:0 include /opt/airflow/include
+# For containers without mounts; docker-compose.yaml mounts the folders of this project over these.
 COPY --chown=airflow:0 dags /opt/airflow/dags
 COPY --chown=airflow:0 plugins /opt/airflow/plugins
 COPY --chown=airflow:0 spark_apps /opt/airflow/spark_apps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +80,14 @@ def test_driver_and_executors_see_the_same_landing_and_the_same_store() -> None:
 
 
 def test_image_has_java_and_the_pinned_packages() -> None:
-    assert re.search(r"apt-get install .*openjdk-17-jre-headless", DOCKERFILE)
+    assert re.search(r"apt-get install .*default-jre-headless", DOCKERFILE)
     assert "JAVA_HOME=/opt/java" in DOCKERFILE
     assert "pip install --no-cache-dir --require-hashes --requirement /opt/airflow/requirements.txt" in DOCKERFILE
     pinned = re.search(r"^apache-airflow==(\S+)", (PROJECT / "requirements.txt").read_text(), re.MULTILINE)
     assert pinned is not None
-    assert f"FROM apache/airflow:{pinned[1]}-python3.11\n" in DOCKERFILE
+    assert f"FROM apache/airflow:slim-{pinned[1]}-python3.11\n" in DOCKERFILE
+    # The slim image has no driver for its database either.
+    assert re.search(r"^psycopg2-binary==", (PROJECT / "requirements.txt").read_text(), re.MULTILINE)
 
 
 def test_what_the_image_copies_exists_and_is_not_ignored() -> None:
@@ -111,7 +114,30 @@ def test_what_is_waited_for_can_say_that_it_is_ready() -> None:
 
 def test_volumes_are_declared() -> None:
     mounted = {volume.split(":")[0] for s in SERVICES.values() for volume in s.get("volumes", ())}
-    assert mounted == set(COMPOSE["volumes"])
+    assert {name for name in mounted if not name.startswith("./")} == set(COMPOSE["volumes"])
+
+
+@pytest.mark.parametrize("name", AIRFLOW)
+def test_what_users_add_is_mounted_and_cannot_be_written(name: str) -> None:
+    mounted = {volume for volume in SERVICES[name]["volumes"] if volume.startswith("./")}
+    assert mounted == {f"./{folder}:/opt/airflow/{folder}:ro" for folder in ("dags", "plugins", "include/collections")}
+    assert all((PROJECT / volume.split(":")[0]).is_dir() for volume in mounted)
+
+
+def test_the_store_that_comes_along_can_be_left_out() -> None:
+    left_out = {name for name, service in SERVICES.items() if service.get("profiles")}
+    assert left_out == {"minio", "minio-init"}
+    for name in set(SERVICES) - left_out:
+        waits = SERVICES[name].get("depends_on", {})
+        assert all(waits[other].get("required") is False for other in left_out & set(waits)), name
+
+
+def test_the_image_has_the_command(tmp_path: Path) -> None:
+    [made] = re.findall(r"&& (printf .*) > /usr/local/bin/tidemark \\$", DOCKERFILE, re.MULTILINE)
+    script = tmp_path / "tidemark"
+    script.write_text(subprocess.run(["sh", "-c", made], capture_output=True, text=True, check=True).stdout)
+    said = subprocess.run(["sh", script, "status", "--help"], capture_output=True, text=True, check=True).stdout
+    assert "tidemark status [OPTIONS]" in said
 
 
 def test_images_are_pinned() -> None:
@@ -126,6 +152,7 @@ def test_only_the_ui_is_reachable_and_only_from_this_machine() -> None:
 
 def test_no_secret_stands_in_a_file() -> None:
     template = dict(re.findall(r"^([A-Z_0-9]+)=(.*)$", (PROJECT / ".env.example").read_text(), re.MULTILINE))
+    assert template.pop("COMPOSE_PROFILES") == "minio"
     assert set(template.values()) == {""}
     required = set(re.findall(r"\$\{(\w+):\?", TEXT))
     assert required == set(template), "what compose requires is what the template asks for"
