@@ -1,7 +1,7 @@
 """The calendar of a collection: a cell for each interval of its schedule, and the page of one interval.
 
 A row of cells is a month of days or longer intervals, or a day of shorter ones. Both pages are made of the state and
-the ledger; no row of data is read.
+the ledger; no row of data is read, and what one chooses is a link (docs/decisions/0059).
 """
 
 from __future__ import annotations
