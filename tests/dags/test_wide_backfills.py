@@ -122,6 +122,8 @@ def test_a_day_within_a_wide_run_is_that_run(asked: Callable[..., list[Days]], r
     assert asked("2024-02-07", "2024-02-14") == expected
     assert asked("2024-02-07", "2024-02-08") == expected[:1]
     assert asked("2024-02-12", "2024-02-14") == expected[1:]
+    runs("2024-02-06T07:00:00", "2024-02-05", "2024-02-06", "manual")
+    assert asked("2024-02-07", "2024-02-14") == expected
 
 
 def test_runs_of_other_dags_and_about_other_times_are_in_nobodys_way(

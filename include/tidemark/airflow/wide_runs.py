@@ -25,6 +25,9 @@ from tidemark.errors import InvalidUsage
 if TYPE_CHECKING:
     from pendulum import DateTime
 
+RUNS_LOOKED_AT = 10
+"""How many runs that begin before a backfill are asked whether they reach into it."""
+
 
 @dataclass(frozen=True)
 class WideRuns:
@@ -98,16 +101,17 @@ class WideRuns:
         return end
 
     def _run_into(self, start: DateTime) -> DataInterval | None:
-        """The run that begins before `start` and ends behind it."""
-        run = self._run(lambda of: (of.logical_date < start, of.logical_date.desc()))
-        return run if run is not None and run.end > start else None
+        """The run that begins before `start` and ends behind it. Runs by hand about other times may lie between."""
+        before = self._runs(lambda of: (of.logical_date < start, of.logical_date.desc()), RUNS_LOOKED_AT)
+        return next((run for run in before if run.end > start), None)
 
     def _run_between(self, start: DateTime, end: DateTime) -> DataInterval | None:
         """The first run that begins in `[start, end)`."""
-        return self._run(lambda of: ((of.logical_date >= start) & (of.logical_date < end), of.logical_date))
+        found = self._runs(lambda of: ((of.logical_date >= start) & (of.logical_date < end), of.logical_date), 1)
+        return found[0] if found else None
 
-    def _run(self, chosen: Callable[[Any], tuple[Any, Any]]) -> DataInterval | None:
-        """The first run, in an order, of those that are chosen; of one by hand that is about another time than its
+    def _runs(self, chosen: Callable[[Any], tuple[Any, Any]], most: int) -> list[DataInterval]:
+        """The first runs, in an order, of those that are chosen; of one by hand that is about another time than its
         logical date says, that date alone."""
         from airflow.models.dagrun import DagRun
         from airflow.utils.session import create_session
@@ -115,11 +119,12 @@ class WideRuns:
 
         where, order = chosen(DagRun)
         asked = select(DagRun.logical_date, DagRun.data_interval_start, DagRun.data_interval_end)
-        asked = asked.where(DagRun.dag_id == self.dag_id, where).order_by(order).limit(1)
+        asked = asked.where(DagRun.dag_id == self.dag_id, where).order_by(order).limit(most)
         with create_session(scoped=False) as session:  # not that of whoever asks: it would be committed with this one
-            found = session.execute(asked).first()
-        if found is None:
-            return None
-        begin, lower, upper = (None if date is None else pendulum.instance(date) for date in found)
-        assert begin is not None
-        return DataInterval(begin, upper if upper is not None and lower == begin else begin)
+            found = session.execute(asked).all()
+        return [_interval(*(None if date is None else pendulum.instance(date) for date in dates)) for dates in found]
+
+
+def _interval(begin: DateTime | None, lower: DateTime | None, upper: DateTime | None) -> DataInterval:
+    assert begin is not None
+    return DataInterval(begin, upper if upper is not None and lower == begin else begin)
