@@ -119,10 +119,20 @@ class Airflow:
         return {name: task["state"] for name, task in self.tasks(dag, run_id).items()}
 
     def question(self, dag: str, run_id: str, task: str) -> dict[str, Any]:
-        """What a task asks, once it is parked."""
+        """What a task asks, once it is parked and the scheduler has seen that: a task that is answered before, and runs
+        again by then, it takes for one that was lost, and tries once more."""
         self.until(f"{task} asks", lambda: self.states(dag, run_id).get(task) == "awaiting_input")
+        self.until(f"the scheduler has seen {task} ask", lambda: self._has_seen_parked(dag, run_id, task))
         found: dict[str, Any] = self.api.call("GET", self._question_of(dag, run_id, task))
         return found
+
+    def _has_seen_parked(self, dag: str, run_id: str, task: str) -> bool:
+        """Whether the scheduler has taken note of every end of a task that asked."""
+        log = (self.folder / "airflow" / "logs" / "components" / "scheduler.log").read_text(errors="replace")
+        lines = [line for line in log.splitlines() if run_id in line and task in line]
+        asked = sum("Pausing task as AWAITING_INPUT" in line and f"dag_id={dag} " in line for line in lines)
+        seen = sum(f"Finished: dag_id={dag}," in line and "state=awaiting_input" in line for line in lines)
+        return seen >= asked
 
     def answer(self, dag: str, run_id: str, task: str, chosen: str, **form: str) -> None:
         """Answer what a task asks, as the button does."""
