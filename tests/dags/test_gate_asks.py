@@ -20,7 +20,6 @@ import tidemark
 from tests.dags.support import ORDERS
 from tidemark.airflow import batches_dag, mended, tidemark_dag
 from tidemark.airflow.gate import GateOperator
-from tidemark.airflow.gate_here import gate_here
 from tidemark.airflow.location import location_of
 from tidemark.airflow.question import Answer, Question
 from tidemark.jobs import app
@@ -389,7 +388,6 @@ def test_rows_that_were_computed_are_asked_about_too(
     request.addfinalizer(lambda: SparkSession.getActiveSession().stop())
 
     def on_spark(self: Any, argv: list[str]) -> dict[str, Any]:
-        assert location_of(totals).job().log.load().state.consumed is None or gate_here(argv, resident=False) is None
         args = app.parser("gate").parse_args(argv)
         return app.run("gate", args, lambda: app.app_runner("gate", args))
 

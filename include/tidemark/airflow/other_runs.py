@@ -60,8 +60,9 @@ def _runs_down_from(context: Any, last: int, first: int, state: DagRunState) -> 
             return
         before = from_datetime(run.logical_date)
         earlier += before < first
-        if run.data_interval_start == run.logical_date and run.data_interval_end is not None:
-            yield before, from_datetime(run.data_interval_end)
+        begins = run.data_interval_start == run.logical_date and run.data_interval_end is not None
+        # A run by hand may be about another time than its date, and have none: it counts for the interval of its date.
+        yield before, from_datetime(run.data_interval_end) if begins else before + 1
 
 
 def is_seen_to(context: Any, state: Arrangement, interval: Interval) -> bool:
