@@ -60,10 +60,16 @@ def _import_lean() -> None:
 
 
 def _forget() -> None:
-    """Have the package imported anew. Pydantic refuses a validator of the same name again, so its list forgets too."""
+    """Have the package imported anew. Pydantic refuses a validator of the same name again, and marshmallow finds the
+    first schema of a name, so their lists forget too."""
     validators = sys.modules.get("pydantic.v1.class_validators")
     known: set[str] = getattr(validators, "_FUNCS", set())
     known -= {name for name in known if name.startswith(f"{PACKAGE}.")}
+    schemas: dict[str, list[type]] = getattr(sys.modules.get("marshmallow.class_registry"), "_registry", {})
+    for name, classes in list(schemas.items()):
+        schemas[name] = [one for one in classes if not one.__module__.startswith(f"{PACKAGE}.")]
+        if not schemas[name]:
+            del schemas[name]
     for name in [name for name in sys.modules if name == PACKAGE or name.startswith(f"{PACKAGE}.")]:
         del sys.modules[name]
 
