@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import tidemark
@@ -156,12 +156,13 @@ def test_a_row_below_zero_before_the_answer_refuses_nothing(tmp_path: Path) -> N
         now.to_arrow()
 
 
-def chunks_of(days: Sequence[Sequence[tuple[int, int]]]) -> Iterator[tuple[int, int]]:
-    """The first and last time of each row group: each day is a part, whose rows are in order."""
+def chunks_of(days: Sequence[Sequence[tuple[int, int]]], *, drained: bool) -> Iterator[tuple[int, int]]:
+    """The first and last time of each row group: each day is a part, whose rows are in order. Only a drain makes one of
+    rows that are equal."""
     for rows in days:
-        distinct = sorted(set(rows))
-        for start in range(0, len(distinct), GROUP):
-            times = [at for _, at in distinct[start : start + GROUP]]
+        ordered = sorted(set(rows)) if drained else sorted(rows)
+        for start in range(0, len(ordered), GROUP):
+            times = [at for _, at in ordered[start : start + GROUP]]
             yield min(times), max(times)
 
 
@@ -172,13 +173,16 @@ def test_no_more_are_opened_than_one_and_those_that_overlap_the_answer(
 
     @laws
     @given(st.lists(rows, min_size=1, max_size=3), st.integers(0, 45), st.booleans())
+    @example([[(0, 0)] * 7], 0, False)
     def check(days: list[list[tuple[int, int]]], t: int, drained: bool) -> None:
         named = [[row(at, w) for w, at in day] for day in days]
         of = made(tmp_path_factory.mktemp("landing"), *named, drained=drained)
         found, opened = asked(of, t, counted)
         best = max((at for day in days for _, at in day if at <= t), default=None)
         assert [one["at"] for one in found] == ([] if best is None else [best])
-        overlapping = [last for first, last in chunks_of(days) if best is not None and first <= best <= last]
+        overlapping = [
+            last for first, last in chunks_of(days, drained=drained) if best is not None and first <= best <= last
+        ]
         assert opened["groups"] <= 1 + len(overlapping)
 
     check()
