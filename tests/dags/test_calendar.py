@@ -17,6 +17,7 @@ from tidemark.errors import GateFailed
 from tidemark.jobs import app
 from tidemark.jobs.backfill import backfill
 from tidemark.jobs.nearby import InProcess
+from tidemark.jobs.questions import intervals
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
@@ -214,6 +215,7 @@ def test_a_page_has_two_years_of_days_and_leads_to_the_ones_before(tmp_path: Pat
 def test_ten_thousand_files_are_read_once(client: Any, orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     from tidemark.storage.sidecars import ledger
 
+    intervals._READ.clear()
     read(orders, 1, 1)
     read_ledgers: list[int] = []
     entries = ledger.entries
@@ -221,3 +223,7 @@ def test_ten_thousand_files_are_read_once(client: Any, orders: Path, monkeypatch
     cells(client)
     cells(client)
     assert len(read_ledgers) == 1, "nothing was ingested in between"
+    read(orders, 3, 3)
+    cells(client)
+    assert len(read_ledgers) == 2
+    assert sum("/orders" in url for url in intervals._READ) == 1, "of one collection the newest ledger is kept"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import MICROSECOND, parse_duration
+from tidemark.model.interval import INTERVALS_OF_RUN
 
 
 def home() -> Path:
@@ -56,7 +57,7 @@ def ready_within() -> timedelta:
 
 def backfill_intervals() -> int:
     """How many intervals a run of a backfill is about at most: TIDEMARK_BACKFILL_INTERVALS, 31 without it."""
-    text = os.environ.get("TIDEMARK_BACKFILL_INTERVALS") or "31"
+    text = os.environ.get("TIDEMARK_BACKFILL_INTERVALS") or str(INTERVALS_OF_RUN)
     if not text.isascii() or not text.isdigit():
         raise InvalidUsage(f"TIDEMARK_BACKFILL_INTERVALS is {text!r}; write a whole number, such as 31")
     return int(text)

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import pendulum
 from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
 
-from tidemark.config.airflow import MOST_INTERVALS_OF_RUN
 from tidemark.errors import InvalidUsage
+from tidemark.model.interval import MOST_INTERVALS_OF_RUN
 
 if TYPE_CHECKING:
     from pendulum import DateTime

@@ -11,13 +11,13 @@ from tidemark.cli.command import Call, CollectionArgument, SparkOption, UsageErr
 from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, chosen
 from tidemark.cli.steps import PANEL
 from tidemark.errors import TidemarkError
+from tidemark.model.interval import INTERVALS_OF_RUN, MOST_INTERVALS_OF_RUN, Interval
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from tidemark.jobs.job import Job
     from tidemark.jobs.questions.backfill_preview import Preview
-    from tidemark.model.interval import Interval
 
 NOTHING = {"outcome": "nothing to do", "steps": 0, "waits_for": None}
 """What a backfill came to whose intervals were all ingested before: `--again` reads those whose files changed."""
@@ -28,7 +28,10 @@ AgainOption = Annotated[
 IntervalsOption = Annotated[
     int,
     typer.Option(
-        "--intervals", min=1, max=1_000, help="How many intervals are ingested before they are sealed together."
+        "--intervals",
+        min=1,
+        max=MOST_INTERVALS_OF_RUN,
+        help="How many intervals are ingested before they are sealed together.",
     ),
 ]
 
@@ -48,7 +51,7 @@ def backfill(
     upper: UpperOption = None,
     preview: PreviewOption = False,
     again: AgainOption = False,
-    intervals: IntervalsOption = 31,
+    intervals: IntervalsOption = INTERVALS_OF_RUN,
     spark: SparkOption = None,
 ) -> None:
     """Bring a range of days through all steps and gates, each with a commit of its own, and report what came of each.
@@ -57,7 +60,6 @@ def backfill(
 
     Example: tidemark backfill flights --from 2013-01-01 --to 2013-12-31 --preview
     """
-    from tidemark.model.interval import Interval
     from tidemark.plan.ingest import check_within
 
     job = call.job(collection, spark=spark, step="advance")
@@ -96,36 +98,36 @@ def _show_preview(call: Call, job: Job, asked: list[Interval], some: list[Interv
     from tidemark.jobs.questions.backfill_preview import preview as question
 
     with output.working(f"looking for the files of {call.collection}"):
-        told = question(job, some, call.landing, most=most)
+        found = question(job, some, call.landing, most=most)
     document = {
         **{"collection": call.collection, "asked": len(asked), "ingested_before": len(asked) - len(some)},
-        **{"runs": told.runs, "seconds": round(told.seconds)},
-        **{"seconds_in_airflow": round(told.seconds_in_airflow), "rows": told.rows},
-        "intervals": [one.as_dict() for one in told.intervals],
+        **{"runs": found.runs, "seconds": round(found.seconds)},
+        **{"seconds_in_airflow": round(found.seconds_in_airflow), "rows": found.rows},
+        "intervals": [one.as_dict() for one in found.intervals],
     }
-    call.emit(document, *_preview_lines(told, len(asked) - len(some)))
+    call.emit(document, *_preview_lines(found, len(asked) - len(some)))
 
 
-def _preview_lines(told: Preview, before: int) -> list[RenderableType]:
+def _preview_lines(found: Preview, before: int) -> list[RenderableType]:
     days = output.table(
         ("interval", "landed", "files", "bytes", "rows", "problem"),
         [
             (str(one.interval), one.landed, one.files, one.bytes, "" if one.rows is None else one.rows, one.problem)
-            for one in told.intervals
+            for one in found.intervals
         ],
     )
     counts = {
-        "landed": told.count("landed"),
-        "without files": told.count("empty"),
-        "not landed": told.count("not landed"),
+        "landed": found.count("landed"),
+        "without files": found.count("empty"),
+        "not landed": found.count("not landed"),
     }
-    counts |= {"that cannot be looked at": told.count("unreadable"), "ingested before and left out": before}
+    counts |= {"that cannot be looked at": found.count("unreadable"), "ingested before and left out": before}
     said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "none"
-    rows = "rows unknown" if told.rows is None else output.counted(told.rows, "row")
-    here, there = (max(1, round(seconds / 60)) for seconds in (told.seconds, told.seconds_in_airflow))
+    rows = "rows unknown" if found.rows is None else output.counted(found.rows, "row")
+    here, there = (max(1, round(seconds / 60)) for seconds in (found.seconds, found.seconds_in_airflow))
     return [
         days,
-        f"{output.counted(len(told.intervals), 'interval')} in {output.counted(told.runs, 'run')}: {said}",
+        f"{output.counted(len(found.intervals), 'interval')} in {output.counted(found.runs, 'run')}: {said}",
         f"{rows}; about {output.counted(here, 'minute')} here, {there:,} as runs of Airflow",
     ]
 

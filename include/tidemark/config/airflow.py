@@ -12,11 +12,10 @@ from pydantic import BaseModel, Field
 
 from tidemark.config.section import STRICT
 from tidemark.config.values import Duration
+from tidemark.model.interval import MOST_INTERVALS_OF_RUN
 
 Label = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
 """What Airflow shows in a list: one line of at most a hundred characters."""
-MOST_INTERVALS_OF_RUN = 1_000
-"""Intervals of one run: one of more would take hours, and be a single square of the grid."""
 
 
 class AirflowSection(BaseModel):

@@ -14,10 +14,7 @@ from tidemark.jobs.advance import INGEST, all_steps
 from tidemark.jobs.intervals import VERDICTS
 from tidemark.jobs.job import Job, Outcome
 from tidemark.jobs.steps.declared import LANDING
-from tidemark.model.interval import Interval
-
-INTERVALS_OF_RUN = 31
-"""How many intervals are ingested before they are sealed together, unless somebody says otherwise."""
+from tidemark.model.interval import INTERVALS_OF_RUN, Interval
 
 
 def backfill(

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import MAX_TIME, format_instant
 
+INTERVALS_OF_RUN, MOST_INTERVALS_OF_RUN = 31, 1_000
+"""How many intervals of a schedule a run of a backfill is about, unless somebody says otherwise, and at most: a run of
+more would take hours, and be a single square of Airflow's grid."""
+
 
 @dataclass(frozen=True, order=True)
 class Interval:

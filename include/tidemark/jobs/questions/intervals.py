@@ -19,9 +19,11 @@ Standing = Literal["missing", "ingested", "failed", "complete"]
 """Not ingested; ingested, and not sealed yet; ingested, and a batch of it did not pass its gate; complete and
 readable."""
 Rows = Mapping[Interval, "IntervalReport"]
-_READ = OrderedDict[tuple[str, tuple[LedgerRun, ...]], Rows]()
-"""What ledgers say of intervals, which never changes for the same runs of a ledger."""
-_MOST_READ = 100
+_READ = OrderedDict[str, tuple[tuple[LedgerRun, ...], Rows]]()
+"""What the newest ledger of each store says of intervals, which never changes for the same runs of it. Of a store one
+is kept: a year of hours takes 3 MB, and each ingest makes another ledger."""
+_MOST_READ = 20
+"""Stores of which it is kept."""
 _LOCK = Lock()
 
 
@@ -53,8 +55,8 @@ def interval_reports(
     store: ObjectStore, state: Arrangement, intervals: Sequence[Interval], wrong: Set[str] = frozenset()
 ) -> Iterator[IntervalReport]:
     """The report of each interval of the collection's schedule, in the order given; `wrong` are batches that a gate
-    found so, as its results say, which no state remembers. Reads the ledger, whole, unless it
-    did so before and nothing was ingested since."""
+    found so, as its results say, which no state remembers. Reads the ledger, whole, unless it did so before and nothing
+    was ingested since."""
     readable = min(state.complete_below, state.trace_upper) + state.collection.landed.grace
     failed = {batch.interval for batch in state.pending if batch.id in wrong and not state.is_certified(batch)}
     taken_out = Counter(batch.interval for batch in state.quarantined)
@@ -82,18 +84,19 @@ def _counts(entry: LedgerEntry) -> bool:
 
 
 def _rows_of_ledger(store: ObjectStore, state: Arrangement) -> Rows:
-    runs = store.url, tuple(state.ledger)
+    runs = tuple(state.ledger)
     with _LOCK:
-        if runs in _READ:
-            _READ.move_to_end(runs)
-            return _READ[runs]
+        before, rows = _READ.get(store.url, ((), {}))
+        if before == runs:
+            return rows
     found: dict[Interval, list[LedgerEntry]] = defaultdict(list)
     for entry in ledger.entries(store, state.ledger):
         if _counts(entry):
             found[entry.interval].append(entry)
     rows = {interval: _report(interval, entries) for interval, entries in found.items()}
     with _LOCK:
-        _READ[runs] = rows
+        _READ[store.url] = runs, rows
+        _READ.move_to_end(store.url)
         while len(_READ) > _MOST_READ:
             _READ.popitem(last=False)
     return rows
