@@ -134,9 +134,11 @@ def test_the_page_of_a_day_says_what_came_and_what_to_do(client: Any, orders: Pa
     assert "orders/2024-01-02/a.csv" in answer.text
     assert HOSTILE not in answer.text
     assert "Mend the files that were refused" in answer.text
+    assert "Backfill it" not in answer.text, "one way out, not two"
     assert "tidemark backfill orders --lower 2024-01-02T00:00:00Z --upper 2024-01-03T00:00:00Z --again" in answer.text
     third = client.get(f"/collections/orders/intervals/{parse_instant('2024-01-03')}").text
     assert "ingested [2024-01-03" in third
+    assert "Its run seals it" in third
     assert "tidemark late replay orders" in third
     assert "Late rows" in third
     shown = re.sub(r"<[^>]+>", "|", third[third.index("Late rows") :])

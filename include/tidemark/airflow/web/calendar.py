@@ -197,12 +197,15 @@ def _to_do(name: str, one: IntervalReport, bounds: Sequence[str]) -> Iterator[st
     span = f"--lower {bounds[0]} --upper {bounds[1]}"
     if one.refused:
         yield f"Mend the files that were refused, then clear its run, or say `tidemark backfill {name} {span} --again`."
-    if one.standing == "missing":
+    elif one.standing == "missing":
         yield f"Backfill it: Trigger, Backfill in Airflow, or `tidemark backfill {name} {span}`."
     if one.standing == "failed":
         yield f"The Details of its failed run show the rows; `tidemark gate {name} unsealed` judges it again."
     if one.standing == "ingested":
-        yield f"It is sealed once what comes before it is complete: `tidemark status {name}` says what it waits for."
+        yield (
+            "Its run seals it, once what comes before it is complete: clear the run if that is red. "
+            f"`tidemark status {name}` says what it waits for."
+        )
     if one.late or one.dead:
         yield f"`tidemark late {name} {span}` lists its late rows, each with why."
     if one.dead:
