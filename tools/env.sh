@@ -13,6 +13,7 @@
 #   TIDEMARK_BACKFILL_INTERVALS  how many intervals a run of a backfill is about at most (31)
 #   TIDEMARK_READY_WITHIN  how long after an interval's end its files are waited for (12h)
 #   TIDEMARK_GATE_ASKS     whether a gate whose data do not pass asks what to do: on, off (on)
+#   TIDEMARK_ROWS_FOR      whom the pages in Airflow show rows: editors, readers of the DAG, nobody (editors)
 #   TIDEMARK_RESPONSE_TIMEOUT  how long it waits for an answer, and for a mended file (1d)
 #   TIDEMARK_KEEP_VERSIONS how long the collector leaves superseded versions readable (7d)
 

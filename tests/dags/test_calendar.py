@@ -146,12 +146,14 @@ def test_the_page_of_a_day_says_what_came_and_what_to_do(client: Any, orders: Pa
     assert "No run of Airflow is about it" in third
 
 
-def test_files_are_for_who_may_see_rows(client: Any, orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    from tidemark.airflow.web.app import reader_of_rows
+def test_files_are_for_who_may_read_logs_and_late_rows_for_who_may_see_rows(client: Any, orders: Path) -> None:  # noqa: F811
+    from tidemark.airflow.web.permissions import reader_of_logs, reader_of_rows
 
     with pytest.raises(GateFailed):
         read(orders, 1, 3)
     client.app.dependency_overrides[reader_of_rows] = lambda: lambda _: False
+    assert "a.csv" in client.get(f"/collections/orders/intervals/{parse_instant('2024-01-02')}").text
+    client.app.dependency_overrides[reader_of_logs] = lambda: lambda _: False
     assert "Late rows" not in client.get(f"/collections/orders/intervals/{parse_instant('2024-01-03')}").text
     text = client.get(f"/collections/orders/intervals/{parse_instant('2024-01-02')}").text
     assert "a.csv" not in text

@@ -36,7 +36,10 @@ PATHS = (
     "/",
     "/collections.json",
     "/collections/orders",
+    "/collections/orders/about",
+    "/collections/orders/history",
     "/collections/orders/calendar",
+    f"/collections/orders/intervals/{parse_instant('2024-01-01')}/rows",
     f"/collections/orders/intervals/{parse_instant('2024-01-01')}",
     "/gates/orders/unsealed",
 )
@@ -106,15 +109,15 @@ def anonymous(manager: Any) -> Any:
 
 @pytest.fixture
 def client(anonymous: Any, manager: Any) -> Iterator[Any]:
-    """A browser that has."""
+    """A browser that has, as somebody who may edit DAGs."""
     anonymous.headers["Authorization"] = f"Bearer {token(manager)}"
     return anonymous
 
 
-def token(manager: Any) -> str:
+def token(manager: Any, role: str = "user") -> str:
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 
-    return str(manager.generate_jwt(SimpleAuthManagerUser(username="vera", role="viewer")))
+    return str(manager.generate_jwt(SimpleAuthManagerUser(username="vera", role=role)))
 
 
 def test_no_route_answers_without_a_login(anonymous: Any, root: Path, failure: None) -> None:
@@ -127,7 +130,10 @@ def test_every_route_is_in_the_list_and_only_reads(anonymous: Any) -> None:
         ("/", "GET"),
         ("/collections.json", "GET"),
         ("/collections/{dag_id}", "GET"),
+        ("/collections/{dag_id}/about", "GET"),
+        ("/collections/{dag_id}/history", "GET"),
         ("/collections/{dag_id}/calendar", "GET"),
+        ("/collections/{dag_id}/intervals/{lower}/rows", "GET"),
         ("/collections/{dag_id}/intervals/{lower}", "GET"),
         ("/collections/{dag_id}/windows", "GET"),
         ("/gates/{dag_id}/{gate}", "GET"),
@@ -358,6 +364,8 @@ def test_no_link_in_airflows_frame_leads_out_of_it(client: Any, root: Path) -> N
     assert re.findall(r'href="([^"]*)"', client.get("/", headers=framed).text) == ["collections/orders"]
     assert re.findall(r'href="([^"]*)"', client.get("/collections/orders", headers=framed).text) == [
         "orders/calendar",
+        "orders/about",
+        "orders/history",
         "../",
     ]
     assert 'href="../../dags/orders"' in client.get("/collections/orders").text
@@ -517,12 +525,12 @@ def test_what_nothing_foresaw_carries_it_too_and_shows_nothing_of_it(
 ) -> None:
     from fastapi.testclient import TestClient
 
-    from tidemark.airflow.web import app
+    from tidemark.airflow.web import app, by_collection
 
     def fails(*_: Any) -> Any:
         raise RuntimeError("<script>of a stack trace</script>")
 
-    monkeypatch.setattr(app, "describe", fails)
+    monkeypatch.setattr(by_collection, "describe", fails)
     client = TestClient(app.create_app(), raise_server_exceptions=False)
     client.headers["Authorization"] = f"Bearer {token(manager)}"
     answer = client.get("/collections/orders")
@@ -563,7 +571,7 @@ def test_a_page_needs_nothing_from_elsewhere(client: Any, root: Path, failure: N
         links = re.findall(r'href="([^"]*)"', answer.text)
         assert links
         assert all(
-            link.startswith(("../", "collections/", "orders/calendar", "intervals/", "?result=")) for link in links
+            re.fullmatch(r"(\.\./|collections/|orders/|intervals/|\?result=|\d+/rows).*", link) for link in links
         )
 
 

@@ -13,7 +13,7 @@ from httpx import ASGITransport, AsyncClient
 from tests.dags.test_web import anonymous, check_strict, client, manager  # noqa: F401
 from tests.dags.test_windows_page import PATH, hours, rows  # noqa: F401
 from tests.support.windowed import Windowed
-from tidemark.airflow.web import app, windows
+from tidemark.airflow.web import by_collection, windows
 from tidemark.airflow.web.choice import Choice
 from tidemark.airflow.web.one_at_a_time import OneAtATime
 from tidemark.airflow.web.page import Page, document
@@ -36,7 +36,7 @@ def test_more_requests_than_may_wait_are_refused_at_once_and_occupy_no_thread_of
         return document("drawn", "")
 
     monkeypatch.setattr(windows, "windows_page", slow)
-    monkeypatch.setattr(app, "DRAWING", OneAtATime(app.WAITING))
+    monkeypatch.setattr(by_collection, "READING", OneAtATime(by_collection.WAITING))
 
     async def sixty() -> tuple[list[Any], list[Any]]:
         to_thread.current_default_thread_limiter().total_tokens = 1
@@ -44,7 +44,7 @@ def test_more_requests_than_may_wait_are_refused_at_once_and_occupy_no_thread_of
         async with AsyncClient(**over) as browser:
             asked = {create_task(browser.get(f"{PATH}?from={at}")) for at in range(60)}
             refused: set[Any] = set()
-            while len(refused) < 60 - 1 - app.WAITING:
+            while len(refused) < 60 - 1 - by_collection.WAITING:
                 some, asked = await wait(asked, return_when=FIRST_COMPLETED)
                 refused |= some
             assert (await browser.get("/collections/hours")).status_code == 200
@@ -57,12 +57,12 @@ def test_more_requests_than_may_wait_are_refused_at_once_and_occupy_no_thread_of
     assert len(drawn) == 4
     for one in refused:
         assert (one.status_code, one.headers["Retry-After"]) == (503, "5")
-        assert "windows are being drawn for 4 other requests; load the page again" in one.json()["detail"]
+        assert "rows are being read for 4 other requests; load the page again" in one.json()["detail"]
         check_strict(one)
 
 
 def test_work_that_fails_gives_its_place_up(client: Any, hours: Windowed) -> None:  # noqa: F811
-    for _ in range(2 * (1 + app.WAITING)):
+    for _ in range(2 * (1 + by_collection.WAITING)):
         assert client.get(f"{PATH}?last=7").status_code == 422
         assert client.get("/collections/rows/windows").status_code == 404
     assert client.get(PATH).status_code == 200
@@ -82,7 +82,7 @@ def test_a_page_is_drawn_once_for_each_version_and_choice(
     plain = windows.windows_page
     monkeypatch.setattr(windows, "windows_page", counting)
     pages = RecentPages(most=2)
-    monkeypatch.setattr(app, "PAGES", pages)
+    monkeypatch.setattr(by_collection, "PAGES", pages)
     first = client.get(PATH)
     assert [client.get(PATH).content for _ in range(3)] == [first.content] * 3
     assert client.get(PATH).headers == first.headers

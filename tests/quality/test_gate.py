@@ -62,6 +62,18 @@ def kept(docs: Path, which: Gate = Gate.UNSEALED) -> list[dict[str, Any]]:
     return [document for document in found if document]
 
 
+def test_values_of_a_masked_column_are_in_no_message_and_no_row(docs: Path) -> None:
+    world = World(collection(Envelope.UPSERT, quality=[STATUS], masked=("status",)))
+    batch = world.ingest(1, [fact(1, time=DAY), fact(2, time=DAY, status="bogus")])
+    message = refusal(world, Gate.UNSEALED)
+    assert f"batch {batch.id}: 1 row holds masked, not value_set (new, paid); " in message
+    (report,) = kept(docs)
+    (failure,) = [result for result in report["results"] if not result["passed"]]
+    ((row,), failing) = failure["rows"], failure["failing"]
+    assert (row["id"], row["status"], failing) == (2, "masked", 1)
+    assert "bogus" not in json.dumps(report) + "".join(world.notes)
+
+
 def test_a_failing_expectation_shows_rows_result_and_way_out(docs: Path) -> None:
     world = World(collection(Envelope.UPSERT, quality=[STATUS]))
     rows = [fact(1, time=DAY), fact(2, time=DAY, status="bogus"), fact(3, time=DAY, deleted=True)]

@@ -83,8 +83,26 @@ Later runs are green: they ingest, and wait for this one behind their `seal`. If
 
 def collection_doc(collection: Collection) -> str:
     """The Markdown page of a collection's DAG: its columns, its frontiers, what to do when something fails."""
+    columns = [*_rows("key", collection.key), *_rows("value", collection.value)]
+    return "\n".join(
+        (
+            f"# {collection.name}",
+            "",
+            *_table(("", ""), facts_of(collection)),
+            "",
+            *_table(("column", "type", "of the"), columns),
+            "",
+            _FRONTIERS,
+            "",
+            _WAYS_OUT.format(name=collection.name),
+        )
+    )
+
+
+def facts_of(collection: Collection) -> list[tuple[str, str]]:
+    """Where the rows of a landed collection come from and how they are kept; names and code between backticks."""
     landed, source = collection.landed, collection.landed.source
-    facts = [
+    return [
         ("source", f"`{source.path}` ({source.format}, envelope `{source.envelope}`)"),
         ("runs", f"`{landed.schedule}` from {format_instant(landed.start)} to {_end(landed)}"),
         ("time", f"`{landed.time}`" if landed.time else "arrival"),
@@ -95,20 +113,6 @@ def collection_doc(collection: Collection) -> str:
         ("corrections", _corrections(landed)),
         ("asset", f"`tidemark://{collection.name}`"),
     ]
-    columns = [*_rows("key", collection.key), *_rows("value", collection.value)]
-    return "\n".join(
-        (
-            f"# {collection.name}",
-            "",
-            *_table(("", ""), facts),
-            "",
-            *_table(("column", "type", "of the"), columns),
-            "",
-            _FRONTIERS,
-            "",
-            _WAYS_OUT.format(name=collection.name),
-        )
-    )
 
 
 _WAYS_OUT_OF_DERIVED = """\
@@ -138,6 +142,14 @@ If it is red, as nobody answered:
 
 def derived_doc(name: str, derived: Derived, declared: Collection | DerivedFile) -> str:
     """The Markdown page of a derived collection's DAG: its inputs, its definition, what to do when something fails."""
+    select = derived.definition.select
+    query = ["", "```sql", select, "```"] if select else []
+    page = (f"# {name}", "", *_table(("", ""), facts_of_derived(name, derived, declared)), *query, "", _FRONTIERS, "")
+    return "\n".join((*page, _WAYS_OUT_OF_DERIVED.format(name=name)))
+
+
+def facts_of_derived(name: str, derived: Derived, declared: Collection | DerivedFile) -> list[tuple[str, str]]:
+    """What a derived collection is computed from and how, but for the text of a query; code between backticks."""
     definition = derived.definition
     keyed = [column.name for column in declared.key] if isinstance(declared, Collection) else declared.key or ()
     facts = [
@@ -156,9 +168,7 @@ def derived_doc(name: str, derived: Derived, declared: Collection | DerivedFile)
             ("windows" if not at else "", line) for at, line in enumerate(explained_windows(definition.windows))
         ]
         facts += [(f"`{one.name}`", _aggregate(one)) for one in definition.windows.aggregates]
-    query = ["", "```sql", definition.select, "```"] if definition.select else []
-    page = (f"# {name}", "", *_table(("", ""), facts), *query, "", _FRONTIERS, "")
-    return "\n".join((*page, _WAYS_OUT_OF_DERIVED.format(name=name)))
+    return facts
 
 
 def _aggregate(one: Aggregate) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from enum import StrEnum
 from pathlib import Path
 
 from tidemark.errors import InvalidUsage
@@ -72,6 +73,31 @@ def gate_asks() -> bool:
     if said not in ("on", "off"):
         raise InvalidUsage(f"TIDEMARK_GATE_ASKS must be on or off, not {said!r}")
     return said == "on"
+
+
+class RowsFor(StrEnum):
+    """Whom the pages in Airflow show rows of collections."""
+
+    NOBODY = "nobody"
+    READERS = "readers"
+    EDITORS = "editors"
+
+    @property
+    def words(self) -> str:
+        """For whom they are, in a sentence."""
+        return "shown to nobody" if self is RowsFor.NOBODY else f"for {_OF_DAG[self]} its DAG"
+
+
+_OF_DAG = {RowsFor.READERS: "who may read", RowsFor.EDITORS: "who may edit"}
+
+
+def rows_for() -> RowsFor:
+    """Who sees rows on the pages in Airflow: TIDEMARK_ROWS_FOR, `editors` of the collection's DAG (without it),
+    `readers` of it, or `nobody`. InvalidUsage for anything else."""
+    said = (os.environ.get("TIDEMARK_ROWS_FOR") or RowsFor.EDITORS).strip().lower()
+    if said not in list(RowsFor):
+        raise InvalidUsage(f"TIDEMARK_ROWS_FOR must be {', '.join(RowsFor)}; it is {said!r}")
+    return RowsFor(said)
 
 
 def response_timeout() -> timedelta:

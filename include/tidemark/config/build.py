@@ -83,6 +83,7 @@ class Builder:
             max_rows_if_unsorted=declared.chunks.max_rows_if_unsorted,
             retention=declared.retention,
             renames=tuple((old, new) for new, old in declared.renames.items()),
+            masked=declared.masked,
         )
         with self._at("reprocess_for"):
             built = replace(built, origin=replace(built.landed, reprocess_for=declared.reprocess_for))

@@ -106,12 +106,17 @@ class ChunksSection(_Section):
 
 
 class ColumnSection(_Section):
-    """A column's type (`note: string` for short), and what a value column was called before: `{was: remark}`."""
+    """A column's type (`note: string` for short), and what else is to be said of it."""
 
     type: Type | None = None
     """`bool`, `int`, `float`, `string`, `date`, `timestamp`, `decimal(12, 2)`, `bytes` or `json`."""
     was: ColumnName | None = None
     """What the column was called before: it is renamed, and no row is rewritten."""
+    description: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    """What it holds, in a sentence, for people who look at the collection in Airflow."""
+    masked: bool = False
+    """Whether its values are left out where rows are shown to people: on the pages in Airflow, in gates' results and in
+    the logs of tasks. Who reads the collection itself gets them."""
 
 
 class SourceSection(_Section):
@@ -191,6 +196,11 @@ class Common(_Section):
     def types(self) -> dict[str, ValueType]:
         """The types declared, by column."""
         return {name: column.type for name, column in self.columns.items() if column.type}
+
+    @property
+    def masked(self) -> tuple[str, ...]:
+        """The columns of key and value whose values people are not shown."""
+        return tuple(name for name, column in self.columns.items() if column.masked)
 
     @property
     def laid_out(self) -> Layout | None:

@@ -118,6 +118,7 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
             max_rows_if_unsorted=declared.chunks.max_rows_if_unsorted,
             retention=declared.retention,
             renames=tuple((old, new) for new, old in declared.renames.items()),
+            masked=declared.masked,
         )
         try:
             check_owner_expectations(built)

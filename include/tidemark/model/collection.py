@@ -16,6 +16,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.column import COLUMN_NAME as COLUMN_NAME
 from tidemark.model.column import FIELD_NAME as FIELD_NAME
 from tidemark.model.column import HIDDEN_NAME as HIDDEN_NAME
+from tidemark.model.column import MASKED as MASKED
 from tidemark.model.column import MAX_PRECISION as MAX_PRECISION
 from tidemark.model.column import Column as Column
 from tidemark.model.column import ColumnType as ColumnType
@@ -94,7 +95,8 @@ class Collection:
     collection's own counts, stored and merged as any value column, and in no answer. `schema` counts how often the
     columns changed (model/evolution.py). `renames` are pairs (old name, new name) that a file asks for; in a state
     there are none. `layout` says by what time rows at rest are in order before they are in order of their key; it never
-    changes. A chunk that is not in order of its timelines has at most `max_rows_if_unsorted` rows.
+    changes. A chunk that is not in order of its timelines has at most `max_rows_if_unsorted` rows. The values of
+    `masked` columns are left out where rows are shown to people who look after the collection: pages, logs, gates.
     """
 
     name: str
@@ -112,6 +114,7 @@ class Collection:
     hidden: tuple[Column, ...] = ()
     layout: Layout | None = None
     max_rows_if_unsorted: int = MOST_UNSORTED_ROWS
+    masked: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._number_columns()

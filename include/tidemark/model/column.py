@@ -16,6 +16,10 @@ HIDDEN_NAME = re.compile(r"_[a-z][a-z0-9_]{0,126}")
 """What Tidemark calls a column that it keeps for itself, such as the count behind a mean."""
 
 
+MASKED = "masked"
+"""What people are shown in place of a value that they are not."""
+
+
 class ColumnType(StrEnum):
     """Column types without parameters. `int` is int64, `float` IEEE double, `timestamp` UTC microseconds, `date` days
     since the epoch, `json` a JSON value as its canonical text (model/canonical_json.py)."""

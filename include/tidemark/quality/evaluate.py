@@ -80,10 +80,9 @@ def evaluate_owners(
     """Each of the owner's expectations for one batch, whose rows are `frame`; failing rows are read from the
     parts."""
     verdicts = validator.judge_rows(owners, frame)
-    types = {column.name: column.type for column in collection.columns}
     results = []
     for owner, verdict in zip(owners, verdicts, strict=True):
-        wording = Wording(owner, verdict, types)
+        wording = Wording(owner, verdict, collection)
         asked = f"{owner.name}: {written(owner.arguments)}"
         result = RuleResult(str(owner), owner.severity, batch, verdict.passed, asked=asked, observed=wording.observed())
         if not verdict.passed:

@@ -9,7 +9,7 @@ from operator import and_, or_
 from typing import TYPE_CHECKING, Any
 
 from tidemark.model.batch import Part
-from tidemark.model.collection import Collection, ColumnType, DecimalType, ValueType
+from tidemark.model.collection import MASKED, Collection, ColumnType, DecimalType, ValueType
 from tidemark.model.instant import format_instant
 from tidemark.model.landed import FIRST_ROW
 from tidemark.quality.suites import Clause, Term
@@ -194,9 +194,10 @@ def _in_numbers(table: pa.Table) -> pa.Table:
 
 
 def _shown(row: dict[str, Any], collection: Collection) -> dict[str, Any]:
-    """A row as people read it: Tidemark's times as they are written, of long texts the beginning, and of a fact the
-    line of its file, or its row from 1."""
-    shown = {name: _cell(name, value) for name, value in row.items()}
+    """A row as people read it: Tidemark's times as they are written, of long texts the beginning, of masked columns
+    nothing, and of a fact the line of its file, or its row from 1."""
+    masked = collection.masked
+    shown: dict[str, Any] = {name: MASKED if name in masked else _cell(name, value) for name, value in row.items()}
     if (at := shown.pop("_row", None)) is None:
         return shown
     what, first = FIRST_ROW[collection.landed.source.format]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tidemark.errors import plain_line
 from tidemark.model import decimals
-from tidemark.model.collection import ColumnType, DecimalType, ValueType
+from tidemark.model.collection import MASKED, Collection, ColumnType, DecimalType, ValueType
 from tidemark.model.instant import format_instant
 from tidemark.quality.expectations import OwnerExpectation
 from tidemark.quality.rows import shortened
@@ -21,11 +22,11 @@ _ABOUT = ("column", "column_A", "column_B", "column_list", "severity", "descript
 
 @dataclass(frozen=True)
 class Wording:
-    """One expectation and its verdict; `types` are those of the collection's columns."""
+    """One expectation and its verdict on rows of a collection. Values of its masked columns are not told."""
 
     owner: OwnerExpectation
     verdict: Verdict
-    types: Mapping[str, ValueType]
+    collection: Collection
 
     def observed(self) -> str:
         """What there was to see, whether it passed or not."""
@@ -68,17 +69,23 @@ class Wording:
             return ", ".join(f"{column} {text}" for column, text in told)
         return "(" + ", ".join(text for _, text in told) + ")"
 
+    @cached_property
+    def _types(self) -> dict[str, ValueType]:
+        return {column.name: column.type for column in self.collection.columns}
+
     def _of_column(self, column: str, value: Any) -> str:
         held = python(value)
+        if column in self.collection.masked and held is not None:
+            return MASKED
         if held is None or isinstance(held, str):
             return plain_text(held)
-        of = self.types.get(column)
+        of = self._types.get(column)
         if isinstance(of, DecimalType):
             whole = isinstance(held, int) or held == int(held)
             return decimals.text(decimals.from_units(int(held), of.scale)) if whole else str(held / 10**of.scale)
-        if self.types.get(column) is ColumnType.TIMESTAMP:
+        if self._types.get(column) is ColumnType.TIMESTAMP:
             return format_instant(int(held))
-        if self.types.get(column) is ColumnType.DATE:
+        if self._types.get(column) is ColumnType.DATE:
             from tidemark.arrow.rows.plain import format_day
 
             return format_day(int(held))

@@ -6,7 +6,7 @@ the ledger; no row of data is read, and what one chooses is a link (docs/decisio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
@@ -16,6 +16,7 @@ from tidemark.airflow.timetable import moment
 from tidemark.airflow.web.markup import Markup, joined, tag, with_commands
 from tidemark.airflow.web.page import Page, document, table
 from tidemark.config.schedule import Schedule
+from tidemark.jobs.questions.derived_days import DayReport
 from tidemark.jobs.questions.intervals import IntervalReport
 from tidemark.model.collection import Landed
 from tidemark.model.instant import MAX_TIME, format_instant
@@ -62,14 +63,33 @@ def shown(landed: Landed, now: int, upto: int | None = None) -> Shown:
     return Shown(found, older=found[0].lower > landed.start, newer=upper < end)
 
 
-def calendar_page(name: str, shown: Shown, reports: Sequence[IntervalReport]) -> Page:
-    """The page of some intervals, with a report of each."""
+@dataclass(frozen=True)
+class Cell:
+    """An interval as the calendar shows it: the classes of its cell, and how it stands in one line."""
+
+    interval: Interval
+    marks: Sequence[str]
+    words: str
+
+
+def cell_of(one: IntervalReport) -> Cell:
+    """The cell of an interval of a collection that lands."""
+    return Cell(one.interval, list(_marks(one)), in_words(one))
+
+
+def cell_of_day(one: DayReport) -> Cell:
+    """The cell of a day of a derived collection."""
+    return Cell(one.interval, ["complete" if one.complete else "missing"], day_in_words(one))
+
+
+def calendar_page(name: str, shown: Shown, cells: Sequence[Cell], legend: Mapping[str, str]) -> Page:
+    """The page of some intervals, with a cell for each; the `legend` says what their classes mean."""
     ways = tag("p", *_ways(shown), tag("a", f"{name}, where it stands", href=f"../{name}"), class_="quiet")
-    rows = [part for label, cells in _rows(reports) for part in (tag("span", label, class_="quiet"), cells)]
+    rows = [part for label, cells in _rows(cells) for part in (tag("span", label, class_="quiet"), cells)]
     nothing = tag("p", "No interval of it is over yet.")
     body = tag("div", *rows, class_="calendar") if rows else nothing
     heading = tag("h1", name, " ", tag("span", "by interval", class_="quiet"))
-    return document(f"{name}, by interval", heading, ways, tag("section", _legend(), body), linked=True)
+    return document(f"{name}, by interval", heading, ways, tag("section", _legend(legend), body), linked=True)
 
 
 def _ways(shown: Shown) -> Iterator[object]:
@@ -81,20 +101,21 @@ def _ways(shown: Shown) -> Iterator[object]:
         yield " "
 
 
-def _rows(reports: Sequence[IntervalReport]) -> Iterator[tuple[str, Markup]]:
+def _rows(cells: Sequence[Cell]) -> Iterator[tuple[str, Markup]]:
     """Labels, and the cells beside them."""
-    if not reports:
+    if not cells:
         return
-    shortest = min(one.interval.upper - one.interval.lower for one in reports)
-    row, cell = ("%Y-%m", "%d") if shortest >= DAY else ("%Y-%m-%d", "%H:%M")
-    for label, some in groupby(reports, key=lambda one: moment(one.interval.lower).strftime(row)):
-        yield label, tag("div", *(_cell(one, cell) for one in some), class_="cells")
+    shortest = min(one.interval.upper - one.interval.lower for one in cells)
+    row, label = ("%Y-%m", "%d") if shortest >= DAY else ("%Y-%m-%d", "%H:%M")
+    for said, some in groupby(cells, key=lambda one: moment(one.interval.lower).strftime(row)):
+        yield said, tag("div", *(_link(one, label) for one in some), class_="cells")
 
 
-def _cell(one: IntervalReport, text: str) -> Markup:
-    link = f"intervals/{one.interval.lower}"
-    label = moment(one.interval.lower).strftime(text)
-    return tag("a", label, href=link, class_=" ".join(["cell", *_marks(one)]), title=in_words(one))
+def _link(one: Cell, label: str) -> Markup:
+    said = moment(one.interval.lower).strftime(label)
+    return tag(
+        "a", said, href=f"intervals/{one.interval.lower}", class_=" ".join(["cell", *one.marks]), title=one.words
+    )
 
 
 def _marks(one: IntervalReport) -> Iterator[str]:
@@ -118,10 +139,10 @@ def in_words(one: IntervalReport) -> str:
         said.append(f"{counted(one.corrected, 'file')} corrected by {counted(one.written, 'row')}")
     if one.taken_out:
         said.append(f"{counted(one.taken_out, 'batch', 'batches')} in quarantine")
-    return f"{_bounds(one.interval)}: {', '.join(said)}"
+    return f"{bounds_in_words(one.interval)}: {', '.join(said)}"
 
 
-def _bounds(interval: Interval) -> str:
+def bounds_in_words(interval: Interval) -> str:
     """An interval as people name it: a day by its date."""
     lower, upper = moment(interval.lower), moment(interval.upper)
     if upper - lower == timedelta(days=1) and interval.lower % DAY == 0:
@@ -129,15 +150,25 @@ def _bounds(interval: Interval) -> str:
     return f"{format_instant(interval.lower)} to {format_instant(interval.upper)}"
 
 
-def _legend() -> Markup:
-    kinds = {
-        "complete": "complete",
-        "ingested": "ingested, not sealed yet",
-        "failed": "gate failed, or a file refused",
-        "missing": "not ingested",
-        "complete late": "has late rows",
-        "complete corrected": "corrected since",
-    }
+def day_in_words(one: DayReport) -> str:
+    """What a derived collection learned on a day, in one line."""
+    stands = "complete" if one.complete else "not all of it is there"
+    changed = f"{one.added:,} rows added and {one.retracted:,} retracted by {counted(one.runs, 'run')}"
+    return f"{bounds_in_words(one.interval)}: {stands}, {changed if one.runs else 'nothing changed'}"
+
+
+LEGEND = {
+    "complete": "complete",
+    "ingested": "ingested, not sealed yet",
+    "failed": "gate failed, or a file refused",
+    "missing": "not ingested",
+    "complete late": "has late rows",
+    "complete corrected": "corrected since",
+}
+LEGEND_OF_DERIVED = {"complete": "complete", "missing": "not all of it is there"}
+
+
+def _legend(kinds: Mapping[str, str]) -> Markup:
     cells = (tag("span", tag("span", "1", class_=f"cell {kind}"), " ", said) for kind, said in kinds.items())
     return tag("div", *cells, class_="legend")
 
@@ -151,25 +182,32 @@ class Run:
     about: str
 
 
+@dataclass(frozen=True)
+class About:
+    """What is known of an interval beside its own figures: the versions it brought, newest first, and the runs about
+    it. `rows`: whether who looks may see rows."""
+
+    changes: Sequence[tuple[str, str, str]]
+    runs: Sequence[Run]
+    rows: bool
+
+
 def interval_page(
     name: str,
     report: IntervalReport,
+    about: About,
     *,
     files: Sequence[tuple[str, str, int, int, str]] | None,
     late: Sequence[Markup] = (),
-    changes: Sequence[tuple[str, str, str]],
-    runs: Sequence[Run],
 ) -> Page:
-    """The page of one interval: how it stands and what to do, its files (None: not for who may not see rows), what is
-    said of its late rows, what versions it brought, and the runs about it."""
+    """The page of one interval: how it stands and what to do, its files (None: not for who may not read logs), and what
+    is said of its late rows."""
     one = report
     bounds = [format_instant(time) for time in (one.interval.lower, one.interval.upper)]
     figures: list[tuple[str, object]] = [("files", one.files), ("rows", one.rows), ("late, applied", one.late)]
     figures += [("late, dead letters", one.dead), ("files refused", one.refused), ("files corrected", one.corrected)]
     figures += [("rows written by corrections", one.written)]
     content = [
-        tag("h1", name, " ", tag("span", _bounds(one.interval), class_="quiet")),
-        tag("p", tag("a", "all intervals", href="../calendar"), class_="quiet"),
         tag("section", tag("h2", in_words(one)), *map(_advice, _to_do(name, one, bounds))),
         tag("section", tag("h2", "What came"), table(("", ""), figures)),
     ]
@@ -179,13 +217,30 @@ def interval_page(
         )
     elif files:
         content.append(tag("section", tag("h2", "Files"), table(("file", "", "rows", "late", "why"), files)))
-    content += late
-    if changes:
-        content.append(tag("section", tag("h2", "What it brought"), table(("version", "when", "what"), changes)))
-    lines = [(tag("code", run.run_id), run.state, run.about) for run in runs]
+    return _page(name, one.interval, [*content, *late], about)
+
+
+def day_page(name: str, report: DayReport, about: About) -> Page:
+    """The page of one day of a derived collection."""
+    figures = [("runs", report.runs), ("rows added", report.added), ("rows retracted", report.retracted)]
+    content = [
+        tag("section", tag("h2", day_in_words(report))),
+        tag("section", tag("h2", "What changed"), table(("", ""), figures)),
+    ]
+    return _page(name, report.interval, content, about)
+
+
+def _page(name: str, interval: Interval, content: Sequence[Markup], about: About) -> Page:
+    said = bounds_in_words(interval)
+    ways: list[object] = [tag("a", "all intervals", href="../calendar")]
+    ways += [" ", tag("a", "rows", href=f"{interval.lower}/rows")] if about.rows else []
+    told = [tag("h1", name, " ", tag("span", said, class_="quiet")), tag("p", *ways, class_="quiet"), *content]
+    if about.changes:
+        told.append(tag("section", tag("h2", "What it brought"), table(("version", "when", "what"), about.changes)))
+    lines = [(tag("code", run.run_id), run.state, run.about) for run in about.runs]
     nothing = tag("p", "No run of Airflow is about it.", class_="quiet")
-    content.append(tag("section", tag("h2", "Runs"), table(("run", "state", "about"), lines) if lines else nothing))
-    return document(f"{name}, {_bounds(one.interval)}", joined(content), linked=True)
+    told.append(tag("section", tag("h2", "Runs"), table(("run", "state", "about"), lines) if lines else nothing))
+    return document(f"{name}, {said}", joined(told), linked=True)
 
 
 def _advice(said: str) -> Markup:

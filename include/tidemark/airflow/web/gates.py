@@ -42,8 +42,9 @@ class Shown:
     asked: str = ""
 
 
-def gate_page(shown: Shown, state: Arrangement | None) -> Page:
-    """The page; `state` is the collection's as it is now, None where that cannot be read."""
+def gate_page(shown: Shown, state: Arrangement | None, *, rows: bool = True) -> Page:
+    """The page; `state` is the collection's as it is now, None where that cannot be read. Failing rows are shown to who
+    may see `rows`."""
     title = f"{shown.gate} gate of {shown.collection}"
     up = tag("a", shown.collection, href=f"../../../dags/{shown.collection}", target="_top")
     heading = tag("h1", f"{shown.gate} gate of ", up)
@@ -58,7 +59,7 @@ def gate_page(shown: Shown, state: Arrangement | None) -> Page:
         heading,
         _verdict(found),
         _now(found, state, shown),
-        *map(_finding, failed),
+        *(_finding(result, rows=rows) for result in failed),
         *_way_out(found, failed),
         _checks(found),
         others,
@@ -118,20 +119,24 @@ def _way_out(found: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> l
     return [tag("p", "The way out: ", with_commands(way), ".") for way in ways if way]
 
 
-def _finding(result: Mapping[str, Any]) -> Markup:
+def _finding(result: Mapping[str, Any], *, rows: bool) -> Markup:
     about = f"batch {str(result.get('batch'))[:12]}" if result.get("batch") else "the frontier"
-    rows = result.get("rows") or []
-    failing = result.get("failing")
-    shown = f"{len(rows)} of {failing} rows" if failing else f"{len(rows)} rows"
     class_ = "bad" if result.get("severity") == CRITICAL else "quiet"
     return tag(
         "section",
         tag("header", tag("h2", result.get("rule")), tag("span", f"{result.get('severity')}, {about}", class_=class_)),
         tag("p", result.get("message")),
         tag("p", result.get("asked"), class_="quiet"),
-        joined([tag("h3", shown), table(list(rows[0]), [_as_they_are(row, rows[0]) for row in rows])] if rows else []),
-        joined([tag("p", "Its rows are too many to be kept.", class_="quiet")] if result.get("rows_left_out") else []),
+        *(_failing_rows(result) if rows else []),
     )
+
+
+def _failing_rows(result: Mapping[str, Any]) -> list[Markup]:
+    rows, failing = result.get("rows") or [], result.get("failing")
+    shown = f"{len(rows)} of {failing} rows" if failing else f"{len(rows)} rows"
+    found = [tag("h3", shown), table(list(rows[0]), [_as_they_are(row, rows[0]) for row in rows])] if rows else []
+    left_out = [tag("p", "Its rows are too many to be kept.", class_="quiet")] if result.get("rows_left_out") else []
+    return [*found, *left_out]
 
 
 def _checks(found: Mapping[str, Any]) -> Markup:

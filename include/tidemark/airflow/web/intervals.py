@@ -10,15 +10,29 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 
 from tidemark.airflow.timetable import moment
-from tidemark.airflow.web.calendar import Run, calendar_page, interval_page, shown
+from tidemark.airflow.web.calendar import (
+    LEGEND,
+    LEGEND_OF_DERIVED,
+    About,
+    Run,
+    Shown,
+    bounds_in_words,
+    calendar_page,
+    cell_of,
+    cell_of_day,
+    day_page,
+    interval_page,
+    shown,
+)
 from tidemark.airflow.web.late import late_section
 from tidemark.airflow.web.page import Page
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import Pinned
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage, TidemarkError
+from tidemark.jobs.questions.derived_days import DAYS, DayReport, day_reports
 from tidemark.jobs.questions.intervals import entries_of, interval_reports
-from tidemark.model.change import Ingested, Quarantined, Released
+from tidemark.model.change import Change, Corrected, Ingested, Quarantined, Released
 from tidemark.model.collection import Gate
 from tidemark.model.instant import MAX_TIME, format_instant, from_datetime
 from tidemark.model.interval import Interval
@@ -33,32 +47,55 @@ MOST_FILES, MOST_RUNS, MOST_RESULTS = 200, 10, 10
 
 
 def calendar_of(pinned: Pinned, now: int, upto: int | None) -> Page:
-    """The calendar of a landed collection at a version, as of `now` (µs). InvalidUsage for a derived one."""
-    state, store = pinned.state, pinned.store
+    """The calendar of a collection at a version, as of `now` (µs): of the intervals of its schedule, or of a derived
+    one of the days that its newest versions tell of."""
+    state, name = pinned.state, pinned.name
+    if state.collection.is_derived:
+        days = _days(pinned)
+        some = Shown([day.interval for day in days], older=False, newer=False)
+        return calendar_page(name, some, [cell_of_day(day) for day in days], LEGEND_OF_DERIVED)
     some = shown(state.collection.landed, now, upto)
-    return calendar_page(
-        state.collection.name, some, list(interval_reports(store, state, some.intervals, _wrong(pinned)))
-    )
+    reports = interval_reports(pinned.store, state, some.intervals, _wrong(pinned))
+    return calendar_page(name, some, [cell_of(one) for one in reports], LEGEND)
 
 
-def interval_of(pinned: Pinned, lower: int, *, rows: bool) -> Page:
-    """The page of the interval that begins at `lower`; with `rows` also what shows values of files. InvalidUsage where
-    none begins there, and for a derived collection."""
-    state, landed = pinned.state, pinned.state.collection.landed
-    interval = Schedule(landed.schedule).interval_from(lower)
-    within = landed.start <= lower < (MAX_TIME if landed.end is None else landed.end)
-    if not within or Schedule(landed.schedule).latest(lower) != lower:
-        raise InvalidUsage(f"no interval of {state.collection.name} begins at {lower}")
+def interval_of(pinned: Pinned, lower: int, *, logs: bool, rows: bool) -> Page:
+    """The page of the interval that begins at `lower`; with `logs` also what tasks' logs show, with `rows` what shows
+    rows. InvalidUsage where no interval begins there."""
+    state, interval = pinned.state, interval_at(pinned, lower)
+    about = About(_changes(pinned, interval), _runs(pinned.name, interval), rows)
+    if state.collection.is_derived:
+        report = next((day for day in _days(pinned) if day.interval == interval), DayReport(interval, complete=False))
+        return day_page(pinned.name, report, about)
     entries = entries_of(pinned.store, state, interval)
-    (report,) = interval_reports(pinned.store, state, [interval], _wrong(pinned))
-    return interval_page(
-        state.collection.name,
-        report,
-        files=[_file(entry) for entry in entries[:MOST_FILES]] if rows else None,
-        late=late_section(pinned.store, state, interval, entries) if rows else (),
-        changes=_changes(pinned, interval),
-        runs=_runs(state.collection.name, interval),
-    )
+    (found,) = interval_reports(pinned.store, state, [interval], _wrong(pinned))
+    files = [_file(entry) for entry in entries[:MOST_FILES]] if logs else None
+    late = late_section(pinned.store, state, interval, entries) if rows else ()
+    return interval_page(pinned.name, found, about, files=files, late=late)
+
+
+def rows_of(pinned: Pinned, lower: int) -> Page:
+    """The page of rows of the interval that begins at `lower`. InvalidUsage where none begins there."""
+    from tidemark.airflow.web.day_rows import rows_page  # with Arrow, which other pages do without
+
+    interval = interval_at(pinned, lower)
+    return rows_page(OpenCollection(pinned), interval, bounds_in_words(interval))
+
+
+def interval_at(pinned: Pinned, lower: int) -> Interval:
+    """The interval that begins at `lower`: of the collection's schedule, or of a derived one the UTC day. InvalidUsage
+    where none does."""
+    of = pinned.state.collection
+    schedule = DAYS if of.is_derived else Schedule(of.landed.schedule)
+    start, end = (0, None) if of.is_derived else (of.landed.start, of.landed.end)
+    within = start <= lower < (MAX_TIME if end is None else end)
+    if not within or schedule.latest(lower) != lower:
+        raise InvalidUsage(f"no interval of {of.name} begins at {lower}")
+    return schedule.interval_from(lower)
+
+
+def _days(pinned: Pinned) -> list[DayReport]:
+    return day_reports(pinned.log, pinned.state, pinned.version)
 
 
 def _wrong(pinned: Pinned) -> set[str]:
@@ -81,21 +118,27 @@ def _file(entry: LedgerEntry) -> tuple[str, str, int, int, str]:
 
 
 def _changes(pinned: Pinned, interval: Interval) -> list[tuple[str, str, str]]:
-    """The versions, newest first, that read the interval, or took a batch of it out or back."""
+    """The versions, newest first, that read the interval or were corrected by it, or took a batch of it out or back."""
     records = list(islice(OpenCollection(pinned).log.history(pinned.head.version), LOOKED_THROUGH))
-    read = {
-        record.change.batch.id
-        for record in records
-        if isinstance(record.change, Ingested) and record.change.batch and record.change.fence.interval == interval
-    }
+    read = {batch for record in records if (batch := _batch_of(record.change, interval))}
     found = []
     for record in records:
         change = record.change
-        own = isinstance(change, Ingested) and change.fence.interval == interval
-        if own or (isinstance(change, Quarantined | Released) and change.batch in read):
+        if _is_of(change, interval) or (isinstance(change, Quarantined | Released) and change.batch in read):
             when = format_instant(record.written_at // 1_000_000 * 1_000_000)
             found.append((str(record.version), when, change.words))
     return found
+
+
+def _is_of(change: Change, interval: Interval) -> bool:
+    if isinstance(change, Corrected):
+        return interval.lower <= change.consumption.upper - 1 < interval.upper
+    return isinstance(change, Ingested) and change.fence.interval == interval
+
+
+def _batch_of(change: Change, interval: Interval) -> str | None:
+    batch = change.batch if isinstance(change, Ingested | Corrected) and _is_of(change, interval) else None
+    return batch.id if batch else None
 
 
 def _runs(dag_id: str, interval: Interval) -> Sequence[Run]:

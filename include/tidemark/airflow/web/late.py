@@ -10,6 +10,7 @@ from tidemark.airflow.web.page import table
 from tidemark.errors import plain_line
 from tidemark.jobs.questions.late import late_rows
 from tidemark.model.arrangement import Arrangement
+from tidemark.model.collection import MASKED
 from tidemark.model.instant import format_duration, format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry
@@ -38,16 +39,16 @@ def late_section(
         said = f"{counted(count, 'row')}, too many for a page: {command}"
         return [tag("section", heading, tag("p", with_commands(said)))]
     found = late_rows(store, state, intervals=[interval], limit=MOST_ROWS).rows
-    header, lines = _shown(found)
+    header, lines = _shown(found, state.collection.masked)
     more = [tag("p", with_commands(f"{count - len(found):,} more: {command}"))] if count > len(found) else []
     return [tag("section", heading, table(header, lines), *more)] if found else []
 
 
-def _shown(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[object]]]:
-    """Headings, and a line of each row: its fate first, then what it said."""
+def _shown(rows: Sequence[dict[str, Any]], masked: Sequence[str]) -> tuple[list[str], list[list[object]]]:
+    """Headings, and a line of each row: its fate first, then what it said, but for `masked` columns."""
     own = [name for name in (rows[0] if rows else ()) if not name.startswith("_")][:MOST_COLUMNS]
     header = ["why", "late by", "happened", "applied", *own]
-    return header, [[*_fate(row), *(_text(row[name]) for name in own)] for row in rows]
+    return header, [[*_fate(row), *(MASKED if name in masked else _text(row[name]) for name in own)] for row in rows]
 
 
 def _fate(row: dict[str, Any]) -> list[object]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from tidemark.airflow.web import cells, drawing, inline, policy
+from tidemark.airflow.web import cells, chart, drawing, inline, policy
 from tidemark.airflow.web.lanes import lanes
 from tidemark.airflow.web.markup import Markup as Markup
 from tidemark.airflow.web.markup import joined as joined
@@ -56,7 +56,7 @@ p, li { overflow-wrap: anywhere } td { overflow-wrap: break-word; max-width: 40r
 @media (max-width: 42rem) { body { padding: .6rem } section { padding: .7rem } td { overflow-wrap: anywhere }
   td code, time { white-space: normal } .columns { grid-template-columns: 1fr } }
 """
-STYLE += drawing.STYLE + inline.STYLE + cells.STYLE
+STYLE += drawing.STYLE + inline.STYLE + cells.STYLE + chart.STYLE
 
 
 @dataclass(frozen=True)
@@ -129,17 +129,21 @@ def collection_page(
         nothing = tag("p", f"There is no collection {name}: {why}.")
         return document(name, *more, nothing, others, refresh=True)
     card = _broken(entry) if "error" in entry else _card(entry, href="" if framed else f"../../dags/{name}")
-    more_of_it = [*_calendar(entry), *(_windows(entry) if rows else [])]
+    more_of_it = [*_more_pages(entry), *(_windows(entry) if rows else [])]
     return document(name, *more, card, *more_of_it, others, refresh=True)
 
 
-def _calendar(entry: Mapping[str, Any]) -> list[Markup]:
-    """The way to the calendar of a collection that lands."""
-    if "error" in entry or entry["follows"] is not None:
+def _more_pages(entry: Mapping[str, Any]) -> list[Markup]:
+    """The ways to the other pages of a collection."""
+    if "error" in entry:
         return []
-    way = tag("a", "by interval", href=f"{entry['collection']}/calendar")
-    said = tag("p", "What came of each day, what is missing, late, refused or corrected: ", way)
-    return [tag("section", tag("h2", "Calendar"), said)]
+    pages = (
+        ("calendar", "by interval", "what came of each day, what is missing, late, refused or corrected"),
+        ("about", "what it is", "columns, key and definition, and some rows"),
+        ("history", "over time", "how far behind it was, rows and late rows, and its versions"),
+    )
+    ways = (tag("li", tag("a", name, href=f"{entry['collection']}/{page}"), f": {said}") for page, name, said in pages)
+    return [tag("section", tag("h2", "More"), tag("ul", *ways))]
 
 
 def _windows(entry: Mapping[str, Any]) -> list[Markup]:

@@ -11,6 +11,7 @@ from tidemark.jobs.job import Job
 from tidemark.jobs.questions.definition import differing_keys
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
+from tidemark.model.collection import MASKED
 from tidemark.model.corrected import Corrected
 from tidemark.model.key import Key
 from tidemark.quality.evidence import Defined
@@ -64,7 +65,9 @@ def _compared(job: Job, state: Arrangement, parts: Sequence[Part], defined: Defi
     except Untold as error:
         job.note(f"no key is computed anew: {error}")
         return defined
-    first = ", ".join(f"{name} {cell}" for name, cell in rows[0].row) if rows else ""
+    masked = state.collection.masked
+    cells = rows[0].row if rows else ()
+    first = ", ".join(f"{name} {MASKED if name in masked else cell}" for name, cell in cells)
     told = f"{first}: {rows[0].desired} times, held {rows[0].held} times" if rows else ""
     return Defined(defined.consumptions, defined.added, defined.retracted, len(keys), len(rows), told)
 

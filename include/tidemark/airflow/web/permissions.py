@@ -1,0 +1,70 @@
+"""Who may see what of a collection on the pages: Airflow's auth manager says, asked about the collection's DAG.
+
+Counts, times and names of columns are for who may read the DAG. What a task's log shows anyway, such as files with why
+they were refused, is for who may read the logs of its tasks. Rows, which are read from the collection for a page, may
+be personal data: TIDEMARK_ROWS_FOR says for whom they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import Depends, HTTPException
+
+from tidemark.airflow import settings
+
+Ask = Callable[[str], bool]
+"""Whether the user may see something of a collection, by its name."""
+
+_METHOD: dict[settings.RowsFor, Literal["GET", "PUT"]] = {
+    settings.RowsFor.READERS: "GET",
+    settings.RowsFor.EDITORS: "PUT",
+}
+"""What must be allowed with the DAG for its collection's rows to be seen."""
+
+
+def reader(user: GetUserDep) -> Ask:
+    """Whether the user may read a collection: its DAG, which is named as it is."""
+    manager = get_auth_manager()
+
+    def may_read(name: str) -> bool:
+        return bool(manager.is_authorized_dag(method="GET", details=DagDetails(id=name), user=user))
+
+    return may_read
+
+
+def reader_of_logs(user: GetUserDep) -> Ask:
+    """Whether the user may read the logs of the tasks of a collection's DAG."""
+    manager, logs = get_auth_manager(), DagAccessEntity.TASK_LOGS
+
+    def may_see(name: str) -> bool:
+        asked = DagDetails(id=name)
+        return bool(manager.is_authorized_dag(method="GET", access_entity=logs, details=asked, user=user))
+
+    return may_see
+
+
+def reader_of_rows(user: GetUserDep) -> Ask:
+    """Whether the user may see rows of a collection, as TIDEMARK_ROWS_FOR says."""
+    manager, method = get_auth_manager(), _METHOD.get(settings.rows_for())
+
+    def may_see(name: str) -> bool:
+        asked = DagDetails(id=name)
+        return method is not None and bool(manager.is_authorized_dag(method=method, details=asked, user=user))
+
+    return may_see
+
+
+MayRead = Annotated[Ask, Depends(reader)]
+MaySeeLogs = Annotated[Ask, Depends(reader_of_logs)]
+MaySeeRows = Annotated[Ask, Depends(reader_of_rows)]
+
+
+def requires_rows(dag_id: str, may_see: MaySeeRows) -> None:
+    """A page of rows is refused to whom they are not shown."""
+    if not may_see(dag_id):
+        raise HTTPException(403, f"rows of {dag_id} are {settings.rows_for().words} (TIDEMARK_ROWS_FOR)")
