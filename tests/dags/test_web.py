@@ -38,11 +38,15 @@ PATHS = (
     "/collections/orders",
     "/collections/orders/about",
     "/collections/orders/history",
+    "/collections/orders/report?from=2024-01-01&to=2024-01-02",
+    "/collections/orders/report.csv?from=2024-01-01&to=2024-01-02",
     "/collections/orders/calendar",
     f"/collections/orders/intervals/{parse_instant('2024-01-01')}/rows",
     f"/collections/orders/intervals/{parse_instant('2024-01-01')}",
     "/gates/orders/unsealed",
 )
+BACKFILL = "/collections/orders/backfill?from=2024-01-01&to=2024-01-02"
+"""The one page with a form and a script: its policy is tests/dags/test_backfill_page.py's."""
 HOSTILE = '<meta http-equiv="refresh" content="0;url=https://evil.example/"><script>alert(1)</script>'
 RUN = "manual__2024-01-01T00:00:00+00:00/../x y?&"
 """More than Airflow allows in a run's id by default."""
@@ -121,7 +125,9 @@ def token(manager: Any, role: str = "user") -> str:
 
 
 def test_no_route_answers_without_a_login(anonymous: Any, root: Path, failure: None) -> None:
-    assert {path: anonymous.get(path).status_code for path in PATHS} == dict.fromkeys(PATHS, 401)
+    assert {path: anonymous.get(path).status_code for path in (*PATHS, BACKFILL)} == dict.fromkeys(
+        (*PATHS, BACKFILL), 401
+    )
 
 
 def test_every_route_is_in_the_list_and_only_reads(anonymous: Any) -> None:
@@ -131,6 +137,9 @@ def test_every_route_is_in_the_list_and_only_reads(anonymous: Any) -> None:
         ("/collections.json", "GET"),
         ("/collections/{dag_id}", "GET"),
         ("/collections/{dag_id}/about", "GET"),
+        ("/collections/{dag_id}/backfill", "GET"),
+        ("/collections/{dag_id}/report", "GET"),
+        ("/collections/{dag_id}/report.csv", "GET"),
         ("/collections/{dag_id}/history", "GET"),
         ("/collections/{dag_id}/calendar", "GET"),
         ("/collections/{dag_id}/intervals/{lower}/rows", "GET"),
@@ -365,6 +374,7 @@ def test_no_link_in_airflows_frame_leads_out_of_it(client: Any, root: Path) -> N
     assert re.findall(r'href="([^"]*)"', client.get("/collections/orders", headers=framed).text) == [
         "orders/calendar",
         "orders/about",
+        "orders/backfill",
         "orders/history",
         "../",
     ]
@@ -571,7 +581,8 @@ def test_a_page_needs_nothing_from_elsewhere(client: Any, root: Path, failure: N
         links = re.findall(r'href="([^"]*)"', answer.text)
         assert links
         assert all(
-            re.fullmatch(r"(\.\./|collections/|orders/|intervals/|\?result=|\d+/rows).*", link) for link in links
+            re.fullmatch(r"(\.\./|collections/|orders/|intervals/|backfill|\?result=|\d+/rows).*", link)
+            for link in links
         )
 
 

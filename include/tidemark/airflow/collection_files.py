@@ -43,6 +43,11 @@ def collection_named(name: str, folder: str | Path | None = None) -> Location | 
     return next((one for one in right_collections(folder) if one.name == name), None)
 
 
+def is_declared(name: str, folder: str | Path | None = None) -> bool:
+    """Whether a file of a folder (TIDEMARK_COLLECTIONS) says that it declares this collection, right or wrong."""
+    return next(_files_saying(name, Path(folder or settings.collections_folder())), None) is not None
+
+
 def _files_saying(name: str, folder: Path) -> Iterator[Path]:
     """The collection files of a folder with a line that says this name, as YAML mostly writes it, by name."""
     from tidemark.config.text import text_of

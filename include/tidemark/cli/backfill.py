@@ -98,7 +98,8 @@ def _show_preview(call: Call, job: Job, asked: list[Interval], some: list[Interv
     from tidemark.jobs.questions.backfill_preview import preview as question
 
     with output.working(f"looking for the files of {call.collection}"):
-        found = question(job, some, call.landing, most=most)
+        state = job.log.load().state
+        found = question(state.collection.landed, state.ingested, some, call.landing, most=most)
     document = {
         **{"collection": call.collection, "asked": len(asked), "ingested_before": len(asked) - len(some)},
         **{"runs": found.runs, "seconds": round(found.seconds)},

@@ -93,6 +93,29 @@ ROUTES = (
         requires_access_dag("GET"),
     ),
     Route(
+        "/collections/{dag_id}/backfill",
+        "What a backfill of the days `?from=` to `?to=` would read, and a button that starts it through Airflow's API, "
+        "with the permissions of whoever clicks.",
+        by_collection.backfill,
+        "to read the DAG",
+        requires_access_dag("GET"),
+    ),
+    Route(
+        "/collections/{dag_id}/report",
+        "What came of the days `?from=` to `?to=`: files, rows, late, refused and corrected ones of each, and how far "
+        "what is computed from them has followed.",
+        by_collection.report,
+        "to read the DAG",
+        requires_access_dag("GET"),
+    ),
+    Route(
+        "/collections/{dag_id}/report.csv",
+        "The same as a file.",
+        by_collection.report_csv,
+        "to read the DAG",
+        requires_access_dag("GET"),
+    ),
+    Route(
         "/collections/{dag_id}/history",
         "It over time: pictures of how far behind it was, of rows and of late rows, and its versions, a hundred on a "
         "page, those down from `?upto=`.",

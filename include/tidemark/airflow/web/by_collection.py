@@ -5,20 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from fastapi import HTTPException, Path, Query, Request
+from fastapi import HTTPException, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from tidemark.airflow import settings
+from tidemark.airflow.collection_files import is_declared
 from tidemark.airflow.links import BATCHES
 from tidemark.airflow.web.choice import LEAST, MOST, USUAL, Choice
 from tidemark.airflow.web.one_at_a_time import Busy, OneAtATime
 from tidemark.airflow.web.overview import describe
 from tidemark.airflow.web.page import Page, collection_page
-from tidemark.airflow.web.permissions import MayRead, MaySeeLogs, MaySeeRows
+from tidemark.airflow.web.permissions import MayRead, MaySeeLogs, MaySeeRows, MayStart
+from tidemark.airflow.web.range import Range, range_of
 from tidemark.airflow.web.recent import RecentPages
-from tidemark.airflow.web.responses import Text, html
+from tidemark.airflow.web.responses import LONGEST, Text, html
 from tidemark.airflow.web.stuck import stuck, stuck_runs
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import Pinned, find
@@ -36,6 +38,9 @@ PAGES = RecentPages(most=32)
 """Pages of windows; each has at most 500 of them: some 200 kB."""
 
 Lower = Annotated[int, Path(ge=0, le=MOST)]
+First = Annotated[str, Query(alias="from", max_length=LONGEST)]
+Last = Annotated[str, Query(alias="to", max_length=LONGEST)]
+T = TypeVar("T")
 
 
 def collection(dag_id: str, may_read: MayRead, may_see: MaySeeRows, request: Request) -> HTMLResponse:
@@ -45,7 +50,8 @@ def collection(dag_id: str, may_read: MayRead, may_see: MaySeeRows, request: Req
     framed = request.headers.get("Sec-Fetch-Dest") == "iframe"
     entry = describe(settings.root(), name, may_read) if shown else None
     more = stuck(stuck_runs(dag_id))
-    return html(collection_page(name, entry, more, framed=framed, rows=may_see(name)))
+    declared = entry is None and bool(shown) and is_declared(name)
+    return html(collection_page(name, entry, more, framed=framed, rows=may_see(name), declared=declared))
 
 
 async def about(dag_id: str, may_see: MaySeeRows) -> HTMLResponse:
@@ -53,6 +59,44 @@ async def about(dag_id: str, may_see: MaySeeRows) -> HTMLResponse:
 
     rows = may_see(dag_id)
     return await _in_turn(dag_id, lambda pinned: about_page(OpenCollection(pinned), rows=rows))
+
+
+async def backfill(dag_id: str, may_start: MayStart, first: First = "", last: Last = "") -> HTMLResponse:
+    return await _read(partial(_backfill, dag_id, first, last, may_start=may_start(dag_id)))
+
+
+def _backfill(dag_id: str, first: str, last: str, *, may_start: bool) -> HTMLResponse:
+    from tidemark.airflow.web.backfill import backfill_page
+    from tidemark.airflow.web.subject import runs_of, subject_of
+
+    def page(found: Pinned | None) -> Page:
+        if (of := subject_of(dag_id, found)) is None:
+            raise HTTPException(404, "there is no collection of this name, and no file that declares it")
+        now = time.time_ns() // 1000
+        return backfill_page(of, range_of(first, last), now, runs_of(dag_id), may_start=may_start)
+
+    return html(_of(dag_id, page))
+
+
+def report(dag_id: str, may_read: MayRead, first: First, last: Last) -> HTMLResponse:
+    from tidemark.airflow.web.backfill import report_page
+
+    now = time.time_ns() // 1000
+    return _page_of(dag_id, lambda pinned: report_page(pinned, _range(first, last), now, may_read))
+
+
+def report_csv(dag_id: str, first: First, last: Last) -> Response:
+    from tidemark.airflow.web.backfill import report_file
+
+    now = time.time_ns() // 1000
+    text = _of(dag_id, lambda found: report_file(_there(found), _range(first, last), now))
+    return Response(text, media_type="text/csv")
+
+
+def _range(first: str, last: str) -> Range:
+    if (found := range_of(first, last)) is None:
+        raise InvalidUsage("of which days? ?from=2013-01-01&to=2013-01-31")
+    return found
 
 
 def history(dag_id: str, upto: Annotated[int | None, Query(ge=1, le=MOST)] = None) -> HTMLResponse:
@@ -108,9 +152,14 @@ def _is_of_windows(of: Collection) -> bool:
 
 
 async def _in_turn(name: str, page: Callable[[Pinned], Page], *, wrong: int = 422) -> HTMLResponse:
-    """A page of rows, which waits for those that others asked for before."""
+    """A page of rows."""
+    return await _read(partial(_page_of, name, page, wrong=wrong))
+
+
+async def _read(answer: Callable[[], HTMLResponse]) -> HTMLResponse:
+    """An answer that is read for, once those are that others asked for before."""
     try:
-        return await READING.run(partial(_page_of, name, page, wrong=wrong))
+        return await READING.run(answer)
     except Busy:
         retry = {"Retry-After": str(RETRY_AFTER)}
         detail = f"rows are being read for {1 + WAITING} other requests; load the page again in some seconds"
@@ -118,12 +167,21 @@ async def _in_turn(name: str, page: Callable[[Pinned], Page], *, wrong: int = 42
 
 
 def _page_of(name: str, page: Callable[[Pinned], Page], *, wrong: int = 422) -> HTMLResponse:
-    """A page of a collection that is there; `wrong` is the status of an answer to a request that fits it not."""
+    """A page of a collection that is there."""
+    return html(_of(name, lambda found: page(_there(found)), wrong=wrong))
+
+
+def _there(found: Pinned | None) -> Pinned:
+    if found is None:
+        raise HTTPException(404, "there is no collection of this name")
+    return found
+
+
+def _of(name: str, answer: Callable[[Pinned | None], T], *, wrong: int = 422) -> T:
+    """What is made of the collection `name` (None: there is none). `wrong` is the status where a request does not fit
+    it."""
     try:
-        pinned = find(settings.root(), name) if NAME.fullmatch(name) else None
-        if pinned is None:
-            raise HTTPException(404, "there is no collection of this name")
-        return html(page(pinned))
+        return answer(find(settings.root(), name) if NAME.fullmatch(name) else None)
     except InvalidUsage as error:
         raise HTTPException(wrong, str(error)) from None
     except (TidemarkError, Unavailable, Indeterminate) as error:

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from tidemark.airflow.timetable import moment
 from tidemark.airflow.web.markup import Markup, joined, tag, with_commands
 from tidemark.airflow.web.page import Page, document, table
+from tidemark.airflow.web.range import Range
 from tidemark.config.schedule import Schedule
 from tidemark.jobs.questions.derived_days import DayReport
 from tidemark.jobs.questions.intervals import IntervalReport
@@ -84,7 +85,8 @@ def cell_of_day(one: DayReport) -> Cell:
 
 def calendar_page(name: str, shown: Shown, cells: Sequence[Cell], legend: Mapping[str, str]) -> Page:
     """The page of some intervals, with a cell for each; the `legend` says what their classes mean."""
-    ways = tag("p", *_ways(shown), tag("a", f"{name}, where it stands", href=f"../{name}"), class_="quiet")
+    others = [tag("a", f"{name}, where it stands", href=f"../{name}"), " ", tag("a", "backfill", href="backfill")]
+    ways = tag("p", *_ways(shown), *others, class_="quiet")
     rows = [part for label, cells in _rows(cells) for part in (tag("span", label, class_="quiet"), cells)]
     nothing = tag("p", "No interval of it is over yet.")
     body = tag("div", *rows, class_="calendar") if rows else nothing
@@ -234,6 +236,8 @@ def _page(name: str, interval: Interval, content: Sequence[Markup], about: About
     said = bounds_in_words(interval)
     ways: list[object] = [tag("a", "all intervals", href="../calendar")]
     ways += [" ", tag("a", "rows", href=f"{interval.lower}/rows")] if about.rows else []
+    day = moment(interval.lower).date()
+    ways += [" ", tag("a", "backfill", href=f"../backfill{Range(day, day).address}")]
     told = [tag("h1", name, " ", tag("span", said, class_="quiet")), tag("p", *ways, class_="quiet"), *content]
     if about.changes:
         told.append(tag("section", tag("h2", "What it brought"), table(("version", "when", "what"), about.changes)))

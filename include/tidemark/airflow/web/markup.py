@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+_EMPTY = ("input",)
+"""Elements that have no end."""
+
 
 class Markup(str):
     """Text that is HTML already."""
@@ -14,7 +17,7 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
     """An element; children and attributes are escaped unless they are Markup. `class_` is the class."""
     inside = "".join(child if isinstance(child, Markup) else escape(str(child)) for child in children)
     pairs = "".join(f' {key.rstrip("_")}="{escape(str(value))}"' for key, value in attributes.items())
-    return Markup(f"<{name}{pairs}>{inside}</{name}>")
+    return Markup(f"<{name}{pairs}>" if name in _EMPTY else f"<{name}{pairs}>{inside}</{name}>")
 
 
 def joined(parts: Iterable[str]) -> Markup:

@@ -41,7 +41,11 @@ table { border-collapse: collapse; width: 100% }
 td, th { text-align: left; padding: .22rem .9rem .22rem 0; vertical-align: top; border-bottom: 1px solid var(--soft) }
 th { color: var(--quiet); font-weight: 500 }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums }
-.scroll { overflow-x: auto }
+.scroll { overflow-x: auto } .range { display: flex; flex-wrap: wrap; gap: .4rem .8rem; align-items: center }
+input, button { font: inherit; color: var(--text); background: var(--back); border: 1px solid var(--line);
+  border-radius: 5px; padding: .25rem .6rem } button { cursor: pointer; background: var(--soft) }
+button:disabled { opacity: .5 } :is(a, button, input):focus-visible { outline: 2px solid var(--trace) }
+pre { overflow-x: auto; font: 12.5px/1.5 ui-monospace, monospace }
 p, li { overflow-wrap: anywhere } td { overflow-wrap: break-word; max-width: 40rem }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); gap: 0 2.5rem }
 .lane { display: grid; grid-template-columns: 6.5rem 1fr; align-items: center; margin: 3px 0 }
@@ -67,13 +71,15 @@ class Page:
     policy: str
 
 
-def document(title: str, *content: str, refresh: bool = False, linked: bool = False) -> Page:
-    """A whole page; `refresh`: one that loads itself anew every REFRESH_SECONDS; `linked`: one whose links lead on to
-    pages of ours in Airflow's frame, too."""
+def document(title: str, *content: str, refresh: bool = False, script: str = "", **policy_of: bool) -> Page:
+    """A whole page; `refresh`: one that loads itself anew every REFRESH_SECONDS. The others are what `policy.page`
+    takes: `linked` for one whose links lead on to pages of ours in Airflow's frame, `forms`, `downloads`; a `script` is
+    run as a module once the page is there."""
     again = Markup(f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">') if refresh else ""
     head = joined([Markup('<meta charset="utf-8">'), again, tag("title", title), tag("style", Markup(STYLE))])
-    html = "<!doctype html>" + tag("html", tag("head", head), tag("body", joined(content)), lang="en")
-    return Page(html, policy.page(STYLE, live=refresh, linked=linked))
+    module = [tag("script", Markup(script), type="module")] if script else []
+    html = "<!doctype html>" + tag("html", tag("head", head), tag("body", joined([*content, *module])), lang="en")
+    return Page(html, policy.page(STYLE, live=refresh, script=script, **policy_of))
 
 
 def overview_page(
@@ -120,13 +126,16 @@ def collection_page(
     *,
     framed: bool = False,
     rows: bool = False,
+    declared: bool = False,
 ) -> Page:
     """The page of one collection, or that there is none, and what `more` is to be said of its DAG. Airflow's frame lets
-    no link out of it: `framed`, the page has none to the DAG. With `rows` it leads to where rows are shown."""
+    no link out of it: `framed`, the page has none to the DAG. With `rows` it leads to where rows are shown. `declared`:
+    there is a file of it."""
     others = tag("p", tag("a", "all collections", href="../"), class_="quiet")
     if entry is None:
         why = "no run of its DAG has begun, or the DAG is of another kind"
-        nothing = tag("p", f"There is no collection {name}: {why}.")
+        way = [" A backfill begins it: ", tag("a", "what one would read", href=f"{name}/backfill"), "."]
+        nothing = tag("p", f"There is no collection {name}: {why}.", *(way if declared else []))
         return document(name, *more, nothing, others, refresh=True)
     card = _broken(entry) if "error" in entry else _card(entry, href="" if framed else f"../../dags/{name}")
     more_of_it = [*_more_pages(entry), *(_windows(entry) if rows else [])]
@@ -140,6 +149,7 @@ def _more_pages(entry: Mapping[str, Any]) -> list[Markup]:
     pages = (
         ("calendar", "by interval", "what came of each day, what is missing, late, refused or corrected"),
         ("about", "what it is", "columns, key and definition, and some rows"),
+        ("backfill", "backfill", "a range of days: what it would read first, then a button"),
         ("history", "over time", "how far behind it was, rows and late rows, and its versions"),
     )
     ways = (tag("li", tag("a", name, href=f"{entry['collection']}/{page}"), f": {said}") for page, name, said in pages)

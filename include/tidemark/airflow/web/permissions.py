@@ -59,6 +59,18 @@ def reader_of_rows(user: GetUserDep) -> Ask:
     return may_see
 
 
+def starter(user: GetUserDep) -> Ask:
+    """Whether the user may run a collection's DAG. Airflow's API asks that once more when they do."""
+    manager, runs = get_auth_manager(), DagAccessEntity.RUN
+
+    def may_start(name: str) -> bool:
+        asked = DagDetails(id=name)
+        return bool(manager.is_authorized_dag(method="POST", access_entity=runs, details=asked, user=user))
+
+    return may_start
+
+
+MayStart = Annotated[Ask, Depends(starter)]
 MayRead = Annotated[Ask, Depends(reader)]
 MaySeeLogs = Annotated[Ask, Depends(reader_of_logs)]
 MaySeeRows = Annotated[Ask, Depends(reader_of_rows)]

@@ -32,21 +32,41 @@ HEADERS = {
 _ENCODED = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
-def page(style: str, *, live: bool = False, linked: bool = False) -> str:
+def page(
+    style: str,
+    *,
+    live: bool = False,
+    linked: bool = False,
+    forms: bool = False,
+    downloads: bool = False,
+    script: str = "",
+) -> str:
     """The policy of a page whose one style sheet is `style`.
 
     Its sandbox gives a page no origin: a click may lead to Airflow's pages, nothing else leads anywhere. A `live` page
     loads itself anew, which browsers call automatic and allow only where scripts would be (there are none: no source
     of them is allowed); and as itself, or the login would not come along. So does a `linked` one, whose links lead on
     to our pages: within Airflow's frame a login goes along only where a page comes from itself.
+
+    A page with `forms` may ask our pages what was filled in, one with `downloads` may give a file. The one page with a
+    `script` runs that text and no other, and it speaks to nobody but the server that it came from.
     """
-    digest = b64encode(sha256(style.encode()).digest()).decode()
     allowed = "allow-top-navigation-by-user-activation"
     if live or linked:
         allowed += " allow-same-origin"
-    if live:
+    if live or script:
         allowed += " allow-scripts"
-    return f"{_NOTHING}; style-src 'sha256-{digest}'; {_FRAMES}; sandbox {allowed}"
+    allowed += " allow-forms" if forms else ""
+    allowed += " allow-downloads" if downloads else ""
+    sources = f"style-src {_digest(style)}"
+    sources += f"; script-src {_digest(script)}; connect-src 'self'" if script else ""
+    nothing = _NOTHING.replace("form-action 'none'", "form-action 'self'") if forms else _NOTHING
+    return f"{nothing}; {sources}; {_FRAMES}; sandbox {allowed}"
+
+
+def _digest(text: str) -> str:
+    """A text as the only one of its kind that may be there."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 class Protected:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Literal
 
 from tidemark.config.template import render
 from tidemark.errors import TidemarkError
-from tidemark.jobs.job import Job
-from tidemark.model.arrangement import Arrangement
-from tidemark.model.collection import Format
+from tidemark.model.collection import Format, Landed, Source
 from tidemark.model.instant import format_instant
-from tidemark.model.interval import Interval
+from tidemark.model.interval import Interval, IntervalSet
 from tidemark.model.ledger import SourceFile
 from tidemark.storage import landing
 
@@ -24,7 +22,7 @@ ROWS_OF_SECOND = 100_000
 MOST_COUNTED = 1_000
 """Parquet files whose own count of rows is read; of more the rows stay unknown."""
 
-Landed = Literal["landed", "empty", "not landed", "unreadable"]
+Standing = Literal["landed", "empty", "not landed", "unreadable"]
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,8 @@ class ExpectedInterval:
     without being read; `problem` says why the landing could not be looked at."""
 
     interval: Interval
-    ingested: bool
-    landed: Landed
+    landed: Standing
+    ingested: bool = False
     files: int = 0
     bytes: int = 0
     rows: int | None = None
@@ -62,20 +60,28 @@ class Preview:
         """The rows of all files; None where that of one is unknown."""
         return None if any(one.rows is None for one in self.intervals) else sum(one.rows or 0 for one in self.intervals)
 
-    def count(self, landed: Landed) -> int:
+    def count(self, landed: Standing) -> int:
         """How many of the intervals are so."""
         return sum(one.landed == landed for one in self.intervals)
 
 
-def preview(job: Job, intervals: Sequence[Interval], landing_root: str, *, most: int) -> Preview:
-    """What a backfill of some intervals would read, with at most `most` of them in a run. Writes nothing, and judges
-    no file: only its reading shows whether it can be taken."""
-    state = job.log.load().state
-    budget = MOST_COUNTED
+def preview(
+    landed: Landed,
+    ingested: IntervalSet,
+    intervals: Sequence[Interval],
+    landing_root: str,
+    *,
+    most: int,
+    footers: int = MOST_COUNTED,
+) -> Preview:
+    """What a backfill of some intervals would read, of which some are `ingested`, with at most `most` of them in a run.
+    Writes nothing, and judges no file: only its reading shows whether it can be taken. At most so many `footers` of
+    Parquet files are read."""
+    budget = footers
     found = []
     for interval in intervals:
-        expected, budget = _expected(state, interval, landing_root, budget)
-        found.append(expected)
+        expected, budget = _expected(landed.source, interval, landing_root, budget)
+        found.append(replace(expected, ingested=ingested.covers(interval)))
     runs = ceil(len(found) / most)
     rows, read = sum(one.rows or 0 for one in found), sum(one.landed in ("landed", "empty") for one in found)
     by, in_airflow = (
@@ -84,19 +90,18 @@ def preview(job: Job, intervals: Sequence[Interval], landing_root: str, *, most:
     return Preview(tuple(found), runs, by, in_airflow)
 
 
-def _expected(state: Arrangement, interval: Interval, landing_root: str, budget: int) -> tuple[ExpectedInterval, int]:
-    source, ingested = state.collection.landed.source, state.ingested.covers(interval)
+def _expected(source: Source, interval: Interval, landing_root: str, budget: int) -> tuple[ExpectedInterval, int]:
     pattern = render(source.path, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
     try:
         if not landing.is_ready(pattern, source.ready, within=within):
-            return ExpectedInterval(interval, ingested, "not landed", rows=0), budget
+            return ExpectedInterval(interval, "not landed", rows=0), budget
         files = landing.list_named(pattern, landing_root, within=within)
     except TidemarkError as error:
-        return ExpectedInterval(interval, ingested, "unreadable", problem=str(error)), budget
+        return ExpectedInterval(interval, "unreadable", problem=str(error)), budget
     rows, budget = _rows(files, source.format, budget)
     size = sum(file.bytes for file in files)
-    return ExpectedInterval(interval, ingested, "landed" if files else "empty", len(files), size, rows), budget
+    return ExpectedInterval(interval, "landed" if files else "empty", files=len(files), bytes=size, rows=rows), budget
 
 
 def _rows(files: Sequence[SourceFile], file_format: Format, budget: int) -> tuple[int | None, int]:

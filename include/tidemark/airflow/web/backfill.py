@@ -1,0 +1,229 @@
+"""A backfill from the page: what it would read, before, and a button that starts it; what came of it, after.
+
+The server only shows. The button's script (start_backfill.js) asks Airflow's own API for the backfill, with the login
+of whoever clicks, so Airflow judges whether they may.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tidemark.airflow import settings
+from tidemark.airflow.timetable import moment
+from tidemark.airflow.web.calendar import bounds_in_words
+from tidemark.airflow.web.markup import Markup, tag
+from tidemark.airflow.web.page import Page, document, table
+from tidemark.airflow.web.permissions import Ask
+from tidemark.airflow.web.range import Range, range_form
+from tidemark.api.pinned import Pinned, find
+from tidemark.errors import TidemarkError
+from tidemark.jobs.questions.backfill_preview import Preview, preview
+from tidemark.jobs.questions.intervals import IntervalReport, interval_reports
+from tidemark.model.collection import Landed, Origin
+from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval, IntervalSet
+from tidemark.model.wording import counted
+from tidemark.plan.correct import HOLD
+
+API = "../../../api/v2/backfills"
+"""Airflow's own, from a page of a collection."""
+MOST_LINES = 120
+"""Intervals that a page lists one by one."""
+MOST_LOOKED = 400
+"""Intervals whose landing is looked at for a page: on S3 each is a request."""
+MOST_FOOTERS = 200
+"""Files that are asked for their count of rows."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is to be backfilled: a collection, or one that only its file declares, which its first run creates."""
+
+    name: str
+    origin: Origin
+    ingested: IntervalSet = field(default_factory=IntervalSet)
+    there: bool = True
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How Airflow would run it: at most so many intervals a run, and so many runs at a time."""
+
+    intervals: int
+    at_a_time: int
+
+
+@cache
+def script() -> str:
+    """The one script that the pages have."""
+    return (Path(__file__).parent / "start_backfill.js").read_text()
+
+
+def backfill_page(of: Subject, chosen: Range | None, now: int, runs: Runs, *, may_start: bool) -> Page:
+    """The page that shows what a backfill of some days would read, as of `now` (µs), with a button that starts it for
+    who `may_start` one. Writes nothing. InvalidUsage for more days than a run could name."""
+    title, ways = f"Backfill {of.name}", [tag("a", f"{of.name}, where it stands", href=f"../{of.name}")]
+    ways += [tag("a", "by interval", href="calendar")] if of.there else []
+    content = [
+        tag("h1", title),
+        tag("p", *(part for way in ways for part in (way, " ")), class_="quiet"),
+        tag("section", range_form("backfill", chosen, "Look at it first")),
+    ]
+    if chosen is None:
+        return document(title, *content, linked=True, forms=True)
+    intervals = chosen.intervals(of.origin, now)
+    if not intervals:
+        nothing = tag("p", f"No interval of {of.name} that is over begins from {chosen.first} to {chosen.last}.")
+        return document(title, *content, nothing, linked=True, forms=True)
+    content.append(_preview(of, intervals, runs))
+    content.append(_start(of, intervals, runs, chosen) if may_start else _not_you())
+    return document(title, *content, linked=True, forms=True, script=script() if may_start else "")
+
+
+def report_page(pinned: Pinned, chosen: Range, now: int, may_read: Ask) -> Page:
+    """The page of what came of some days: a line for each, and how far what is computed from them has followed. It
+    loads itself anew until all are complete."""
+    name = pinned.name
+    content = [
+        tag("h1", name, " ", tag("span", f"from {chosen.first} to {chosen.last}", class_="quiet")),
+        tag(
+            "p", tag("a", f"{name}, where it stands", href=f"../{name}"), " ", tag("a", "by interval", href="calendar")
+        ),
+    ]
+    reports = _reports(pinned, chosen, now)
+    done = sum(one.standing == "complete" for one in reports)
+    said = f"{done:,} of {counted(len(reports), 'interval')} complete"
+    content.append(tag("section", tag("h2", said), *_totals(reports), *_followers(pinned, may_read)))
+    lines = [_line(one) for one in reports[:MOST_LINES]]
+    more = [f"{len(reports) - MOST_LINES:,} more are in the file. "] if len(reports) > MOST_LINES else []
+    file = tag("a", "All of it as a file", href=f"report.csv{chosen.address}", download=f"{name}.csv")
+    days = tag("section", table(("interval", "", *HEADINGS), lines), tag("p", *more, file)) if reports else ""
+    return document(f"{name}, report", *content, days, refresh=done < len(reports), linked=True, downloads=True)
+
+
+def report_file(pinned: Pinned, chosen: Range, now: int) -> str:
+    """The same as CSV: a line for each interval."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(("lower", "upper", "standing", *HEADINGS))
+    for one in _reports(pinned, chosen, now):
+        bounds = (format_instant(one.interval.lower), format_instant(one.interval.upper))
+        out.writerow((*bounds, one.standing, *_figures(one)))
+    return text.getvalue()
+
+
+HEADINGS = ("files", "rows", "late", "dead", "refused", "corrected", "written")
+
+
+def _figures(one: IntervalReport) -> tuple[int, ...]:
+    return one.files, one.rows, one.late, one.dead, one.refused, one.corrected, one.written
+
+
+def _line(one: IntervalReport) -> tuple[object, ...]:
+    return tag("a", bounds_in_words(one.interval), href=f"intervals/{one.interval.lower}"), one.standing, *_figures(one)
+
+
+def _reports(pinned: Pinned, chosen: Range, now: int) -> list[IntervalReport]:
+    intervals = chosen.intervals(pinned.state.collection.origin, now)
+    _ = pinned.state.collection.landed  # InvalidUsage of a derived one: its days are on its calendar
+    return list(interval_reports(pinned.store, pinned.state, intervals))
+
+
+def _totals(reports: Sequence[IntervalReport]) -> Iterator[Markup]:
+    sums = [sum(values) for values in zip(*map(_figures, reports), strict=True)]
+    if sums:
+        yield table(HEADINGS, [sums])
+
+
+def _followers(pinned: Pinned, may_read: Ask) -> Iterator[Markup]:
+    """How far the collections that are computed from this one, and `may_read` admits, have followed it. Each has a hold
+    on it."""
+    lines = []
+    for hold in pinned.state.holds:
+        follower = hold.name.removeprefix(HOLD) if hold.name.startswith(HOLD) else ""
+        if follower and may_read(follower) and (line := _follower(pinned, follower)):
+            lines.append(line)
+    if lines:
+        yield tag("h3", "Computed from it")
+        yield table(("collection", "has followed up to", ""), lines)
+
+
+def _follower(pinned: Pinned, name: str) -> tuple[object, ...] | None:
+    try:
+        found = find(pinned.root, name)
+    except TidemarkError:
+        return None
+    consumed = found.state.consumed.of(pinned.name) if found and found.state.consumed else None
+    if consumed is None:
+        return None
+    behind = consumed.upper < pinned.state.certified_trace_upper
+    stands = tag("span", "has more to read", class_="quiet") if behind else tag("span", "all of it", class_="good")
+    return name, tag("code", format_instant(consumed.upper)), stands
+
+
+def _preview(of: Subject, intervals: Sequence[Interval], runs: Runs) -> Markup:
+    how_many = counted(-(-len(intervals) // runs.intervals), "run")
+    heading = tag("h2", f"{counted(len(intervals), 'interval')} in about {how_many}")
+    if not isinstance(of.origin, Landed):
+        said = (
+            "Each run computes what its inputs have learned by the end of its last day. What is computed already stays."
+        )
+        return tag("section", heading, tag("p", said))
+    if len(intervals) > MOST_LOOKED:
+        said = f"Their files are not looked at: a page looks at {MOST_LOOKED} intervals at most."
+        return tag("section", heading, tag("p", said, class_="quiet"))
+    root, most = settings.landing(), runs.intervals
+    found = preview(of.origin, of.ingested, intervals, root, most=most, footers=MOST_FOOTERS)
+    lines = [_expected(one) for one in found.intervals[:MOST_LINES]]
+    left = len(found.intervals) - len(lines)
+    more = [tag("p", f"and {left:,} more", class_="quiet")] if left else []
+    header = ("interval", "landed", "files", "rows", "")
+    return tag("section", heading, tag("p", _in_words(found)), table(header, lines), *more)
+
+
+def _expected(one: Any) -> tuple[object, ...]:
+    rows = "unknown" if one.rows is None else f"{one.rows:,}"
+    return (
+        bounds_in_words(one.interval),
+        one.landed,
+        one.files,
+        rows,
+        one.problem or ("ingested" if one.ingested else ""),
+    )
+
+
+def _in_words(found: Preview) -> str:
+    landed = {"landed": "have landed", "empty": "are empty", "not landed": "have not landed"}
+    counts = [f"{count:,} {said}" for kind, said in landed.items() if (count := found.count(kind))]  # type: ignore[arg-type]
+    if unreadable := found.count("unreadable"):
+        counts.append(f"of {unreadable:,} the landing cannot be looked at from here")
+    if before := sum(one.ingested for one in found.intervals):
+        counts.append(f"{before:,} were ingested before, and are read again only for files that changed")
+    rows = "an unknown number of rows" if found.rows is None else counted(found.rows, "row")
+    minutes = max(1, round(found.seconds_in_airflow / 60))
+    return f"{'; '.join(counts)}. {rows.capitalize()}, about {counted(minutes, 'minute')}."
+
+
+def _start(of: Subject, intervals: Sequence[Interval], runs: Runs, chosen: Range) -> Markup:
+    """The button, with the request that its script sends; days that have a run already keep it."""
+    bounds = [moment(one.lower).isoformat() for one in (intervals[0], intervals[-1])]
+    request = {"dag_id": of.name, "from_date": bounds[0], "to_date": bounds[1], "max_active_runs": runs.at_a_time}
+    request |= {"run_backwards": False, "reprocess_behavior": "none", "dag_run_conf": {}}
+    button = tag(
+        "button", "Start the backfill", type="button", **{"data-request": json.dumps(request), "data-api": API}
+    )
+    note = "Days that have a run keep it: clear that run to read them again."
+    way = f"report{chosen.address}" if isinstance(of.origin, Landed) else "calendar"
+    report = tag("a", "What comes of it", href=way, id="report", hidden="hidden")
+    return tag("section", tag("p", button, " ", tag("output"), " ", report), tag("p", note, class_="quiet"))
+
+
+def _not_you() -> Markup:
+    return tag("p", "You may look at it, and not start it: that takes the permission to run the DAG.", class_="quiet")
