@@ -19,7 +19,8 @@ from tests.dags.test_web import STRICT, anonymous, client, manager, policy, toke
 from tests.dags.test_windows_page import hours  # noqa: F401 a fixture
 from tests.support.graph import START
 from tests.support.windowed import Windowed
-from tidemark.airflow.web.backfill import script
+from tidemark.airflow.web import subject
+from tidemark.airflow.web.backfill import Runs, script
 from tidemark.airflow.web.range import range_of
 from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.model.change import HoldPlaced
@@ -74,6 +75,18 @@ def test_a_request_of_the_button_is_one_that_airflow_takes(client: Any, orders: 
     assert (body.dag_id, body.from_date.day, body.to_date.day) == ("orders", 1, 5)
 
 
+def test_a_paused_dag_is_unpaused_too_unless_one_says_no(
+    client: Any,  # noqa: F811
+    orders: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "is paused" not in client.get(PAGE + DAYS).text
+    monkeypatch.setattr(subject, "runs_of", lambda _: Runs(31, 4, paused=True))
+    page = client.get(PAGE + DAYS).text
+    assert '<input type="checkbox" id="unpause" checked="checked">' in page
+    assert request_of(page)["max_active_runs"] == 4
+
+
 def test_who_may_not_run_the_dag_has_neither_button_nor_script(
     client: Any,  # noqa: F811
     manager: Any,  # noqa: F811
@@ -103,12 +116,19 @@ def test_its_policy_names_the_one_script_and_nothing_else_may_run_or_be_spoken_t
 
 def test_the_script_shows_answers_as_text_and_speaks_to_airflow_alone() -> None:
     assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(|import|</", script())
-    assert re.findall(r"fetch\(([^,]*),", script()) == ["button.dataset.api"]
+    assert re.findall(r"\bfetch\(([^,]*),", script()) == ["address"]
+    assert re.findall(r"await ask\((.*?), \"", script()) == [
+        "button.dataset.api",
+        "`${button.dataset.dag}?update_mask=is_paused`",
+    ]
 
 
 def test_a_collection_that_no_run_has_begun_is_shown_by_its_file(client: Any, collections: Path) -> None:  # noqa: F811
     assert f'href="{PAGE.removeprefix("/collections/")}"' in client.get("/collections/orders").text
     assert "Start the backfill" in client.get(PAGE + DAYS).text
+    report = client.get(f"/collections/orders/report{DAYS}")
+    assert "No run of it has begun yet" in text_of(report)
+    assert 'http-equiv="refresh"' in report.text
     assert client.get("/collections/nobody/backfill").status_code == 404
     assert "/backfill" not in client.get("/collections/nobody").text
 

@@ -18,7 +18,7 @@ from typing import Any
 from tidemark.airflow import settings
 from tidemark.airflow.timetable import moment
 from tidemark.airflow.web.calendar import bounds_in_words
-from tidemark.airflow.web.markup import Markup, tag
+from tidemark.airflow.web.markup import Markup, joined, tag
 from tidemark.airflow.web.page import Page, document, table
 from tidemark.airflow.web.permissions import Ask
 from tidemark.airflow.web.range import Range, range_form
@@ -32,7 +32,7 @@ from tidemark.model.interval import Interval, IntervalSet
 from tidemark.model.wording import counted
 from tidemark.plan.correct import HOLD
 
-API = "../../../api/v2/backfills"
+API = "../../../api/v2"
 """Airflow's own, from a page of a collection."""
 MOST_LINES = 120
 """Intervals that a page lists one by one."""
@@ -54,10 +54,12 @@ class Subject:
 
 @dataclass(frozen=True)
 class Runs:
-    """How Airflow would run it: at most so many intervals a run, and so many runs at a time."""
+    """How Airflow would run it: at most so many intervals a run, and so many runs at a time; none before its DAG is
+    unpaused, where that is `paused`."""
 
     intervals: int
     at_a_time: int
+    paused: bool = False
 
 
 @cache
@@ -82,8 +84,8 @@ def backfill_page(of: Subject, chosen: Range | None, now: int, runs: Runs, *, ma
     if not intervals:
         nothing = tag("p", f"No interval of {of.name} that is over begins from {chosen.first} to {chosen.last}.")
         return document(title, *content, nothing, linked=True, forms=True)
-    content.append(_preview(of, intervals, runs))
-    content.append(_start(of, intervals, runs, chosen) if may_start else _not_you())
+    content += _preview(of, intervals, runs)
+    content.insert(-1, _start(of, intervals, runs, chosen) if may_start else _not_you())
     return document(title, *content, linked=True, forms=True, script=script() if may_start else "")
 
 
@@ -106,6 +108,13 @@ def report_page(pinned: Pinned, chosen: Range, now: int, may_read: Ask) -> Page:
     file = tag("a", "All of it as a file", href=f"report.csv{chosen.address}", download=f"{name}.csv")
     days = tag("section", table(("interval", "", *HEADINGS), lines), tag("p", *more, file)) if reports else ""
     return document(f"{name}, report", *content, days, refresh=done < len(reports), linked=True, downloads=True)
+
+
+def nothing_yet_page(name: str) -> Page:
+    """The report of a collection that its file declares and no run has created yet."""
+    said = tag("p", "No run of it has begun yet. This page loads itself anew.", class_="quiet")
+    way = tag("p", tag("a", f"{name}, where it stands", href=f"../{name}"))
+    return document(f"{name}, report", tag("h1", name), said, way, refresh=True, linked=True)
 
 
 def report_file(pinned: Pinned, chosen: Range, now: int) -> str:
@@ -168,24 +177,23 @@ def _follower(pinned: Pinned, name: str) -> tuple[object, ...] | None:
     return name, tag("code", format_instant(consumed.upper)), stands
 
 
-def _preview(of: Subject, intervals: Sequence[Interval], runs: Runs) -> Markup:
+def _preview(of: Subject, intervals: Sequence[Interval], runs: Runs) -> list[Markup]:
+    """What is said of the intervals together, and a line for each where their files are looked at."""
     how_many = counted(-(-len(intervals) // runs.intervals), "run")
     heading = tag("h2", f"{counted(len(intervals), 'interval')} in about {how_many}")
     if not isinstance(of.origin, Landed):
-        said = (
-            "Each run computes what its inputs have learned by the end of its last day. What is computed already stays."
-        )
-        return tag("section", heading, tag("p", said))
+        said = "Each run computes what its inputs have learned by the end of its last day. What is computed stays."
+        return [tag("section", heading, tag("p", said)), joined([])]
     if len(intervals) > MOST_LOOKED:
         said = f"Their files are not looked at: a page looks at {MOST_LOOKED} intervals at most."
-        return tag("section", heading, tag("p", said, class_="quiet"))
+        return [tag("section", heading, tag("p", said, class_="quiet")), joined([])]
     root, most = settings.landing(), runs.intervals
     found = preview(of.origin, of.ingested, intervals, root, most=most, footers=MOST_FOOTERS)
     lines = [_expected(one) for one in found.intervals[:MOST_LINES]]
     left = len(found.intervals) - len(lines)
     more = [tag("p", f"and {left:,} more", class_="quiet")] if left else []
-    header = ("interval", "landed", "files", "rows", "")
-    return tag("section", heading, tag("p", _in_words(found)), table(header, lines), *more)
+    days = tag("section", table(("interval", "landed", "files", "rows", ""), lines), *more)
+    return [tag("section", heading, tag("p", _in_words(found))), days]
 
 
 def _expected(one: Any) -> tuple[object, ...]:
@@ -222,7 +230,14 @@ def _start(of: Subject, intervals: Sequence[Interval], runs: Runs, chosen: Range
     note = "Days that have a run keep it: clear that run to read them again."
     way = f"report{chosen.address}" if isinstance(of.origin, Landed) else "calendar"
     report = tag("a", "What comes of it", href=way, id="report", hidden="hidden")
-    return tag("section", tag("p", button, " ", tag("output"), " ", report), tag("p", note, class_="quiet"))
+    line = tag("p", button, " ", tag("output"), " ", report)
+    return tag("section", line, *(_unpause() if runs.paused else []), tag("p", note, class_="quiet"))
+
+
+def _unpause() -> Iterator[Markup]:
+    """What Airflow's own dialog offers: a DAG that is paused begins none of its runs."""
+    box = tag("input", type="checkbox", id="unpause", checked="checked")
+    yield tag("p", tag("label", box, " The DAG is paused, and begins no run before it is not: unpause it, too"))
 
 
 def _not_you() -> Markup:

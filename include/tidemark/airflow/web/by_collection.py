@@ -79,10 +79,14 @@ def _backfill(dag_id: str, first: str, last: str, *, may_start: bool) -> HTMLRes
 
 
 def report(dag_id: str, may_read: MayRead, first: First, last: Last) -> HTMLResponse:
-    from tidemark.airflow.web.backfill import report_page
+    from tidemark.airflow.web.backfill import nothing_yet_page, report_page
 
-    now = time.time_ns() // 1000
-    return _page_of(dag_id, lambda pinned: report_page(pinned, _range(first, last), now, may_read))
+    def page(found: Pinned | None) -> Page:
+        if found is None and is_declared(dag_id):
+            return nothing_yet_page(dag_id)
+        return report_page(_there(found), _range(first, last), time.time_ns() // 1000, may_read)
+
+    return html(_of(dag_id, page))
 
 
 def report_csv(dag_id: str, first: First, last: Last) -> Response:

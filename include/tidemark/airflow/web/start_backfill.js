@@ -7,26 +7,36 @@ function reason(status, answer) {
   const detail = answer?.detail;
   if (typeof detail === "string") return detail;
   if (Array.isArray(detail)) return detail.map((one) => one.msg ?? "").join("; ");
-  return status === 403 ? "you may not start backfills of this DAG" : `Airflow answered with status ${status}`;
+  return status === 403 ? "you may not do that with this DAG" : `Airflow answered with status ${status}`;
+}
+
+async function ask(address, method, body) {
+  const answer = await fetch(address, {
+    method,
+    credentials: "same-origin",
+    headers: { "Content-Type": "application/json", Accept: "application/json" },
+    body,
+  });
+  const content = await answer.json().catch(() => null);
+  if (!answer.ok) throw new Error(reason(answer.status, content));
+  return content;
 }
 
 async function start() {
   button.disabled = true;
   said.textContent = "Asking Airflow …";
   try {
-    const answer = await fetch(button.dataset.api, {
-      method: "POST",
-      credentials: "same-origin",
-      headers: { "Content-Type": "application/json", Accept: "application/json" },
-      body: button.dataset.request,
-    });
-    const content = await answer.json().catch(() => null);
-    if (!answer.ok) throw new Error(reason(answer.status, content));
-    said.textContent = `Backfill ${content.id} has begun.`;
+    const begun = await ask(button.dataset.api, "POST", button.dataset.request);
+    said.textContent = `Backfill ${begun.id} has begun.`;
     document.querySelector("#report").hidden = false;
+    if (document.querySelector("#unpause")?.checked)
+      await ask(`${button.dataset.dag}?update_mask=is_paused`, "PATCH", JSON.stringify({ is_paused: false }));
   } catch (error) {
-    said.textContent = `It was not started: ${error.message}`;
-    button.disabled = false;
+    const begun = !document.querySelector("#report").hidden;
+    said.textContent = begun
+      ? `The backfill is there, and the DAG is still paused: ${error.message}`
+      : `It was not started: ${error.message}`;
+    button.disabled = begun;
   }
 }
 

@@ -21,9 +21,10 @@ def subject_of(name: str, found: Pinned | None) -> Subject | None:
 
 
 def runs_of(dag_id: str) -> Runs:
-    """How many intervals a run has, and how many runs there are at a time."""
+    """How many intervals a run has, how many runs there are at a time, and whether any begins."""
     location = collection_named(dag_id)
     intervals = location.airflow.backfill_intervals if location else None
+    asked = select(DagModel.max_active_runs, DagModel.is_paused).where(DagModel.dag_id == dag_id)
     with create_session() as session:
-        at_a_time = session.scalar(select(DagModel.max_active_runs).where(DagModel.dag_id == dag_id))
-    return Runs(intervals or settings.backfill_intervals(), at_a_time or 1)
+        at_a_time, paused = session.execute(asked).one_or_none() or (None, False)
+    return Runs(intervals or settings.backfill_intervals(), at_a_time or 1, bool(paused))
