@@ -40,6 +40,7 @@ def said_of(page: str) -> str:
 def request_of(page: str) -> dict[str, Any]:
     """What the button would ask Airflow for."""
     (text,) = re.findall(r'data-request="([^"]*)"', page)
+    assert 'data-api="../../../api/v2/backfills" data-dag="../../../api/v2/dags/' in page
     request: dict[str, Any] = json.loads(html.unescape(text))
     return request
 

@@ -224,9 +224,8 @@ def _start(of: Subject, intervals: Sequence[Interval], runs: Runs, chosen: Range
     bounds = [moment(one.lower).isoformat() for one in (intervals[0], intervals[-1])]
     request = {"dag_id": of.name, "from_date": bounds[0], "to_date": bounds[1], "max_active_runs": runs.at_a_time}
     request |= {"run_backwards": False, "reprocess_behavior": "none", "dag_run_conf": {}}
-    button = tag(
-        "button", "Start the backfill", type="button", **{"data-request": json.dumps(request), "data-api": API}
-    )
+    data = {"data-request": json.dumps(request), "data-api": f"{API}/backfills", "data-dag": f"{API}/dags/{of.name}"}
+    button = tag("button", "Start the backfill", type="button", **data)
     note = "Days that have a run keep it: clear that run to read them again."
     way = f"report{chosen.address}" if isinstance(of.origin, Landed) else "calendar"
     report = tag("a", "What comes of it", href=way, id="report", hidden="hidden")
