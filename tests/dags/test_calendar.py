@@ -102,7 +102,7 @@ def test_a_day_that_a_gate_found_wrong_is_marked_until_it_is_mended(client: Any,
     assert [marks for marks, _ in found.values()][:2] == [["ingested"], ["failed"]]
     assert found["02"][1] == "2024-01-02: ingested, and did not pass its gate, 1 row of 1 file"
     page = client.get(f"/collections/orders/intervals/{parse_instant('2024-01-02')}").text
-    assert "The Details of its failed run show the rows" in page
+    assert "on the tab Required Actions" in page
     location = location_of(Path(orders.parent / "collections" / "orders.yaml"))
     (bad,) = [
         batch

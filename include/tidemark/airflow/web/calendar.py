@@ -259,7 +259,10 @@ def _to_do(name: str, one: IntervalReport, bounds: Sequence[str]) -> Iterator[st
     elif one.standing == "missing":
         yield f"Backfill it: Trigger, Backfill in Airflow, or `tidemark backfill {name} {span}`."
     if one.standing == "failed":
-        yield f"The Details of its failed run show the rows; `tidemark gate {name} unsealed` judges it again."
+        yield (
+            "The gate asks what to do, on the tab Required Actions of the DAG; where nobody answered, its run is red, "
+            f"and the Details of that show the rows. `tidemark gate {name} unsealed` judges it again."
+        )
     if one.standing == "ingested":
         yield (
             "Its run seals it, once what comes before it is complete: clear the run if that is red. "

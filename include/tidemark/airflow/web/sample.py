@@ -14,6 +14,7 @@ from tidemark.api.answer import Answer
 from tidemark.arrow.rows.plain import plain_rows
 from tidemark.errors import plain_line
 from tidemark.model.collection import MASKED
+from tidemark.model.instant import format_instant
 
 MOST_ROWS, MOST_COLUMNS, MOST_LETTERS = 50, 40, 80
 """What a page shows of an answer: rows, columns, and characters of a value."""
@@ -31,7 +32,6 @@ _SAID = {
     "diff": "diff",
 }
 """What columns of Tidemark's own are called on a page; those that are not here are left out."""
-_INSTANTS = ("_event_time",)
 
 
 def first_rows(answer: Answer, masked: Container[str] = ()) -> Markup:
@@ -40,9 +40,10 @@ def first_rows(answer: Answer, masked: Container[str] = ()) -> Markup:
     if not rows:
         return tag("p", "No rows.", class_="quiet")
     names = [name for name in rows[0] if not name.startswith("_") and name != "diff"]
+    times = {field.name for field in answer.schema if pa.types.is_timestamp(field.type)} | {"_event_time"}
     own = [name for name in _SAID if name in rows[0] and not (name == "_multiplicity" and _all_once(rows))]
     shown = [*own, *names[:MOST_COLUMNS]]
-    lines = [[_cell(name, row[name], masked) for name in shown] for row in rows[:MOST_ROWS]]
+    lines = [[_cell(name, row[name], masked, is_time=name in times) for name in shown] for row in rows[:MOST_ROWS]]
     notes = [f"the first {MOST_ROWS} rows, in order of the key"] if len(rows) > MOST_ROWS else []
     notes += [f"the first {MOST_COLUMNS} of {len(names)} columns"] if len(names) > MOST_COLUMNS else []
     said = [tag("p", "; ".join(notes), class_="quiet")] if notes else []
@@ -73,14 +74,11 @@ def _all_once(rows: Sequence[Mapping[str, object]]) -> bool:
     return all(row["_multiplicity"] == 1 for row in rows)
 
 
-def _cell(name: str, value: object, masked: Container[str]) -> object:
+def _cell(name: str, value: object, masked: Container[str], *, is_time: bool) -> object:
     """A value as text: numbers of a collection are no figures of ours, so a key of 12345 is not 12,345."""
     if value is None:
         return None
     if name in masked:
         return tag("span", MASKED, class_="quiet")
-    if name in _INSTANTS and isinstance(value, int):
-        from tidemark.model.instant import format_instant
-
-        return format_instant(value)
-    return plain_line(str(value), MOST_LETTERS)
+    text = format_instant(value) if is_time and isinstance(value, int) else plain_line(str(value), MOST_LETTERS)
+    return tag("time", text) if is_time else text
