@@ -80,7 +80,8 @@ def cell_of(one: IntervalReport) -> Cell:
 
 def cell_of_day(one: DayReport) -> Cell:
     """The cell of a day of a derived collection."""
-    return Cell(one.interval, ["complete" if one.complete else "missing"], day_in_words(one))
+    mark = "complete" if one.complete else "ingested" if one.runs else "missing"
+    return Cell(one.interval, [mark], day_in_words(one))
 
 
 def calendar_page(name: str, shown: Shown, cells: Sequence[Cell], legend: Mapping[str, str]) -> Page:
@@ -154,7 +155,7 @@ def bounds_in_words(interval: Interval) -> str:
 
 def day_in_words(one: DayReport) -> str:
     """What a derived collection learned on a day, in one line."""
-    stands = "complete" if one.complete else "not all of it is there"
+    stands = "complete" if one.complete else "begun" if one.runs else "nothing of it is there"
     changed = f"{one.added:,} rows added and {one.retracted:,} retracted by {counted(one.runs, 'run')}"
     return f"{bounds_in_words(one.interval)}: {stands}, {changed if one.runs else 'nothing changed'}"
 
@@ -167,7 +168,11 @@ LEGEND = {
     "complete late": "has late rows",
     "complete corrected": "corrected since",
 }
-LEGEND_OF_DERIVED = {"complete": "complete", "missing": "not all of it is there"}
+LEGEND_OF_DERIVED = {
+    "complete": "complete",
+    "ingested": "begun: some of it, or a correction alone",
+    "missing": "nothing of it is there",
+}
 
 
 def _legend(kinds: Mapping[str, str]) -> Markup:

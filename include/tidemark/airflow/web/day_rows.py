@@ -28,10 +28,11 @@ def _section(heading: str, content: Markup) -> Markup:
 
 
 def _brought(opened: OpenCollection, interval: Interval) -> Markup:
-    """The changes that were learned within the interval: late rows of earlier ones, too, and none that came later."""
-    if opened.state.seal < interval.upper:
+    """The changes that were learned within the interval, as far as it is sealed: late rows of earlier ones, too, and
+    none that came later."""
+    if opened.state.seal <= interval.lower:
         return tag("p", "It is not sealed yet: no answer has its rows.", class_="quiet")
-    after, upto = interval.lower - 1, interval.upper - 1
+    after, upto = interval.lower - 1, min(interval.upper, opened.state.seal) - 1
     command = _command(opened.name, after, upto)
     try:
         answer = opened.changes(after=max(after, opened.state.since - 1), upto=upto)

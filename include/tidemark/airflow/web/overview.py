@@ -94,7 +94,7 @@ def _described(opened: OpenCollection, found: _Found, may_read: Callable[[str], 
         **told,
         "start": _begins(state.collection, found, may_read, set()) or state.since,
         "windows": _windows(state.collection),
-        "end": None if state.collection.is_derived else state.collection.landed.end,
+        "end": _ends(state.collection, found, may_read, set()),
         "batches": _batches(state),
         "quarantine": [_taken_out(batch, state) for batch in state.quarantined],
         "changes": [entry.as_dict() for entry in islice(_changes(opened), CHANGES)],
@@ -116,6 +116,18 @@ def _begins(collection: Collection, found: _Found, may_read: Callable[[str], boo
     inputs = [head.state.collection for head in heads if head is not None and head.arrangement is not None]
     begins = [_begins(each, found, may_read, seen) for each in inputs]
     return min((time for time in begins if time is not None), default=None)
+
+
+def _ends(collection: Collection, found: _Found, may_read: Callable[[str], bool], seen: set[str]) -> int | None:
+    """Where what it holds ends: of a derived collection where the last of its inputs does; None if one has no end, or
+    is not to be read."""
+    if not collection.is_derived:
+        return collection.landed.end
+    seen.add(collection.name)
+    heads = [found.head(name) if may_read(name) else None for name in collection.derived.inputs if name not in seen]
+    inputs = [head.state.collection if head and head.arrangement else None for head in heads]
+    ends = [None if each is None else _ends(each, found, may_read, seen) for each in inputs]
+    return None if None in ends else max((end for end in ends if end is not None), default=None)
 
 
 def _shown(follows: dict[str, Any], may_read: Callable[[str], bool]) -> dict[str, Any]:

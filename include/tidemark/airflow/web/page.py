@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -233,11 +233,11 @@ def _verdict(entry: Mapping[str, Any]) -> list[Markup]:
 
 def _stand(entry: Mapping[str, Any]) -> Markup:
     """How it stands, in a line of a table."""
-    said, class_ = _stands_at(entry)
+    said, class_ = _stands_at(entry, drawing.short)
     return tag("span", said, class_=class_)
 
 
-def _stands_at(entry: Mapping[str, Any]) -> tuple[str, str]:
+def _stands_at(entry: Mapping[str, Any], written: Callable[[str], str] = str) -> tuple[str, str]:
     if entry["follows"] and entry["follows"]["waits_for"]:
         return f"waits for {entry['follows']['waits_for']}", "bad"
     if entry["waiting_for"]:
@@ -246,7 +246,7 @@ def _stands_at(entry: Mapping[str, Any]) -> tuple[str, str]:
         return "not finished", "quiet"
     if not entry["seal"]:
         return "nothing is sealed yet", "quiet"
-    complete, known = entry["complete_below_text"], entry["seal_text"]
+    complete, known = written(entry["complete_below_text"]), written(entry["seal_text"])
     return f"complete below {complete}" + (f", known up to {known}" if known != complete else ""), "good"
 
 
