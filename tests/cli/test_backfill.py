@@ -120,12 +120,12 @@ def test_a_preview_says_what_would_be_read_and_does_nothing(events: Shell) -> No
     events.ok("backfill", "events", "--date", "2024-01-01")
     before = events.json("status", "events")["version"]
     told = events.json("backfill", "events", "--from", "2024-01-01", "--to", "2024-01-12", "--preview")
-    assert (told["asked"], told["ingested_before"], told["runs"], told["rows"]) == (12, 1, 1, None)
+    assert (told["asked"], told["complete_before"], told["runs"], told["rows"]) == (12, 1, 1, None)
     landed = [day["landed"] for day in told["intervals"]]
     assert landed == ["landed", "empty", *["landed"] * 7, "not landed", "not landed"]
     assert told["intervals"][3]["files"] == 2
     said = events.ok("backfill", "events", "--from", "2024-01-01", "--to", "2024-01-12", "--preview").out
-    assert "11 intervals in 1 run: 8 landed, 1 without files, 2 not landed, 1 ingested before and left out" in said
+    assert "11 intervals in 1 run: 8 landed, 1 without files, 2 not landed, 1 complete and left out" in said
     assert "rows unknown; about 1 minute here, 1 as runs of Airflow" in said
     assert events.json("status", "events")["version"] == before
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from tidemark.jobs.questions.backfill_preview import Preview
 
 NOTHING = {"outcome": "nothing to do", "steps": 0, "waits_for": None}
-"""What a backfill came to whose intervals were all ingested before: `--again` reads those whose files changed."""
+"""What a backfill came to whose intervals were all complete before: `--again` reads those whose files changed."""
 PreviewOption = Annotated[bool, typer.Option("--preview", help="Say what it would read, and do nothing.")]
 AgainOption = Annotated[
-    bool, typer.Option("--again", help="Also the intervals that were ingested before: their files may have changed.")
+    bool, typer.Option("--again", help="Also the intervals that are complete: their files may have changed.")
 ]
 IntervalsOption = Annotated[
     int,
@@ -69,7 +69,9 @@ def backfill(
     if not asked:
         raise UsageError("which days? give --from 2013-01-01 --to 2013-12-31, or --lower and --upper")
     check_within(state.collection, Interval(asked[0].lower, asked[-1].upper))
-    some = asked if again else [one for one in asked if not state.ingested.covers(one)]
+    # What was ingested and is not complete is looked at again: its batch may have been taken out, and waits for a file.
+    complete = state.complete_below + state.collection.landed.grace
+    some = asked if again else [one for one in asked if one.upper > complete]
     if preview:
         return _show_preview(call, job, asked, some, intervals)
     failed: TidemarkError | None = None
@@ -101,7 +103,7 @@ def _show_preview(call: Call, job: Job, asked: list[Interval], some: list[Interv
         state = job.log.load().state
         found = question(state.collection.landed, state.ingested, some, call.landing, most=most)
     document = {
-        **{"collection": call.collection, "asked": len(asked), "ingested_before": len(asked) - len(some)},
+        **{"collection": call.collection, "asked": len(asked), "complete_before": len(asked) - len(some)},
         **{"runs": found.runs, "seconds": round(found.seconds)},
         **{"seconds_in_airflow": round(found.seconds_in_airflow), "rows": found.rows},
         "intervals": [one.as_dict() for one in found.intervals],
@@ -122,7 +124,7 @@ def _preview_lines(found: Preview, before: int) -> list[RenderableType]:
         "without files": found.count("empty"),
         "not landed": found.count("not landed"),
     }
-    counts |= {"that cannot be looked at": found.count("unreadable"), "ingested before and left out": before}
+    counts |= {"that cannot be looked at": found.count("unreadable"), "complete and left out": before}
     said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "none"
     rows = "rows unknown" if found.rows is None else output.counted(found.rows, "row")
     here, there = (max(1, round(seconds / 60)) for seconds in (found.seconds, found.seconds_in_airflow))
