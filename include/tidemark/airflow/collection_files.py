@@ -13,8 +13,8 @@ from tidemark.airflow.location import Location, location_of
 from tidemark.errors import InvalidUsage
 
 SUFFIXES = (".yaml", ".yml")
-MAINTENANCE = "tidemark_maintenance"
-"""The DAG id that is not a collection's."""
+MAINTENANCE, OVERDUE = "tidemark_maintenance", "tidemark_overdue"
+"""The DAG ids that are no collection's."""
 
 
 def right_collections(folder: str | Path | None = None) -> list[Location]:
@@ -167,8 +167,8 @@ def _location(file: Path) -> Location:
     if printable(file.name) != file.name:
         raise InvalidUsage("the file's name holds what is no text, or no printable one; rename it")
     location = location_of(file)
-    if location.name == MAINTENANCE:
-        raise InvalidUsage(f"the DAG {MAINTENANCE} looks after all collections; call this one otherwise")
+    if location.name in (MAINTENANCE, OVERDUE):
+        raise InvalidUsage(f"the DAG {location.name} looks after all collections; call this one otherwise")
     return location
 
 

@@ -38,6 +38,9 @@ class AirflowSection(BaseModel):
     """How many runs of the DAG there may be at a time. Their order is kept whatever that is."""
     backfill_intervals: Annotated[int, Field(ge=1, le=MOST_INTERVALS_OF_RUN)] | None = None
     """How many intervals a run of a backfill is about at most; TIDEMARK_BACKFILL_INTERVALS, 31, without it."""
+    overdue: Duration | None = None
+    """How long after its end an interval may be unsealed, `3h`; after that it is overdue, and the DAG
+    `tidemark_overdue` is red until it is sealed. Of a derived collection the intervals of its inputs count."""
 
 
 SECTIONS: dict[str, type[BaseModel]] = {"airflow": AirflowSection}
