@@ -23,15 +23,22 @@ if TYPE_CHECKING:
     from tidemark.airflow.handed import with_as_of, with_changes
     from tidemark.airflow.hold import HoldOperator, ReleaseHoldOperator
     from tidemark.airflow.maintenance import MaintenanceOperator, maintenance_dag, maintenance_group
+    from tidemark.airflow.notify import Notice
+    from tidemark.airflow.on_time import OnTimeOperator
     from tidemark.airflow.publish import PublishOperator
+    from tidemark.airflow.task_group import TidemarkTaskGroup
+    from tidemark.airflow.wait import wait_for_seal
     from tidemark.airflow.window import intervals_of, sealed_by, window_of
 
 _HOME = {
     "AppOperator": "app_operator",
     "HoldOperator": "hold",
     "MaintenanceOperator": "maintenance",
+    "Notice": "notify",
+    "OnTimeOperator": "on_time",
     "PublishOperator": "publish",
     "ReleaseHoldOperator": "hold",
+    "TidemarkTaskGroup": "task_group",
     "asset_of": "asset",
     "batches_dag": "arrivals",
     "check_collection_files": "collection_files",
@@ -46,6 +53,7 @@ _HOME = {
     "sealed_by": "window",
     "step_group": "groups",
     "tidemark_dag": "factory",
+    "wait_for_seal": "wait",
     "window_of": "window",
     "with_as_of": "handed",
     "with_changes": "handed",
@@ -55,8 +63,11 @@ __all__ = [
     "AppOperator",
     "HoldOperator",
     "MaintenanceOperator",
+    "Notice",
+    "OnTimeOperator",
     "PublishOperator",
     "ReleaseHoldOperator",
+    "TidemarkTaskGroup",
     "asset_of",
     "batches_dag",
     "check_collection_files",
@@ -71,6 +82,7 @@ __all__ = [
     "sealed_by",
     "step_group",
     "tidemark_dag",
+    "wait_for_seal",
     "window_of",
     "with_as_of",
     "with_changes",

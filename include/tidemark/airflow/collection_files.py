@@ -63,13 +63,29 @@ def _files_saying(name: str, folder: Path) -> Iterator[Path]:
 
 def check_collection_files(folder: str | Path | None = None) -> None:
     """Raise InvalidUsage with one line for each wrong collection file of a folder: file, line and the nearest field;
-    also for each whose definition does not fit its inputs.
+    also for each whose definition does not fit its inputs, and for each function a file names that cannot be called,
+    whose DAG is made all the same.
 
     For a DAG file of its own. An exception in a DAG file becomes its import error in the UI, and Airflow then stops
     scheduling *every* DAG of that file: the file that complains must not be the one that holds the DAGs.
     """
-    if errors := _fitting(folder).errors:
+    found = _fitting(folder)
+    if errors := {**_wrong_names(found), **found.errors}:
         raise InvalidUsage("\n".join(errors[file] for file in sorted(errors)))
+
+
+def _wrong_names(found: _Found) -> dict[Path, str]:
+    """A line for each file that names a function which cannot be called: the first of them. Imports what they name."""
+    from tidemark.airflow.calls import names_anything, wrong_names
+    from tidemark.config.collection_file import parse
+
+    errors = {}
+    for name, location in found.locations.items():
+        if names_anything(location) and (wrong := next(wrong_names(location), None)):
+            loc, error = wrong
+            file = found.files[name]
+            errors[file] = _line(file, str(parse(file).refusal(loc, f"{'.'.join(map(str, loc[:-1]))}: {error}")))
+    return errors
 
 
 def files_of(folder: Path) -> list[Path]:

@@ -16,6 +16,7 @@ from tidemark.model.derived import Derived
 if TYPE_CHECKING:
     from tidemark.config.derived_file import DerivedFile
     from tidemark.jobs.job import Job
+    from tidemark.model.arrangement import Arrangement
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,16 @@ class Location:
         said = self.airflow
         delay = None if said.retry_delay is None else timedelta(microseconds=said.retry_delay)
         arguments = {"owner": said.owner, "pool": said.pool, "retries": said.retries, "retry_delay": delay}
-        return {name: value for name, value in arguments.items() if value is not None}
+        return {name: value for name, value in arguments.items() if value is not None} | self.failure_arguments
+
+    @property
+    def failure_arguments(self) -> dict[str, Any]:
+        """Who its file says is told of a failed task, as an argument of operators."""
+        if not self.airflow.notify.failure:
+            return {}
+        from tidemark.airflow.notify import FailureCallback
+
+        return {"on_failure_callback": FailureCallback(self)}
 
     @property
     def store_root(self) -> str:
@@ -98,3 +108,11 @@ def location_of(
 def no_data() -> Any:
     """The runner of a job that only reads the state."""
     raise AssertionError("this job reads no data")
+
+
+def state_of(root: str, collection: str) -> Arrangement | None:
+    """The newest state of a collection; None if it was never created."""
+    from tidemark.jobs.app import open_job
+
+    log = open_job(root, collection, no_data).log
+    return log.load().arrangement if log.newest_version() else None

@@ -73,7 +73,8 @@ def maintenance_group(
     location = location_of(collection, root=root)
     with TaskGroup(group_id or location.name) as group:
         for step, own in for_each(steps_of(When.MAINTENANCE), arguments):
-            MaintenanceOperator(task_id=step.name, collection=location, app=step.name, doc_md=step.docs, **own)
+            taken = {**location.failure_arguments, **own}
+            MaintenanceOperator(task_id=step.name, collection=location, app=step.name, doc_md=step.docs, **taken)
     return group
 
 

@@ -14,13 +14,13 @@ from airflow.sdk.exceptions import AirflowFailException
 from tidemark.airflow import settings
 from tidemark.airflow.asset import asset_of
 from tidemark.airflow.collection_files import files_of
-from tidemark.airflow.location import Location, location_of, no_data
+from tidemark.airflow.location import Location, location_of, state_of
+from tidemark.airflow.notify import notice_of_overdue, notify
 from tidemark.airflow.other_runs import with_runs
 from tidemark.airflow.steps import with_step_defaults
 from tidemark.config.schedule import MOST_INTERVALS, Schedule
 from tidemark.errors import InvalidUsage, TidemarkError, listed
 from tidemark.jobs.questions.overdue import Overdue, overdue
-from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
 from tidemark.model.interval import Interval
 
@@ -62,7 +62,7 @@ def overdue_seal(location: Location, now: int) -> Overdue | None:
     after = location.airflow.overdue
     if after is None:
         return None
-    state = _state(location.store_root, location.name)
+    state = state_of(location.store_root, location.name)
     declared = [location.collection] if location.derived is None else _landed_below(location)
     return overdue(location.name, state.complete_below if state else 0, declared, after=after, now=now)
 
@@ -86,14 +86,6 @@ def _declaring(folder: str | Path | None, root: str | None) -> list[Location]:
     return found
 
 
-def _state(root: str, name: str) -> Arrangement | None:
-    """The newest state of a collection; None if it was never created."""
-    from tidemark.jobs.app import open_job
-
-    log = open_job(root, name, no_data).log
-    return log.load().arrangement if log.newest_version() else None
-
-
 def _landed_below(location: Location) -> list[Collection]:
     """The landed collections that a derived one is computed from, as they are stored."""
     found: dict[str, Collection] = {}
@@ -103,7 +95,7 @@ def _landed_below(location: Location) -> list[Collection]:
         if name in seen:
             continue
         seen.add(name)
-        state = _state(location.store_root, name)
+        state = state_of(location.store_root, name)
         if state is None:
             continue
         if state.collection.is_derived:
@@ -157,16 +149,25 @@ class OnTimeOperator(BaseOperator):
                 found.append(late.words(now))
                 self._notify(context, location, late, now)
             if self.runs and (missing := without_runs(context, location, now)):
+                some = listed(missing, MOST_NAMED)
                 found.append(
-                    f"{location.name}: no run began for {listed(missing, MOST_NAMED)}; look whether the scheduler is up "
-                    f"and the DAG is full of runs that wait, then backfill {location.name} from there"
+                    f"{location.name}: no run began for {some}; see that the scheduler is up and that no runs of the "
+                    f"DAG wait for an answer, then backfill {location.name} from there"
                 )
         except TidemarkError as error:
             return [f"{location.name} cannot be looked at: {error.kind}: {error}"]
         return found
 
     def _notify(self, context: Any, location: Location, late: Overdue, now: int) -> None:
-        """Nothing yet."""
+        """Tell people of an overdue interval, unless they were told of it before, by any DAG."""
+        calls = location.airflow.notify.overdue
+        if not calls:
+            return
+        remembered, interval = context["asset_state_store"][asset_of(location.name)], str(late.interval)
+        if remembered.get(TOLD) == interval:
+            self.log.info("people were notified of %s before", interval)
+        elif notify(calls, notice_of_overdue(late, now, context), context):
+            remembered.set(TOLD, interval)
 
 
 def without_runs(context: Mapping[str, Any], location: Location, now: int) -> list[Interval]:
@@ -176,7 +177,7 @@ def without_runs(context: Mapping[str, Any], location: Location, now: int) -> li
     never created, and where the DAG of its name is paused or is not there: it has another name then, or somebody
     stopped it.
     """
-    state = None if location.derived else _state(location.store_root, location.name)
+    state = None if location.derived else state_of(location.store_root, location.name)
     if state is None or not list(state.ingested) or not _is_active(location.name):
         return []
     landed, due = state.collection.landed, now - STARTED_WITHIN // timedelta(microseconds=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tidemark.airflow.asset import asset_of
 from tidemark.airflow.documentation import PUBLISHED, PUBLISHED_OF_DERIVED
 from tidemark.airflow.gauges import send_gauges
 from tidemark.airflow.location import Location, location_of
+from tidemark.airflow.notify import notice_of_correction, notify
 from tidemark.airflow.other_runs import IN_FLIGHT, with_runs
 from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_defaults
 from tidemark.config.schedule import Schedule
@@ -56,7 +58,8 @@ class PublishOperator(BaseOperator):
     def execute(self, context: Any) -> dict[str, Any]:
         """The event's extra."""
         asset = asset_of(self.location.name)
-        lower = _published_upper(context["inlet_events"][asset])
+        before = _last_event(context["inlet_events"][asset])
+        lower = parse_instant(before["upper"]) if before else 0
         try:
             state = self.location.job().log.load().state
             send_gauges(state, time.time_ns() // 1000)
@@ -82,6 +85,9 @@ class PublishOperator(BaseOperator):
         extra = {**{name: format_instant(time) for name, time in frontiers.items()}, "corrected": corrected}
         context["outlet_events"][asset].extra.update(extra)
         self.log.info("corrected: %s", corrected["changed"])
+        if self.location.airflow.notify.correction and _changes_published(extra, before, self.location):
+            notice = notice_of_correction(self.location, extra, context)
+            notify(self.location.airflow.notify.correction, notice, context)
         return extra
 
     def _waits(self, context: Any, state: Arrangement) -> str | None:
@@ -132,7 +138,16 @@ def _check_drained(state: Arrangement) -> None:
         )
 
 
-def _published_upper(events: Any) -> int:
-    """The upper of the last event of ours; events made by hand, without one, are passed over."""
+def _last_event(events: Any) -> Mapping[str, Any]:
+    """The extra of the last event of ours, empty if there is none; those made by hand, without one, are passed over."""
     newest = events.ascending(False).limit(EVENTS_LOOKED_AT)
-    return next((parse_instant(event.extra["upper"]) for event in newest if "upper" in event.extra), 0)
+    return next((event.extra for event in newest if "upper" in event.extra), {})
+
+
+def _changes_published(extra: Mapping[str, Any], before: Mapping[str, Any], location: Location) -> bool:
+    """Whether an event tells of a change of what an earlier one had published. A derived collection also retracts rows
+    as it goes on, so of one only what does not get it further counts."""
+    corrected = extra["corrected"]
+    if not before or not corrected["retracted"] + corrected["added"]:
+        return False
+    return location.derived is None or extra["complete_below"] == before.get("complete_below")
