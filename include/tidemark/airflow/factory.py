@@ -18,6 +18,7 @@ from tidemark.airflow.landing import landing_param
 from tidemark.airflow.links import BATCHES
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.owners import refuse_second_maker
+from tidemark.airflow.task_arguments import task_arguments
 from tidemark.airflow.task_group import all_parts, collection_tasks
 from tidemark.airflow.timetable import CollectionTimetable, InputsTimetable
 from tidemark.airflow.wide_runs import WideRuns
@@ -110,7 +111,7 @@ def _dag(
         if location.derived:
             raise InvalidUsage(f"{location.name} is derived: it runs when its inputs have more, not by {schedule!r}")
         schedule = CollectionTimetable.of(location.collection, schedule, wide)
-    arguments = {"owner": OWNER, **location.task_arguments, **(default_args or {})}
+    arguments = {"owner": OWNER, **task_arguments(location), **(default_args or {})}
     with DAG(dag_id, schedule=schedule, default_args=arguments, **options) as dag:
         collection_tasks(location, all_parts(location), tasks or {})
     return dag

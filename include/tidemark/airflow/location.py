@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,23 +54,6 @@ class Location:
         if isinstance(self.declared, Collection):
             return self.declared
         raise InvalidUsage(f"{self.name} is derived: what its columns are is known once it was computed")
-
-    @property
-    def task_arguments(self) -> dict[str, Any]:
-        """What its file says of all its tasks, as arguments of operators."""
-        said = self.airflow
-        delay = None if said.retry_delay is None else timedelta(microseconds=said.retry_delay)
-        arguments = {"owner": said.owner, "pool": said.pool, "retries": said.retries, "retry_delay": delay}
-        return {name: value for name, value in arguments.items() if value is not None} | self.failure_arguments
-
-    @property
-    def failure_arguments(self) -> dict[str, Any]:
-        """Who its file says is told of a failed task, as an argument of operators."""
-        if not self.airflow.notify.failure:
-            return {}
-        from tidemark.airflow.notify import FailureCallback
-
-        return {"on_failure_callback": FailureCallback(self)}
 
     @property
     def store_root(self) -> str:

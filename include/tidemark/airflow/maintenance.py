@@ -17,6 +17,7 @@ from tidemark.airflow.gauges import send_gauges
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.on_time import ON_TIME_DOC, OnTimeOperator
 from tidemark.airflow.steps import StepOperator, for_each, task_failure
+from tidemark.airflow.task_arguments import failure_arguments
 from tidemark.errors import TidemarkError
 from tidemark.jobs.steps.declared import steps_of
 from tidemark.jobs.steps.step import When
@@ -73,7 +74,7 @@ def maintenance_group(
     location = location_of(collection, root=root)
     with TaskGroup(group_id or location.name) as group:
         for step, own in for_each(steps_of(When.MAINTENANCE), arguments):
-            taken = {**location.failure_arguments, **own}
+            taken = {**failure_arguments(location), **own}
             MaintenanceOperator(task_id=step.name, collection=location, app=step.name, doc_md=step.docs, **taken)
     return group
 

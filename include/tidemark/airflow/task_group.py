@@ -14,6 +14,7 @@ from tidemark.airflow.after import after_tasks
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.publish import PublishOperator
 from tidemark.airflow.step_tasks import step_and_gate
+from tidemark.airflow.task_arguments import task_arguments
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.declared import steps_of
@@ -63,7 +64,7 @@ class TidemarkTaskGroup(TaskGroup):
     ) -> None:
         location = location_of(collection, root=root, landing=landing)
         chosen = chosen_parts(location, parts)
-        arguments: Any = {**location.task_arguments, **(default_args or {})}
+        arguments: Any = {**task_arguments(location), **(default_args or {})}
         try:
             super().__init__(group_id=group_id or location.name, default_args=arguments, **group_options)
         except RuntimeError:
