@@ -321,10 +321,10 @@ _OFFERS = {
         "OnTimeOperator",
         "AppOperator",
     ),
-    "Functions as tasks": ("with_changes", "with_as_of"),
+    "Functions as tasks": ("with_changes", "with_as_of", "tidemark_task"),
     "Waiting": ("wait_for_seal",),
     "Notices": ("Notice",),
-    "Runs and assets": ("window_of", "intervals_of", "sealed_by", "asset_of"),
+    "Runs and assets": ("window_of", "intervals_of", "sealed_by", "asset_of", "intervals_asset_of"),
 }
 _PLUGIN = """\
 `plugins/tidemark_plugin.py` puts them below `{prefix}` of the API server, read-only. Every one needs a login of

@@ -16,11 +16,11 @@ require("airflow", "airflow")
 if TYPE_CHECKING:
     from tidemark.airflow.app_operator import AppOperator
     from tidemark.airflow.arrivals import batches_dag
-    from tidemark.airflow.asset import asset_of
+    from tidemark.airflow.asset import asset_of, intervals_asset_of
     from tidemark.airflow.collection_files import check_collection_files
     from tidemark.airflow.factory import collection_dags, tidemark_dag
     from tidemark.airflow.groups import compact_group, drain_group, ingest_group, seal_group, step_group
-    from tidemark.airflow.handed import with_as_of, with_changes
+    from tidemark.airflow.handed import tidemark_task, with_as_of, with_changes
     from tidemark.airflow.hold import HoldOperator, ReleaseHoldOperator
     from tidemark.airflow.maintenance import MaintenanceOperator, maintenance_dag, maintenance_group
     from tidemark.airflow.notify import Notice
@@ -46,6 +46,7 @@ _HOME = {
     "compact_group": "groups",
     "drain_group": "groups",
     "ingest_group": "groups",
+    "intervals_asset_of": "asset",
     "intervals_of": "window",
     "maintenance_dag": "maintenance",
     "maintenance_group": "maintenance",
@@ -53,6 +54,7 @@ _HOME = {
     "sealed_by": "window",
     "step_group": "groups",
     "tidemark_dag": "factory",
+    "tidemark_task": "handed",
     "wait_for_seal": "wait",
     "window_of": "window",
     "with_as_of": "handed",
@@ -75,6 +77,7 @@ __all__ = [
     "compact_group",
     "drain_group",
     "ingest_group",
+    "intervals_asset_of",
     "intervals_of",
     "maintenance_dag",
     "maintenance_group",
@@ -82,6 +85,7 @@ __all__ = [
     "sealed_by",
     "step_group",
     "tidemark_dag",
+    "tidemark_task",
     "wait_for_seal",
     "window_of",
     "with_as_of",

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, model_validator
 
 from tidemark.config.section import STRICT
-from tidemark.config.values import ColumnName, Duration, checked, function_name
+from tidemark.config.values import ColumnName, Duration, Schedule, checked, function_name
 from tidemark.errors import InvalidUsage
 from tidemark.model.interval import MOST_INTERVALS_OF_RUN
 
@@ -143,6 +143,9 @@ class AirflowSection(BaseModel):
     overdue: Duration | None = None
     """How long after its end an interval may be unsealed, `3h`; after that it is overdue, and the DAG
     `tidemark_overdue` is red until it is sealed. Of a derived collection the intervals of its inputs count."""
+    partitions: Schedule | None = None
+    """Of which intervals the asset `tidemark://<name>/intervals` has an event each, once they are complete: a schedule,
+    mostly the collection's own, `"@daily"`; without it there is no such asset."""
     notify: NotifySection = NotifySection()
     """Who is told of a failure, a question, an overdue interval, a correction."""
     after: AfterSection = AfterSection()
