@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidemark.airflow import settings
 from tidemark.airflow.definitions import wrong_definitions
 from tidemark.airflow.location import Location, location_of
+from tidemark.airflow.parsing import collections_folder
 from tidemark.errors import InvalidUsage
 
 SUFFIXES = (".yaml", ".yml")
@@ -33,7 +33,7 @@ def collection_named(name: str, folder: str | Path | None = None) -> Location | 
     Only files with a line `name: NAME` are parsed, and all of them where none of these is the collection's. Whether a
     derived collection's inputs are there, and its definition fits them, is left to its task.
     """
-    for file in _files_saying(name, Path(folder or settings.collections_folder())):
+    for file in _files_saying(name, collections_folder(folder)):
         try:
             location = _location(file)
         except Exception:  # a wrong file, which `check_collection_files` reports
@@ -134,7 +134,7 @@ def _read(folder: str | Path | None) -> _Found:
     of derived collections are held against all files, wrong ones too, as far as these say a name.
     """
     found = _Found()
-    folder = Path(folder or settings.collections_folder())
+    folder = collections_folder(folder)
     try:
         files = files_of(folder)
     except InvalidUsage as error:

@@ -11,12 +11,12 @@ from typing import Any
 from airflow.sdk import BaseOperator, DagRunState
 from airflow.sdk.exceptions import AirflowFailException
 
-from tidemark.airflow import settings
 from tidemark.airflow.asset import asset_of
 from tidemark.airflow.collection_files import files_of
 from tidemark.airflow.location import Location, location_of, state_of
 from tidemark.airflow.notify import notice_of_overdue, notify
 from tidemark.airflow.other_runs import with_runs
+from tidemark.airflow.parsing import collections_folder
 from tidemark.airflow.steps import with_step_defaults
 from tidemark.config.schedule import MOST_INTERVALS, Schedule
 from tidemark.errors import InvalidUsage, TidemarkError, listed
@@ -73,7 +73,7 @@ def _declaring(folder: str | Path | None, root: str | None) -> list[Location]:
 
     found = []
     try:
-        files = files_of(Path(folder or settings.collections_folder()))
+        files = files_of(collections_folder(folder))
     except InvalidUsage:
         return []
     for file in files:
