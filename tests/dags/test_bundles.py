@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.dags.support import ORDERS, PROJECT, parsed
-from tidemark.airflow import collection_dags
+from tidemark.airflow import collection_dags, tidemark_dag
 from tidemark.airflow.parsing import collections_folder
 
 
@@ -70,3 +70,12 @@ def test_a_folder_that_is_named_goes_before_and_the_project_is_what_is_left(
     monkeypatch.setenv("TIDEMARK_COLLECTIONS", str(tmp_path))
     assert collections_folder(file=file) == tmp_path
     assert collections_folder(versions["newer"], file=file) == versions["newer"]
+
+
+def test_a_run_that_is_cleared_is_of_todays_declaration_unless_its_owner_says_otherwise(collections: Path) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    file = collections / "orders.yaml"
+    again = DagSerialization.from_dict(DagSerialization.to_dict(tidemark_dag(file)))
+    assert again.rerun_with_latest_version is True
+    assert tidemark_dag(file, rerun_with_latest_version=False).rerun_with_latest_version is False

@@ -221,12 +221,18 @@ def test_a_day_goes_through_the_dags_of_the_how_tos(
 
     held_up = ran("flights", "2012-12-31")
     assert (held_up["gate_unsealed"], held_up["closed"], held_up["seal"]) == ("success", "failed", "upstream_failed")
+    day = "[2012-12-31T00:00:00Z, 2013-01-01T00:00:00Z)"
+    assert (folder / "alerts.txt").read_text() == f"everyone: flights: closed failed for {day}\n"
     for day in how_to.LANDED:
         (folder / "landing" / "flights" / f"{day}.closed").touch()
     assert set(ran("flights", "2012-12-31").values()) == {"success"}
     assert set(ran("flights_in_groups", "2013-01-01").values()) == {"success"}
     flights = tidemark.open(os.environ["TIDEMARK_ROOT"], "flights")
     assert flights.status().as_dict()["seal_text"] == "2013-01-02T00:00:00Z"
+    again = ran("flights_in_parts", "2013-01-01")
+    assert again.pop("rest.published") == "skipped", "it is published"
+    assert set(again.values()) == {"success"}
+    assert set(ran("flights_report", "2013-01-01").values()) == {"success"}
     replayed = ran("flights_late", "2012-12-31")
     assert set(replayed.values()) == {"success"}
 
