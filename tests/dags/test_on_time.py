@@ -111,8 +111,11 @@ def test_an_interval_without_a_run_is_named(declared: Path, monkeypatch: pytest.
     with DAG("any", schedule=None):
         task = OnTimeOperator(collections=[declared])
     monkeypatch.setattr(on_time.time, "time_ns", lambda: NOON * 1000)
+    sent: dict[str, int] = {}
+    monkeypatch.setattr("airflow.sdk.observability.stats.gauge", lambda name, value: sent.update({name: value}))
     with pytest.raises(AirflowFailException, match=r"no run began for \[2024-01-02T00:00:00Z"):
         task.execute({})
+    assert sent == {f"tidemark.overdue_seconds.{declared.stem}": 9 * 3600}
     have.add(missing)
     assert without_runs({}, location, NOON) == []
     have.clear()

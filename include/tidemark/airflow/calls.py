@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from importlib import import_module
+from importlib import import_module, invalidate_caches
 from typing import Any
 
 from tidemark.airflow.location import Location
@@ -19,6 +19,7 @@ Loc = tuple[str | int, ...]
 def imported(name: str) -> Any:
     """What `module:name` names. InvalidUsage, in one line, where it cannot be imported or is not there."""
     module, _, attribute = name.partition(":")
+    invalidate_caches()  # the file may be younger than the process that forked this one
     try:
         found = import_module(module)
     except ModuleNotFoundError as error:

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from tidemark.airflow.asset import asset_of
 from tidemark.airflow.collection_files import files_of
+from tidemark.airflow.gauges import send
 from tidemark.airflow.location import Location, location_of, state_of
 from tidemark.airflow.notify import notice_of_overdue, notify
 from tidemark.airflow.other_runs import with_runs
@@ -145,7 +146,10 @@ class OnTimeOperator(BaseOperator):
     def _wrong(self, context: Any, location: Location, now: int) -> list[str]:
         found = []
         try:
-            if (late := overdue_seal(location, now)) is not None:
+            late = overdue_seal(location, now)
+            if location.airflow.overdue is not None:
+                send(location.name, {"overdue_seconds": (now - late.since) // 1_000_000 if late else 0})
+            if late is not None:
                 found.append(late.words(now))
                 self._notify(context, location, late, now)
             if self.runs and (missing := without_runs(context, location, now)):
