@@ -55,6 +55,21 @@ def test_the_oldest_overdue_interval_of_each_collection_that_says_how_long(decla
     assert overdue_seals(NOON) == {}
 
 
+def test_a_file_is_parsed_once_until_it_changes(declared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def counted(file: Path, **options: Any) -> Any:
+        parsed.append(file.name)
+        return location_of(file, **options)
+
+    monkeypatch.setattr(on_time, "location_of", counted)
+    for _ in range(3):
+        assert set(overdue_seals(NOON)) == {declared.stem}
+    assert parsed == [declared.name], "and those that do not say when they are overdue are not parsed at all"
+    declared.write_text(declared.read_text().replace("overdue: 3h", "overdue: 3000d"))
+    assert overdue_seals(NOON) == {}
+
+
 def test_a_derived_collection_is_overdue_by_the_intervals_of_its_inputs(declared: Path) -> None:
     file = declared.with_name("totals.yaml")
     file.write_text(

@@ -70,21 +70,39 @@ def overdue_seal(location: Location, now: int) -> Overdue | None:
 
 def _declaring(folder: str | Path | None, root: str | None) -> list[Location]:
     """The collections of a folder whose files say `overdue`."""
-    from tidemark.config.text import text_of
-
-    found = []
     try:
         files = files_of(collections_folder(folder))
     except InvalidUsage:
         return []
-    for file in files:
-        try:
-            location = location_of(file, root=root) if "overdue" in text_of(file) else None
-        except Exception:  # a wrong file, which `check_collection_files` reports
-            continue
-        if location is not None and location.airflow.overdue is not None:
-            found.append(location)
-    return found
+    found = (_location(file, root) for file in files)
+    return [one for one in found if one is not None and one.airflow.overdue is not None]
+
+
+_Parsed = tuple[tuple[int, int], Location | None]
+_PARSED: dict[tuple[str, str | None], _Parsed] = {}
+"""What files declare, by path and root, and when and how long they were: a page asks every few seconds, and parsing one
+takes 15 ms."""
+_MOST_PARSED = 1_000
+
+
+def _location(file: Path, root: str | None) -> Location | None:
+    """The collection of a file that says `overdue`; None for others, and for a wrong one, which
+    `check_collection_files` reports."""
+    from tidemark.config.text import text_of
+
+    key = str(file), root
+    try:
+        stat = file.stat()
+        stamp = stat.st_mtime_ns, stat.st_size
+        if key in _PARSED and _PARSED[key][0] == stamp:
+            return _PARSED[key][1]
+        location = location_of(file, root=root) if "overdue" in text_of(file) else None
+    except Exception:
+        return None
+    if len(_PARSED) >= _MOST_PARSED:
+        _PARSED.clear()
+    _PARSED[key] = stamp, location
+    return location
 
 
 def _landed_below(location: Location) -> list[Collection]:

@@ -37,7 +37,8 @@ class TidemarkTaskGroup(TaskGroup):
     `parts` names some of them, in the order of the DAG: `ingest` (of a derived collection `correct`), `seal`, `drain`,
     `compact`, `published`, `after`. A step comes with its gate. Parts may be in several groups, also of several DAGs:
     the state decides who commits. `after` needs `published` beside it. Owner, pool, retries and `notify.failure` are
-    those of the collection's file, unless `default_args` says otherwise; the other options are those of `tidemark_dag`.
+    those of the collection's file, before what the DAG's `default_args` say and after what the group's do; the other
+    options are those of `tidemark_dag`.
 
     The DAG's runs have to be about intervals: steps of a landed collection work on those of the run (`window_of`). Its
     schedule cuts time where the collection's does, as `CronDataIntervalTimetable("0 0 * * *", "UTC")` does, or into
