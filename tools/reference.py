@@ -70,6 +70,10 @@ _SECTIONS = {
     "`late`": declaration.LatePolicy,
     "`late.reemit`": declaration.Reemit,
     "`airflow`": airflow_section.AirflowSection,
+    "`airflow.notify`": airflow_section.NotifySection,
+    "`airflow.notify`, each function": airflow_section.CallSection,
+    "`airflow.after`": airflow_section.AfterSection,
+    "`airflow.after`, each function": airflow_section.TaskSection,
     "`batches`": batches.BatchesSection,
     "`batches.adaptive`": batches.AdaptiveSection,
     "`batches.rate_change`": batches.RateSection,
@@ -133,10 +137,10 @@ def _default(field: FieldInfo) -> str:
         return "required"
     default = field.default
     if isinstance(default, BaseModel):
-        written = default.model_dump(exclude_defaults=False, exclude_none=True)
-        return ", ".join(
-            f"`{inner or name}`" if isinstance(inner, str) else f"`{name}`" for name, inner in written.items()
-        )
+        dumped = default.model_dump(exclude_defaults=False, exclude_none=True)
+        written = {name: inner for name, inner in dumped.items() if inner != []}
+        shown = (f"`{inner or name}`" if isinstance(inner, str) else f"`{name}`" for name, inner in written.items())
+        return ", ".join(shown) or "none"
     plain = {None: "none", True: "`true`", False: "`false`"}
     if default in ({}, []) or (isinstance(default, bool) or default is None):
         return plain.get(default, "none") if isinstance(default, bool | None) else "none"
@@ -300,10 +304,27 @@ any of them by its name.
 _WHENS = {"EACH_RUN": "each run", "BEHIND": "behind a step", "MAINTENANCE": "maintenance", "ASKED": "when asked for"}
 _OFFERS = {
     "DAGs": ("tidemark_dag", "batches_dag", "collection_dags", "check_collection_files", "maintenance_dag"),
-    "Groups": ("step_group", "ingest_group", "seal_group", "drain_group", "compact_group", "maintenance_group"),
-    "Operators": ("HoldOperator", "ReleaseHoldOperator", "PublishOperator", "MaintenanceOperator", "AppOperator"),
-    "Functions as tasks": ("with_changes", "with_as_of"),
-    "Runs and assets": ("window_of", "intervals_of", "sealed_by", "asset_of"),
+    "Groups": (
+        "TidemarkTaskGroup",
+        "step_group",
+        "ingest_group",
+        "seal_group",
+        "drain_group",
+        "compact_group",
+        "maintenance_group",
+    ),
+    "Operators": (
+        "HoldOperator",
+        "ReleaseHoldOperator",
+        "PublishOperator",
+        "MaintenanceOperator",
+        "OnTimeOperator",
+        "AppOperator",
+    ),
+    "Functions as tasks": ("with_changes", "with_as_of", "tidemark_task"),
+    "Waiting": ("wait_for_seal",),
+    "Notices": ("Notice",),
+    "Runs and assets": ("window_of", "intervals_of", "sealed_by", "asset_of", "intervals_asset_of"),
 }
 _PLUGIN = """\
 `plugins/tidemark_plugin.py` puts them below `{prefix}` of the API server, read-only. Every one needs a login of
@@ -335,9 +356,10 @@ def airflow() -> str:
 
 
 def _offer(name: str, offered: Any) -> Iterator[str]:
-    called = _operator_signature(offered) if isinstance(offered, type) else _signature(offered)
+    is_operator = hasattr(offered, "template_fields")
+    called = _operator_signature(offered) if is_operator else _signature(offered)
     yield f"### `{name}{called}`\n\n{_docstring(offered)}\n"
-    if isinstance(offered, type):
+    if is_operator:
         given = _airflows(offered).template_fields
         if fields := [field for field in vars(offered).get("template_fields", ()) if field not in given]:
             yield f"Templates: {', '.join(f'`{field}`' for field in fields)}.\n"

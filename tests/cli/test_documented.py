@@ -26,6 +26,7 @@ time: {column: at}
 source: {path: "{{ landing }}/x/{{ ds }}/*.csv", format: csv, envelope: append}
 """
 REST = {
+    "add-a-task.md": (COLLECTIONS / "flights.yaml").read_text(encoding="utf-8"),
     "batches.md": f"name: x\nkey: [id]\ncolumns: {{id: string, at: timestamp}}\n{_LANDS}",
     "last-tuesday-was-wrong.md": f"name: x\nkey: [id]\ncolumns: {{id: string, at: timestamp}}\n{_LANDS}",
     "choose-types.md": f"name: x\n{_LANDS}",
@@ -35,6 +36,7 @@ REST = {
     "lay-out-by-time.md": "name: x\nkey: [id]\nvalue: [measured]\n"
     f"columns: {{id: string, measured: timestamp, at: timestamp}}\n{_LANDS}",
     "own-dags.md": f"name: x\nkey: [id]\ncolumns: {{id: string, at: timestamp}}\n{_LANDS}",
+    "tell-people.md": (COLLECTIONS / "flights.yaml").read_text(encoding="utf-8"),
     "windows.md": (COLLECTIONS / "delays_by_hour.yaml").read_text(encoding="utf-8"),
 }
 """What stands around the parts of files that pages show."""

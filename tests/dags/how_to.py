@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from tests.dags.support import PROJECT
 
-PAGES = ("add-a-task.md", "own-dags.md")
+PAGES = ("tell-people.md", "add-a-task.md", "own-dags.md")
 LANDED = {"2012-12-31": ("scheduled", "2012-12-31T20:00:00"), "2013-01-01": ("departed", "2013-01-01T15:00:00")}
 """A day's status of each of ROWS flights, and when it was known."""
 ROWS = 30
 
 
-def files() -> Iterator[tuple[str, str]]:
-    """The DAG files of the pages: names and texts."""
+def texts() -> Iterator[str]:
+    """The pages, in the order in which their files are written."""
     for page in PAGES:
-        text = (PROJECT / "docs" / "how-to" / page).read_text(encoding="utf-8")
-        yield from re.findall(r"^`dags/(\w+\.py)`:\n\n```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+        yield (PROJECT / "docs" / "how-to" / page).read_text(encoding="utf-8")
+
+
+def files(folder: str = "dags") -> Iterator[tuple[str, str]]:
+    """The files of the pages for a folder of the project: names and texts."""
+    for text in texts():
+        yield from re.findall(rf"^`{folder}/(\w+\.py)`:\n\n```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def section() -> dict[str, Any]:
+    """What the pages say of `airflow` in flights.yaml, taken together; of a field the first of them counts."""
+    said: dict[str, Any] = {}
+    for text in texts():
+        for block in re.findall(r"^```yaml\n(airflow:.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            for name, value in yaml.safe_load(block)["airflow"].items():
+                said.setdefault(name, value)
+    return said
 
 
 def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -32,7 +50,13 @@ def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for made in (collections, dags, folder / "exports"):
         made.mkdir(parents=True)
     flights = (PROJECT / "include" / "collections" / "flights.yaml").read_text(encoding="utf-8")
-    (collections / "flights.yaml").write_text(f"dag: own\n{flights}", encoding="utf-8")
+    said = yaml.safe_dump({"airflow": section()})
+    (collections / "flights.yaml").write_text(f"dag: own\n{flights}\n{said}", encoding="utf-8")
+    for name, text in files("include"):
+        (folder / "include" / name).write_text(text, encoding="utf-8")
+        monkeypatch.delitem(sys.modules, name.removesuffix(".py"), raising=False)
+    monkeypatch.syspath_prepend(str(folder / "include"))
+    monkeypatch.setenv("ALERTS", str(folder / "alerts.txt"))
     monkeypatch.setenv("TIDEMARK_COLLECTIONS", str(collections))
     monkeypatch.setenv("EXPORTS", str(folder / "exports"))
     monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(dags))

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+import tomllib
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,7 +18,7 @@ import pyarrow as pa
 import pytest
 from airflow.sdk import DAG
 
-from tests.dags.support import ORDERS
+from tests.dags.support import ORDERS, PROJECT
 from tidemark.airflow import tidemark_dag, with_as_of, with_changes
 from tidemark.airflow.handed import span_published
 from tidemark.airflow.location import location_of
@@ -120,6 +125,56 @@ def test_what_makes_no_sense_is_refused_when_the_file_is_parsed() -> None:
 
         @with_changes("handed")
         def nothing() -> None: ...
+
+
+AS_A_DECORATOR = """
+import json, sys
+from airflow.sdk import DAG, task
+from tidemark.errors import InvalidUsage
+
+with DAG("any", schedule=None) as dag:
+
+    @task.tidemark(changes="flights", columns=["id"], retries=7)
+    def changed(changes): ...
+
+    @task.tidemark(as_of="flights", form="pandas")
+    def held(frame): ...
+
+    changed() >> held()
+said = []
+for wrong in ({}, {"changes": "flights", "as_of": "flights"}):
+    try:
+        task.tidemark(**wrong)
+    except InvalidUsage as error:
+        said.append(str(error))
+tasks = {one.task_id: one.retries for one in dag.tasks}
+print(json.dumps({"tasks": tasks, "said": said}))
+"""
+
+
+def test_installed_as_a_package_it_is_a_decorator_of_airflows(tmp_path: Path) -> None:
+    """The entry point as pyproject.toml has it, in a package's metadata as pip writes it."""
+    entry = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["entry-points"]
+    metadata = tmp_path / "tidemark-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: tidemark\nVersion: 0\n")
+    (group,) = entry
+    lines = [f"{name} = {value}" for name, value in entry[group].items()]
+    (metadata / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
+    done = subprocess.run(
+        [sys.executable, "-c", AS_A_DECORATOR],
+        env=os.environ | {"PYTHONPATH": f"{PROJECT / 'include'}:{tmp_path}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["tasks"] == {"changed": 7, "held": 0}
+    assert ['say what the function is handed: @task.tidemark(changes="flights")' in line for line in found["said"]] == [
+        True,
+        True,
+    ]
 
 
 def test_a_collection_that_is_not_there_fails_in_one_line(orders: Path) -> None:

@@ -10,9 +10,14 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.dags import how_to
 from tests.dags.support import PROJECT, parsed
+from tidemark.airflow import check_collection_files
+from tidemark.airflow.calls import check_notifier
+from tidemark.airflow.on_time import overdue_seals
+from tidemark.model.instant import parse_instant
 
 
 @pytest.fixture
@@ -35,8 +40,35 @@ def test_tasks_stand_before_between_and_behind(dags: Any) -> None:
     assert before("flights", "closed") == {"gate_unsealed"}
     assert before("flights", "seal") == {"gate_unsealed", "closed"}
     assert before("flights", "tell") == {"gate_trace"}
+    assert before("flights", "count_by_status") == {"published"}
+    assert before("flights_report", "flights_by_carrier") == {"wait_for_flights"}
+    assert before("flights_in_parts", "checked_elsewhere") == {"first.gate_frontier"}
+    assert before("flights_in_parts", "rest.drain") == {"checked_elsewhere"}
     assert before("flights_export", "export") == {"hold"}
     assert before("flights_export", "release_hold") == {"hold", "export"}
+
+
+def test_what_the_pages_write_into_the_file_is_taken_and_its_functions_are_there(
+    locations: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = how_to.project(locations, monkeypatch)
+    assert set(how_to.section()) == {"overdue", "notify", "after", "partitions"}
+    check_collection_files()
+    assert set(overdue_seals(parse_instant("2013-01-05T04:00:00Z"))) == {"flights"}
+    assert {file.name for file in (folder / "include").glob("*.py")} == {"my_alerts.py", "my_reports.py"}
+
+
+def test_the_notifier_of_airflows_takes_what_the_page_gives_it() -> None:
+    page = (PROJECT / "docs" / "how-to" / "tell-people.md").read_text(encoding="utf-8")
+    (block,) = [one for one in re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) if "Smtp" in one]
+    (call,) = yaml.safe_load(block)["airflow"]["notify"]["failure"]
+    check_notifier(call["call"], call["with"])
+
+
+def test_a_run_of_a_partition_is_about_its_day(dags: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    day = dags["flights_daily"].get_task("day").python_callable
+    monkeypatch.setitem(day.__globals__, "get_current_context", lambda: {"partition_key": "2013-01-02T00:00:00"})
+    assert day() == "[2013-01-02T00:00:00Z, 2013-01-03T00:00:00Z)"
 
 
 def test_the_same_dag_with_options_of_ones_own(locations: Path, monkeypatch: pytest.MonkeyPatch) -> None:

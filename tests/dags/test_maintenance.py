@@ -30,7 +30,7 @@ def orders(folder: Path) -> Location:
 def test_it_has_a_group_for_each_collection(two: Path) -> None:
     dag = parsed().dags["tidemark_maintenance"]
     names = {f"{name}.{task}" for name in ("orders", "returns") for task in ("collect", "audit")}
-    assert {task.task_id for task in dag.tasks} == names
+    assert {task.task_id for task in dag.tasks} == names | {"on_time"}
     assert not any(task.downstream_task_ids for task in dag.tasks), "none waits for another"
     assert dag.owner == "tidemark"
     assert {"tidemark", "maintenance"} == set(dag.tags)
@@ -48,7 +48,10 @@ def test_it_has_a_group_for_each_collection(two: Path) -> None:
 
 def test_a_wrong_file_is_left_out_and_no_collection_is_no_dag(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (two / "returns.yaml").write_text("name: 1")
-    assert {task.task_id.split(".")[0] for task in maintenance_dag()["tidemark_maintenance"].tasks} == {"orders"}
+    assert {task.task_id.split(".")[0] for task in maintenance_dag()["tidemark_maintenance"].tasks} == {
+        "on_time",
+        "orders",
+    }
     assert maintenance_dag(two / "nowhere") == {}
 
 
@@ -69,6 +72,7 @@ def test_a_run_collects_without_spark_and_skips_what_was_never_created(two: Path
         "orders.audit": "success",
         "returns.collect": "skipped",
         "returns.audit": "skipped",
+        "on_time": "success",
     }
     assert [info.key for info in store.list("collect/")] == ["collect/00000001.json"]
     assert b"data/killed/part.parquet" in store.read("collect/00000001.json")

@@ -221,12 +221,20 @@ def test_a_day_goes_through_the_dags_of_the_how_tos(
 
     held_up = ran("flights", "2012-12-31")
     assert (held_up["gate_unsealed"], held_up["closed"], held_up["seal"]) == ("success", "failed", "upstream_failed")
+    day = "[2012-12-31T00:00:00Z, 2013-01-01T00:00:00Z)"
+    assert (folder / "alerts.txt").read_text() == f"everyone: flights: closed failed for {day}\n"
+    unpause("flights_daily")
     for day in how_to.LANDED:
         (folder / "landing" / "flights" / f"{day}.closed").touch()
     assert set(ran("flights", "2012-12-31").values()) == {"success"}
     assert set(ran("flights_in_groups", "2013-01-01").values()) == {"success"}
     flights = tidemark.open(os.environ["TIDEMARK_ROOT"], "flights")
     assert flights.status().as_dict()["seal_text"] == "2013-01-02T00:00:00Z"
+    again = ran("flights_in_parts", "2013-01-01")
+    assert again.pop("rest.published") == "skipped", "it is published"
+    assert set(again.values()) == {"success"}
+    assert set(ran("flights_report", "2013-01-01").values()) == {"success"}
+    assert partitions_due("flights_daily") == ["2012-12-31T00:00:00", "2013-01-01T00:00:00"]
     replayed = ran("flights_late", "2012-12-31")
     assert set(replayed.values()) == {"success"}
 
@@ -237,6 +245,25 @@ def test_a_day_goes_through_the_dags_of_the_how_tos(
     exported = pa.concat_tables(pq.read_table(path) for path in sorted((folder / "exports").iterdir()))
     assert sorted(exported.to_pylist(), key=str) == sorted(flights.changes().to_arrow().to_pylist(), key=str)
     assert exported.num_rows == 3 * how_to.ROWS  # scheduled; and of each update what it was and what it became
+
+
+def unpause(dag_id: str) -> None:
+    from airflow.models.dag import DagModel
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        session.get(DagModel, dag_id).is_paused = False  # type: ignore[union-attr]
+
+
+def partitions_due(dag_id: str) -> list[str]:
+    """The partitions of which Airflow's scheduler is about to make a run of a DAG."""
+    from airflow.models.asset import AssetPartitionDagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        found = select(AssetPartitionDagRun.partition_key).where(AssetPartitionDagRun.target_dag_id == dag_id)
+        return sorted(session.scalars(found))
 
 
 def parse(day: str) -> int:

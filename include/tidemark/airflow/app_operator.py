@@ -62,6 +62,8 @@ class AppOperator(SparkSubmitOperator):
         self.app = app
         self.app_args = list(app_args)
         self.launcher = launcher
+        self.result: Mapping[str, Any] = {}
+        self.failure_details: Mapping[str, Any] = {}
         self._resident: Any = None
         self._killed = False
 
@@ -87,15 +89,23 @@ class AppOperator(SparkSubmitOperator):
             if isinstance(e, NotReady):
                 raise InputNotReady(message) from None
             if e.exit_code == REFUSED:
-                raise AppRefused(message, e.kind, getattr(e, "details", None)) from e
+                raise self._refused(AppRefused(message, e.kind, getattr(e, "details", None))) from e
             raise AirflowException(message) from e
-        except BaseException:  # a time-out too: nothing of the app may outlive this call
+        except BaseException as error:  # a time-out too: nothing of the app may outlive this call
             self.on_kill()
+            if isinstance(error, AppRefused):
+                self._refused(error)
             raise
+        self.result = result
         self.log.info("%s: %s", self.app, result)
         if isinstance(changed := result.get("changed"), str):
             self.log.info("%s of what had been read before: %s", self.app, changed)
         return result
+
+    def _refused(self, refused: AppRefused) -> AppRefused:
+        """The error, whose details are kept for whoever asks what became of the task."""
+        self.failure_details = refused.details
+        return refused
 
     def on_kill(self) -> None:
         self._killed = True

@@ -19,6 +19,7 @@ from tidemark.airflow.landing import landing_of_run, landing_param
 from tidemark.airflow.links import BATCHES
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.steps import IngestOperator, StepOperator
+from tidemark.airflow.task_arguments import task_arguments
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.arrivals import Arrivals, open_interval, pause_of
 from tidemark.jobs.steps.declared import step_of
@@ -186,7 +187,7 @@ def batches_dag(
         **dag_options,
     }
     own = {"owner": "tidemark", "priority_weight": 0, "weight_rule": "absolute"}
-    arguments = {**own, **location.task_arguments, **(default_args or {})}
+    arguments = {**own, **task_arguments(location), **(default_args or {})}
     with DAG(schedule=[arrivals_of(location)], default_args=arguments, **options) as dag:
         ingest = CutOperator(task_id="ingest", location=location, doc_md=step_doc(step_of("ingest")))
         gate = CutGateOperator(

@@ -19,3 +19,15 @@ def asset_of(collection: str) -> Asset:
     these retracted and added.
     """
     return Asset(name=collection, uri=f"{SCHEME}{collection}", group="tidemark")
+
+
+def intervals_asset_of(collection: str) -> Asset:
+    """The asset of a collection's intervals, `tidemark://<name>/intervals`, where its file says `partitions`.
+
+    For each interval of that schedule that became complete and readable it has an event whose partition is the
+    interval's beginning, as Airflow's own timetables write it: `2013-01-02T00:00:00`. So a DAG runs once for each
+    interval (`PartitionedAssetTimetable`), or once for some together (`RollupMapper`); `window_of(context,
+    schedule="@daily")` is the interval there. Late rows and corrections of an interval that was told before are no
+    event of it: those of `asset_of` tell of them.
+    """
+    return Asset(name=f"{collection}.intervals", uri=f"{SCHEME}{collection}/intervals", group="tidemark")

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidemark.airflow import settings
 from tidemark.airflow.definitions import wrong_definitions
 from tidemark.airflow.location import Location, location_of
+from tidemark.airflow.parsing import collections_folder
 from tidemark.errors import InvalidUsage
 
 SUFFIXES = (".yaml", ".yml")
-MAINTENANCE = "tidemark_maintenance"
-"""The DAG id that is not a collection's."""
+MAINTENANCE, OVERDUE = "tidemark_maintenance", "tidemark_overdue"
+"""The DAG ids that are no collection's."""
 
 
 def right_collections(folder: str | Path | None = None) -> list[Location]:
@@ -33,7 +33,7 @@ def collection_named(name: str, folder: str | Path | None = None) -> Location | 
     Only files with a line `name: NAME` are parsed, and all of them where none of these is the collection's. Whether a
     derived collection's inputs are there, and its definition fits them, is left to its task.
     """
-    for file in _files_saying(name, Path(folder or settings.collections_folder())):
+    for file in _files_saying(name, collections_folder(folder)):
         try:
             location = _location(file)
         except Exception:  # a wrong file, which `check_collection_files` reports
@@ -68,13 +68,29 @@ def _files_saying(name: str, folder: Path) -> Iterator[Path]:
 
 def check_collection_files(folder: str | Path | None = None) -> None:
     """Raise InvalidUsage with one line for each wrong collection file of a folder: file, line and the nearest field;
-    also for each whose definition does not fit its inputs.
+    also for each whose definition does not fit its inputs, and for each function a file names that cannot be called,
+    whose DAG is made all the same.
 
     For a DAG file of its own. An exception in a DAG file becomes its import error in the UI, and Airflow then stops
     scheduling *every* DAG of that file: the file that complains must not be the one that holds the DAGs.
     """
-    if errors := _fitting(folder).errors:
+    found = _fitting(folder)
+    if errors := {**_wrong_names(found), **found.errors}:
         raise InvalidUsage("\n".join(errors[file] for file in sorted(errors)))
+
+
+def _wrong_names(found: _Found) -> dict[Path, str]:
+    """A line for each file that names a function which cannot be called: the first of them. Imports what they name."""
+    from tidemark.airflow.calls import names_anything, wrong_names
+    from tidemark.config.collection_file import parse
+
+    errors = {}
+    for name, location in found.locations.items():
+        if names_anything(location) and (wrong := next(wrong_names(location), None)):
+            loc, error = wrong
+            file = found.files[name]
+            errors[file] = _line(file, str(parse(file).refusal(loc, f"{'.'.join(map(str, loc[:-1]))}: {error}")))
+    return errors
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -123,7 +139,7 @@ def _read(folder: str | Path | None) -> _Found:
     of derived collections are held against all files, wrong ones too, as far as these say a name.
     """
     found = _Found()
-    folder = Path(folder or settings.collections_folder())
+    folder = collections_folder(folder)
     try:
         files = files_of(folder)
     except InvalidUsage as error:
@@ -172,8 +188,8 @@ def _location(file: Path) -> Location:
     if printable(file.name) != file.name:
         raise InvalidUsage("the file's name holds what is no text, or no printable one; rename it")
     location = location_of(file)
-    if location.name == MAINTENANCE:
-        raise InvalidUsage(f"the DAG {MAINTENANCE} looks after all collections; call this one otherwise")
+    if location.name in (MAINTENANCE, OVERDUE):
+        raise InvalidUsage(f"the DAG {location.name} looks after all collections; call this one otherwise")
     return location
 
 

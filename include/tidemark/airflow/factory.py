@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, Param, chain, get_parsing_context, timezone
+from airflow.sdk import DAG, Param, get_parsing_context, timezone
 
 from tidemark.airflow import settings
 from tidemark.airflow.collection_files import collection_named, fitting_collections
@@ -18,13 +18,11 @@ from tidemark.airflow.landing import landing_param
 from tidemark.airflow.links import BATCHES
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.owners import refuse_second_maker
-from tidemark.airflow.publish import PublishOperator
-from tidemark.airflow.step_tasks import step_and_gate
+from tidemark.airflow.task_arguments import task_arguments
+from tidemark.airflow.task_group import all_parts, collection_tasks
 from tidemark.airflow.timetable import CollectionTimetable, InputsTimetable
 from tidemark.airflow.wide_runs import WideRuns
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.steps.declared import steps_of
-from tidemark.jobs.steps.step import When
 from tidemark.model.collection import Collection
 from tidemark.model.derived import Derived
 from tidemark.model.instant import EPOCH
@@ -56,8 +54,9 @@ def tidemark_dag(
 
     `ingest >> gate_unsealed >> seal >> gate_frontier >> drain >> gate_trace >> compact >> gate_compaction >> published`
 
-    Of a derived collection `correct` stands where `ingest` does, and a run begins whenever the asset of one of its
-    inputs has an event; a run of a backfill corrects it until the end of its days, and no further.
+    Behind it stand the functions that the file names in `after`. Of a derived collection `correct` stands where
+    `ingest` does, and a run begins whenever the asset of one of its inputs has an event; a run of a backfill corrects
+    it until the end of its days, and no further.
 
     Unpaused, it starts no run outside the collection's start and end, and of the past at most the last interval:
     the others are a backfill, whose runs are about `backfill_intervals` each at most (TIDEMARK_BACKFILL_INTERVALS, 31).
@@ -101,6 +100,8 @@ def _dag(
         # Order is kept by the store, also across backfills, manual runs and clears. A day whose gate asks is a running
         # one: the others go on beside it, up to this many.
         "max_active_runs": MAX_ACTIVE_RUNS,
+        # A run that is cleared is of today's collection file: an older one would take its declaration back.
+        "rerun_with_latest_version": True,
         **(_derived(location, wide) if location.derived else _landed(location.collection, wide)),
         **({} if said.max_active_runs is None else {"max_active_runs": said.max_active_runs}),
         **dag_options,
@@ -112,14 +113,9 @@ def _dag(
         if location.derived:
             raise InvalidUsage(f"{location.name} is derived: it runs when its inputs have more, not by {schedule!r}")
         schedule = CollectionTimetable.of(location.collection, schedule, wide)
-    arguments = {"owner": OWNER, **location.task_arguments, **(default_args or {})}
+    arguments = {"owner": OWNER, **task_arguments(location), **(default_args or {})}
     with DAG(dag_id, schedule=schedule, default_args=arguments, **options) as dag:
-        made = [
-            task
-            for step in steps_of(When.EACH_RUN, derived=location.derived is not None)
-            for task in step_and_gate(location, step.name, **(tasks or {}))
-        ]
-        chain(*made, PublishOperator(collection=location))
+        collection_tasks(location, all_parts(location), tasks or {})
     return dag
 
 

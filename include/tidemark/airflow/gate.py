@@ -14,6 +14,7 @@ from tidemark.airflow import settings
 from tidemark.airflow.launch import AppRefused
 from tidemark.airflow.links import DataDocsLink
 from tidemark.airflow.location import Location
+from tidemark.airflow.notify import call_notifiers, notice_of_question, notify
 from tidemark.airflow.question import Answer, Answered, Question
 from tidemark.airflow.steps import IngestOperator, StepOperator, intervals_of_run, task_failure
 from tidemark.errors import GateFailed, InvalidUsage, TidemarkError
@@ -38,8 +39,8 @@ class GateOperator(StepOperator):
     a reason, taken out, or read again from a mended file, at once or when it has changed. Meanwhile the task is parked
     without a worker. Whoever may edit the DAG may answer. Without an answer within `response_timeout`
     (TIDEMARK_RESPONSE_TIMEOUT, 1d) it fails. `asks` (TIDEMARK_GATE_ASKS) switches that off; `dag.test()` asks nobody.
-    `notifiers` are called with the context whenever it asks, as no failure callback is by then. A task that was cleared
-    or is tried again forgets what was asked, and judges anew.
+    `notifiers` are called with the context whenever it asks, and so is who the collection's file says (`notify`), as no
+    failure callback is by then. A task that was cleared or is tried again forgets what was asked, and judges anew.
 
     Starts Spark only for batches too large for the task itself; with the resident launcher the warm process serves it.
     """
@@ -150,8 +151,9 @@ class GateOperator(StepOperator):
             params=question.params,
         )
         self.log.info("Asking what to do about batch %s; see Required Actions", question.names)
-        for notifier in self.notifiers:
-            notifier(context)
+        notice = notice_of_question(question, context)
+        call_notifiers(self.notifiers, notice, context)
+        notify(self.location.airflow.notify.question, notice, context)
         raise TaskAwaitingInput(
             method_name="answered", kwargs={"question": question.as_dict()}, timeout=self._response_timeout()
         )

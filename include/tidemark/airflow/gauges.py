@@ -6,6 +6,7 @@ They are sent at the end of each run of its DAG, and daily by maintenance, as a 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from tidemark.jobs.questions.status import debt
 from tidemark.model.arrangement import Arrangement
@@ -34,11 +35,16 @@ def gauges_of(state: Arrangement, now: int) -> dict[str, int]:
 
 
 def send_gauges(state: Arrangement, now: int) -> None:
-    """Send them as `tidemark.NAME.COLLECTION`: not every backend has tags. No task fails for want of a metric."""
+    """Send what is measured of a collection."""
+    send(state.collection.name, gauges_of(state, now))
+
+
+def send(collection: str, gauges: Mapping[str, int]) -> None:
+    """Send some as `tidemark.NAME.COLLECTION`: not every backend has tags. No task fails for want of a metric."""
     from airflow.sdk.observability import stats
 
     try:
-        for name, value in gauges_of(state, now).items():
-            stats.gauge(f"{PREFIX}.{name}.{state.collection.name}", value)
+        for name, value in gauges.items():
+            stats.gauge(f"{PREFIX}.{name}.{collection}", value)
     except Exception as problem:
-        log.warning("the gauges of %s could not be sent: %s", state.collection.name, problem)
+        log.warning("the gauges of %s could not be sent: %s", collection, problem)

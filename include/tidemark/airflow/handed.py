@@ -91,6 +91,23 @@ def with_as_of(
     return _handing(collection, asked, form, root, task_options)
 
 
+def tidemark_task(
+    function: Callable[..., Any] | None = None,
+    *,
+    changes: str | None = None,
+    as_of: str | None = None,
+    **options: Any,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`@task.tidemark(changes="flights")` is `with_changes("flights")`, `@task.tidemark(as_of="flights")` is
+    `with_as_of`, with their options: where Tidemark is installed as a package, not where it is a folder on Python's
+    path. InvalidUsage where not exactly one of both names a collection."""
+    if function is not None or (changes is None) == (as_of is None):
+        raise InvalidUsage(
+            'say what the function is handed: @task.tidemark(changes="flights") or @task.tidemark(as_of="flights")'
+        )
+    return with_changes(changes, **options) if changes is not None else with_as_of(str(as_of), **options)
+
+
 def _handing(
     collection: str,
     asked: Callable[[OpenCollection, Interval], Answer],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from tidemark.model.derived import Derived
 if TYPE_CHECKING:
     from tidemark.config.derived_file import DerivedFile
     from tidemark.jobs.job import Job
+    from tidemark.model.arrangement import Arrangement
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,6 @@ class Location:
         raise InvalidUsage(f"{self.name} is derived: what its columns are is known once it was computed")
 
     @property
-    def task_arguments(self) -> dict[str, Any]:
-        """What its file says of all its tasks, as arguments of operators."""
-        said = self.airflow
-        delay = None if said.retry_delay is None else timedelta(microseconds=said.retry_delay)
-        arguments = {"owner": said.owner, "pool": said.pool, "retries": said.retries, "retry_delay": delay}
-        return {name: value for name, value in arguments.items() if value is not None}
-
-    @property
     def store_root(self) -> str:
         return self.root or settings.root()
 
@@ -98,3 +90,11 @@ def location_of(
 def no_data() -> Any:
     """The runner of a job that only reads the state."""
     raise AssertionError("this job reads no data")
+
+
+def state_of(root: str, collection: str) -> Arrangement | None:
+    """The newest state of a collection; None if it was never created."""
+    from tidemark.jobs.app import open_job
+
+    log = open_job(root, collection, no_data).log
+    return log.load().arrangement if log.newest_version() else None

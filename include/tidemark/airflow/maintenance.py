@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 from airflow.sdk import DAG, TaskGroup
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.airflow.collection_files import MAINTENANCE, right_collections
+from tidemark.airflow.collection_files import MAINTENANCE, OVERDUE, right_collections
 from tidemark.airflow.factory import OWNER
 from tidemark.airflow.gauges import send_gauges
 from tidemark.airflow.location import Location, location_of
+from tidemark.airflow.on_time import ON_TIME_DOC, OnTimeOperator
 from tidemark.airflow.steps import StepOperator, for_each, task_failure
+from tidemark.airflow.task_arguments import failure_arguments
 from tidemark.errors import TidemarkError
 from tidemark.jobs.steps.declared import steps_of
 from tidemark.jobs.steps.step import When
@@ -27,12 +30,15 @@ Daily housekeeping of every collection: {names}. A wrong collection file is left
 
 | task | what it does |
 |---|---|
+| **on_time** | {on_time} |
 {rows}
 
 A collection that was never created is skipped. The tasks of one collection do not wait for those of another, nor for
 any run of a collection's own DAG. `tidemark collect COLLECTION --dry-run` shows in a shell what the next run would do.
 Superseded versions can be read for `TIDEMARK_KEEP_VERSIONS` (7d); at least as long an old read finds its objects.
 """
+
+OVERDUE_SCHEDULE = "*/15 * * * *"
 
 
 class MaintenanceOperator(StepOperator):
@@ -68,7 +74,8 @@ def maintenance_group(
     location = location_of(collection, root=root)
     with TaskGroup(group_id or location.name) as group:
         for step, own in for_each(steps_of(When.MAINTENANCE), arguments):
-            MaintenanceOperator(task_id=step.name, collection=location, app=step.name, doc_md=step.docs, **own)
+            taken = {**failure_arguments(location), **own}
+            MaintenanceOperator(task_id=step.name, collection=location, app=step.name, doc_md=step.docs, **taken)
     return group
 
 
@@ -85,7 +92,7 @@ def maintenance_dag(folder: str | Path | None = None, **dag_options: Any) -> dic
         # An audit reads everything: two at a time leave room for the steps.
         "max_active_tasks": 2,
         "tags": [OWNER, "maintenance"],
-        "doc_md": _DOC.format(names=", ".join(f"`{location.name}`" for location in locations), rows=rows),
+        "doc_md": _DOC.format(names=", ".join(f"`{one.name}`" for one in locations), rows=rows, on_time=ON_TIME_DOC),
         **dag_options,
     }
     if not locations:
@@ -93,6 +100,30 @@ def maintenance_dag(folder: str | Path | None = None, **dag_options: Any) -> dic
     schedule = options.pop("schedule", "30 3 * * *")
     options["default_args"] = {"owner": OWNER, **(options.get("default_args") or {})}
     with DAG(MAINTENANCE, schedule=schedule, **options) as dag:
+        OnTimeOperator(collections=locations)
         for location in locations:
             maintenance_group(location)
+    return {dag.dag_id: dag, **_overdue_dag(locations)}
+
+
+def _overdue_dag(locations: Sequence[Location]) -> dict[str, DAG]:
+    """The DAG that is red while something is overdue; none where no collection says what that is."""
+    declaring = [location for location in locations if location.airflow.overdue is not None]
+    if not declaring:
+        return {}
+    names = ", ".join(f"`{location.name}`" for location in declaring)
+    with DAG(
+        OVERDUE,
+        schedule=OVERDUE_SCHEDULE,
+        description="Red while an interval is overdue",
+        doc_md=f"# {OVERDUE}\n\nLooks every 15 minutes at {names}. {ON_TIME_DOC}\n",
+        start_date=datetime(2024, 1, 1, tzinfo=UTC),
+        catchup=False,
+        max_active_runs=1,
+        tags=[OWNER, "maintenance"],
+        default_args={"owner": OWNER},
+        # Whoever wrote `overdue` into a file wants to hear of it.
+        is_paused_upon_creation=False,
+    ) as dag:
+        OnTimeOperator(collections=declaring, runs=False, retries=1)
     return {dag.dag_id: dag}

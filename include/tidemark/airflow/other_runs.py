@@ -32,20 +32,22 @@ and runs by hand lie between."""
 log = logging.getLogger(__name__)
 
 
-def with_runs(context: Any, intervals: Sequence[Interval], states: Sequence[DagRunState]) -> set[Interval]:
-    """Which of some intervals of the schedule have a run of this DAG in one of the states that is made for them, alone
-    or with others."""
+def with_runs(
+    context: Any, intervals: Sequence[Interval], states: Sequence[DagRunState], *, dag_id: str | None = None
+) -> set[Interval]:
+    """Which of some intervals of the schedule have a run of this DAG (or of `dag_id`) in one of the states that is made
+    for them, alone or with others."""
     if not intervals:
         return set()
     first, last = min(intervals).lower, max(intervals).lower
     found: set[Interval] = set()
     for state in states:
-        for lower, upper in _runs_down_from(context, last, first, state):
+        for lower, upper in _runs_down_from(dag_id or context["dag"].dag_id, last, first, state):
             found.update(interval for interval in intervals if lower <= interval.lower < upper)
     return found
 
 
-def _runs_down_from(context: Any, last: int, first: int, state: DagRunState) -> Iterator[tuple[int, int]]:
+def _runs_down_from(dag_id: str, last: int, first: int, state: DagRunState) -> Iterator[tuple[int, int]]:
     """What the runs in a state are about that begin at `last` or before, newest first: all down to `first`, and a few
     of those before that, as one of them may reach further."""
     from airflow.sdk.execution_time import task_runner  # which a task's process has, and nobody who parses needs
@@ -53,7 +55,7 @@ def _runs_down_from(context: Any, last: int, first: int, state: DagRunState) -> 
 
     before, earlier = last + 1, 0
     while earlier < RUNS_LOOKED_AT:
-        asked = GetPreviousDagRun(dag_id=context["dag"].dag_id, logical_date=moment(before), state=state)
+        asked = GetPreviousDagRun(dag_id=dag_id, logical_date=moment(before), state=state)
         answer: Any = task_runner.SUPERVISOR_COMMS.send(asked)
         run = answer.dag_run
         if run is None:

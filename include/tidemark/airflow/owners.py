@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemark.airflow import settings
 from tidemark.airflow.collection_files import files_of
+from tidemark.airflow.parsing import collections_folder, file_being_parsed
 from tidemark.errors import InvalidUsage
 
 FACTORY = "collection_dags"
@@ -33,7 +32,7 @@ class Factory:
 def refuse_second_maker(dag_id: str) -> None:
     """Raise InvalidUsage, with both files, if the DAG file being parsed makes a DAG that a call of `collection_dags`
     in the DAGs folder makes too. Nothing happens where no DAG file is being parsed."""
-    file = _being_parsed()
+    file = file_being_parsed()
     if file is None:
         return
     for factory in _factories(file):
@@ -43,14 +42,6 @@ def refuse_second_maker(dag_id: str) -> None:
                 f"turns. Write `dag: own` into {source.name}, or {FACTORY}(exclude=[{dag_id!r}]) into "
                 f"{factory.file.name}, or give yours a dag_id of its own"
             )
-
-
-def _being_parsed() -> Path | None:
-    from airflow.sdk.definitions._internal.contextmanager import DagContext
-
-    module = sys.modules.get(DagContext.current_autoregister_module_name or "")
-    file = getattr(module, "__file__", None)
-    return Path(file) if file else None
 
 
 def _factories(file: Path) -> Iterator[Factory]:
@@ -86,7 +77,7 @@ def _calls(file: Path) -> Iterator[Factory]:
             exclude = ast.literal_eval(named.get("exclude", ast.Tuple([], ast.Load())))
         except ValueError:
             continue
-        yield Factory(file, Path(held or settings.collections_folder()), frozenset(map(str, exclude)))
+        yield Factory(file, collections_folder(held, file=file), frozenset(map(str, exclude)))
 
 
 def _makes(path: Path, name: str) -> bool:

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from tidemark.airflow.asset import asset_of
+from tidemark.airflow.asset import asset_of, intervals_asset_of
 from tidemark.airflow.documentation import PUBLISHED, PUBLISHED_OF_DERIVED
 from tidemark.airflow.gauges import send_gauges
 from tidemark.airflow.location import Location, location_of
+from tidemark.airflow.notify import notice_of_correction, notify
 from tidemark.airflow.other_runs import IN_FLIGHT, with_runs
 from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_defaults
+from tidemark.airflow.timetable import moment
 from tidemark.config.schedule import Schedule
-from tidemark.errors import InvalidUsage, TidemarkError
+from tidemark.errors import InvalidUsage, TidemarkError, listed
 from tidemark.jobs.questions.corrected import corrected_between
 from tidemark.jobs.questions.followed import followed_between
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.collection import Collection
+from tidemark.model.collection import Collection, Landed
 from tidemark.model.instant import format_instant, parse_instant
 from tidemark.model.interval import Interval
 
 EVENTS_LOOKED_AT = 20
+MOST_NAMED = 5
+PARTITION = "%Y-%m-%dT%H:%M:%S"
+"""How a partition names an interval: as CronPartitionTimetable does, and the mappers of its days and weeks read."""
 
 
 class PublishOperator(BaseOperator):
@@ -50,13 +56,22 @@ class PublishOperator(BaseOperator):
         doc = PUBLISHED_OF_DERIVED if location.derived else PUBLISHED
         # Runs are not enough to count: Airflow counts those of a backfill apart from all others.
         arguments = with_step_defaults({"doc_md": doc, **kwargs, "max_active_tis_per_dag": 1})
-        super().__init__(task_id=task_id, inlets=[asset], outlets=[asset], **arguments)
+        told = [asset, *([intervals_asset_of(location.name)] if location.airflow.partitions else [])]
+        super().__init__(task_id=task_id, inlets=[asset], outlets=told, **arguments)
         self.location = location
+        self.event: Mapping[str, Any] = {}
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """What was published: Airflow's OpenLineage provider asks, where it is installed."""
+        from tidemark.airflow.lineage import lineage_of_event, operator_lineage
+
+        return operator_lineage(lineage_of_event(self.location, self.event))
 
     def execute(self, context: Any) -> dict[str, Any]:
         """The event's extra."""
         asset = asset_of(self.location.name)
-        lower = _published_upper(context["inlet_events"][asset])
+        before = _last_event(context["inlet_events"][asset])
+        lower = parse_instant(before["upper"]) if before else 0
         try:
             state = self.location.job().log.load().state
             send_gauges(state, time.time_ns() // 1000)
@@ -80,9 +95,37 @@ class PublishOperator(BaseOperator):
         except TidemarkError as error:
             raise task_failure(error) from None
         extra = {**{name: format_instant(time) for name, time in frontiers.items()}, "corrected": corrected}
+        self.event = extra
         context["outlet_events"][asset].extra.update(extra)
+        if self.location.airflow.partitions:
+            self._tell_intervals(context, extra, before)
         self.log.info("corrected: %s", corrected["changed"])
+        if self.location.airflow.notify.correction and _changes_published(extra, before, self.location):
+            notice = notice_of_correction(self.location, extra, context)
+            notify(self.location.airflow.notify.correction, notice, context)
         return extra
+
+    def _tell_intervals(self, context: Any, extra: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+        """A partition of the intervals' asset for each interval that became complete since the last event. Without any
+        that asset has no event: of an outlet about which nothing is said Airflow makes one without a partition."""
+        intervals, asset = intervals_asset_of(self.location.name), asset_of(self.location.name)
+        landed = self.location.collection.landed if self.location.derived is None else None
+        reached = [
+            _interval_end(parse_instant(told["complete_below"]) if told else 0, landed) for told in (before, extra)
+        ]
+        schedule = Schedule(str(self.location.airflow.partitions))
+        begin = max(reached[0], landed.start if landed else 0)
+        try:
+            completed = schedule.completed(begin, reached[1]) if begin < reached[1] else []
+        except InvalidUsage as error:  # of a schedule that is much finer than the collection's
+            raise task_failure(error) from None
+        if not completed:
+            self.outlets = [asset]
+            return
+        event = context["outlet_events"][intervals]
+        event.extra.update({name: extra[name] for name in ("lower", "upper", "seal", "complete_below")})
+        event.add_partitions([moment(interval.lower).strftime(PARTITION) for interval in completed])
+        self.log.info("complete: %s", listed(completed, MOST_NAMED))
 
     def _waits(self, context: Any, state: Arrangement) -> str | None:
         """What the run's intervals still wait for, though other runs are about to bring it; None if they are complete.
@@ -132,7 +175,23 @@ def _check_drained(state: Arrangement) -> None:
         )
 
 
-def _published_upper(events: Any) -> int:
-    """The upper of the last event of ours; events made by hand, without one, are passed over."""
+def _last_event(events: Any) -> Mapping[str, Any]:
+    """The extra of the last event of ours, empty if there is none; those made by hand, without one, are passed over."""
     newest = events.ascending(False).limit(EVENTS_LOOKED_AT)
-    return next((parse_instant(event.extra["upper"]) for event in newest if "upper" in event.extra), 0)
+    return next((event.extra for event in newest if "upper" in event.extra), {})
+
+
+def _interval_end(complete_below: int, landed: Landed | None) -> int:
+    """Up to where intervals are complete: those that the grace holds back are, once they are sealed."""
+    if landed is None or (landed.end is not None and complete_below >= landed.end):
+        return complete_below
+    return complete_below + landed.grace
+
+
+def _changes_published(extra: Mapping[str, Any], before: Mapping[str, Any], location: Location) -> bool:
+    """Whether an event tells of a change of what an earlier one had published. A derived collection also retracts rows
+    as it goes on, so of one only what does not get it further counts."""
+    corrected = extra["corrected"]
+    if not before or not corrected["retracted"] + corrected["added"]:
+        return False
+    return location.derived is None or extra["complete_below"] == before.get("complete_below")

@@ -103,6 +103,19 @@ class StepOperator(AppOperator):
             raise task_failure(error) from None
         return super().execute(context)
 
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """What the step read and wrote: Airflow's OpenLineage provider asks, where it is installed."""
+        return self._lineage()
+
+    def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
+        """As `get_openlineage_facets_on_complete`; of a gate also which checks failed."""
+        return self._lineage()
+
+    def _lineage(self) -> Any:
+        from tidemark.airflow.lineage import lineage_of_step, operator_lineage
+
+        return operator_lineage(lineage_of_step(self.location, self.app, self.result, failed=self.failure_details))
+
     def args_of_run(self, context: Any) -> list[str]:
         """The arguments only the run knows. A collection that was declared in Python is created by now."""
         if self.step.declares and self.location.file is None:
@@ -145,6 +158,12 @@ class IngestOperator(StepOperator):
     def execute(self, context: Any) -> Any:
         """Run the app, and wait for what it reads where that is not there yet."""
         return self._ingest_or_wait(context, time.time())
+
+    def _lineage(self) -> Any:
+        from tidemark.airflow.lineage import lineage_of_step, operator_lineage
+
+        landing = landing_of_run(None, self.location.landing)
+        return operator_lineage(lineage_of_step(self.location, self.app, self.result, landing))
 
     def landed(self, context: Any, event: Mapping[str, Any]) -> Any:
         """Go on after a wait. AirflowFailException if nothing came."""

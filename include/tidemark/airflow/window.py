@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from tidemark.config.schedule import Schedule
@@ -23,7 +23,8 @@ def window_of(context: Mapping[str, Any], *, schedule: str | None = None) -> Int
     """The `[lower, upper)` a run is about. It may span several intervals of a schedule: `intervals_of` splits it.
 
     A run that is made for an interval has that one: a scheduled or backfilled run its data interval, a run of a
-    partition the time from `partition_date` to the next boundary of `schedule`, or else of the DAG's own cron. The
+    partition the time from its date, or that its key says, to the next boundary of `schedule`, or else of the DAG's own
+    cron. The
     params `lower` and `upper` (ISO 8601 or microseconds, both or neither) may not say otherwise. Of any other run it is
     the first of these that there is:
 
@@ -160,12 +161,22 @@ def _from_params(params: Mapping[str, Any]) -> Interval | None:
 
 
 def _from_partition(context: Mapping[str, Any], schedule: str | None) -> Interval:
-    key, start = context["partition_key"], context.get("partition_date")
+    key = context["partition_key"]
+    start = context.get("partition_date") or _date_of(key)
     cron = schedule or getattr(getattr(context.get("dag"), "timetable", None), "expression", None)
     if start is None or cron is None:
         lacks = "date" if start is None else "known length"
         raise InvalidUsage(f"partition {key!r} has no {lacks}; pass params lower and upper, or window_of(schedule=…)")
     return Schedule(cron).interval_from(from_datetime(start))
+
+
+def _date_of(key: str) -> datetime | None:
+    """When a partition begins that is named by that, as those of `intervals_asset_of` are: their runs have no date."""
+    try:
+        date = datetime.fromisoformat(key)
+    except ValueError:
+        return None
+    return date.replace(tzinfo=UTC) if date.tzinfo is None else date
 
 
 def _from_bounds(lower: datetime, upper: datetime) -> Interval:

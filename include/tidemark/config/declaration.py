@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, model_validator
 from pydantic.fields import FieldInfo
 
+from tidemark.config.airflow import LISTED as AIRFLOW_LISTED
 from tidemark.config.airflow import SECTIONS as AIRFLOW_SECTIONS
 from tidemark.config.airflow import AirflowSection
 from tidemark.config.batches import SECTIONS as BATCH_SECTIONS
@@ -351,6 +352,8 @@ def field_names(loc: tuple[str | int, ...], file: type[Common] = Declaration) ->
             section = AggregateSection
         case ("windows", *within):
             section = WINDOW_SECTIONS.get(str(within[-1]) if within else "windows")
+        case ("airflow", _, str(listed), int()):
+            section = AIRFLOW_LISTED.get(listed)
         case _:
             section = _SECTIONS.get(str(loc[-1]))
     return tuple(fields_of(section)) if section else ()

@@ -60,7 +60,7 @@ class Schedule:
 
     def following(self, time: int) -> int:
         """The first boundary after `time`."""
-        return next(self._after(time))
+        return next(self.after(time))
 
     def latest(self, time: int) -> int:
         """The last boundary at or before `time`."""
@@ -78,7 +78,7 @@ class Schedule:
     def longest_from(self, lower: int) -> int:
         """How long the longest is of the intervals from the boundary `lower` on that are over within four years, of
         which one has a leap day; of the first MOST_INTERVALS of them, and of the first one however long it is."""
-        ends = takewhile(lambda end: end <= lower + _FOUR_YEARS, islice(self._after(lower), MOST_INTERVALS))
+        ends = takewhile(lambda end: end <= lower + _FOUR_YEARS, islice(self.after(lower), MOST_INTERVALS))
         return max([self.following(lower) - lower, *(upper - begin for begin, upper in pairwise([lower, *ends]))])
 
     def last_before(self, time: int) -> Interval:
@@ -103,7 +103,7 @@ class Schedule:
     def beginning(self, lower: int, upper: int) -> list[Interval]:
         """The intervals that begin in `[lower, upper)`, in order. InvalidUsage for more than MOST_INTERVALS."""
         times = []
-        for time in self._after(lower - 1):
+        for time in self.after(lower - 1):
             times.append(time)
             if time >= upper:
                 break
@@ -119,7 +119,7 @@ class Schedule:
         ended = self.latest(upper)
         return self.beginning(self.latest(lower), ended) if ended > lower else []
 
-    def _after(self, time: int) -> Iterator[int]:
+    def after(self, time: int) -> Iterator[int]:
         """The boundaries after `time`, ascending."""
         try:
             # From the second before the one after `time`: a boundary at a whole second is found, one at `time` is not.
@@ -137,8 +137,7 @@ def interval_ends(schedules: Sequence[Schedule], lower: int, upper: int) -> tupl
     """Up to where collections of these schedules are complete together, at `lower` and whenever that moves on below
     `upper`: the last end of an interval of the one whose last lies furthest back. Ascending."""
     each = [
-        [schedule.latest(lower), *takewhile(lambda time: time < upper, schedule._after(lower))]
-        for schedule in schedules
+        [schedule.latest(lower), *takewhile(lambda time: time < upper, schedule.after(lower))] for schedule in schedules
     ]
     times = {lower}.union(*(own[1:] for own in each))
     return tuple(sorted({min(own[bisect_right(own, time) - 1] for own in each) for time in times}))

@@ -176,8 +176,17 @@ def text_of_select(value: Any) -> str:
 
 def python_definition(value: Any) -> str:
     """`module:function`."""
+    return _named(value, "my_definitions:delays")
+
+
+def function_name(value: Any) -> str:
+    """`module:function`, or a class."""
+    return _named(value, "my_alerts:page")
+
+
+def _named(value: Any, example: str) -> str:
     if not isinstance(value, str) or not _PYTHON.fullmatch(value):
-        raise InvalidUsage(f"{value!r} names no function; write module:function, as my_definitions:delays")
+        raise InvalidUsage(f"{value!r} names no function; write module:function, as {example}")
     return value
 
 
