@@ -40,10 +40,10 @@ def test_a_year_is_landed_the_same_each_time(tmp_path: Path) -> None:
 
 def test_what_is_no_way_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TIDEMARK_LANDING", str(tmp_path))
-    with pytest.raises(SystemExit, match="demo.sales"):
+    with pytest.raises(SystemExit, match="python -m demo"):
         sales.main(["mendd"])
     monkeypatch.delenv("TIDEMARK_LANDING")
-    with pytest.raises(SystemExit, match="demo.sales"):
+    with pytest.raises(SystemExit, match="python -m demo"):
         sales.main([])
 
 

@@ -22,7 +22,7 @@ def entry(name: str, **more: Any) -> dict[str, Any]:
 
 
 ENTRIES = [
-    entry("a", late_applied=5, complete_below=parse_instant("2024-01-03")),
+    entry("a", late_applied=5, complete_below=parse_instant("2024-01-03"), overdue="a: 3 January is overdue"),
     entry("b", levels=[{"rows": 2_000_000}, {"rows": 1}], end=parse_instant("2024-01-02")),
     entry("c", late_discarded=7, late_applied=1, quarantine=[1], debt={"compactions": 3}),
     {"collection": "d", "error": f"Corruption: {HOSTILE}"},
@@ -40,16 +40,24 @@ def lines(sort: str = "", **more: Any) -> list[list[str]]:
 def test_a_line_says_how_a_collection_stands() -> None:
     heading, a, b, c, d = lines()
     assert heading == ["collection", "stands", *(column.heading for column in COLUMNS.values())]
-    assert a == ["a", "well", "1d6h30m", "0", "0", "5", "0", "0"]
-    assert b == ["b", "well", "ended", "0", "0", "0", "0", "2,000,001"]
-    assert c == ["c", "well", "2d6h30m", "1", "0", "8", "3", "0"]
+    assert a == ["a", "well", "1d6h30m", "overdue", "0", "0", "5", "0", "0"]
+    assert b == ["b", "well", "ended", "–", "0", "0", "0", "0", "2,000,001"]
+    assert c == ["c", "well", "2d6h30m", "–", "1", "0", "8", "3", "0"]
     assert d[0] == "d"
     assert "&lt;script&gt;" in d[1]
 
 
 @pytest.mark.parametrize(
     ("sort", "names"),
-    [("", "abcd"), ("late", "cabd"), ("behind", "cabd"), ("rows", "bacd"), ("debt", "cabd"), ("none of these", "abcd")],
+    [
+        ("", "abcd"),
+        ("late", "cabd"),
+        ("behind", "cabd"),
+        ("overdue", "abcd"),
+        ("rows", "bacd"),
+        ("debt", "cabd"),
+        ("none of these", "abcd"),
+    ],
 )
 def test_it_is_sorted_by_a_column_and_what_cannot_be_read_comes_last(sort: str, names: str) -> None:
     assert "".join(line[0] for line in lines(sort)[1:]) == names
@@ -75,3 +83,16 @@ def test_the_page_shows_it(client: Any, root: Path, collections: Path) -> None: 
     found = re.findall(r'<td><a href="collections/(\w+)">', answer.text)
     assert found == ["orders", "others"]
     assert client.get("/?sort=" + "x" * 600).status_code == 422
+
+
+def test_what_is_overdue_is_said_on_its_page_and_in_the_table(client: Any, root: Path, collections: Path) -> None:  # noqa: F811
+    file = collections / "orders.yaml"
+    (collections / "stock.yaml").write_text(file.read_text().replace("name: orders", "name: stock"))
+    location_of(collections / "stock.yaml").declare()
+    assert "overdue by" not in client.get("/").text
+    file.write_text(file.read_text() + "airflow: {overdue: 3h}\n")
+    page = client.get("/").text
+    assert re.search(r'<span class="bad" title="orders: \[[^"]* is overdue by [^"]*">overdue</span>', page)
+    assert page.count("overdue by") == 2, "in the table and on the card"
+    assert "overdue by" in client.get("/collections/orders").text
+    assert "overdue by" not in client.get("/collections/stock").text

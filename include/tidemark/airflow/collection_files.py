@@ -45,7 +45,7 @@ def collection_named(name: str, folder: str | Path | None = None) -> Location | 
 
 def is_declared(name: str, folder: str | Path | None = None) -> bool:
     """Whether a file of a folder (TIDEMARK_COLLECTIONS) says that it declares this collection, right or wrong."""
-    return next(_files_saying(name, Path(folder or settings.collections_folder())), None) is not None
+    return next(_files_saying(name, collections_folder(folder)), None) is not None
 
 
 def _files_saying(name: str, folder: Path) -> Iterator[Path]:

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse
 from tidemark.airflow import settings
 from tidemark.airflow.collection_files import is_declared
 from tidemark.airflow.links import BATCHES
+from tidemark.airflow.on_time import overdue_seals
 from tidemark.airflow.web.choice import LEAST, MOST, USUAL, Choice
 from tidemark.airflow.web.one_at_a_time import Busy, OneAtATime
 from tidemark.airflow.web.overview import describe
@@ -49,6 +50,9 @@ def collection(dag_id: str, may_read: MayRead, may_see: MaySeeRows, request: Req
     shown = NAME.fullmatch(name) and (name == dag_id or may_read(name))
     framed = request.headers.get("Sec-Fetch-Dest") == "iframe"
     entry = describe(settings.root(), name, may_read) if shown else None
+    now = time.time_ns() // 1000
+    if entry is not None:
+        entry["overdue"] = "".join(one.words(now) for one in overdue_seals(now, of=name).values())
     more = stuck(stuck_runs(dag_id))
     declared = entry is None and bool(shown) and is_declared(name)
     return html(collection_page(name, entry, more, framed=framed, rows=may_see(name), declared=declared))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException, Query, Response
@@ -10,6 +11,7 @@ from fastapi.responses import HTMLResponse
 
 from tidemark.airflow import settings
 from tidemark.airflow.location import no_data
+from tidemark.airflow.on_time import overdue_seals
 from tidemark.airflow.web.gates import Shown, gate_page
 from tidemark.airflow.web.overview import Overview, overview
 from tidemark.airflow.web.page import after_link, overview_page
@@ -35,7 +37,14 @@ Readable = Annotated[Overview, Depends(readable)]
 
 def page(found: Readable, after: Text = "", sort: Text = "") -> HTMLResponse:
     now = time.time_ns() // 1000
-    return html(overview_page(settings.root(), found.entries, after=after, more=found.more, now=now, sort=sort))
+    overdue = {name: one.words(now) for name, one in overdue_seals(now).items()}
+    entries = [_told(entry, overdue) for entry in found.entries]
+    return html(overview_page(settings.root(), entries, after=after, more=found.more, now=now, sort=sort))
+
+
+def _told(entry: Entry, overdue: Mapping[str, str]) -> Entry:
+    """An entry, with what is overdue of it in words."""
+    return entry | {"overdue": overdue.get(entry["collection"], "")}
 
 
 def collections(found: Readable, response: Response) -> list[Entry]:

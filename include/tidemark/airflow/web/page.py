@@ -194,6 +194,7 @@ def _card(entry: Mapping[str, Any], *, href: str) -> Markup:
     return tag(
         "section",
         tag("header", tag("h2", heading), *_verdict(entry)),
+        *_overdue(entry),
         tag("h3", "Live batches, by level"),
         lanes(entry),
         tag("h3", "Frontiers"),
@@ -235,6 +236,11 @@ def _stand(entry: Mapping[str, Any]) -> Markup:
     """How it stands, in a line of a table."""
     said, class_ = _stands_at(entry, drawing.short)
     return tag("span", said, class_=class_)
+
+
+def _overdue(entry: Mapping[str, Any]) -> list[Markup]:
+    """That it should be sealed further, where its file says by when."""
+    return [tag("p", entry["overdue"], class_="bad")] if entry.get("overdue") else []
 
 
 def _stands_at(entry: Mapping[str, Any], written: Callable[[str], str] = str) -> tuple[str, str]:

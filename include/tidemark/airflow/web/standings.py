@@ -41,8 +41,17 @@ def _behind_in_words(entry: Entry, now: int) -> str:
     return format_duration(max(1, behind // _MINUTE) * _MINUTE) if behind else "–"
 
 
+def _overdue(entry: Entry, now: int) -> int:
+    return int(bool(entry.get("overdue")))
+
+
+def _overdue_in_words(entry: Entry, now: int) -> object:
+    return tag("span", "overdue", class_="bad", title=entry["overdue"]) if _overdue(entry, now) else "–"
+
+
 COLUMNS: Mapping[str, Column] = {
     "behind": Column("behind now", _behind_in_words, _behind),
+    "overdue": Column("overdue", _overdue_in_words, _overdue),
     "quarantine": Column("in quarantine", **_number(lambda entry: len(entry["quarantine"]))),
     "uncertified": Column("not certified", **_number(lambda entry: len(entry["uncertified"]))),
     "late": Column("late rows", **_number(lambda entry: entry["late_applied"] + entry["late_discarded"])),
