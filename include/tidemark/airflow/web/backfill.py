@@ -71,13 +71,7 @@ def script() -> str:
 def backfill_page(of: Subject, chosen: Range | None, now: int, runs: Runs, *, may_start: bool) -> Page:
     """The page that shows what a backfill of some days would read, as of `now` (µs), with a button that starts it for
     who `may_start` one. Writes nothing. InvalidUsage for more days than a run could name."""
-    title, ways = f"Backfill {of.name}", [tag("a", f"{of.name}, where it stands", href=f"../{of.name}")]
-    ways += [tag("a", "by interval", href="calendar")] if of.there else []
-    content = [
-        tag("h1", title),
-        tag("p", *(part for way in ways for part in (way, " ")), class_="quiet"),
-        tag("section", range_form("backfill", chosen, "Look at it first")),
-    ]
+    title, content = _heading(of, chosen)
     if chosen is None:
         return document(title, *content, linked=True, forms=True)
     intervals = chosen.intervals(of.origin, now)
@@ -108,6 +102,24 @@ def report_page(pinned: Pinned, chosen: Range, now: int, may_read: Ask) -> Page:
     file = tag("a", "All of it as a file", href=f"report.csv{chosen.address}", download=f"{name}.csv")
     days = tag("section", table(("interval", "", *HEADINGS), lines), tag("p", *more, file)) if reports else ""
     return document(f"{name}, report", *content, days, refresh=done < len(reports), linked=True, downloads=True)
+
+
+def refused_page(of: Subject, why: str) -> Page:
+    """The page of a range that is none, or too long: it says `why`, and asks again."""
+    title, content = _heading(of, None)
+    return document(title, *content, tag("p", why, class_="bad"), linked=True, forms=True)
+
+
+def _heading(of: Subject, chosen: Range | None) -> tuple[str, list[Markup]]:
+    """The title, and what stands above the days."""
+    title, ways = f"Backfill {of.name}", [tag("a", f"{of.name}, where it stands", href=f"../{of.name}")]
+    ways += [tag("a", "by interval", href="calendar")] if of.there else []
+    content = [
+        tag("h1", title),
+        tag("p", *(part for way in ways for part in (way, " ")), class_="quiet"),
+        tag("section", range_form("backfill", chosen, "Look at it first")),
+    ]
+    return title, content
 
 
 def nothing_yet_page(name: str) -> Page:

@@ -70,16 +70,19 @@ async def backfill(dag_id: str, may_start: MayStart, first: First = "", last: La
 
 
 def _backfill(dag_id: str, first: str, last: str, *, may_start: bool) -> HTMLResponse:
-    from tidemark.airflow.web.backfill import backfill_page
+    from tidemark.airflow.web.backfill import backfill_page, refused_page
     from tidemark.airflow.web.subject import runs_of, subject_of
 
-    def page(found: Pinned | None) -> Page:
+    def answer(found: Pinned | None) -> HTMLResponse:
         if (of := subject_of(dag_id, found)) is None:
             raise HTTPException(404, "there is no collection of this name, and no file that declares it")
         now = time.time_ns() // 1000
-        return backfill_page(of, range_of(first, last), now, runs_of(dag_id), may_start=may_start)
+        try:
+            return html(backfill_page(of, range_of(first, last), now, runs_of(dag_id), may_start=may_start))
+        except InvalidUsage as error:
+            return html(refused_page(of, str(error)), status=422)
 
-    return html(_of(dag_id, page))
+    return _of(dag_id, answer)
 
 
 def report(dag_id: str, may_read: MayRead, first: First, last: Last) -> HTMLResponse:

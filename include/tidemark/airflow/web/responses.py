@@ -14,6 +14,6 @@ LONGEST = 500
 Text = Annotated[str, Query(max_length=LONGEST)]
 
 
-def html(page: Page) -> HTMLResponse:
+def html(page: Page, status: int = 200) -> HTMLResponse:
     """A page under its policy."""
-    return HTMLResponse(page.html, headers={"Content-Security-Policy": page.policy})
+    return HTMLResponse(page.html, status, headers={"Content-Security-Policy": page.policy})
