@@ -44,8 +44,22 @@ def zipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def submit(
     zipped: Path, app: Path, *words: str, conf: tuple[str, ...] = ("spark.master=local[2]",), spark: bool = True
 ) -> dict[str, Any]:
-    """The app's last line of standard output; nothing but the zip can give it the package. Apps that need no `spark`
-    are run by Python: they are the same, and no JVM starts."""
+    """The app's last line of standard output."""
+    done = submitted(zipped, app, *words, conf=(*conf, "spark.ui.enabled=false"), spark=spark)
+    assert done.returncode == 0, done.stderr[-4000:]
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    said = done.stdout + done.stderr  # Spark merges the two streams of a Python driver
+    assert "step" not in answer or f"tidemark {__version__}{MARK} {answer['step']} " in said, (
+        "the package is not the zip's"
+    )
+    return answer
+
+
+def submitted(
+    zipped: Path, app: Path, *words: str, conf: tuple[str, ...], spark: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """An app that has ended; nothing but the zip can give it the package. Apps that need no `spark` are run by Python:
+    they are the same, and no JVM starts."""
     hidden = {"PYTHONPATH", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "TIDEMARK_HOME"}
     env = {name: value for name, value in os.environ.items() if name not in hidden}
     env |= {
@@ -54,11 +68,11 @@ def submit(
         "TIDEMARK_DOCS": str(zipped.parent / "docs"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
-    flags = [flag for pair in (*conf, "spark.ui.enabled=false") for flag in ("--conf", pair)]
+    flags = [flag for pair in conf for flag in ("--conf", pair)]
     command = ["spark-submit", *flags, "--py-files", str(zipped)] if spark else [sys.executable]
     if not spark:
         env["PYTHONPATH"] = str(zipped)
-    done = subprocess.run(
+    return subprocess.run(
         [*command, str(app), *words],
         env=env,
         cwd=zipped.parent,
@@ -68,13 +82,6 @@ def submit(
         check=False,
         timeout=180,
     )
-    assert done.returncode == 0, done.stderr[-4000:]
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    said = done.stdout + done.stderr  # Spark merges the two streams of a Python driver
-    assert "step" not in answer or f"tidemark {__version__}{MARK} {answer['step']} " in said, (
-        "the package is not the zip's"
-    )
-    return answer
 
 
 def totals(made: Made) -> Any:
@@ -122,6 +129,7 @@ def test_a_lagging_task_is_run_twice_and_counts_once_and_executors_use_the_zip(
         f"spark.master={cluster.master}",
         "spark.driver.host=127.0.0.1",
         "spark.executor.memory=512m",
+        "spark.cores.max=2",  # both: an attempt beside the other
         "spark.speculation=true",
         "spark.speculation.interval=100ms",
         "spark.speculation.quantile=0.5",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -38,6 +39,7 @@ class Cluster:
     _master: subprocess.Popen[bytes] | None = None
     _workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     _started: int = 0
+    _tasks_before: dict[str, int] = field(default_factory=dict)
 
     @property
     def master(self) -> str:
@@ -66,6 +68,7 @@ class Cluster:
             self._add_worker()
         self.wait("its workers are alive", lambda state: len(_alive(state)) == workers)
         self.wait("no application is left", lambda state: not state["activeapps"])
+        self._tasks_before = {host: self._tasks(host) for host in self._workers}
 
     def wait(self, what: str, fact: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The master's state once `fact` is true of it."""
@@ -88,9 +91,17 @@ class Cluster:
         """End the worker at an address, and its executors with it, at once and without a word (SIGKILL)."""
         _end(self._workers.pop(host))
 
-    def executors(self, host: str) -> int:
-        """How many executors the worker at an address runs."""
-        return sum(int(worker["coresused"]) for worker in _alive(self.state() or {}) if worker["host"] == host)
+    def wait_for_task(self) -> str:
+        """The address of a worker one of whose executors has begun a task since the cluster was last ready."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (busy := [host for host in self._workers if self._tasks(host) > self._tasks_before.get(host, 0)]):
+            assert time.monotonic() < deadline, f"not within {PATIENCE_S} s: an executor begins a task"
+            time.sleep(0.02)
+        return busy[0]
+
+    def _tasks(self, host: str) -> int:
+        """Tasks that the executors of a worker have begun, ever: they say so in their logs."""
+        return sum(log.read_text().count(": Running task ") for log in (self.folder / host).glob("app-*/*/stderr"))
 
     @property
     def hosts(self) -> list[str]:
@@ -105,8 +116,8 @@ class Cluster:
 
     def _start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
         env = {**os.environ, "SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": sys.executable}
-        for hidden in ("PYTHONPATH", "SPARK_LOCAL_IP"):
-            env.pop(hidden, None)
+        env["SPARK_LOCAL_IP"] = words[words.index("--host") + 1]  # pages too
+        env.pop("PYTHONPATH", None)
         with self.log.open("ab") as log:
             command = [str(SPARK_HOME / "bin" / "spark-class"), name, *words]
             return subprocess.Popen(command, env=env, stdout=log, stderr=log, start_new_session=True)
@@ -118,10 +129,8 @@ def _alive(state: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill a process and what it has started: its session is its own, and executors are in it."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 
