@@ -83,7 +83,7 @@ class Cluster:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.page}/json/", timeout=10) as page:
                 found: dict[str, Any] = json.load(page)
-        except OSError:
+        except (OSError, ValueError):  # its page comes before what is on it
             return None
         return found
 
