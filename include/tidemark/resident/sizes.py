@@ -71,8 +71,12 @@ def sizes_for(jvm: Any, chosen: Mapping[str, str], *, resident: bool = False) ->
     try:
         state = ask(jvm, master)
     except NoAnswer as error:
-        text = f"{master} does not answer ({error}): see that the master runs, and that this is its address"
-        print(text, file=sys.stderr, flush=True)
+        print(
+            f"{master} does not say what workers it has ({error}), so this run asks for all cores that are free, unless"
+            " spark.cores.max is set: see that the master runs, and that its address and its page can be reached",
+            file=sys.stderr,
+            flush=True,
+        )
         return {}
     return default_sizes(chosen, state, resident=resident)
 
