@@ -24,7 +24,7 @@ TOUCHED: dict[str, Sequence[str]] = {
         *("quality", "pure", "simulation", "spark", "cli", "compat", "conformance"),
         *AIRFLOW,
     ),
-    "include/tidemark/resident/": ("pure", *AIRFLOW),
+    "include/tidemark/resident/": ("pure", "spark", *AIRFLOW),
     "include/tidemark/spark/": ("spark", "quality", "pure", "cli", *AIRFLOW),
     "include/collections/": ("pure", "cli", "demo", *AIRFLOW),
     "spark_apps/": ("spark", "pure", *AIRFLOW),

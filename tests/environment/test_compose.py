@@ -70,6 +70,15 @@ def test_spark_connection_names_the_master_that_runs() -> None:
     assert SERVICES["airflow-scheduler"]["hostname"] == "airflow-scheduler"
 
 
+def test_the_drivers_of_all_tasks_at_once_leave_the_scheduler_room() -> None:
+    """Measured: a driver's Python takes 360 MB in a gate and its JVM some 200 beside its heap; a task's takes 100."""
+    scheduler = SERVICES["airflow-scheduler"]
+    heap = int(re.fullmatch(r"(\d+)m", scheduler["environment"]["SPARK_DRIVER_MEMORY"])[1])  # type: ignore[index]
+    limit = int(re.fullmatch(r"\$\{SCHEDULER_MEMORY:-(\d+)g\}", scheduler["mem_limit"])[1])  # type: ignore[index]
+    at_once = int(scheduler["environment"]["AIRFLOW__CORE__PARALLELISM"])
+    assert at_once * (heap + 200 + 360 + 100) <= (limit - 1) * 1024
+
+
 def test_driver_and_executors_see_the_same_landing_and_the_same_store() -> None:
     driver, executor = SERVICES["airflow-scheduler"], SERVICES["spark-worker"]
     assert "landing:/opt/airflow/landing" in driver["volumes"]

@@ -1,4 +1,5 @@
-"""One Spark for all tests of this folder: two cores, and a task may fail twice before its job does."""
+"""One Spark for all tests of this folder: two cores, and a task may fail twice before its job does. And one standalone
+cluster for those that need executors which are processes of their own."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.standalone import Cluster
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -32,3 +35,16 @@ def spark() -> Iterator[Any]:
     running.stop()
     os.environ.clear()
     os.environ.update(before)
+
+
+@pytest.fixture(scope="session")
+def _standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(_standalone: Cluster) -> Cluster:
+    """A master and two workers without an application, whatever the test before has killed."""
+    _standalone.ready()
+    return _standalone

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator
 from pathlib import Path
 from site import getsitepackages as site_packages
 from typing import Any
 
-import pyspark
 import pytest
 
 import tidemark
 from tests.spark.support import ALL, Made, day_of
+from tests.support.standalone import Cluster
 from tidemark import __version__
 from tidemark.jobs.questions.verify import verify
 from tidemark.storage.sidecars import parts_table
@@ -46,8 +44,22 @@ def zipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def submit(
     zipped: Path, app: Path, *words: str, conf: tuple[str, ...] = ("spark.master=local[2]",), spark: bool = True
 ) -> dict[str, Any]:
-    """The app's last line of standard output; nothing but the zip can give it the package. Apps that need no `spark`
-    are run by Python: they are the same, and no JVM starts."""
+    """The app's last line of standard output."""
+    done = submitted(zipped, app, *words, conf=(*conf, "spark.ui.enabled=false"), spark=spark)
+    assert done.returncode == 0, done.stderr[-4000:]
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    said = done.stdout + done.stderr  # Spark merges the two streams of a Python driver
+    assert "step" not in answer or f"tidemark {__version__}{MARK} {answer['step']} " in said, (
+        "the package is not the zip's"
+    )
+    return answer
+
+
+def submitted(
+    zipped: Path, app: Path, *words: str, conf: tuple[str, ...], spark: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """An app that has ended; nothing but the zip can give it the package. Apps that need no `spark` are run by Python:
+    they are the same, and no JVM starts."""
     hidden = {"PYTHONPATH", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "TIDEMARK_HOME"}
     env = {name: value for name, value in os.environ.items() if name not in hidden}
     env |= {
@@ -56,11 +68,11 @@ def submit(
         "TIDEMARK_DOCS": str(zipped.parent / "docs"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
-    flags = [flag for pair in (*conf, "spark.ui.enabled=false") for flag in ("--conf", pair)]
+    flags = [flag for pair in conf for flag in ("--conf", pair)]
     command = ["spark-submit", *flags, "--py-files", str(zipped)] if spark else [sys.executable]
     if not spark:
         env["PYTHONPATH"] = str(zipped)
-    done = subprocess.run(
+    return subprocess.run(
         [*command, str(app), *words],
         env=env,
         cwd=zipped.parent,
@@ -70,13 +82,6 @@ def submit(
         check=False,
         timeout=180,
     )
-    assert done.returncode == 0, done.stderr[-4000:]
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    said = done.stdout + done.stderr  # Spark merges the two streams of a Python driver
-    assert "step" not in answer or f"tidemark {__version__}{MARK} {answer['step']} " in said, (
-        "the package is not the zip's"
-    )
-    return answer
 
 
 def totals(made: Made) -> Any:
@@ -111,37 +116,8 @@ def test_every_app_runs_from_the_zip(zipped: Path, tmp_path: Path) -> None:
     assert verify(there.job(), data=True).findings == ()
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A standalone cluster of two workers with an address each: Spark runs no second attempt on the host of the first,
-    and knows no speculation on local masters."""
-    folder = tmp_path_factory.mktemp("cluster")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    address = f"spark://127.0.0.1:{port}"
-    home = Path(pyspark.__file__).parent
-    env = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
-    env.pop("PYTHONPATH", None)
-    deploy = "org.apache.spark.deploy"
-    commands = [[f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", "0"]]
-    for host in ("127.0.0.2", "127.0.0.3"):
-        place = ["--webui-port", "0", "-c", "1", "-m", "1G", "-d", str(folder / host)]
-        commands.append([f"{deploy}.worker.Worker", "--host", host, *place, address])
-    running = []
-    with (folder / "cluster.log").open("w") as log:
-        for command in commands:
-            spark_class = [str(home / "bin" / "spark-class"), *command]
-            running.append(subprocess.Popen(spark_class, env=env, stdout=log, stderr=log, start_new_session=True))
-    yield address
-    for process in reversed(running):
-        process.terminate()
-    for process in running:
-        process.wait(30)
-
-
 def test_a_lagging_task_is_run_twice_and_counts_once_and_executors_use_the_zip(
-    zipped: Path, tmp_path: Path, cluster: str
+    zipped: Path, tmp_path: Path, cluster: Cluster
 ) -> None:
     made, marks = Made(tmp_path, ALL["append"]), tmp_path / "marks"
     marks.mkdir()
@@ -150,9 +126,10 @@ def test_a_lagging_task_is_run_twice_and_counts_once_and_executors_use_the_zip(
     made.moved(1, "ingest")
     interval = day_of(2)
     conf = (
-        f"spark.master={cluster}",
+        f"spark.master={cluster.master}",
         "spark.driver.host=127.0.0.1",
         "spark.executor.memory=512m",
+        "spark.cores.max=2",  # both: an attempt beside the other
         "spark.speculation=true",
         "spark.speculation.interval=100ms",
         "spark.speculation.quantile=0.5",
@@ -175,14 +152,14 @@ def test_a_lagging_task_is_run_twice_and_counts_once_and_executors_use_the_zip(
     assert all(f"/{zipped.name}/tidemark/" in origin for origin in found["origins"]), found["origins"]
 
 
-def test_executors_without_tidemark_get_that_of_the_session(tmp_path: Path, cluster: str) -> None:
+def test_executors_without_tidemark_get_that_of_the_session(tmp_path: Path, cluster: Cluster) -> None:
     made = Made(tmp_path, ALL["append"])
     made.land(1, 300, keys=40)
     made.land(2, 300, keys=40)
     made.moved(1)
     done = subprocess.run(
         [
-            *(sys.executable, str(PROJECT / "tests/spark/apps/elsewhere.py"), cluster),
+            *(sys.executable, str(PROJECT / "tests/spark/apps/elsewhere.py"), cluster.master),
             *(str(made.root), made.name, str(made.landing), str(day_of(2).lower), str(day_of(2).upper)),
         ],
         env={**os.environ, "PYSPARK_PYTHON": str(bare_python(tmp_path)), "SPARK_LOCAL_IP": "127.0.0.1"},

@@ -34,6 +34,14 @@ def private_conf(master: str) -> dict[str, str]:
     return conf
 
 
+def ui_conf(master: str) -> dict[str, str]:
+    """Spark's own pages: none for a Spark that lives for seconds on this machine. A cluster's are only to look at, and
+    at any free port: of those from 4040 on Spark tries sixteen, and fails."""
+    if is_local(master):
+        return {"spark.ui.enabled": "false"}
+    return {"spark.ui.enabled": "true", "spark.ui.killEnabled": "false", "spark.ui.port": "0"}
+
+
 def private_environment(master: str, scratch: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """What the environment of spark-submit needs beside `environ`, so that it leaves nothing outside of `scratch`."""
     options = [environ.get("SPARK_SUBMIT_OPTS", ""), "-XX:-UsePerfData", f'"-Djava.io.tmpdir={_quoted(scratch)}"']

@@ -16,6 +16,7 @@ from typing import Any
 
 from tidemark.resident.jvm import gateway_environment
 from tidemark.resident.protocol import Channel, Message
+from tidemark.resident.sizes import sizes_for
 
 _EXECUTOR_THREAD = "executor-heartbeater"
 """What an executor runs for as long as it takes tasks."""
@@ -25,11 +26,14 @@ _FOLLOW_S = 20.0
 
 class ContextOwner:
     def __init__(self, connection: Path) -> None:
-        from pyspark import SparkContext
+        from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
 
         with gateway_environment(*_read_connection(connection)):
-            self._sc = SparkContext()
+            SparkContext._ensure_initialized()
+        conf = SparkConf(_jvm=SparkContext._jvm)
+        conf.setAll(list(sizes_for(SparkContext._jvm, dict(conf.getAll()), resident=True).items()))
+        self._sc = SparkContext(conf=conf)
         self._jvm: Any = self._sc._jvm
         self._jsc: Any = self._sc._jsc.sc()
         self._session = SparkSession(self._sc)

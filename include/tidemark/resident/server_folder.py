@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tidemark.errors import InvalidUsage
-from tidemark.resident.confined import is_local
+from tidemark.resident.confined import is_local, ui_conf
 from tidemark.resident.scratch import Scratch, sweep
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -38,7 +38,6 @@ LATER = ("tidemark.quality.warm",)
 """What gates import and prepare."""
 
 DEFAULT_CONF = {
-    "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     # A JVM out of memory must not linger half dead; the serial collector starts with less ado and serves a small heap.
@@ -74,7 +73,7 @@ class Settings:
             )
 
     def spark_conf(self) -> dict[str, str]:
-        return {**DEFAULT_CONF, **self.conf}
+        return {**DEFAULT_CONF, **ui_conf(self.master), **self.conf}
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -14,7 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.arrow.kernels.registry import kernel, run_encoded
 from tidemark.errors import Corruption, TidemarkError
+from tidemark.plan.task_size import Size, size_of
 from tidemark.spark.lost import noticed
+from tidemark.spark.watch import reading
 from tidemark.storage import open_store
 from tidemark.storage.documents.codec import decode, encode
 
@@ -41,7 +43,9 @@ class SparkRunner:
         called = kernel(name)
         answers: list[Any] = []
         for wave in in_waves(encode(task, called.task) for task in tasks):
-            told = self._run(name, wave)
+            sizes = [size_of(task) or Size() for task in tasks[len(answers) : len(answers) + len(wave)]]
+            with reading(sum(size.rows for size in sizes), sum(size.bytes for size in sizes)):
+                told = self._run(name, wave)
             answers += [decode(answer, called.answer, name=f"{name} answer") for answer in told]
         return answers
 
