@@ -122,5 +122,5 @@ def test_as_many_as_a_page_can_show_are_named(client: Any, root: Path, session: 
     for day in range(15):
         run_of(session, day, "queued", backfill=backfill)
     page = client.get("/collections/orders").text
-    assert page.count("<li>") == 10
+    assert page.count("<li><code>") == 10
     assert page.index("backfill__0") < page.index("backfill__9")

@@ -103,10 +103,9 @@ def judged(folder: Path, quality: list[Any], spark: Any = None) -> list[tuple[Ow
 def test_they_are_judged_and_told_exactly(tmp_path: Path) -> None:
     for owner, verdict in judged(tmp_path / "pass", PASS):
         assert (verdict.passed, verdict.error) == (True, None), owner
-    types = {column.name: column.type for column in declared([]).columns}
     found = judged(tmp_path / "fail", FAIL)
     assert [verdict.passed for _, verdict in found] == [False] * len(FAIL)
-    assert [Wording(owner, verdict, types).failure() for owner, verdict in found] == TOLD
+    assert [Wording(owner, verdict, declared([])).failure() for owner, verdict in found] == TOLD
 
 
 @pytest.fixture(scope="module")
