@@ -117,7 +117,9 @@ def names(wheel: Path) -> Iterator[str]:
 def test_the_wheel_holds_the_package_its_types_and_the_licence_and_nothing_else(wheel: Path) -> None:
     held = [name for name in names(wheel) if ".dist-info/" not in name]
     sources = PROJECT / "include"
-    wanted = {path.relative_to(sources).as_posix() for path in sources.glob("tidemark/**/*.py")}
+    kinds = [path for kind in ("py", "js") for path in sources.glob(f"tidemark/**/*.{kind}")]
+    wanted = {path.relative_to(sources).as_posix() for path in kinds}
+    assert "tidemark/airflow/web/start_backfill.js" in wanted
     assert set(held) == wanted | {"tidemark/py.typed"}
     assert [name for name in names(wheel) if name.endswith("/licenses/LICENSE")]
 

@@ -78,9 +78,10 @@ def backfill_page(of: Subject, chosen: Range | None, now: int, runs: Runs, *, ma
     if not intervals:
         nothing = tag("p", f"No interval of {of.name} that is over begins from {chosen.first} to {chosen.last}.")
         return document(title, *content, nothing, linked=True, forms=True)
-    content += _preview(of, intervals, runs)
-    content.insert(-1, _start(of, intervals, runs, chosen) if may_start else _not_you())
-    return document(title, *content, linked=True, forms=True, script=script() if may_start else "")
+    summary, days = _preview(of, intervals, runs)
+    button = _start(of, intervals, runs, chosen) if may_start else _not_you()
+    page = [*content, summary, button, days]
+    return document(title, *page, linked=True, forms=True, script=script() if may_start else "")
 
 
 def report_page(pinned: Pinned, chosen: Range, now: int, may_read: Ask) -> Page:
@@ -189,23 +190,23 @@ def _follower(pinned: Pinned, name: str) -> tuple[object, ...] | None:
     return name, tag("code", format_instant(consumed.upper)), stands
 
 
-def _preview(of: Subject, intervals: Sequence[Interval], runs: Runs) -> list[Markup]:
+def _preview(of: Subject, intervals: Sequence[Interval], runs: Runs) -> tuple[Markup, Markup]:
     """What is said of the intervals together, and a line for each where their files are looked at."""
     how_many = counted(-(-len(intervals) // runs.intervals), "run")
     heading = tag("h2", f"{counted(len(intervals), 'interval')} in about {how_many}")
     if not isinstance(of.origin, Landed):
         said = "Each run computes what its inputs have learned by the end of its last day. What is computed stays."
-        return [tag("section", heading, tag("p", said)), joined([])]
+        return tag("section", heading, tag("p", said)), joined([])
     if len(intervals) > MOST_LOOKED:
         said = f"Their files are not looked at: a page looks at {MOST_LOOKED} intervals at most."
-        return [tag("section", heading, tag("p", said, class_="quiet")), joined([])]
+        return tag("section", heading, tag("p", said, class_="quiet")), joined([])
     root, most = settings.landing(), runs.intervals
     found = preview(of.origin, of.ingested, intervals, root, most=most, footers=MOST_FOOTERS)
     lines = [_expected(one) for one in found.intervals[:MOST_LINES]]
     left = len(found.intervals) - len(lines)
     more = [tag("p", f"and {left:,} more", class_="quiet")] if left else []
     days = tag("section", table(("interval", "landed", "files", "rows", ""), lines), *more)
-    return [tag("section", heading, tag("p", _in_words(found))), days]
+    return tag("section", heading, tag("p", _in_words(found))), days
 
 
 def _expected(one: Any) -> tuple[object, ...]:
