@@ -157,13 +157,14 @@ class Airflow:
 
 
 @contextmanager
-def running() -> Iterator[Airflow]:
-    """Start it; however this ends, it is down afterwards with everything it started."""
+def running(**places: str) -> Iterator[Airflow]:
+    """Start it; however this ends, it is down afterwards with everything it started. `places` are variables of its
+    environment, as a store that is no folder of its own."""
     folder = Path(tempfile.mkdtemp(prefix="tm-"))
     killing = Killing.made(folder / "home")
     (folder / "collections").mkdir()
     before = dict(os.environ)
-    os.environ.update(_environment(folder, killing))
+    os.environ.update(_environment(folder, killing) | places)
     try:
         _local_airflow("init")
         try:

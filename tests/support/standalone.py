@@ -65,7 +65,7 @@ class Cluster:
         """Wait until so many workers are alive and no application is: what was killed is replaced."""
         self._workers = {host: process for host, process in self._workers.items() if process.poll() is None}
         while len(self._workers) < workers:
-            self._add_worker()
+            self.add_worker()
         self.wait("its workers are alive", lambda state: len(_alive(state)) == workers)
         self.wait("no application is left", lambda state: not state["activeapps"])
         self._tasks_before = {host: self._tasks(host) for host in self._workers}
@@ -108,7 +108,8 @@ class Cluster:
         """The addresses of the workers."""
         return list(self._workers)
 
-    def _add_worker(self) -> None:
+    def add_worker(self) -> None:
+        """Start one more."""
         self._started += 1
         host = f"127.0.0.{self._started + 1}"
         size = ["--webui-port", "0", "-c", str(CORES), "-m", f"{MEMORY_MIB}M", "-d", str(self.folder / host)]

@@ -8,9 +8,10 @@ be personal data: TIDEMARK_ROWS_FOR says for whom they are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated
 
 from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.base_auth_manager import ResourceMethod
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import Depends, HTTPException
@@ -20,7 +21,7 @@ from tidemark.airflow import settings
 Ask = Callable[[str], bool]
 """Whether the user may see something of a collection, by its name."""
 
-_METHOD: dict[settings.RowsFor, Literal["GET", "PUT"]] = {
+_METHOD: dict[settings.RowsFor, ResourceMethod] = {
     settings.RowsFor.READERS: "GET",
     settings.RowsFor.EDITORS: "PUT",
 }
@@ -29,45 +30,33 @@ _METHOD: dict[settings.RowsFor, Literal["GET", "PUT"]] = {
 
 def reader(user: GetUserDep) -> Ask:
     """Whether the user may read a collection: its DAG, which is named as it is."""
-    manager = get_auth_manager()
-
-    def may_read(name: str) -> bool:
-        return bool(manager.is_authorized_dag(method="GET", details=DagDetails(id=name), user=user))
-
-    return may_read
+    return _allowed(user, "GET")
 
 
 def reader_of_logs(user: GetUserDep) -> Ask:
     """Whether the user may read the logs of the tasks of a collection's DAG."""
-    manager, logs = get_auth_manager(), DagAccessEntity.TASK_LOGS
-
-    def may_see(name: str) -> bool:
-        asked = DagDetails(id=name)
-        return bool(manager.is_authorized_dag(method="GET", access_entity=logs, details=asked, user=user))
-
-    return may_see
+    return _allowed(user, "GET", DagAccessEntity.TASK_LOGS)
 
 
 def reader_of_rows(user: GetUserDep) -> Ask:
     """Whether the user may see rows of a collection, as TIDEMARK_ROWS_FOR says."""
-    manager, method = get_auth_manager(), _METHOD.get(settings.rows_for())
-
-    def may_see(name: str) -> bool:
-        asked = DagDetails(id=name)
-        return method is not None and bool(manager.is_authorized_dag(method=method, details=asked, user=user))
-
-    return may_see
+    method = _METHOD.get(settings.rows_for())
+    return (lambda _: False) if method is None else _allowed(user, method)
 
 
 def starter(user: GetUserDep) -> Ask:
     """Whether the user may run a collection's DAG. Airflow's API asks that once more when they do."""
-    manager, runs = get_auth_manager(), DagAccessEntity.RUN
+    return _allowed(user, "POST", DagAccessEntity.RUN)
 
-    def may_start(name: str) -> bool:
-        asked = DagDetails(id=name)
-        return bool(manager.is_authorized_dag(method="POST", access_entity=runs, details=asked, user=user))
 
-    return may_start
+def _allowed(user: GetUserDep, method: ResourceMethod, entity: DagAccessEntity | None = None) -> Ask:
+    manager = get_auth_manager()
+
+    def allowed(name: str) -> bool:
+        details = DagDetails(id=name)
+        return bool(manager.is_authorized_dag(method=method, access_entity=entity, details=details, user=user))
+
+    return allowed
 
 
 MayStart = Annotated[Ask, Depends(starter)]
