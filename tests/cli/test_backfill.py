@@ -85,7 +85,7 @@ def test_a_bad_day_stops_no_other_and_a_retry_reads_only_it(events: Shell) -> No
     assert status["complete_below_text"] == "2024-01-03T00:00:00Z"
     told = json.loads(events("backfill", "events", *RANGE, "--json").out)
     standing = [day["standing"] for day in told["done"]]
-    assert standing == ["complete"] * 2 + ["ingested"] + ["missing"] + ["ingested"] * 3
+    assert standing == ["complete"] * 2 + ["ingested"] + ["missing"] + ["waiting"] * 3
     assert told["done"][3]["refused"] == 1
 
     before = events.json("status", "events")["version"]
@@ -110,7 +110,7 @@ def test_days_behind_a_hole_are_ingested_and_wait(events: Shell) -> None:
     ten_days(events)
     told = events.json("backfill", "events", "--from", "2024-01-04", "--to", "2024-01-07")
     assert told["waits_for"] == "[2024-01-01T00:00:00Z, 2024-01-04T00:00:00Z)"
-    assert [day["standing"] for day in told["intervals"]] == ["ingested"] * 4
+    assert [day["standing"] for day in told["intervals"]] == ["waiting"] * 4
     told = events.json("backfill", "events", "--from", "2024-01-01", "--to", "2024-01-05")
     assert told["complete_below_text"] == "2024-01-08T00:00:00Z", "what waited is sealed, too"
 

@@ -73,7 +73,7 @@ def test_each_interval_is_a_cell_that_says_how_it_stands(client: Any, orders: Pa
     assert [marks for marks, _ in found.values()] == [
         ["ingested"],
         ["refused"],
-        ["ingested", "late"],
+        ["waiting", "late"],
         ["missing"],
         ["missing"],
     ]
@@ -138,7 +138,7 @@ def test_the_page_of_a_day_says_what_came_and_what_to_do(client: Any, orders: Pa
     assert "tidemark backfill orders --lower 2024-01-02T00:00:00Z --upper 2024-01-03T00:00:00Z --again" in answer.text
     third = client.get(f"/collections/orders/intervals/{parse_instant('2024-01-03')}").text
     assert "ingested [2024-01-03" in third
-    assert "Its run seals it" in third
+    assert "An earlier interval is missing: backfill that" in third
     assert "tidemark late replay orders" in third
     assert "Late rows" in third
     shown = re.sub(r"<[^>]+>", "|", third[third.index("Late rows") :])

@@ -33,6 +33,7 @@ _MEASURED = 8
 _SAYS = {
     "complete": "complete",
     "ingested": "ingested, not sealed yet",
+    "waiting": "ingested, waits for an earlier one that is missing",
     "failed": "ingested, and did not pass its gate",
     "missing": "not ingested",
 }
@@ -163,6 +164,7 @@ def day_in_words(one: DayReport) -> str:
 LEGEND = {
     "complete": "complete",
     "ingested": "ingested, not sealed yet",
+    "waiting": "waits for an earlier one",
     "failed": "gate failed, or a file refused",
     "missing": "not ingested",
     "complete late": "has late rows",
@@ -267,6 +269,11 @@ def _to_do(name: str, one: IntervalReport, bounds: Sequence[str]) -> Iterator[st
         yield (
             "The gate asks what to do, on the tab Required Actions of the DAG; where nobody answered, its run is red, "
             f"and the Details of that show the rows. `tidemark gate {name} unsealed` judges it again."
+        )
+    if one.standing == "waiting":
+        yield (
+            "An earlier interval is missing: backfill that, and its run seals this one, too. "
+            f"`tidemark status {name}` names it."
         )
     if one.standing == "ingested":
         yield (

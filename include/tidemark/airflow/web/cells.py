@@ -8,6 +8,7 @@ STYLE = """
 .cell:focus-visible, .cell:hover { outline: 2px solid var(--trace) }
 .cell.complete { background: color-mix(in srgb, var(--good) 30%, transparent) }
 .cell.ingested { background: color-mix(in srgb, var(--unsealed) 40%, transparent) }
+.cell.waiting { background: color-mix(in srgb, var(--unsealed) 40%, transparent); border-style: dashed }
 .cell.failed, .cell.refused { background: color-mix(in srgb, var(--bad) 45%, transparent) }
 .cell.missing { border-style: dashed; color: var(--quiet) }
 .cell.late { text-decoration: underline dotted 2px }

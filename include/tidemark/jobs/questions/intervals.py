@@ -15,9 +15,9 @@ from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.storage.sidecars import ledger
 from tidemark.storage.stores.store import ObjectStore
 
-Standing = Literal["missing", "ingested", "failed", "complete"]
-"""Not ingested; ingested, and not sealed yet; ingested, and a batch of it did not pass its gate; complete and
-readable."""
+Standing = Literal["missing", "ingested", "waiting", "failed", "complete"]
+"""Not ingested; ingested, and not sealed yet; ingested, and an earlier one is missing, without which it is not sealed;
+ingested, and a batch of it did not pass its gate; complete and readable."""
 Rows = Mapping[Interval, "IntervalReport"]
 _READ = OrderedDict[str, tuple[tuple[LedgerRun, ...], Rows]]()
 """What the newest ledger of each store says of intervals, which never changes for the same runs of it. Of a store one
@@ -62,7 +62,9 @@ def interval_reports(
     taken_out = Counter(batch.interval for batch in state.quarantined)
     rows = _rows_of_ledger(store, state)
     for interval in intervals:
-        standing: Standing = "ingested" if state.ingested.covers(interval) else "missing"
+        standing: Standing = "missing"
+        if state.ingested.covers(interval):
+            standing = "waiting" if interval.lower > state.complete else "ingested"
         if interval in failed:
             standing = "failed"
         elif interval.upper <= readable:
