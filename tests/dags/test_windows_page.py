@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -19,6 +20,7 @@ from tidemark.airflow.web import windows
 from tidemark.airflow.web.inline import STYLE, inline
 from tidemark.airflow.web.page import document
 from tidemark.api import excerpt, picture
+from tidemark.model.change import Redefined
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.key import key_scalar
 from tidemark.plan.excerpt import Weight
@@ -268,6 +270,26 @@ def test_who_may_not_see_rows_sees_no_windows_nor_the_way_there(
     page = client.get("/collections/hours")
     assert page.status_code == 200
     assert "hours/windows" not in page.text
+
+
+def masks(hours: Windowed, name: str) -> None:
+    """Declare a column of the collection masked, and no other."""
+    log = hours.job("hours").log
+    head = log.load()
+    log.commit(head, Redefined(replace(head.state.collection, masked=(name,))))
+
+
+def test_what_is_masked_is_neither_a_key_nor_a_value_there(client: Any, hours: Windowed) -> None:  # noqa: F811
+    assert "EWR" in client.get(PATH).text
+    masks(hours, "delay")
+    page = client.get(PATH).text
+    assert "delay" not in page
+    assert "flights" in page
+    assert client.get(PATH + asking(value="delay")).status_code == 422
+    masks(hours, "origin")
+    page = client.get(PATH).text
+    assert "No window is shown: origin is masked." in page
+    assert "EWR" not in page
 
 
 def test_a_page_needs_nothing_from_elsewhere_and_its_links_lead_on_within_the_frame(

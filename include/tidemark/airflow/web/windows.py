@@ -73,16 +73,26 @@ def windows_page(opened: OpenCollection, choice: Choice) -> Page:
     others = tag("p", tag("a", "all collections", href="../../"), class_="quiet")
     if not opened.state.seal:
         return document(title, *heading, tag("p", "No window has closed yet: nothing is sealed."), others, linked=True)
+    if masked := _masked(opened):
+        said = tag("p", f"No window is shown: {masked} is masked.")
+        return document(title, *heading, said, others, linked=True)
     seen = _seen(opened, choice)
     content = [_choices(opened, seen)]
     content += [_picture(seen), _table(seen)] if seen.found.rows.num_rows else [tag("p", _none(opened, seen))]
     return document(title, *heading, *content, others, linked=True)
 
 
+def _masked(opened: OpenCollection) -> str:
+    """What hides all windows: a masked column that they are by, or that each of their values is masked."""
+    windows, masked = windows_of(opened.state.collection), opened.state.collection.masked
+    by = [name for name in windows.by if name in masked]
+    return by[0] if by else "" if any(one.name not in masked for one in windows.aggregates) else "what they tell"
+
+
 def _seen(opened: OpenCollection, choice: Choice) -> _Seen:
-    windows = windows_of(opened.state.collection)
-    names = [one.name for one in windows.aggregates]
-    numbers = numbers_among(windows, opened.schema)
+    windows, masked = windows_of(opened.state.collection), opened.state.collection.masked
+    names = [one.name for one in windows.aggregates if one.name not in masked]
+    numbers = [name for name in numbers_among(windows, opened.schema) if name in names]
     value = choice.value or (numbers or names)[0]
     if value not in names:
         raise InvalidUsage(f"{value!r} is no aggregate of {opened.name}")
@@ -93,7 +103,8 @@ def _seen(opened: OpenCollection, choice: Choice) -> _Seen:
 
 
 def _choices(opened: OpenCollection, seen: _Seen) -> Markup:
-    choice, names = seen.choice, [one.name for one in seen.found.windows.aggregates]
+    masked = seen.state.collection.masked
+    choice, names = seen.choice, [one.name for one in seen.found.windows.aggregates if one.name not in masked]
     lines = [("what", [tag("b", name) if name == seen.value else choice.link(name, value=name) for name in names])]
     if seen.columns:
         lines.append((", ".join(one.name for one in seen.columns), list(_keys(opened, seen))))
