@@ -30,7 +30,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "spark_apps/": ("spark", "pure", *AIRFLOW),
     "dags/": ("dags", "e2e", "deep"),
     "plugins/": ("dags", "e2e", "deep"),
-    "demo/": ("demo", "e2e", "deep"),
+    "demo/": ("demo", "cli", "e2e", "deep"),
     "benchmarks/": ("pure", "simulation", "quality", "s3"),
     "docs/": PAGES,
     "docs/notebooks/": (*PAGES, "demo"),
