@@ -29,7 +29,8 @@ from tests.support.standalone import Cluster
 
 pytestmark = pytest.mark.deep
 
-COLLECTIONS = Path(__file__).parents[2] / "include" / "collections"
+PROJECT = Path(__file__).parents[2]
+COLLECTIONS = PROJECT / "include" / "collections"
 BUCKET = "ten-days"
 ROOT = f"s3://{BUCKET}/collections"
 START, LAST = date(2012, 12, 31), date(2013, 1, 9)
@@ -59,7 +60,9 @@ def test_ten_days_on_a_cluster_and_s3_are_as_calculated_whatever_dies(store: str
 
     with Cluster(tmp_path) as cluster:
         cluster.ready()
-        with running(TIDEMARK_ROOT=ROOT, TIDEMARK_SPARK_MASTER=cluster.master) as airflow:
+        # The project's own apps: none of them is to be hit at a point of the test's choice.
+        places = {"TIDEMARK_ROOT": ROOT, "TIDEMARK_HOME": str(PROJECT), "TIDEMARK_SPARK_MASTER": cluster.master}
+        with running(**places) as airflow:
             declare(airflow)
             done("start")
             airflow.api.backfill("flights", str(START), str(LAST))
@@ -73,7 +76,10 @@ def test_ten_days_on_a_cluster_and_s3_are_as_calculated_whatever_dies(store: str
             done("ten days")
             assert {run["state"] for run in airflow.api.runs("flights")} == {"success"}
             assert airflow.components()["scheduler"]["restarts"] == 1
-            derived.bring_up(airflow.api)
+            try:
+                derived.bring_up(airflow.api)
+            except RuntimeError as error:
+                raise AssertionError(f"{error}: {failures(airflow)}") from None
             done("derived")
             check()
             done("check")
@@ -95,6 +101,17 @@ def declare(airflow: Airflow) -> None:
 def all_ended(airflow: Airflow) -> bool:
     runs = airflow.api.runs("flights")
     return bool(runs) and all(run["state"] in ("success", "failed") for run in runs)
+
+
+def failures(airflow: Airflow) -> list[str]:
+    """The end of the log of each task that failed."""
+    found = []
+    for dag in derived.DERIVED:
+        for run in airflow.api.runs(dag):
+            for name, task in airflow.tasks(dag, run["dag_run_id"]).items():
+                if task["state"] == "failed":
+                    found.append(airflow.log_of(dag, run["dag_run_id"], name, task["try_number"])[-6000:])
+    return found
 
 
 def check() -> None:
