@@ -87,6 +87,23 @@ def test_values_of_masked_columns_are_on_no_page(corrected: Any, orders: Path) -
         assert not re.search(r"\|(10|11|90)\|", page)
 
 
+def test_a_masked_time_is_masked_wherever_it_is_told(client: Any, orders: Path) -> None:  # noqa: F811
+    """Tidemark keeps a row's times in columns of its own, too."""
+    file = orders.parent / "collections" / "orders.yaml"
+    masked = "happened_at: {type: timestamp, masked: true}"
+    file.write_text(file.read_text().replace("happened_at: timestamp", masked))
+    location_of(file).declare()
+    with pytest.raises(GateFailed):
+        read(orders, 1, 3)
+    late = text_of(client.get(f"/collections/orders/intervals/{parse_instant('2024-01-03')}"))
+    assert re.search(r"\|before its interval\|masked\|masked\|no, a dead letter\|4\|paid\|40\|", late)
+    (orders / "orders" / "2024-01-02" / "a.csv").unlink()
+    read(orders, 2, 3)
+    brought = text_of(client.get(f"{FIRST}/rows"))
+    assert "|insert|masked|masked|1|1|open|10|" in brought
+    assert "09:00:00" not in brought
+
+
 def test_values_of_masked_columns_are_not_among_late_rows(client: Any, orders: Path) -> None:  # noqa: F811
     file = orders.parent / "collections" / "orders.yaml"
     file.write_text(file.read_text().replace(" status: string,", " status: {type: string, masked: true},"))

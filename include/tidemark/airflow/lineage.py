@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -53,9 +53,9 @@ def lineage_of_step(
     own = collection_dataset(location)
     run = {name: result[name] for name in SAID if result.get(name) is not None} | {"step": step}
     if step == "gate":
-        return Lineage((with_facts(own, checks=_checks(result, failed)),), (), run)
+        return Lineage((replace(own, checks=tuple(_checks(result, failed))),), (), run)
     rows = result.get("rows")
-    output = with_facts(own, rows=rows if isinstance(rows, int) else None)
+    output = replace(own, rows=rows if isinstance(rows, int) else None)
     if location.derived is not None and step == "correct":
         inputs = tuple(named_dataset(location.store_root, name) for name in location.derived.inputs)
     elif location.derived is None and landing is not None:
@@ -97,11 +97,6 @@ def _dataset(place: str) -> Dataset:
     if parts.scheme in ("", "file"):
         return Dataset("file", str(Path(parts.path).absolute()))
     return Dataset(f"{parts.scheme}://{parts.netloc}", parts.path.strip("/"))
-
-
-def with_facts(dataset: Dataset, *, rows: int | None = None, checks: Sequence[Check] = ()) -> Dataset:
-    """A dataset with rows and checks."""
-    return Dataset(dataset.namespace, dataset.name, dataset.columns, rows, tuple(checks))
 
 
 def _checks(result: Mapping[str, Any], failed: Mapping[str, Any]) -> list[Check]:

@@ -56,8 +56,8 @@ class PublishOperator(BaseOperator):
         doc = PUBLISHED_OF_DERIVED if location.derived else PUBLISHED
         # Runs are not enough to count: Airflow counts those of a backfill apart from all others.
         arguments = with_step_defaults({"doc_md": doc, **kwargs, "max_active_tis_per_dag": 1})
-        told = [asset, *([intervals_asset_of(location.name)] if location.airflow.partitions else [])]
-        super().__init__(task_id=task_id, inlets=[asset], outlets=told, **arguments)
+        outlets = [asset, *([intervals_asset_of(location.name)] if location.airflow.partitions else [])]
+        super().__init__(task_id=task_id, inlets=[asset], outlets=outlets, **arguments)
         self.location = location
         self.event: Mapping[str, Any] = {}
 
@@ -111,7 +111,7 @@ class PublishOperator(BaseOperator):
         intervals, asset = intervals_asset_of(self.location.name), asset_of(self.location.name)
         landed = self.location.collection.landed if self.location.derived is None else None
         reached = [
-            _interval_end(parse_instant(told["complete_below"]) if told else 0, landed) for told in (before, extra)
+            _interval_end(parse_instant(event["complete_below"]) if event else 0, landed) for event in (before, extra)
         ]
         schedule = Schedule(str(self.location.airflow.partitions))
         begin = max(reached[0], landed.start if landed else 0)

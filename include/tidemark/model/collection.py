@@ -40,6 +40,9 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 """A collection's name: it becomes an object key, a DAG id and an asset name, so it is narrow on purpose."""
 AT_REST = ("_bucket", "_time", "_event_time", "_diff", "_source", "_deleted", "_order", "_file", "_row")
 """Columns that all rows at rest have, or facts do, besides those of the key and the value."""
+LEARNED = frozenset(("_time", "_commit_timestamp", "_commit_version"))
+HAPPENED = frozenset(("_event_time", "_original_event_time", "_lateness"))
+"""What is said of when a row was learned, and of when it happened: at rest, in answers and of late rows."""
 LEAST_UNSORTED_ROWS, MOST_UNSORTED_ROWS = 1_024, 16_384
 """Between which numbers of rows a chunk may have to end that is not in order of its timelines; at the most it ends
 anyway."""
@@ -253,6 +256,18 @@ class Collection:
     def unseen(self) -> tuple[Column, ...]:
         """The value columns at rest that no answer has: rows that differ in these alone are one row to users."""
         return (*self.hidden, *self.dropped)
+
+    @property
+    def unshown(self) -> frozenset[str]:
+        """The columns whose values people are not shown: those that are masked and, where a time of the rows is read
+        from one of these, what Tidemark keeps and tells of that time."""
+        landed = self.origin if isinstance(self.origin, Landed) else None
+        hidden = set(self.masked)
+        if landed and landed.time in self.masked:
+            hidden |= LEARNED
+        if landed and (landed.event_time or landed.time) in self.masked:
+            hidden |= HAPPENED
+        return frozenset(hidden)
 
     @property
     def computed_as(self) -> str:

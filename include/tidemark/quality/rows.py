@@ -196,7 +196,7 @@ def _in_numbers(table: pa.Table) -> pa.Table:
 def _shown(row: dict[str, Any], collection: Collection) -> dict[str, Any]:
     """A row as people read it: Tidemark's times as they are written, of long texts the beginning, of masked columns
     nothing, and of a fact the line of its file, or its row from 1."""
-    masked = collection.masked
+    masked = collection.unshown
     shown: dict[str, Any] = {name: MASKED if name in masked else _cell(name, value) for name, value in row.items()}
     if (at := shown.pop("_row", None)) is None:
         return shown

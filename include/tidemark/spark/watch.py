@@ -173,8 +173,8 @@ def _tasks(tracker: Any, jobs: set[int]) -> Tasks | None:
         for stage in info.get().stageIds() if info.isDefined() else ():
             found = tracker.getStageInfo(stage)
             if found.isDefined():
-                told = found.get()
-                stages[stage] = Tasks(told.numTasks(), told.numCompletedTasks(), told.numActiveTasks())
+                info_of = found.get()
+                stages[stage] = Tasks(info_of.numTasks(), info_of.numCompletedTasks(), info_of.numActiveTasks())
     begun = [tasks for tasks in stages.values() if tasks.running or 0 < tasks.done < tasks.all]
     chosen = begun or [tasks for tasks in stages.values() if tasks.done < tasks.all][:1]
     if not chosen:

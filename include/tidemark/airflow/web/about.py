@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from tidemark.airflow.collection_files import collection_named
 from tidemark.airflow.documentation import facts_of, facts_of_derived
 from tidemark.airflow.web.markup import Markup, tag, with_commands
-from tidemark.airflow.web.page import Page, document, table
+from tidemark.airflow.web.page import Page, document, table, where_it_stands
 from tidemark.airflow.web.sample import first_rows
 from tidemark.api.opened import OpenCollection
 from tidemark.config.collection_file import parse
@@ -24,7 +24,7 @@ def about_page(opened: OpenCollection, *, rows: bool) -> Page:
     of = opened.state.collection
     content = [
         tag("h1", opened.name, " ", tag("span", "what it is", class_="quiet")),
-        tag("p", tag("a", f"{opened.name}, where it stands", href=f"../{opened.name}"), class_="quiet"),
+        where_it_stands(opened.name),
         tag("section", tag("h2", "Columns"), _columns(of, descriptions_of(opened.name))),
         tag("section", tag("h2", "Definition"), *_definition(of)),
     ]
@@ -77,5 +77,5 @@ def _sample(opened: OpenCollection) -> Markup:
         return tag("section", heading, tag("p", "Nothing is sealed yet.", class_="quiet"))
     known = f"as known at {format_instant(opened.state.seal)}, version {opened.version}"
     return tag(
-        "section", heading, tag("p", known, class_="quiet"), first_rows(opened.as_of(), opened.state.collection.masked)
+        "section", heading, tag("p", known, class_="quiet"), first_rows(opened.as_of(), opened.state.collection.unshown)
     )

@@ -19,7 +19,7 @@ from tidemark.airflow import settings
 from tidemark.airflow.timetable import moment
 from tidemark.airflow.web.calendar import bounds_in_words
 from tidemark.airflow.web.markup import Markup, joined, tag
-from tidemark.airflow.web.page import Page, document, table
+from tidemark.airflow.web.page import Page, document, table, where_it_stands
 from tidemark.airflow.web.permissions import Ask
 from tidemark.airflow.web.range import Range, range_form
 from tidemark.api.pinned import Pinned, find
@@ -40,6 +40,7 @@ MOST_LOOKED = 400
 """Intervals whose landing is looked at for a page: on S3 each is a request."""
 MOST_FOOTERS = 200
 """Files that are asked for their count of rows."""
+_CALENDAR = tag("a", "by interval", href="calendar")
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,7 @@ def report_page(pinned: Pinned, chosen: Range, now: int, may_read: Ask) -> Page:
     name = pinned.name
     content = [
         tag("h1", name, " ", tag("span", f"from {chosen.first} to {chosen.last}", class_="quiet")),
-        tag(
-            "p", tag("a", f"{name}, where it stands", href=f"../{name}"), " ", tag("a", "by interval", href="calendar")
-        ),
+        where_it_stands(name, _CALENDAR),
     ]
     reports = _reports(pinned, chosen, now)
     done = sum(one.standing == "complete" for one in reports)
@@ -112,12 +111,11 @@ def refused_page(of: Subject, why: str) -> Page:
 
 
 def _heading(of: Subject, chosen: Range | None) -> tuple[str, list[Markup]]:
-    """The title, and what stands above the days."""
-    title, ways = f"Backfill {of.name}", [tag("a", f"{of.name}, where it stands", href=f"../{of.name}")]
-    ways += [tag("a", "by interval", href="calendar")] if of.there else []
+    """The title, and what is above the days."""
+    title = f"Backfill {of.name}"
     content = [
         tag("h1", title),
-        tag("p", *(part for way in ways for part in (way, " ")), class_="quiet"),
+        where_it_stands(of.name, *([_CALENDAR] if of.there else [])),
         tag("section", range_form("backfill", chosen, "Look at it first")),
     ]
     return title, content
@@ -126,8 +124,7 @@ def _heading(of: Subject, chosen: Range | None) -> tuple[str, list[Markup]]:
 def nothing_yet_page(name: str) -> Page:
     """The report of a collection that its file declares and no run has created yet."""
     said = tag("p", "No run of it has begun yet. This page loads itself anew.", class_="quiet")
-    way = tag("p", tag("a", f"{name}, where it stands", href=f"../{name}"))
-    return document(f"{name}, report", tag("h1", name), said, way, refresh=True, linked=True)
+    return document(f"{name}, report", tag("h1", name), said, where_it_stands(name), refresh=True, linked=True)
 
 
 def report_file(pinned: Pinned, chosen: Range, now: int) -> str:
@@ -186,8 +183,8 @@ def _follower(pinned: Pinned, name: str) -> tuple[object, ...] | None:
     if consumed is None:
         return None
     behind = consumed.upper < pinned.state.certified_trace_upper
-    stands = tag("span", "has more to read", class_="quiet") if behind else tag("span", "all of it", class_="good")
-    return name, tag("code", format_instant(consumed.upper)), stands
+    left = tag("span", "has more to read", class_="quiet") if behind else tag("span", "all of it", class_="good")
+    return name, tag("code", format_instant(consumed.upper)), left
 
 
 def _preview(of: Subject, intervals: Sequence[Interval], runs: Runs) -> tuple[Markup, Markup]:

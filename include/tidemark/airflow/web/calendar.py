@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from tidemark.airflow.timetable import moment
 from tidemark.airflow.web.markup import Markup, joined, tag, with_commands
-from tidemark.airflow.web.page import Page, document, table
+from tidemark.airflow.web.page import Page, document, table, where_it_stands
 from tidemark.airflow.web.range import Range
 from tidemark.config.schedule import Schedule
 from tidemark.jobs.questions.derived_days import DayReport
@@ -87,8 +87,7 @@ def cell_of_day(one: DayReport) -> Cell:
 
 def calendar_page(name: str, shown: Shown, cells: Sequence[Cell], legend: Mapping[str, str]) -> Page:
     """The page of some intervals, with a cell for each; the `legend` says what their classes mean."""
-    others = [tag("a", f"{name}, where it stands", href=f"../{name}"), " ", tag("a", "backfill", href="backfill")]
-    ways = tag("p", *_ways(shown), *others, class_="quiet")
+    ways = where_it_stands(name, tag("a", "backfill", href="backfill"), *_ways(shown))
     rows = [part for label, cells in _rows(cells) for part in (tag("span", label, class_="quiet"), cells)]
     nothing = tag("p", "No interval of it is over yet.")
     body = tag("div", *rows, class_="calendar") if rows else nothing
@@ -96,13 +95,11 @@ def calendar_page(name: str, shown: Shown, cells: Sequence[Cell], legend: Mappin
     return document(f"{name}, by interval", heading, ways, tag("section", _legend(legend), body), linked=True)
 
 
-def _ways(shown: Shown) -> Iterator[object]:
+def _ways(shown: Shown) -> Iterator[Markup]:
     if shown.older:
         yield tag("a", "earlier", href="?" + urlencode({"upto": shown.intervals[0].lower}))
-        yield " "
     if shown.newer:
         yield tag("a", "the latest", href="?")
-        yield " "
 
 
 def _rows(cells: Sequence[Cell]) -> Iterator[tuple[str, Markup]]:
@@ -156,9 +153,9 @@ def bounds_in_words(interval: Interval) -> str:
 
 def day_in_words(one: DayReport) -> str:
     """What a derived collection learned on a day, in one line."""
-    stands = "complete" if one.complete else "begun" if one.runs else "nothing of it is there"
+    how_far = "complete" if one.complete else "begun" if one.runs else "nothing of it is there"
     changed = f"{one.added:,} rows added and {one.retracted:,} retracted by {counted(one.runs, 'run')}"
-    return f"{bounds_in_words(one.interval)}: {stands}, {changed if one.runs else 'nothing changed'}"
+    return f"{bounds_in_words(one.interval)}: {how_far}, {changed if one.runs else 'nothing changed'}"
 
 
 LEGEND = {
@@ -245,13 +242,13 @@ def _page(name: str, interval: Interval, content: Sequence[Markup], about: About
     ways += [" ", tag("a", "rows", href=f"{interval.lower}/rows")] if about.rows else []
     day = moment(interval.lower).date()
     ways += [" ", tag("a", "backfill", href=f"../backfill{Range(day, day).address}")]
-    told = [tag("h1", name, " ", tag("span", said, class_="quiet")), tag("p", *ways, class_="quiet"), *content]
+    page = [tag("h1", name, " ", tag("span", said, class_="quiet")), tag("p", *ways, class_="quiet"), *content]
     if about.changes:
-        told.append(tag("section", tag("h2", "What it brought"), table(("version", "when", "what"), about.changes)))
+        page.append(tag("section", tag("h2", "What it brought"), table(("version", "when", "what"), about.changes)))
     lines = [(tag("code", run.run_id), run.state, run.about) for run in about.runs]
     nothing = tag("p", "No run of Airflow is about it.", class_="quiet")
-    told.append(tag("section", tag("h2", "Runs"), table(("run", "state", "about"), lines) if lines else nothing))
-    return document(f"{name}, {said}", joined(told), linked=True)
+    page.append(tag("section", tag("h2", "Runs"), table(("run", "state", "about"), lines) if lines else nothing))
+    return document(f"{name}, {said}", joined(page), linked=True)
 
 
 def _advice(said: str) -> Markup:

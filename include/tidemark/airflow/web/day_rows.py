@@ -36,7 +36,7 @@ def _brought(opened: OpenCollection, interval: Interval) -> Markup:
     command = _command(opened.name, after, upto)
     try:
         answer = opened.changes(after=max(after, opened.state.since - 1), upto=upto)
-        return rows_within(answer, opened.state.collection.masked, command)
+        return rows_within(answer, opened.state.collection.unshown, command)
     except InvalidUsage as error:
         return tag("p", str(error), class_="quiet")
 
@@ -50,7 +50,7 @@ def _learned_since(opened: OpenCollection, interval: Interval) -> Markup:
     command = _command(opened.name, after, upto, " AND ".join(within))
     try:
         answer = opened.changes(after=max(after, opened.state.since - 1), upto=upto, where=within)
-        return rows_within(answer, opened.state.collection.masked, command)
+        return rows_within(answer, opened.state.collection.unshown, command)
     except InvalidUsage as error:
         return tag("p", str(error), class_="quiet")
 

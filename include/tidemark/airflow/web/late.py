@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from tidemark.airflow.web.markup import Markup, tag, with_commands
@@ -39,23 +39,26 @@ def late_section(
         said = f"{counted(count, 'row')}, too many for a page: {command}"
         return [tag("section", heading, tag("p", with_commands(said)))]
     found = late_rows(store, state, intervals=[interval], limit=MOST_ROWS).rows
-    header, lines = _shown(found, state.collection.masked)
+    header, lines = _shown(found, state.collection.unshown)
     more = [tag("p", with_commands(f"{count - len(found):,} more: {command}"))] if count > len(found) else []
     return [tag("section", heading, table(header, lines), *more)] if found else []
 
 
-def _shown(rows: Sequence[dict[str, Any]], masked: Sequence[str]) -> tuple[list[str], list[list[object]]]:
+def _shown(rows: Sequence[dict[str, Any]], masked: Container[str]) -> tuple[list[str], list[list[object]]]:
     """Headings, and a line of each row: its fate first, then what it said, but for `masked` columns."""
     own = [name for name in (rows[0] if rows else ()) if not name.startswith("_")][:MOST_COLUMNS]
     header = ["why", "late by", "happened", "applied", *own]
-    return header, [[*_fate(row), *(MASKED if name in masked else _text(row[name]) for name in own)] for row in rows]
+    return header, [
+        [*_fate(row, masked), *(MASKED if name in masked else _text(row[name]) for name in own)] for row in rows
+    ]
 
 
-def _fate(row: dict[str, Any]) -> list[object]:
+def _fate(row: dict[str, Any], masked: Container[str]) -> list[object]:
     replayed = row["_replayed_by"]
     applied = "yes" if row["_applied"] else f"by replay {replayed[:12]}" if replayed else "no, a dead letter"
     late_by = "" if row["_lateness"] is None else format_duration(row["_lateness"] // 1_000_000 * 1_000_000)
-    return [row["_reason"], late_by, format_instant(row["_original_event_time"]), applied]
+    times = {"_lateness": late_by, "_original_event_time": format_instant(row["_original_event_time"])}
+    return [row["_reason"], *(MASKED if name in masked else said for name, said in times.items()), applied]
 
 
 def _text(value: object) -> object:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from tidemark.airflow.web.calendar import bounds_in_words, shown
 from tidemark.airflow.web.chart import Bar, bars
 from tidemark.airflow.web.markup import Markup, tag
-from tidemark.airflow.web.page import Page, document, table
+from tidemark.airflow.web.page import Page, document, table, where_it_stands
 from tidemark.api.pinned import Pinned
 from tidemark.jobs.questions.intervals import interval_reports
 from tidemark.model.change import Corrected, Sealed
@@ -32,7 +32,7 @@ def history_page(pinned: Pinned, now: int, upto: int | None) -> Page:
     records = list(islice(pinned.log.history(start), LOOKED_THROUGH if newest else LINES + 1))
     content = [
         tag("h1", name, " ", tag("span", "over time", class_="quiet")),
-        tag("p", tag("a", f"{name}, where it stands", href=f"../{name}"), class_="quiet"),
+        where_it_stands(name),
     ]
     if newest and (pictures := [*_rows(pinned, now), *_changed(records), *_lags(records)]):
         content.append(tag("section", *pictures))

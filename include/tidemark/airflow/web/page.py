@@ -106,6 +106,12 @@ def overview_page(
     return document("Tidemark", title, *others, *lines, *drawing.graph(entries), *cards, *others, refresh=True)
 
 
+def where_it_stands(name: str, *more: Markup) -> Markup:
+    """The line above a page of a collection: the way to its first page, and `more` ways beside it."""
+    ways = [tag("a", f"{name}, where it stands", href=f"../{name}"), *more]
+    return tag("p", *(part for way in ways for part in (way, " ")), class_="quiet")
+
+
 def after_link(entries: Sequence[Mapping[str, Any]]) -> str:
     """The query of the page that follows these entries."""
     return "?" + urlencode({"after": entries[-1]["collection"]})
