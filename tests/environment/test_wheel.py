@@ -23,8 +23,8 @@ from packaging.utils import canonicalize_name
 
 PROJECT = Path(__file__).resolve().parents[2]
 V1 = PROJECT / "tests" / "compat" / "v1"
-EXTRAS = ("airflow", "spark", "quality", "s3", "plot")
-LEFT_OUT = ("airflow", "boto3", "great_expectations", "pandas", "pyspark")
+EXTRAS = ("airflow", "spark", "quality", "s3", "plot", "sql", "iceberg", "delta")
+LEFT_OUT = ("airflow", "boto3", "deltalake", "duckdb", "great_expectations", "pandas", "polars", "pyiceberg", "pyspark")
 LOCAL_AIRFLOW = {"psycopg2-binary", "asyncpg"}
 """What requirements.in has beside the product's own: the drivers of the local Airflow's database."""
 
