@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidemark.errors import InvalidUsage, MissingExtra, TidemarkError, require
+from tidemark.api.tabular import Tabular
+from tidemark.errors import InvalidUsage, TidemarkError, require
 from tidemark.storage.stores.store import Missing
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
-
     from tidemark.api.pinned import Pinned
     from tidemark.arrow.explain import Explanation
 
 
-class Answer(ABC):
+class Answer(Tabular):
     """The rows a read asks for: planned, and not read until they are asked for.
 
     It may be read several times, by several threads, and is the same each time, whatever is written meanwhile; it
@@ -55,43 +52,10 @@ class Answer(ABC):
             self._pinned.check_kept(error)
             raise
 
-    def reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream, for whatever takes one (DuckDB, pyarrow.parquet, Flight), in bounded memory."""
-        return pa.RecordBatchReader.from_batches(self._schema, iter(self))
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows as Arrow's C stream, by which libraries take each other's tables: `pyarrow.table(answer)`."""
-        return self.reader().__arrow_c_stream__(requested_schema)
-
-    def to_arrow(self) -> pa.Table:
-        """All rows as a table."""
-        return pa.Table.from_batches(self, schema=self._schema)
-
-    def count(self) -> int:
-        """How many rows the answer has; in an as-of each counts once, whatever its multiplicity."""
-        return sum(rows.num_rows for rows in self)
-
     @abstractmethod
     def explain(self) -> Explanation:
         """What the read opens and why no more: parts, chunks and bytes. Only footers are opened for it. Print it, or
         take its fields."""
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """All rows as a pandas data frame. Integers and truths are of pandas' nullable types, so that no null turns a
-        whole number into a float. MissingExtra without pandas."""
-        _require("pandas")
-        import pandas
-
-        exact = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
-        return self.to_arrow().to_pandas(types_mapper=exact.get)
-
-    def to_polars(self) -> polars.DataFrame:
-        """All rows as a polars data frame. MissingExtra without polars."""
-        _require("polars")
-        import polars
-
-        frame: polars.DataFrame = polars.from_arrow(self.to_arrow())
-        return frame
 
     def to_spark(self, spark: Any) -> Any:
         """The same rows as a data frame of the session `spark`, read by its executors; their order is not said. Lazy:
@@ -115,11 +79,11 @@ class Answer(ABC):
     def _asked(self) -> list[str]:
         """What was asked, in words."""
 
+    @property
+    def question(self) -> str:
+        """What was asked, in words."""
+        return "; ".join(self._asked())
+
     def __repr__(self) -> str:
         columns = ", ".join(self._schema.names)
-        return f"<{'; '.join([*self._asked(), f'version {self.version}', f'columns {columns}'])}; not read yet>"
-
-
-def _require(package: str) -> None:
-    if find_spec(package) is None:
-        raise MissingExtra(f"{package} is not installed: pip install {package}")
+        return f"<{self.question}; version {self.version}; columns {columns}; not read yet>"

@@ -217,9 +217,10 @@ class Changes(Read):
         net: bool = False,
         columns: Any = None,
         where: Any = None,
+        also: Condition = ALL,
     ) -> None:
         state = pinned.state
-        chosen = selection(state.collection, columns, where, NOTHING if net else LEARNED)
+        chosen = selection(state.collection, columns, where, NOTHING if net else LEARNED, also)
         self._given = (after, upto, net, columns, where)
         if after is None and state.since and state.seal:
             raise InvalidUsage(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidemark.api.asked import Read, Selection, selection
+from tidemark.api.conditions import ALL
 from tidemark.api.keys import is_one_key
 from tidemark.api.timeline import lower_bound, span_on, ties_of, time_on, timeline_of
 from tidemark.arrow.latest import latest_of, opened_by
@@ -20,6 +21,7 @@ from tidemark.arrow.winners import Latest, latest_schema
 from tidemark.errors import InvalidUsage
 from tidemark.model.chunk.law import Span
 from tidemark.model.collection import Collection, Column, ColumnType
+from tidemark.model.condition.tree import Condition
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.plan.read import plan_as_of
 from tidemark.plan.tasks import ReadTask
@@ -43,6 +45,8 @@ class Question:
     ties: Any = ()
     time: int | None = None
     event_time: int | None = None
+    also: Condition = ALL
+    """What else is asked of the keys."""
 
     def ask(self, chosen: Selection) -> Latest:
         """What is asked of the rows of each key. Raises InvalidUsage for what cannot be."""
@@ -62,7 +66,7 @@ class LatestAt(Read):
         state = pinned.state
         self._given = (question, at)
         self._timeline = timeline_of(state.collection, question.timeline)
-        chosen = selection(state.collection, question.columns, question.where)
+        chosen = selection(state.collection, question.columns, question.where, also=question.also)
         self._ask = question.ask(chosen)
         self._upper = time_on(self._timeline, at)
         self._lower = lower_bound(self._upper, span_on(self._timeline, question.within))

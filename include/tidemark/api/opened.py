@@ -14,10 +14,14 @@ from tidemark.jobs.job import Job, fresh_id
 from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
+    import os
+
     import pyarrow as pa
 
     from tidemark.api.asked import AsOf, Changes
     from tidemark.api.conditions import Where
+    from tidemark.api.dataset import CollectionDataset
+    from tidemark.api.export import Exported
     from tidemark.api.hold import Hold
     from tidemark.api.latest import LatestAt
     from tidemark.api.point_in_time import PointInTime
@@ -111,6 +115,60 @@ class OpenCollection:
         from tidemark.api.asked import AsOf
 
         return AsOf(self._pinned, _given(time, "time"), _given(event_time, "event_time"), columns, where)
+
+    def dataset(
+        self,
+        time: Time | None = None,
+        event_time: Time | None = None,
+        columns: Sequence[str] | None = None,
+        where: Where | Sequence[Where] | None = None,
+        multiplicity: bool = False,
+    ) -> CollectionDataset:
+        """What the collection held, as a dataset of Arrow: for DuckDB (`duckdb.sql("SELECT … FROM dataset")`), polars
+        (`polars.scan_pyarrow_dataset(dataset)`) and Arrow (`dataset.to_table(columns=…, filter=…)`), whose columns and
+        filters it takes: only those columns are read, and only row groups that can hold a row which fits.
+
+        The arguments are those of `as_of`. A row that is held several times is several rows; with `multiplicity` it may
+        be one, and `_multiplicity` says how often it is held: rows that are equal in the columns read may come several
+        times then, so add it up. The order of rows is not defined.
+
+        Raises InvalidUsage as `as_of`; and, when it is read without `multiplicity`, for a row that is held fewer than
+        zero times.
+        """
+        from tidemark.api.dataset import CollectionDataset
+        from tidemark.api.rows import HeldRows
+
+        _check_truth(multiplicity, "multiplicity")
+        known, happened = _given(time, "time"), _given(event_time, "event_time")
+        return CollectionDataset(HeldRows(self._pinned, known, happened, columns, where, multiplicity))
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        time: Time | None = None,
+        event_time: Time | None = None,
+        columns: Sequence[str] | None = None,
+        where: Where | Sequence[Where] | None = None,
+        format: str | None = None,
+        partition_by: str | None = None,
+        replace: bool = False,
+    ) -> Exported:
+        """Write the rows that the collection held to a file (.parquet, .csv, .jsonl), or with `partition_by` into a
+        folder with a file for each value of that column; each row as often as it was held, in no order.
+
+        It appears whole: a reader finds what was there before, or all of it. A file that is there is replaced, a folder
+        with `replace` only. `time`, `event_time`, `columns` and `where` are as in `as_of`.
+
+        Raises InvalidUsage as `dataset`, and for a format, a column and a place that cannot be; Unwritable where it
+        cannot be written.
+        """
+        from tidemark.api.conditions import ALL
+        from tidemark.api.export import export
+
+        rows = self.dataset(time, event_time, columns, where).rows
+        found = rows.in_columns(rows.schema, ALL)
+        return export(found, rows.schema, path, format=format, partition_by=partition_by, replace=replace)
 
     def range(
         self,

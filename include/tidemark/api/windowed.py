@@ -10,12 +10,14 @@ import pyarrow as pa
 
 from tidemark.api.answer import Answer
 from tidemark.api.asked import Read, selection
+from tidemark.api.conditions import ALL
 from tidemark.arrow.rows.schema import TIME, arrow_type
 from tidemark.arrow.windows import Told, windows_schema, windows_told
 from tidemark.errors import InvalidUsage, require
 from tidemark.jobs.job import Job, fresh_id
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
+from tidemark.model.condition.tree import Condition
 from tidemark.model.derived import Derived
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.model.window.lateness import Lateness
@@ -47,11 +49,13 @@ def late_by(state: Arrangement, time: int) -> Lateness | None:
 class WindowRows(Read):
     """The windows that a collection held, with what its history says of each (arrow/windows.py)."""
 
-    def __init__(self, pinned: Pinned, time: int | None, open_too: bool, where: Any = None) -> None:
+    def __init__(
+        self, pinned: Pinned, time: int | None, open_too: bool, where: Any = None, also: Condition = ALL
+    ) -> None:
         state, windows = pinned.state, windows_of(pinned.state.collection)
         if open_too and time is not None:
             raise InvalidUsage("which windows were open at an earlier time is not kept; leave out the time, or open")
-        chosen = selection(state.collection, None, where)
+        chosen = selection(state.collection, None, where, also=also)
         self._given = (time, open_too, where)
         noted = plan_as_of(state, time, None, chosen.keys)
         upto = noted.upto

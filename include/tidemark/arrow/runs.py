@@ -67,7 +67,7 @@ class Asked:
         """The updates of some row groups of an opened part, in their order, learned after `after`."""
         part, bounds = file.part, self._bounds(after)
         rows = file.read(groups, self.columns_of(part, after))
-        inside = among(rows, self.task.ranges or [self.task.keys], [column.name for column in self.task.collection.key])
+        inside = among(rows, self.task.ranges or [self.task.keys], key_at_rest(self.task.collection))
         return self._answered(inside, {name: bounds[name] for name in self._tested(part, after)})
 
     def of_parts(self, parts: Sequence[Part], after: int, capacity: int) -> Iterator[Piece]:

@@ -7,7 +7,6 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -362,7 +361,7 @@ def test_the_beginning_that_was_merged_is_refused_with_what_can_be_said(tmp_path
         tides.changes()
 
 
-@pytest.mark.skipif(find_spec("polars") is not None, reason="polars is installed")
-def test_polars_that_is_not_installed_is_said(tides: tidemark.OpenCollection) -> None:
+def test_polars_that_is_not_installed_is_said(tides: tidemark.OpenCollection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidemark.api.tabular.find_spec", lambda name: None)
     with pytest.raises(tidemark.MissingExtra, match="polars is not installed: pip install polars"):
         tides.as_of().to_polars()

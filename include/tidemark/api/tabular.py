@@ -1,0 +1,98 @@
+"""Rows in whatever shape they are wanted: what every answer can be turned into."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tidemark.errors import MissingExtra
+
+if TYPE_CHECKING:
+    import os
+
+    import pandas
+    import polars
+
+    from tidemark.api.export import Exported
+
+
+class Tabular(ABC):
+    """Rows that are read when they are asked for, each time anew."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The columns."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch, as they are read."""
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream, for whatever takes one (DuckDB, pyarrow.parquet, Flight), in bounded memory."""
+        return pa.RecordBatchReader.from_batches(self.schema, iter(self))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as Arrow's C stream, by which libraries take each other's tables: `pyarrow.table(answer)`."""
+        return self.reader().__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as a table."""
+        return pa.Table.from_batches(self, schema=self.schema)
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """The first rows as a table; no more is read than they need."""
+        held, left = [], rows
+        for batch in self:
+            held.append(batch.slice(0, left))
+            left -= held[-1].num_rows
+            if left <= 0:
+                break
+        return pa.Table.from_batches(held, schema=self.schema)
+
+    def count(self) -> int:
+        """How many rows there are; in an as-of each counts once, whatever its multiplicity."""
+        return sum(rows.num_rows for rows in self)
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        partition_by: str | None = None,
+        replace: bool = False,
+    ) -> Exported:
+        """Write all rows to a file (.parquet, .csv, .jsonl), or with `partition_by` into a folder with a file for each
+        value of that column. It appears whole: a reader finds what was there before, or all of it. A folder that is
+        there is only replaced with `replace`.
+
+        Raises InvalidUsage for a format, a column and a place that cannot be; Unwritable where it cannot be written.
+        """
+        from tidemark.api.export import export
+
+        return export(self, self.schema, path, format=format, partition_by=partition_by, replace=replace)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All rows as a pandas data frame. Integers and truths are of pandas' nullable types, so that no null turns a
+        whole number into a float. MissingExtra without pandas."""
+        _require("pandas")
+        import pandas
+
+        exact = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
+        return self.to_arrow().to_pandas(types_mapper=exact.get)
+
+    def to_polars(self) -> polars.DataFrame:
+        """All rows as a polars data frame. MissingExtra without polars."""
+        _require("polars")
+        import polars
+
+        return polars.DataFrame(self.to_arrow())
+
+
+def _require(package: str) -> None:
+    if find_spec(package) is None:
+        raise MissingExtra(f"{package} is not installed: pip install {package}")

@@ -1,0 +1,172 @@
+"""The rows that a collection holds, in no order: for readers that want them as a table has them, each as often as it is
+held.
+
+    parts that are the answer as they are   plan/unmerged.py; their row groups come as they stand, read ahead by threads
+    all others                              merged as in any read (`held_by`), by whole keys
+
+So a bag, rows that came and never went, costs what reading its files costs, however many batches hold them. An example:
+the trace holds keys 1 to 3 million in three parts of 1 million, and today's batch changed ten keys of the last part.
+Two parts are read as they are, in as many threads as the machine has cores; the third is merged with today's.
+
+Memory: two pieces of `PIECE_ROWS` rows for each thread, and the rounds of a merge. A part's row groups are
+left out by the same law as in any read (model/chunk/law.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.kernels.merge import groups_at_once
+from tidemark.arrow.parts.reader import OpenedPart
+from tidemark.arrow.read import as_of_schema, held_by
+from tidemark.arrow.rows.arrays import of_numbers
+from tidemark.arrow.rows.columns import values
+from tidemark.arrow.rows.schema import DIFF
+from tidemark.arrow.runs import Asked
+from tidemark.errors import InvalidUsage, plain_line
+from tidemark.model.batch import Part
+from tidemark.plan.ranges import groups_among
+from tidemark.plan.read import ReadRequest, read_tasks
+from tidemark.plan.tasks import ALL_KEYS, ReadTask
+from tidemark.plan.unmerged import unmerged
+from tidemark.storage.sidecars import parts_table
+from tidemark.storage.stores.store import ObjectStore
+
+T = TypeVar("T")
+
+Counted = tuple[pa.RecordBatch, pa.Array | None]
+"""Rows, and how often each of them is held; None: all of them once."""
+PIECE_ROWS = 128 * 1024
+"""Rows that are read at once, and come in one batch: of wide rows fewer."""
+MOST_THREADS = 8
+
+
+@dataclass(frozen=True)
+class Bag:
+    """The rows that a request of `plan_as_of` asks for, in the columns `names`."""
+
+    store: ObjectStore
+    request: ReadRequest
+    names: Sequence[str]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, without a multiplicity."""
+        return as_of_schema(self.request.collection, self.names).remove(len(self.names))
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Each row as often as it is held. InvalidUsage for one that is held fewer than zero times."""
+        for rows, counts in self._counted():
+            if counts is None:
+                yield rows
+            else:
+                yield from _repeated(rows, counts, self.request.collection.name)
+
+    def counted(self) -> Iterator[pa.RecordBatch]:
+        """The rows with `_multiplicity`, never 0. Rows that are equal in these columns may come several times."""
+        schema = as_of_schema(self.request.collection, self.names)
+        for rows, counts in self._counted():
+            column = of_numbers(np.ones(rows.num_rows, np.int64)) if counts is None else counts
+            yield pa.RecordBatch.from_arrays([*rows.columns, column], schema=schema)
+
+    def _counted(self) -> Iterator[Counted]:
+        request, parts = parts_table.opened_read(self.store, self.request)
+        # Rows of keys that are not asked for are filtered, so a part may reach beyond them.
+        plain = unmerged(request, parts, times=False, ranges=[ALL_KEYS])
+        files = {part.file.key for some in plain for part in some.parts}
+        (merged,) = read_tasks(request, parts, but=files)
+        yield from self._as_they_are(replace(merged, at_rest=plain, unsealed=None))
+        if merged.unsealed is not None or any(some.parts for some in merged.at_rest):
+            yield from self._merged(merged)
+
+    def _as_they_are(self, task: ReadTask) -> Iterator[Counted]:
+        pieces = (
+            partial(self._of_groups, task, part, some.after, groups)
+            for some in task.at_rest
+            for part in some.parts
+            for groups in _pieces(part, groups_among(part, [task.keys]))
+        )
+        for found in ahead(pieces):
+            if found is not None:
+                yield found
+
+    def _of_groups(self, task: ReadTask, part: Part, after: int, groups: Sequence[int]) -> Counted | None:
+        with OpenedPart(self.store, part) as file:
+            groups = Asked(self.store, task, self.names).spanned.among(file, groups)
+            if not groups:
+                return None
+            once = self.request.collection.kind.one_value or _all_once(file, groups)
+            asked = Asked(self.store, task, self.names if once else [*self.names, DIFF])
+            rows = asked.of_groups(file, after, groups)
+        return self._split(rows, counted=not once)
+
+    def _merged(self, task: ReadTask) -> Iterator[Counted]:
+        """Merged by whole keys, so that memory is bounded whatever the columns are."""
+        key = [column.name for column in self.request.collection.key]
+        columns = [*key, *(name for name in self.names if name not in key)]
+        for rows in held_by(self.store, task, columns):
+            yield self._split(rows.rename_columns([*columns, DIFF]), counted=True)
+
+    def _split(self, rows: pa.RecordBatch, *, counted: bool) -> Counted:
+        """The columns that are asked for, as the schema has them, and how often each row is held."""
+        columns = [rows.column(name) for name in self.names]
+        counts = rows.column(DIFF) if counted else None
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema), counts
+
+
+def ahead(work: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """What each piece of work gives, in order, a few of them done at once by threads before they are asked for."""
+    waiting: deque[Future[T]] = deque()
+    threads = min(os.cpu_count() or 1, MOST_THREADS)
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for one in work:
+                waiting.append(pool.submit(one))
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _pieces(part: Part, groups: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Row groups that are read together."""
+    several = groups_at_once(part, PIECE_ROWS)
+    return (groups[start : start + several] for start in range(0, len(groups), several))
+
+
+def _all_once(file: OpenedPart, groups: Sequence[int]) -> bool:
+    """Whether every row of some row groups counts once, by the statistics of the file."""
+    at = file.schema.get_field_index(DIFF)
+    known = (file.metadata.row_group(group).column(at).statistics for group in groups)
+    return all(one is not None and one.has_min_max and one.min == one.max == 1 for one in known)
+
+
+def _repeated(rows: pa.RecordBatch, counts: pa.Array, name: str) -> Iterator[pa.RecordBatch]:
+    """Each row as often as it is held, in batches of bounded size."""
+    numbers = values(counts)
+    if (numbers == 1).all():
+        yield rows
+        return
+    if (negative := np.flatnonzero(numbers < 0)).size:
+        at = int(negative[0])
+        row = plain_line(str({name: value[0] for name, value in rows.slice(at, 1).to_pydict().items()}), 200)
+        raise InvalidUsage(
+            f"collection {name} holds {numbers[at]} of {row}, which no table can show; "
+            "ask with multiplicity=True, and add up _multiplicity"
+        )
+    ends = np.cumsum(numbers)
+    for start in range(0, int(ends[-1]), PIECE_ROWS):
+        places = np.arange(start, min(start + PIECE_ROWS, int(ends[-1])))
+        yield rows.take(of_numbers(np.searchsorted(ends, places, side="right")))
